@@ -1,0 +1,114 @@
+//! The one allocation behind a filter.
+
+use crate::cells::simd;
+use crate::error::{Error, Result};
+use bytemuck::{Pod, Zeroable, cast_slice, cast_slice_mut};
+
+/// The eight 64-bit words of a cache line.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Pod, Zeroable)]
+#[repr(C, align(64))]
+pub struct Line(pub [u64; 8]);
+
+/// The bits of a line.
+pub const LINE_BITS: u64 = 512;
+
+/// A zeroed run of cache lines. It holds no pointer into itself, so it can be moved or copied.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Buffer {
+    lines: Vec<Line>,
+}
+
+impl Buffer {
+    /// At least `bits` zero bits.
+    pub fn with_bits(bits: u64) -> Result<Self> {
+        Self::with_lines(bits.div_ceil(LINE_BITS))
+    }
+
+    /// `count` zero lines, or an error if there is no room for them.
+    pub fn with_lines(count: u64) -> Result<Self> {
+        let refused = || Error::OutOfMemory { bytes: count.saturating_mul(64) };
+        let count = usize::try_from(count).map_err(|_| refused())?;
+        let mut lines = Vec::new();
+        lines.try_reserve_exact(count).map_err(|_| refused())?;
+        // Advice only helps before the pages are touched, and zeroing touches them.
+        simd::advise_huge_pages(lines.spare_capacity_mut());
+        lines.resize(count, Line([0; 8]));
+        Ok(Buffer { lines })
+    }
+
+    /// The lines.
+    #[inline]
+    pub fn lines(&self) -> &[Line] {
+        &self.lines
+    }
+
+    /// The lines, to change.
+    #[inline]
+    pub fn lines_mut(&mut self) -> &mut [Line] {
+        &mut self.lines
+    }
+
+    /// The lines as 64-bit words.
+    #[inline]
+    pub fn words(&self) -> &[u64] {
+        cast_slice(&self.lines)
+    }
+
+    /// The lines as 64-bit words, to change.
+    #[inline]
+    pub fn words_mut(&mut self) -> &mut [u64] {
+        cast_slice_mut(&mut self.lines)
+    }
+
+    /// The lines as bytes.
+    #[inline]
+    pub fn bytes(&self) -> &[u8] {
+        cast_slice(&self.lines)
+    }
+
+    /// The lines as bytes, to change.
+    #[inline]
+    pub fn bytes_mut(&mut self) -> &mut [u8] {
+        cast_slice_mut(&mut self.lines)
+    }
+
+    /// Sets every bit to zero.
+    pub fn clear(&mut self) {
+        self.lines.fill(Line([0; 8]));
+    }
+
+    /// How many bits are set.
+    pub fn count_ones(&self) -> u64 {
+        self.words().iter().map(|word| u64::from(word.count_ones())).sum()
+    }
+
+    /// How many bits were allocated.
+    pub fn allocated_bits(&self) -> u64 {
+        self.lines.len() as u64 * LINE_BITS
+    }
+
+    /// Asks for the line that holds word `index` to be brought near.
+    #[inline]
+    pub fn prefetch_word(&self, index: u64) {
+        simd::prefetch(self.words(), index as usize);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn more_memory_than_there_is_gives_an_error() {
+        assert!(matches!(Buffer::with_lines(1 << 50), Err(Error::OutOfMemory { .. })));
+        assert!(matches!(Buffer::with_lines(u64::MAX), Err(Error::OutOfMemory { .. })));
+    }
+
+    #[test]
+    fn lines_are_aligned_and_zero() {
+        let buffer = Buffer::with_bits(100_000).expect("a small buffer");
+        assert_eq!(buffer.bytes().as_ptr() as usize % 64, 0);
+        assert_eq!(buffer.count_ones(), 0);
+        assert_eq!(buffer.allocated_bits(), 100_352);
+    }
+}

@@ -1,0 +1,216 @@
+//! Saturating counters of 1 to 16 bits, packed without straddling a word.
+//!
+//! ```text
+//! 3-bit counters, 21 to a 64-bit word, one bit spare
+//!  63 62 60        5 3 2 0
+//! ┌──┬────┬── … ──┬───┬───┐
+//! │ 0│ 20 │       │ 1 │ 0 │
+//! └──┴────┴── … ──┴───┴───┘
+//! ```
+
+use crate::cells::buffer::Buffer;
+use crate::error::{Error, Result};
+use crate::hash::scale;
+
+/// The largest counters that are supported.
+pub const MAX_CELL_BITS: u32 = 16;
+
+/// A fixed number of counters, all zero at first.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Counters {
+    buffer: Buffer,
+    length: u64,
+    cell_bits: u32,
+    per_word: u64,
+    /// ⌈2^64 / per_word⌉: a multiplication by it divides, exactly for positions below 2^58.
+    reciprocal: u64,
+}
+
+impl Counters {
+    /// `length` zero counters of `cell_bits` bits each.
+    pub fn new(length: u64, cell_bits: u32) -> Result<Self> {
+        if !(1..=MAX_CELL_BITS).contains(&cell_bits) {
+            return Err(Error::parameter("cell_bits", cell_bits, "from 1 to 16", "take 4, the usual width"));
+        }
+        let per_word = u64::from(64 / cell_bits);
+        let buffer = Buffer::with_bits(length.div_ceil(per_word).saturating_mul(64))?;
+        let reciprocal = (u64::MAX / per_word) + 1;
+        Ok(Counters { buffer, length, cell_bits, per_word, reciprocal })
+    }
+
+    /// The bytes that such counters take in the format.
+    pub fn byte_length(length: u64, cell_bits: u32) -> u64 {
+        length.div_ceil(u64::from(64 / cell_bits)).div_ceil(8).saturating_mul(64)
+    }
+
+    /// How many counters there are.
+    #[inline]
+    pub fn len(&self) -> u64 {
+        self.length
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.length == 0
+    }
+
+    /// The largest value a counter holds.
+    #[inline]
+    pub fn max(&self) -> u16 {
+        ((1u32 << self.cell_bits) - 1) as u16
+    }
+
+    #[inline]
+    fn place(&self, position: u64) -> (usize, u32) {
+        let word = scale(position, self.reciprocal);
+        (word as usize, (position - word * self.per_word) as u32 * self.cell_bits)
+    }
+
+    /// The value of counter `position`.
+    #[inline]
+    pub fn get(&self, position: u64) -> u16 {
+        let (word, shift) = self.place(position);
+        (self.buffer.words()[word] >> shift) as u16 & self.max()
+    }
+
+    /// Sets counter `position`; a value too large becomes the largest.
+    #[inline]
+    pub fn set(&mut self, position: u64, value: u16) {
+        let (word, shift) = self.place(position);
+        let max = u64::from(self.max());
+        let word = &mut self.buffer.words_mut()[word];
+        *word = *word & !(max << shift) | u64::from(value).min(max) << shift;
+    }
+
+    /// Asks for the line of counter `position` to be brought near.
+    #[inline]
+    pub fn prefetch(&self, position: u64) {
+        self.buffer.prefetch_word(scale(position, self.reciprocal));
+    }
+
+    /// How many counters are not zero.
+    pub fn count_nonzero(&self) -> u64 {
+        let low = low_bits(self.cell_bits);
+        self.buffer.words().iter().map(|word| u64::from(nonzero_lanes(*word, self.cell_bits, low).count_ones())).sum()
+    }
+
+    /// The share of counters that are not zero.
+    pub fn fill(&self) -> f64 {
+        self.count_nonzero() as f64 / self.length as f64
+    }
+
+    /// How many counters are at their largest value.
+    pub fn count_saturated(&self) -> u64 {
+        let low = low_bits(self.cell_bits);
+        // A lane is full exactly if its complement is zero.
+        let full = |word: u64| low.count_ones() - nonzero_lanes(!word, self.cell_bits, low).count_ones();
+        self.buffer.words().iter().map(|word| u64::from(full(*word))).sum()
+    }
+
+    /// The bits that the counters take.
+    pub fn memory_bits(&self) -> u64 {
+        self.buffer.allocated_bits()
+    }
+
+    /// The bytes, as the format stores them.
+    pub fn bytes(&self) -> &[u8] {
+        self.buffer.bytes()
+    }
+
+    /// The bytes, to be filled by a decoder, which then calls [`Counters::check`].
+    pub fn bytes_mut(&mut self) -> &mut [u8] {
+        self.buffer.bytes_mut()
+    }
+
+    /// Refuses counters beyond the last one that are not zero, and spare bits that are set.
+    pub fn check(&self) -> Result<()> {
+        let spare = !lane_mask(self.cell_bits);
+        let (last, lanes) = ((self.length / self.per_word) as usize, self.length % self.per_word);
+        let inside = (1u64 << (lanes as u32 * self.cell_bits)) - 1;
+        let words = self.buffer.words();
+        let beyond = words.iter().any(|word| word & spare != 0)
+            || words[last..].iter().enumerate().any(|(at, word)| word & !(if at == 0 { inside } else { 0 }) != 0);
+        if beyond { Err(Error::corrupt("the filter has counters set beyond its end")) } else { Ok(()) }
+    }
+
+    /// Sets every counter to zero.
+    pub fn clear(&mut self) {
+        self.buffer.clear();
+    }
+}
+
+/// The lowest bit of every lane of `cell_bits` in a word.
+#[inline]
+pub(crate) const fn low_bits(cell_bits: u32) -> u64 {
+    let mut mask = 0;
+    let mut lane = 0;
+    while lane < 64 / cell_bits {
+        mask |= 1 << (lane * cell_bits);
+        lane += 1;
+    }
+    mask
+}
+
+/// All bits of all lanes of `cell_bits` in a word.
+#[inline]
+const fn lane_mask(cell_bits: u32) -> u64 {
+    let used = 64 / cell_bits * cell_bits;
+    if used == 64 { u64::MAX } else { (1 << used) - 1 }
+}
+
+/// The lowest bit of every lane that is not zero.
+#[inline]
+pub(crate) const fn nonzero_lanes(word: u64, cell_bits: u32, low: u64) -> u64 {
+    // Fold every bit of a lane onto its lowest; bits that cross into a neighbour are masked away,
+    // because only the lowest bit of each lane is kept and a shift below `cell_bits` brings it
+    // bits of its own lane alone.
+    let mut folded = word;
+    let mut shift = 1;
+    while shift < cell_bits {
+        folded |= word >> shift;
+        shift += 1;
+    }
+    folded & low
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn behave_like_a_vector_of_numbers(
+            length in 1u64..500,
+            cell_bits in 1u32..=16,
+            steps in prop::collection::vec((any::<u64>(), any::<u16>()), 0..200),
+        ) {
+            let mut counters = Counters::new(length, cell_bits).expect("small");
+            let mut plain = vec![0u16; length as usize];
+            for (at, value) in steps {
+                let position = at % length;
+                counters.set(position, value);
+                plain[position as usize] = value.min(counters.max());
+            }
+            for position in 0..length {
+                prop_assert_eq!(counters.get(position), plain[position as usize]);
+            }
+            let nonzero = plain.iter().filter(|value| **value > 0).count() as u64;
+            let saturated = plain.iter().filter(|value| **value == counters.max()).count() as u64;
+            prop_assert_eq!(counters.count_nonzero(), nonzero);
+            prop_assert_eq!(counters.count_saturated(), saturated);
+            prop_assert!(counters.check().is_ok());
+            prop_assert_eq!(counters.bytes().len() as u64, Counters::byte_length(length, cell_bits));
+        }
+    }
+
+    #[test]
+    fn what_lies_beyond_the_end_is_noticed() {
+        for (length, cell_bits) in [(1, 4), (16, 4), (21, 3), (22, 3), (100, 1)] {
+            let mut counters = Counters::new(length, cell_bits).expect("small");
+            let last = counters.bytes().len() - 1;
+            counters.bytes_mut()[last] = 0x80;
+            assert!(counters.check().is_err(), "{length} of {cell_bits} bits");
+        }
+    }
+}

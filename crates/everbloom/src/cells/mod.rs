@@ -1,0 +1,17 @@
+//! Packed storage that filters are made of.
+//!
+//! | module | holds |
+//! |---|---|
+//! | [`buffer`] | 64-byte lines from the allocator: aligned, zeroed, fallible, on huge pages when large |
+//! | [`bits`] | single bits |
+//! | [`counters`] | saturating counters of 1 to 16 bits |
+//! | [`blocks`] | 512-bit blocks with one bit in each of eight lanes |
+//! | [`lanes`] | words of short lanes in priority order |
+//! | [`simd`] | the same operations on wider registers, prefetch, page advice: the only unsafe code |
+
+pub mod bits;
+pub mod blocks;
+pub mod buffer;
+pub mod counters;
+#[allow(unsafe_code)]
+pub mod simd;

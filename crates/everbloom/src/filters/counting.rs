@@ -1,0 +1,396 @@
+//! `counting`: a Bloom filter from which keys can be removed.
+//!
+//! **Answers** "is this key inside?" and takes keys out again. Never a false negative for a key that
+//! is still inside, provided that only keys which were inserted are removed.
+//!
+//! # How it works
+//!
+//! Counters in place of bits (\[Fan et al. 2000\], the summary cache). Inserting raises the probed
+//! counters, removing lowers them, a key is inside if none of them is zero.
+//!
+//! ```text
+//! before      0 1 0 2 0 0 1
+//! insert "a"    ^   ^     ^      probes 1, 3, 6
+//! after       0 2 0 3 0 0 2
+//! remove "a"  0 1 0 2 0 0 1
+//! ```
+//!
+//! **A counter that reached its maximum stays there for ever.** How many keys it stands for is no
+//! longer known, and lowering it could make a key that is still inside disappear. A stuck counter only
+//! costs a little in false positives. Four bits are the usual width: with the best number of hashes a
+//! counter passes 15 with probability below 1.37e-15 times the number of counters (\[Fan et al. 2000\]);
+//! after that many insertions without removals, more counters stick.
+//!
+//! # Theory
+//!
+//! The rate of false positives is the classic filter's with as many counters as it has bits; the
+//! memory is `cell_bits` times as much. `Bloom::try_from(&counting)` is the plain filter to send to others.
+//!
+//! # Cost
+//!
+//! `num_hashes` cache lines a key.
+//!
+//! # When to choose it
+//!
+//! When keys leave as well as come: the contents of a cache, live sessions. Not on an endless stream
+//! without removals, where a classic filter takes a quarter of the memory.
+//!
+//! # Example
+//!
+//! ```
+//! use everbloom::{FilterExt, Hashing, Key, Removal, filters::Counting};
+//!
+//! let mut cached = Counting::with_rate(1000, 0.01)?;
+//! cached.insert("page");
+//! let hash = "page".hash_with(&Hashing::default());
+//! assert!(cached.remove_hash(hash));
+//! assert!(!cached.contains("page"));
+//! assert!(!cached.remove_hash(hash), "it is gone already");
+//! # Ok::<(), everbloom::Error>(())
+//! ```
+
+use super::{Kind, Restore};
+use crate::cells::bits::Bits;
+use crate::cells::counters::{Counters, MAX_CELL_BITS};
+use crate::cells::simd::{CACHED_BYTES, pipelined};
+use crate::error::{Error, Result};
+use crate::goal::{Forecast, Goal, Plan};
+use crate::hash::{Hashing, KeyHash};
+use crate::solve::sizing::Size;
+use crate::spec::Spec;
+use crate::traits::{Body, Combine, Filter, Importance, Membership, Merge, Removal, Status, Verdict, same_shape};
+use crate::wire::StateWriter;
+use libm::{log1p, pow};
+
+pub(super) const KIND: Kind = Kind {
+    id: 3,
+    name: "counting",
+    summary: "counting Bloom filter: keys can be removed again",
+    words: &["num_cells", "num_hashes", "cell_bits"],
+    never_forgets: true,
+    endless: false,
+    plan: planned,
+    build: |plan| Ok(Box::new(Counting::from_plan(plan)?)),
+    restore: |from| Ok(Box::new(Counting::restore(from)?)),
+};
+
+/// The usual width of a counter.
+pub const DEFAULT_CELL_BITS: u32 = 4;
+
+/// The size of a counting filter.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Parameters {
+    /// Counters and probes.
+    pub size: Size,
+    /// Bits of a counter.
+    pub cell_bits: u32,
+}
+
+impl Parameters {
+    fn checked(self) -> Result<Self> {
+        self.size.checked()?;
+        if !(2..=MAX_CELL_BITS).contains(&self.cell_bits) {
+            return Err(Error::parameter(
+                "cell_bits",
+                self.cell_bits,
+                format!("between 2 and {MAX_CELL_BITS}"),
+                "4 bits are enough for nearly every set",
+            ));
+        }
+        Ok(self)
+    }
+
+    fn from_spec(spec: &Spec) -> Result<Self> {
+        let size = Size { num_cells: spec.required("num_cells")?, num_hashes: spec.required("num_hashes")? };
+        Parameters { size, cell_bits: cell_bits_of(spec)? }.checked()
+    }
+
+    fn spec(self) -> Spec {
+        Spec::new(KIND.name)
+            .with("num_cells", self.size.num_cells)
+            .with("num_hashes", self.size.num_hashes)
+            .with("cell_bits", self.cell_bits)
+    }
+}
+
+fn cell_bits_of(spec: &Spec) -> Result<u32> {
+    let cell_bits = spec.number("cell_bits")?.unwrap_or(DEFAULT_CELL_BITS);
+    let placeholder = Size { num_cells: 1, num_hashes: 1 };
+    Ok(Parameters { size: placeholder, cell_bits }.checked()?.cell_bits)
+}
+
+fn planned(spec: &Spec, goal: &Goal) -> Result<Plan> {
+    let cell_bits = cell_bits_of(spec)?;
+    let (size, items) = Size::planned(spec, goal, "num_cells", cell_bits)?;
+    let parameters = Parameters { size, cell_bits };
+    Ok(Plan {
+        spec: parameters.spec(),
+        memory_bits: Counters::byte_length(size.num_cells, cell_bits).saturating_mul(8),
+        forecast: size.forecast(items),
+        hashing: goal.hashing,
+    })
+}
+
+/// The counting Bloom filter. See the [module](self) for what it promises.
+#[derive(Debug, Clone)]
+pub struct Counting {
+    parameters: Parameters,
+    hashing: Hashing,
+    forecast: Forecast,
+    counters: Counters,
+    inserted: u64,
+}
+
+impl Counting {
+    /// A filter of this size.
+    pub fn new(parameters: Parameters, hashing: Hashing) -> Result<Self> {
+        Self::with_forecast(parameters, hashing, parameters.size.forecast(None))
+    }
+
+    /// The smallest filter with 4-bit counters that keeps `target_fpr` for `expected_items` keys.
+    pub fn with_rate(expected_items: u64, target_fpr: f64) -> Result<Self> {
+        let size = Size::for_rate(expected_items, target_fpr)?;
+        let parameters = Parameters { size, cell_bits: DEFAULT_CELL_BITS };
+        Self::with_forecast(parameters, Hashing::default(), size.forecast(Some(expected_items)))
+    }
+
+    fn with_forecast(parameters: Parameters, hashing: Hashing, forecast: Forecast) -> Result<Self> {
+        let parameters = parameters.checked()?;
+        let counters = Counters::new(parameters.size.num_cells, parameters.cell_bits)?;
+        Ok(Counting { parameters, hashing, forecast, counters, inserted: 0 })
+    }
+
+    fn from_plan(plan: &Plan) -> Result<Self> {
+        Self::with_forecast(Parameters::from_spec(&plan.spec)?, plan.hashing, plan.forecast)
+    }
+
+    fn restore(mut from: Restore<'_, '_>) -> Result<Self> {
+        let parameters = Parameters::from_spec(from.spec)?;
+        from.body.expect_bytes(Counters::byte_length(parameters.size.num_cells, parameters.cell_bits))?;
+        let mut filter = Self::with_forecast(parameters, from.hashing, from.forecast)?;
+        filter.inserted = from.state.u64()?;
+        from.state.finish()?;
+        from.body.fill(filter.counters.bytes_mut())?;
+        filter.counters.check()?;
+        Ok(filter)
+    }
+
+    /// The size.
+    pub fn parameters(&self) -> Parameters {
+        self.parameters
+    }
+
+    /// How many counters are stuck at their maximum.
+    pub fn saturated(&self) -> u64 {
+        self.counters.count_saturated()
+    }
+
+    /// One bit per counter: set where it is not zero.
+    pub(super) fn to_bits(&self) -> Result<Bits> {
+        let mut bits = Bits::new(self.counters.len())?;
+        for position in (0..self.counters.len()).filter(|position| self.counters.get(*position) > 0) {
+            bits.set(position);
+        }
+        Ok(bits)
+    }
+
+    /// Keys inserted and not removed.
+    pub fn len(&self) -> u64 {
+        self.inserted
+    }
+
+    /// Whether no key is inside.
+    pub fn is_empty(&self) -> bool {
+        self.inserted == 0
+    }
+
+    #[inline]
+    fn probes(&self, hash: KeyHash) -> impl Iterator<Item = u64> + use<> {
+        hash.probes(self.parameters.size.num_cells).take(self.parameters.size.num_hashes as usize)
+    }
+
+    fn prefetch(&self, hash: KeyHash) {
+        for position in self.probes(hash) {
+            self.counters.prefetch(position);
+        }
+    }
+
+    fn distance(&self) -> usize {
+        if self.counters.bytes().len() <= CACHED_BYTES { 0 } else { 8 }
+    }
+}
+
+impl Filter for Counting {
+    fn spec(&self) -> Spec {
+        self.parameters.spec()
+    }
+
+    fn hashing(&self) -> &Hashing {
+        &self.hashing
+    }
+
+    fn memory_bits(&self) -> u64 {
+        self.counters.memory_bits()
+    }
+
+    fn forecast(&self) -> Forecast {
+        self.forecast
+    }
+
+    fn status(&self) -> Status {
+        let (fill, Size { num_cells, num_hashes }) = (self.counters.fill(), self.parameters.size);
+        Status {
+            arrivals: self.inserted,
+            fill,
+            estimated_fpr: pow(fill, f64::from(num_hashes)),
+            estimated_items: Some(-(num_cells as f64) / f64::from(num_hashes) * log1p(-fill)),
+        }
+    }
+
+    fn contains_hash(&self, hash: KeyHash) -> bool {
+        self.probes(hash).all(|position| self.counters.get(position) > 0)
+    }
+
+    fn contains_hashes(&self, hashes: &[KeyHash], found: &mut [bool]) {
+        pipelined(
+            &mut (),
+            hashes.len().min(found.len()),
+            self.distance(),
+            |(), index| self.prefetch(hashes[index]),
+            |(), index| found[index] = self.contains_hash(hashes[index]),
+        );
+    }
+
+    /// A repeat is not counted again: a stream has set semantics, so that one removal takes a key out.
+    fn observe_hash(&mut self, hash: KeyHash, _importance: Importance) -> Verdict {
+        let seen = self.contains_hash(hash);
+        if !seen {
+            self.insert_hash(hash);
+        }
+        Verdict::from_seen(seen)
+    }
+
+    fn insert_hash(&mut self, hash: KeyHash) -> bool {
+        self.inserted += 1;
+        let mut new = false;
+        for position in self.probes(hash) {
+            let count = self.counters.get(position);
+            new |= count == 0;
+            self.counters.set(position, count.saturating_add(1));
+        }
+        new
+    }
+
+    fn insert_hashes(&mut self, hashes: &[KeyHash]) {
+        let distance = self.distance();
+        pipelined(
+            self,
+            hashes.len(),
+            distance,
+            |filter, index| filter.prefetch(hashes[index]),
+            |filter, index| {
+                filter.insert_hash(hashes[index]);
+            },
+        );
+    }
+
+    fn clear(&mut self) {
+        self.counters.clear();
+        self.inserted = 0;
+    }
+
+    fn as_merge(&mut self) -> Option<&mut dyn Merge> {
+        Some(self)
+    }
+
+    fn as_removal(&mut self) -> Option<&mut dyn Removal> {
+        Some(self)
+    }
+
+    fn state(&self) -> Vec<u8> {
+        StateWriter::new().u64(self.inserted).finish()
+    }
+
+    fn body(&self) -> Body<'_> {
+        Body::Bytes(vec![self.counters.bytes()])
+    }
+}
+
+impl Membership for Counting {}
+
+impl Removal for Counting {
+    fn remove_hash(&mut self, hash: KeyHash) -> bool {
+        if !self.contains_hash(hash) {
+            return false;
+        }
+        self.inserted = self.inserted.saturating_sub(1);
+        for position in self.probes(hash) {
+            let count = self.counters.get(position);
+            if count < self.counters.max() {
+                self.counters.set(position, count.saturating_sub(1));
+            }
+        }
+        true
+    }
+}
+
+impl Merge for Counting {
+    /// The union adds counters (stuck ones stay stuck); an intersection of counters means nothing.
+    fn merge(&mut self, other: &dyn Filter, how: Combine) -> Result<()> {
+        let other = same_shape(self, other)?;
+        if how == Combine::Intersection {
+            return Err(Error::Unsupported {
+                kind: KIND.name,
+                operation: "be intersected",
+                remedy: "turn both into bloom filters first",
+            });
+        }
+        for position in 0..self.counters.len() {
+            let sum = self.counters.get(position).saturating_add(other.counters.get(position));
+            self.counters.set(position, sum);
+        }
+        self.inserted = self.inserted.saturating_add(other.inserted);
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::hash::Key;
+    use crate::traits::FilterExt;
+
+    #[test]
+    fn stuck_counters_never_lose_a_key() {
+        let size = Size { num_cells: 64, num_hashes: 3 };
+        let mut filter = Counting::new(Parameters { size, cell_bits: 2 }, Hashing::default()).expect("small");
+        for key in 0..100u64 {
+            filter.insert(&key);
+        }
+        assert!(filter.saturated() > 0, "the case must arise");
+        for key in 0..90u64 {
+            filter.remove_hash(key.hash_with(&Hashing::default()));
+        }
+        assert!((90..100u64).all(|key| filter.contains(&key)));
+    }
+
+    #[test]
+    fn a_key_inserted_twice_is_removed_twice() {
+        let mut filter = Counting::with_rate(100, 0.01).expect("plans");
+        let hash = "twice".hash_with(&Hashing::default());
+        filter.insert_hash(hash);
+        filter.insert_hash(hash);
+        assert!(filter.remove_hash(hash) && filter.contains_hash(hash));
+        assert!(filter.remove_hash(hash) && !filter.contains_hash(hash));
+        assert!(filter.is_empty() && filter.counters.count_nonzero() == 0);
+    }
+
+    #[test]
+    fn removing_what_is_not_there_changes_nothing() {
+        let mut filter = Counting::with_rate(100, 0.001).expect("plans");
+        filter.insert("here");
+        let before = filter.counters.clone();
+        assert!(!filter.remove_hash("absent".hash_with(&Hashing::default())));
+        assert_eq!(filter.counters, before);
+    }
+}

@@ -1,0 +1,120 @@
+//! The filters, one file each, and the registry that everything else iterates.
+//!
+//! Adding a filter: write its file, name it here, add its line to [`KINDS`]. The command line, the
+//! laws in the tests, the lab and the bindings find it there.
+
+pub mod blocked;
+pub mod bloom;
+pub mod counting;
+
+use crate::error::{Error, Result};
+use crate::goal::{Forecast, Goal, Plan};
+use crate::hash::{Hashing, SecretKey};
+use crate::spec::Spec;
+use crate::traits::{Body, Filter};
+use crate::wire::{BodyReader, StateReader};
+
+pub use blocked::{AtomicBlocked, Blocked};
+pub use bloom::Bloom;
+pub use counting::Counting;
+
+/// What the registry knows about a kind of filter.
+#[non_exhaustive]
+pub struct Kind {
+    /// The id in the format. Never reused.
+    pub id: u16,
+    /// The name in specs.
+    pub name: &'static str,
+    /// One line for help and listings.
+    pub summary: &'static str,
+    /// The words a spec may give, in the order a full spec prints them.
+    pub words: &'static [&'static str],
+    /// Whether a key that was inserted is always found.
+    pub never_forgets: bool,
+    /// Whether the filter works for ever in fixed memory, so that stream comparisons include it.
+    pub endless: bool,
+    /// Fills in what a spec leaves out.
+    pub plan: fn(&Spec, &Goal) -> Result<Plan>,
+    build: fn(&Plan) -> Result<Box<dyn Filter>>,
+    restore: fn(Restore<'_, '_>) -> Result<Box<dyn Filter>>,
+}
+
+/// Every kind of filter.
+pub static KINDS: &[Kind] = &[bloom::KIND, blocked::KIND, counting::KIND];
+
+/// What a filter is restored from.
+pub struct Restore<'r, 's> {
+    pub(crate) spec: &'r Spec,
+    pub(crate) hashing: Hashing,
+    pub(crate) forecast: Forecast,
+    pub(crate) state: StateReader<'r>,
+    pub(crate) body: &'r mut BodyReader<'s>,
+    pub(crate) key: Option<SecretKey>,
+    pub(crate) depth: u32,
+}
+
+/// The kind of this name, or an error that lists them.
+pub fn kind(spec: &Spec) -> Result<&'static Kind> {
+    let kind = KINDS.iter().find(|kind| kind.name == spec.kind()).ok_or_else(|| {
+        let names: Vec<_> = KINDS.iter().map(|kind| kind.name).collect();
+        spec.error(format!("there is no filter '{}'", spec.kind()), format!("take one of auto, {}", names.join(", ")))
+    })?;
+    match spec.words().find(|word| !kind.words.contains(word)) {
+        None => Ok(kind),
+        Some(word) => {
+            Err(spec
+                .error(format!("{} has no '{word}'", kind.name), format!("its words are {}", kind.words.join(", "))))
+        }
+    }
+}
+
+/// Fills in what a spec of a named kind leaves out.
+pub(crate) fn plan(spec: &Spec, goal: &Goal) -> Result<Plan> {
+    goal.checked_fpr()?;
+    goal.checked_memory()?;
+    goal.checked_items()?;
+    (kind(spec)?.plan)(spec, goal)
+}
+
+/// Allocates what a plan describes.
+pub(crate) fn build(plan: &Plan) -> Result<Box<dyn Filter>> {
+    (kind(&plan.spec)?.build)(plan)
+}
+
+/// The format's id for a filter of this name and body.
+pub(crate) fn id_of(name: &str, _body: &Body<'_>) -> u16 {
+    KINDS.iter().find(|kind| kind.name == name).map_or(0, |kind| kind.id)
+}
+
+/// Rebuilds the filter with this id.
+pub(crate) fn restore(id: u16, from: Restore<'_, '_>) -> Result<Box<dyn Filter>> {
+    let kind = kind(from.spec)?;
+    if kind.id != id {
+        return Err(Error::corrupt(format!("the filter's id {id} does not belong to '{}'", kind.name)));
+    }
+    (kind.restore)(from)
+}
+
+/// The plain filter to send to others: a bit for every counter that is not zero.
+///
+/// This is what the summary cache does: counters at home, bits on the wire.
+///
+/// ```
+/// use everbloom::{FilterExt, filters::{Bloom, Counting}};
+///
+/// let mut cached = Counting::with_rate(1000, 0.01)?;
+/// cached.insert("page");
+/// let summary = Bloom::try_from(&cached)?;
+/// assert!(summary.contains("page"));
+/// assert_eq!(summary.spec().to_string(), "bloom:num_bits=9595,num_hashes=7");
+/// # use everbloom::Filter;
+/// # Ok::<(), everbloom::Error>(())
+/// ```
+impl TryFrom<&Counting> for Bloom {
+    type Error = Error;
+
+    fn try_from(counting: &Counting) -> Result<Bloom> {
+        let size = counting.parameters().size;
+        Ok(Bloom::from_bits(size, *counting.hashing(), counting.to_bits()?, counting.len()))
+    }
+}

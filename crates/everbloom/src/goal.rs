@@ -1,0 +1,189 @@
+//! What a user wants, what a filter promises for it, and the way from one to the other.
+//!
+//! `Goal` → `Plan` (with its `Forecast`) → filter. Planning never allocates the filter, so it can be
+//! asked freely.
+
+use crate::error::{Error, Result};
+use crate::hash::Hashing;
+use crate::spec::Spec;
+use crate::traits::Filter;
+
+/// The largest memory that can be planned, 128 PiB: beyond it, arithmetic on bits would overflow.
+pub(crate) const MAX_MEMORY_BITS: u64 = 1 << 60;
+
+/// What a user wants of a filter. Say what you know; the planner does the rest.
+///
+/// ```
+/// use everbloom::Goal;
+///
+/// let plan = Goal::new().expected_items(1_000_000).target_fpr(0.01).plan("bloom")?;
+/// assert_eq!(plan.spec.to_string(), "bloom:num_bits=9592955,num_hashes=7");
+/// assert!(plan.forecast.predicted_fpr <= 0.01);
+/// # Ok::<(), everbloom::Error>(())
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+#[non_exhaustive]
+pub struct Goal {
+    /// The most memory the filter's state may take.
+    pub memory_bits: Option<u64>,
+    /// The rate of false positives to keep at every moment.
+    pub target_fpr: Option<f64>,
+    /// How many distinct keys will come, if known.
+    pub expected_items: Option<u64>,
+    /// Whether arrivals carry importances that tell them apart.
+    pub importance: bool,
+    /// How keys are hashed.
+    pub hashing: Hashing,
+}
+
+impl Goal {
+    /// A goal that says nothing yet.
+    pub fn new() -> Self {
+        Goal::default()
+    }
+
+    /// Bounds the memory of the filter's state.
+    pub fn memory_bits(mut self, bits: u64) -> Self {
+        self.memory_bits = Some(bits);
+        self
+    }
+
+    /// Sets the rate of false positives to keep.
+    pub fn target_fpr(mut self, rate: f64) -> Self {
+        self.target_fpr = Some(rate);
+        self
+    }
+
+    /// Says how many distinct keys will come.
+    pub fn expected_items(mut self, items: u64) -> Self {
+        self.expected_items = Some(items);
+        self
+    }
+
+    /// Says that arrivals carry importances.
+    pub fn with_importance(mut self) -> Self {
+        self.importance = true;
+        self
+    }
+
+    /// Sets how keys are hashed; by default XXH3 with seed 0.
+    pub fn hashing(mut self, hashing: Hashing) -> Self {
+        self.hashing = hashing;
+        self
+    }
+
+    /// Plans a filter from a spec in text form: `bloom`, `stable:cell_max=3`, `auto`.
+    pub fn plan(&self, spec: &str) -> Result<Plan> {
+        crate::planner::plan(&Spec::parse(spec)?, self)
+    }
+
+    /// The target rate, checked; `None` if not given.
+    pub(crate) fn checked_fpr(&self) -> Result<Option<f64>> {
+        match self.target_fpr {
+            Some(rate) if !(rate > 0.0 && rate < 1.0) => Err(Error::parameter(
+                "target_fpr",
+                rate,
+                "above 0 and below 1",
+                "a filter always errs a little; try 0.001",
+            )),
+            rate => Ok(rate),
+        }
+    }
+
+    /// The memory bound, checked; `None` if not given.
+    pub(crate) fn checked_memory(&self) -> Result<Option<u64>> {
+        match self.memory_bits {
+            Some(bits) if bits == 0 || bits > MAX_MEMORY_BITS => Err(Error::parameter(
+                "memory_bits",
+                bits,
+                format!("between 1 and {MAX_MEMORY_BITS}"),
+                "give the bits that the filter may use",
+            )),
+            bits => Ok(bits),
+        }
+    }
+
+    /// The number of distinct keys, checked; `None` if not given.
+    pub(crate) fn checked_items(&self) -> Result<Option<u64>> {
+        match self.expected_items {
+            Some(0) => Err(Error::parameter(
+                "expected_items",
+                0,
+                "at least 1",
+                "say how many distinct keys will come, or leave it out",
+            )),
+            items => Ok(items),
+        }
+    }
+
+    /// The target rate that a filter needs to plan at all.
+    pub(crate) fn required_fpr(&self) -> Result<f64> {
+        self.checked_fpr()?.ok_or_else(|| missing("target_fpr", "say which rate of false positives to keep"))
+    }
+
+    /// The memory that a filter needs to plan at all.
+    pub(crate) fn required_memory(&self) -> Result<u64> {
+        self.checked_memory()?.ok_or_else(|| missing("memory_bits", "say how much memory the filter may use"))
+    }
+}
+
+fn missing(name: &'static str, remedy: &str) -> Error {
+    Error::parameter(name, "not given", "given", remedy)
+}
+
+/// Until when a forecast holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Promise {
+    /// At every moment, however long the stream.
+    Always,
+    /// Until this many distinct keys are inside.
+    UntilItems(u64),
+    /// Not at all: the parameters were given by hand or by a paper's rule.
+    None,
+}
+
+/// Which errors to expect.
+#[derive(Debug, Clone, Copy, PartialEq)]
+#[non_exhaustive]
+pub struct Forecast {
+    /// The rate of false positives among distinct arrivals: a bound while the promise holds.
+    pub predicted_fpr: f64,
+    /// The rate of false negatives among duplicates: 0 for filters that never forget, otherwise only
+    /// where the stream is known.
+    pub predicted_fnr: Option<f64>,
+    /// Until when.
+    pub promise: Promise,
+}
+
+impl Forecast {
+    /// The forecast of a filter that never forgets and fills up at `items`.
+    pub(crate) fn until(items: u64, predicted_fpr: f64) -> Self {
+        Forecast { predicted_fpr, predicted_fnr: Some(0.0), promise: Promise::UntilItems(items) }
+    }
+
+    /// The forecast of a filter that forgets, and so never fills up.
+    pub(crate) fn always(predicted_fpr: f64) -> Self {
+        Forecast { predicted_fpr, predicted_fnr: None, promise: Promise::Always }
+    }
+}
+
+/// A filter on paper: every parameter fixed, nothing allocated.
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub struct Plan {
+    /// The full spec.
+    pub spec: Spec,
+    /// All the memory that the filter will take.
+    pub memory_bits: u64,
+    /// Which errors to expect of it.
+    pub forecast: Forecast,
+    /// How it will hash.
+    pub hashing: Hashing,
+}
+
+impl Plan {
+    /// Allocates the filter.
+    pub fn build(&self) -> Result<Box<dyn Filter>> {
+        crate::planner::build(self)
+    }
+}

@@ -1,0 +1,311 @@
+//! From a key's bytes to 128 bits, and from those to positions.
+//!
+//! Every key is hashed **once**, to 128 bits; whatever a filter needs is derived from them, so one
+//! hash can be asked of many filters ([`KeyHash`] is what the `*_hash` methods take).
+//!
+//! # Positions
+//!
+//! Double hashing, `(a + i·b) mod n`, is the usual way to stretch one hash over many probes. It is
+//! not good enough: the probes of a key form an arithmetic progression, which at 20 probes costs a
+//! factor of 80 in false positives (1.7e-5 against 2.2e-7 for 1,000 keys at 20 hashes). The cubic
+//! term of *enhanced* double hashing does not help here either, because positions are taken from the
+//! **high** bits of a 64-bit product, and the cubic term only moves the low ones. So each point of
+//! the progression is mixed before it is scaled: a SplitMix-style generator whose step is the key's
+//! own low half. The tests hold it to the independent-probe theory at 30 probes.
+//!
+//! Scaling is `(x · n) >> 64`, so any `n` up to 2^64 works without a division.
+
+use siphasher::sip128::{Hasher128, SipHasher24};
+use std::hash::Hasher as _;
+use xxhash_rust::xxh3::xxh3_128_with_seed;
+
+/// The 128 bits that stand for a key.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub struct KeyHash {
+    /// Bits that choose the word, line or block.
+    pub high: u64,
+    /// Bits that choose the place or the fingerprint within it.
+    pub low: u64,
+}
+
+impl From<u128> for KeyHash {
+    #[inline]
+    fn from(bits: u128) -> Self {
+        KeyHash { high: (bits >> 64) as u64, low: bits as u64 }
+    }
+}
+
+/// Maps a uniform 64-bit value to `0..range` by its high bits.
+#[inline]
+pub(crate) const fn scale(bits: u64, range: u64) -> u64 {
+    ((bits as u128 * range as u128) >> 64) as u64
+}
+
+/// A bijection of 64 bits in which every input bit reaches every output bit (Stafford's variant 13).
+#[inline]
+pub(crate) const fn finalise(mut bits: u64) -> u64 {
+    bits = (bits ^ (bits >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    bits = (bits ^ (bits >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    bits ^ (bits >> 31)
+}
+
+impl KeyHash {
+    /// The position in `0..range` that the high half chooses.
+    #[inline]
+    pub fn index(self, range: u64) -> u64 {
+        scale(self.high, range)
+    }
+
+    /// Any number of positions in `0..range`, independent for practical purposes.
+    #[inline]
+    pub fn probes(self, range: u64) -> Probes {
+        Probes { state: self.high, step: self.low | 1, range }
+    }
+
+    /// The shard in `0..shards` that the key belongs to.
+    ///
+    /// A filter indexes with the bits of `high` and `low`; a shard chosen by those same bits would
+    /// leave it only a slice of its cells. This one is a finaliser over both halves, so it tells a
+    /// filter nothing.
+    #[inline]
+    pub fn shard(self, shards: u64) -> u64 {
+        scale(finalise(self.high.rotate_left(32) ^ self.low.wrapping_mul(0x9e37_79b9_7f4a_7c15)), shards)
+    }
+}
+
+/// The probe positions of one key; made by [`KeyHash::probes`].
+#[derive(Debug, Clone)]
+pub struct Probes {
+    state: u64,
+    step: u64,
+    range: u64,
+}
+
+impl Probes {
+    /// The next position. There is always one.
+    #[inline]
+    pub fn position(&mut self) -> u64 {
+        let mixed = (self.state ^ (self.state >> 32)).wrapping_mul(0xd6e8_feb8_6659_fd93);
+        self.state = self.state.wrapping_add(self.step);
+        scale(mixed ^ (mixed >> 32), self.range)
+    }
+}
+
+impl Iterator for Probes {
+    type Item = u64;
+
+    #[inline]
+    fn next(&mut self) -> Option<u64> {
+        Some(self.position())
+    }
+}
+
+/// A 128-bit secret for input that an adversary chooses.
+///
+/// It is never written into a filter, only a check value that tells the right key from a wrong one.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct SecretKey([u8; 16]);
+
+impl SecretKey {
+    /// A key from 16 bytes of the caller's own randomness.
+    pub fn new(bytes: [u8; 16]) -> Self {
+        SecretKey(bytes)
+    }
+}
+
+impl std::fmt::Debug for SecretKey {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("SecretKey(…)")
+    }
+}
+
+/// How keys become hashes: the function and its seed.
+///
+/// Two filters agree about keys only if they hash alike, so this is part of every filter and of its
+/// bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Hashing {
+    /// XXH3-128 with a seed: fast, and right for keys nobody crafts against you.
+    Xxh3 {
+        /// The seed.
+        seed: u64,
+    },
+    /// SipHash-2-4-128 under a secret key: slower, for keys that an adversary may choose.
+    SipHash {
+        /// The key.
+        key: SecretKey,
+    },
+}
+
+impl Default for Hashing {
+    fn default() -> Self {
+        Hashing::Xxh3 { seed: 0 }
+    }
+}
+
+impl Hashing {
+    /// XXH3-128 with this seed.
+    pub fn seeded(seed: u64) -> Self {
+        Hashing::Xxh3 { seed }
+    }
+
+    /// SipHash-128 with this secret key.
+    pub fn keyed(key: SecretKey) -> Self {
+        Hashing::SipHash { key }
+    }
+
+    /// The hash of a key's bytes.
+    #[inline]
+    pub fn hash(&self, key: &[u8]) -> KeyHash {
+        match self {
+            Hashing::Xxh3 { seed } => xxh3_128_with_seed(key, *seed).into(),
+            Hashing::SipHash { key: secret } => {
+                let mut hasher = SipHasher24::new_with_key(&secret.0);
+                hasher.write(key);
+                hasher.finish128().as_u128().into()
+            }
+        }
+    }
+
+    /// The name of the function, as specs and `info` print it.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Hashing::Xxh3 { .. } => "xxh3",
+            Hashing::SipHash { .. } => "siphash",
+        }
+    }
+
+    /// The seed, where there is one to show.
+    pub fn seed(&self) -> Option<u64> {
+        match self {
+            Hashing::Xxh3 { seed } => Some(*seed),
+            Hashing::SipHash { .. } => None,
+        }
+    }
+
+    /// 64 bits for a stated purpose, different for every seed or key.
+    pub(crate) fn derive(&self, purpose: &str) -> u64 {
+        let hash = self.hash(purpose.as_bytes());
+        finalise(hash.high ^ hash.low.rotate_left(17))
+    }
+
+    /// What the format stores to recognise the right secret key.
+    pub(crate) fn check_value(&self) -> u64 {
+        match self {
+            Hashing::Xxh3 { .. } => 0,
+            Hashing::SipHash { .. } => self.derive("everbloom key check"),
+        }
+    }
+}
+
+/// Something that has bytes to hash.
+///
+/// Strings and byte slices are their bytes. Integers are their 8 bytes, little-endian, whatever
+/// their width, so `5u8` and `5u64` are one key and `5` is not `"5"`. Tuples are their parts, each
+/// behind its length, so `("ab", "c")` is not `("a", "bc")`.
+pub trait Key {
+    /// The key's hash.
+    fn hash_with(&self, hashing: &Hashing) -> KeyHash;
+}
+
+impl<K: Key + ?Sized> Key for &K {
+    #[inline]
+    fn hash_with(&self, hashing: &Hashing) -> KeyHash {
+        (**self).hash_with(hashing)
+    }
+}
+
+macro_rules! bytes_key {
+    ($($type:ty),*) => {$(
+        impl Key for $type {
+            #[inline]
+            fn hash_with(&self, hashing: &Hashing) -> KeyHash {
+                hashing.hash(self.as_ref())
+            }
+        }
+    )*};
+}
+bytes_key!([u8], str, String, Vec<u8>);
+
+impl<const N: usize> Key for [u8; N] {
+    #[inline]
+    fn hash_with(&self, hashing: &Hashing) -> KeyHash {
+        hashing.hash(self)
+    }
+}
+
+macro_rules! integer_key {
+    ($($type:ty => $wide:ty),*) => {$(
+        impl Key for $type {
+            #[inline]
+            fn hash_with(&self, hashing: &Hashing) -> KeyHash {
+                hashing.hash(&<$wide>::from(*self).to_le_bytes())
+            }
+        }
+    )*};
+}
+integer_key!(u8 => u64, u16 => u64, u32 => u64, u64 => u64, i8 => i64, i16 => i64, i32 => i64, i64 => i64);
+
+/// Joins the parts of a composite key: each part behind its length as 8 bytes, little-endian.
+pub fn composite_key<'a>(parts: impl IntoIterator<Item = &'a [u8]>) -> Vec<u8> {
+    let mut joined = Vec::new();
+    for part in parts {
+        joined.extend_from_slice(&(part.len() as u64).to_le_bytes());
+        joined.extend_from_slice(part);
+    }
+    joined
+}
+
+macro_rules! tuple_key {
+    ($($name:ident $place:tt),*) => {
+        impl<$($name: AsRef<[u8]>),*> Key for ($($name,)*) {
+            fn hash_with(&self, hashing: &Hashing) -> KeyHash {
+                hashing.hash(&composite_key([$(self.$place.as_ref()),*]))
+            }
+        }
+    };
+}
+tuple_key!(A 0, B 1);
+tuple_key!(A 0, B 1, C 2);
+tuple_key!(A 0, B 1, C 2, D 3);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn integers_are_eight_bytes_and_not_their_digits() {
+        let hashing = Hashing::default();
+        assert_eq!(5u8.hash_with(&hashing), 5u64.hash_with(&hashing));
+        assert_eq!(5u64.hash_with(&hashing), hashing.hash(&[5, 0, 0, 0, 0, 0, 0, 0]));
+        assert_ne!(5u64.hash_with(&hashing), "5".hash_with(&hashing));
+    }
+
+    #[test]
+    fn composite_keys_keep_their_parts_apart() {
+        let hashing = Hashing::default();
+        assert_ne!(("ab", "c").hash_with(&hashing), ("a", "bc").hash_with(&hashing));
+    }
+
+    #[test]
+    fn known_hashes_never_change() {
+        // The published XXH3-128 of the empty input and the SipHash-2-4-128 test vector for the key
+        // 00..0f and the message 00 01: files written today depend on them.
+        assert_eq!(Hashing::seeded(0).hash(b""), 0x99aa_06d3_0147_98d8_6001_c324_468d_497f_u128.into());
+        let key = SecretKey::new(std::array::from_fn(|i| i as u8));
+        let sip = Hashing::keyed(key).hash(&[0, 1]);
+        let expected = 0xe4ff_0af6_de8b_a3fc_c75d_a4a4_8d22_7781_u128;
+        assert_eq!(sip, expected.into());
+    }
+
+    #[test]
+    fn probes_spread_beyond_32_bits() {
+        let range = 1u64 << 40;
+        let above = (0u64..1000)
+            .flat_map(|key| key.hash_with(&Hashing::default()).probes(range).take(8))
+            .filter(|&position| position >= 1 << 32)
+            .count();
+        assert!(above > 7_900, "{above} of 8000 positions beyond 2^32");
+    }
+}

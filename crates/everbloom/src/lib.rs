@@ -1,0 +1,52 @@
+//! Membership filters that know what matters.
+//!
+//! Tell everbloom how much memory you have and what matters to you; it tells you which errors you
+//! will see, keeps that promise on an endless stream, and spends the memory on the keys that matter.
+//!
+//! ```
+//! use everbloom::{FilterExt, Goal};
+//!
+//! let plan = Goal::new().expected_items(10_000).target_fpr(0.01).plan("bloom")?;
+//! println!("{} bits, errs in {} of queries", plan.memory_bits, plan.forecast.predicted_fpr);
+//!
+//! let mut seen = plan.build()?;
+//! assert!(seen.insert("alice"));
+//! assert!(!seen.insert("alice"));
+//! assert!(seen.contains("alice"));
+//! # Ok::<(), everbloom::Error>(())
+//! ```
+//!
+//! # Where to start
+//!
+//! - [`Goal`] → [`Plan`] → filter: say what you want and get any filter of the [registry](filters::KINDS).
+//! - [`filters`]: the types themselves, when you know which one you want.
+//! - [`Filter`] and [`FilterExt`]: what every filter can do; [`UnseenExt`]: drop repeats from an iterator.
+//! - [`codec`]: any filter to bytes and back.
+//!
+//! The crate does no I/O of its own, reads no clock and has no global state: what a filter does
+//! depends on its seed and its arrivals alone.
+
+#[cfg(not(all(target_pointer_width = "64", target_endian = "little")))]
+compile_error!("everbloom needs a 64-bit little-endian target: filters are larger than 32 bits can address");
+
+pub mod cells;
+pub mod codec;
+pub mod error;
+pub mod filters;
+pub mod goal;
+pub mod hash;
+pub mod planner;
+pub mod rng;
+pub mod solve;
+pub mod spec;
+pub mod traits;
+pub mod wire;
+
+pub use error::{Error, Result};
+pub use goal::{Forecast, Goal, Plan, Promise};
+pub use hash::{Hashing, Key, KeyHash, SecretKey};
+pub use spec::Spec;
+pub use traits::{
+    Combine, Filter, FilterExt, Importance, ImportanceScale, Importances, Membership, Merge, Removal, Status,
+    UnseenExt, Verdict,
+};
