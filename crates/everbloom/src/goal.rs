@@ -17,7 +17,7 @@ pub(crate) const MAX_MEMORY_BITS: u64 = 1 << 60;
 /// use everbloom::Goal;
 ///
 /// let plan = Goal::new().expected_items(1_000_000).target_fpr(0.01).plan("bloom")?;
-/// assert_eq!(plan.spec.to_string(), "bloom:num_bits=9592955,num_hashes=7");
+/// assert_eq!(plan.spec.to_string(), "bloom:num_bits=9592964,num_hashes=7");
 /// assert!(plan.forecast.predicted_fpr <= 0.01);
 /// # Ok::<(), everbloom::Error>(())
 /// ```
