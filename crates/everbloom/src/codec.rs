@@ -137,7 +137,8 @@ pub fn summarise(source: &mut dyn Read, length: u64) -> Result<Summary> {
     let (header, _) = Header::read(source, length)?;
     let (hash, seed) = match header.hash_id {
         1 => ("xxh3", Some(header.seed)),
-        _ => ("siphash", None),
+        2 => ("siphash", None),
+        id => return Err(wire::unknown_hash(id)),
     };
     Ok(Summary { spec: Spec::parse(&header.spec)?, forecast: header.forecast, hash, seed })
 }

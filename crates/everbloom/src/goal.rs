@@ -11,6 +11,10 @@ use crate::traits::Filter;
 /// The largest memory that can be planned, 128 PiB: beyond it, arithmetic on bits would overflow.
 pub(crate) const MAX_MEMORY_BITS: u64 = 1 << 60;
 
+/// The largest number of keys that can be planned for: no stream is longer, and 2^64 − 1 means
+/// "always" in the format.
+pub(crate) const MAX_ITEMS: u64 = 1 << 60;
+
 /// What a user wants of a filter. Say what you know; the planner does the rest.
 ///
 /// ```
@@ -106,10 +110,10 @@ impl Goal {
     /// The number of distinct keys, checked; `None` if not given.
     pub(crate) fn checked_items(&self) -> Result<Option<u64>> {
         match self.expected_items {
-            Some(0) => Err(Error::parameter(
+            Some(items) if items == 0 || items > MAX_ITEMS => Err(Error::parameter(
                 "expected_items",
-                0,
-                "at least 1",
+                items,
+                format!("between 1 and {MAX_ITEMS}"),
                 "say how many distinct keys will come, or leave it out",
             )),
             items => Ok(items),

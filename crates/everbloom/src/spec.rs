@@ -47,10 +47,11 @@ impl Spec {
         let mut spec = Spec::new(kind);
         for part in rest.split(',').filter(|part| !part.is_empty()) {
             let (word, value) = part.split_once('=').ok_or_else(|| fail(format!("'{part}' has no value")))?;
+            let (word, value) = (word.trim(), value.trim());
             if spec.get(word).is_some() {
                 return Err(fail(format!("'{word}' is given twice")));
             }
-            spec.words.push((word.trim().to_string(), value.trim().to_string()));
+            spec.words.push((word.to_string(), value.to_string()));
         }
         Ok(spec)
     }
@@ -151,7 +152,7 @@ mod tests {
 
     #[test]
     fn refuses_what_is_no_spec() {
-        for text in ["", ":a=1", "bloom:num_bits", "bloom:a=1,a=2"] {
+        for text in ["", ":a=1", "bloom:num_bits", "bloom:a=1,a=2", "bloom:a=1, a=2"] {
             assert!(Spec::parse(text).is_err(), "{text}");
         }
     }

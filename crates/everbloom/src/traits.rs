@@ -200,7 +200,7 @@ pub struct Status {
     pub fill: f64,
     /// The rate of false positives to expect of the next query, from the present contents.
     pub estimated_fpr: f64,
-    /// How many distinct keys are inside, as far as the fill tells.
+    /// How many distinct keys are inside, as far as the fill tells; a full filter tells nothing.
     pub estimated_items: Option<f64>,
 }
 

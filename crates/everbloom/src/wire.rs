@@ -75,7 +75,7 @@ impl Header {
                 needed: "another secret key",
                 remedy: "decode it with the key it was built with",
             }),
-            (id, _) => Err(Error::corrupt(format!("the filter uses hash function {id}, which does not exist"))),
+            (id, _) => Err(unknown_hash(id)),
         }
     }
 
@@ -136,12 +136,20 @@ impl Header {
         if coding != 0 {
             return Err(Error::corrupt(format!("the filter's body has coding {coding}, which does not exist")));
         }
+        let header_padding = &content[FIXED_BYTES + spec_bytes + state_bytes..];
+        if bytes[14..16].iter().chain(header_padding).any(|byte| *byte != 0) {
+            return Err(Error::corrupt("the filter's header has bytes set that must be zero"));
+        }
+        let predicted_fpr = f64::from_bits(forecast_bits);
+        if !(0.0..=1.0).contains(&predicted_fpr) || !(fnr.is_nan() || (0.0..=1.0).contains(&fnr)) {
+            return Err(Error::corrupt("the filter's forecast is not a rate"));
+        }
         let spec = std::str::from_utf8(&bytes[FIXED_BYTES..FIXED_BYTES + spec_bytes])
             .map_err(|_| Error::corrupt("the filter's spec is not text"))?
             .to_string();
         let state = bytes[FIXED_BYTES + spec_bytes..][..state_bytes].to_vec();
         let forecast = Forecast {
-            predicted_fpr: f64::from_bits(forecast_bits),
+            predicted_fpr,
             predicted_fnr: (!fnr.is_nan()).then_some(fnr),
             promise: match promise {
                 0 => Promise::None,
@@ -151,6 +159,10 @@ impl Header {
         };
         Ok((Header { kind_id, hash_id, seed, key_check, forecast, spec, state, body_bytes }, total as u64))
     }
+}
+
+pub(crate) fn unknown_hash(id: u8) -> Error {
+    Error::corrupt(format!("the filter uses hash function {id}, which does not exist"))
 }
 
 /// Reads the fixed part, telling "too short" from "something else altogether".

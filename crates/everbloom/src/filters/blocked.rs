@@ -273,13 +273,13 @@ impl Filter for Blocked {
             .iter()
             .map(|line| line.0.iter().map(|word| f64::from(word.count_ones()) / 64.0).product::<f64>())
             .sum();
-        let words = self.parameters.num_blocks as f64;
+        let num_blocks = self.parameters.num_blocks as f64;
         Status {
             arrivals: self.inserted,
             fill,
-            estimated_fpr: rate / words,
-            // A word's bit is set with 1 − (63/64)^N; the mean of N over words is what the fill tells.
-            estimated_items: Some(words * log1p(-fill) / log1p(-1.0 / 64.0)),
+            estimated_fpr: rate / num_blocks,
+            // A bit of a word is clear with (63/64)^N, N Poisson: e^(−mean/64) on average.
+            estimated_items: (fill < 1.0).then(|| num_blocks * -64.0 * log1p(-fill)),
         }
     }
 
@@ -356,8 +356,7 @@ impl Merge for Blocked {
 ///
 /// A key is found by every thread once its insertion has returned and the threads have synchronised
 /// in the usual way (a channel, a join). Two threads that insert the same new key at the same moment
-/// may both be told that it was new, or, if each set some of its bits first, both that it was new:
-/// never that an old key is new.
+/// may both be told that it was new, if each set some of its bits first; at least one of them always is.
 ///
 /// ```
 /// use everbloom::{Hashing, filters::{AtomicBlocked, Blocked, blocked::Parameters}, FilterExt};

@@ -203,7 +203,7 @@ impl Filter for Bloom {
             arrivals: self.inserted,
             fill,
             estimated_fpr: libm::pow(fill, f64::from(self.size.num_hashes)),
-            estimated_items: Some(self.estimated_items()),
+            estimated_items: Some(self.estimated_items()).filter(|items| items.is_finite()),
         }
     }
 

@@ -243,7 +243,7 @@ impl Filter for Counting {
             arrivals: self.inserted,
             fill,
             estimated_fpr: pow(fill, f64::from(num_hashes)),
-            estimated_items: Some(-(num_cells as f64) / f64::from(num_hashes) * log1p(-fill)),
+            estimated_items: (fill < 1.0).then(|| -(num_cells as f64) / f64::from(num_hashes) * log1p(-fill)),
         }
     }
 

@@ -5,14 +5,14 @@
 
 pub mod sizing;
 
-use libm::{exp, expm1, log, log1p, pow};
+use libm::{exp, expm1, log1p, pow};
 
 /// The expected rate of false positives of a Bloom filter of `bits` bits and `hashes` probes that
 /// holds `items` keys.
 ///
 /// The textbook form (1 − (1 − 1/m)^kn)^k takes the share of set bits for constant; it varies, and
 /// a power of it is larger on average than the power of the average. The second-order term of that
-/// (Var ≈ (e^−c − (1 + c)·e^−2c)/m with c = kn/m) is included, so that tiny filters keep their
+/// (Var ≈ e^−2c·(e^c − 1 − c)/m with c = kn/m) is included, so that tiny filters keep their
 /// promise, too.
 pub fn bloom_fpr(bits: u64, items: f64, hashes: u32) -> f64 {
     let (m, k) = (bits as f64, f64::from(hashes));
@@ -20,12 +20,9 @@ pub fn bloom_fpr(bits: u64, items: f64, hashes: u32) -> f64 {
         return 0.0;
     }
     let load = k * items / m;
-    let zeros = exp(k * items * log1p(-1.0 / m));
-    let fill = 1.0 - zeros;
-    if fill <= 0.0 {
-        return 0.0;
-    }
-    let variance = ((exp(-load) - (1.0 + load) * exp(-2.0 * load)) / m).max(0.0);
+    // 1 − (1 − 1/m)^kn, without cancellation where the filter is nearly empty.
+    let fill = one_minus_exp(-k * items * log1p(-1.0 / m));
+    let variance = (exp(-2.0 * load) * (expm1(load) - load) / m).max(0.0);
     (pow(fill, k) * (1.0 + k * (k - 1.0) / 2.0 * variance / (fill * fill))).min(1.0)
 }
 
@@ -62,13 +59,16 @@ pub fn smallest(least: u64, most: u64, holds: impl Fn(u64) -> bool) -> Option<u6
     holds(low).then_some(low)
 }
 
+/// Beyond this mean a Poisson number is its mean to a part in a thousand, and the sum over it long.
+const POISSON_LIMIT: f64 = 1e6;
+
 /// Σ_j Poisson(j; mean) · value(j), summed outwards from the mode until the rest is negligible.
 pub fn poisson_mean(mean: f64, value: impl Fn(u64) -> f64) -> f64 {
-    if mean <= 0.0 {
-        return value(0);
+    if mean <= 0.0 || mean > POISSON_LIMIT {
+        return value(mean as u64);
     }
-    let mode = mean.floor();
-    let at_mode = exp(mode * log(mean) - mean - libm::lgamma(mode + 1.0));
+    // Weights relative to the mode's: the sum is divided by their mass.
+    let (mode, at_mode) = (mean.floor(), 1.0);
     let (mut sum, mut mass) = (0.0, 0.0);
     let mut add = |count: f64, weight: f64| {
         sum += weight * value(count as u64);
@@ -107,6 +107,18 @@ mod tests {
             let generating = poisson_mean(mean, |count| pow(0.999, count as f64));
             assert!((generating / exp(-0.001 * mean) - 1.0).abs() < 1e-6, "{mean}");
         }
+    }
+
+    #[test]
+    fn poisson_mean_ends_whatever_the_mean() {
+        for mean in [1e6, 1e7, 1e15, 1.8e19, f64::INFINITY] {
+            assert_eq!(poisson_mean(mean, |count| if count > 1000 { 1.0 } else { 0.0 }), 1.0, "{mean}");
+        }
+    }
+
+    #[test]
+    fn the_rate_of_a_nearly_empty_filter_is_not_zero() {
+        assert!((bloom_fpr(1 << 60, 1.0, 1) * (1u64 << 60) as f64 - 1.0).abs() < 1e-9);
     }
 
     #[test]

@@ -4,6 +4,7 @@
 //! unasked: the classic filter (a cell is a bit) and the counting one (a cell is a counter).
 
 use super::{bloom_bits, bloom_capacity, bloom_fpr, smallest};
+use crate::cells::buffer::LINE_BITS;
 use crate::error::{Error, Result};
 use crate::goal::{Forecast, Goal, MAX_MEMORY_BITS};
 use crate::spec::Spec;
@@ -117,10 +118,22 @@ impl Size {
     /// `cells_word` is the spec's word for cells; memory buys one cell for every `cell_bits`.
     pub(crate) fn planned(spec: &Spec, goal: &Goal, cells_word: &str, cell_bits: u32) -> Result<(Self, Option<u64>)> {
         let (given, hashes) = (spec.number(cells_word)?, spec.number("num_hashes")?);
-        let affordable = goal.memory_bits.map(|bits| bits / u64::from(cell_bits));
+        // Memory comes in whole cache lines, and no cell straddles two words of one.
+        let affordable = goal.memory_bits.map(|bits| bits / LINE_BITS * 8 * u64::from(64 / cell_bits));
         let (items, rate) = (goal.expected_items, goal.target_fpr);
+        if let (None, Some(0), Some(bits)) = (given, affordable, goal.memory_bits) {
+            let needed = format!("at least {LINE_BITS}, one cache line");
+            return Err(Error::parameter("memory_bits", bits, needed, format!("give {LINE_BITS} bits")));
+        }
         match (given.or(affordable), hashes, items, rate) {
-            (Some(num_cells), Some(num_hashes), items, _) => Ok((Size { num_cells, num_hashes }.checked()?, items)),
+            (Some(num_cells), Some(num_hashes), items, rate) => {
+                let size = Size { num_cells, num_hashes }.checked()?;
+                if given.is_none() {
+                    size.keeps(items, rate)?;
+                }
+                let capacity = || rate.map(|rate| size.capacity(rate)).filter(|items| *items > 0);
+                Ok((size, items.or_else(capacity)))
+            }
             (Some(num_cells), None, Some(items), Some(rate)) if given.is_none() => {
                 Ok((Self::within(num_cells, items, rate, cell_bits)?, Some(items)))
             }
@@ -140,6 +153,20 @@ impl Size {
                 "give the expected number of keys and a target rate, or the memory and one of them",
             )),
         }
+    }
+
+    /// Refuses a size that breaks the rate for this many keys, where both are asked for.
+    fn keeps(self, items: Option<u64>, rate: Option<f64>) -> Result<()> {
+        let (Some(items), Some(rate)) = (items, rate) else { return Ok(()) };
+        let predicted = self.predicted_fpr(items);
+        if predicted <= rate {
+            return Ok(());
+        }
+        Err(Error::Infeasible {
+            wanted: format!("a rate of {rate} for {items} keys"),
+            reason: format!("{} cells and {} hashes come to {predicted:.2e}", self.num_cells, self.num_hashes),
+            remedy: "give more memory, or leave num_hashes to the plan".into(),
+        })
     }
 
     /// The fewest cells for the rate, if they fit.
