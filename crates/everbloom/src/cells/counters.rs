@@ -8,7 +8,7 @@
 //! └──┴────┴── … ──┴───┴───┘
 //! ```
 
-use crate::cells::buffer::Buffer;
+use crate::cells::buffer::{Buffer, Line};
 use crate::error::{Error, Result};
 use crate::hash::scale;
 
@@ -82,6 +82,28 @@ impl Counters {
         *word = *word & !(max << shift) | u64::from(value).min(max) << shift;
     }
 
+    /// Lowers counter `position` by one if it is not zero.
+    #[inline]
+    pub fn lower(&mut self, position: u64) {
+        let (word, shift) = self.place(position);
+        let max = u64::from(self.max());
+        let word = &mut self.buffer.words_mut()[word];
+        *word -= u64::from(*word >> shift & max != 0) << shift;
+    }
+
+    /// Lowers `count` neighbouring counters from `start` on by one each, unless zero; behind the last
+    /// counter comes the first. `count` is at most [`Counters::len`].
+    #[inline]
+    pub fn lower_run(&mut self, start: u64, count: u64) {
+        let end = start + count;
+        let (cell_bits, length) = (self.cell_bits, self.length);
+        let words = self.buffer.words_mut();
+        lower_cells(cell_bits, words, start, end.min(length));
+        if end > length {
+            lower_cells(cell_bits, words, 0, end - length);
+        }
+    }
+
     /// Asks for the line of counter `position` to be brought near.
     #[inline]
     pub fn prefetch(&self, position: u64) {
@@ -105,6 +127,18 @@ impl Counters {
         // A lane is full exactly if its complement is zero.
         let full = |word: u64| low.count_ones() - nonzero_lanes(!word, self.cell_bits, low).count_ones();
         self.buffer.words().iter().map(|word| u64::from(full(*word))).sum()
+    }
+
+    /// The cache lines.
+    #[inline]
+    pub fn lines(&self) -> &[Line] {
+        self.buffer.lines()
+    }
+
+    /// The cache lines, to change.
+    #[inline]
+    pub fn lines_mut(&mut self) -> &mut [Line] {
+        self.buffer.lines_mut()
     }
 
     /// The bits that the counters take.
@@ -173,6 +207,84 @@ pub(crate) const fn nonzero_lanes(word: u64, cell_bits: u32, low: u64) -> u64 {
     folded & low
 }
 
+/// Runs an expression with a counter width that the compiler knows: `with_width!(bits, D => f::<D>())`.
+macro_rules! with_width {
+    ($cell_bits:expr, $width:ident => $call:expr) => {
+        match $cell_bits {
+            1 => {
+                const $width: u32 = 1;
+                $call
+            }
+            2 => {
+                const $width: u32 = 2;
+                $call
+            }
+            3 => {
+                const $width: u32 = 3;
+                $call
+            }
+            4 => {
+                const $width: u32 = 4;
+                $call
+            }
+            5 => {
+                const $width: u32 = 5;
+                $call
+            }
+            6 => {
+                const $width: u32 = 6;
+                $call
+            }
+            7 => {
+                const $width: u32 = 7;
+                $call
+            }
+            _ => {
+                const $width: u32 = 8;
+                $call
+            }
+        }
+    };
+}
+pub(crate) use with_width;
+
+/// [`lower_range`] for widths up to 8, one counter at a time beyond.
+fn lower_cells(cell_bits: u32, words: &mut [u64], first: u64, end: u64) {
+    if cell_bits <= 8 {
+        return with_width!(cell_bits, D => lower_range::<D>(words, first as usize, end as usize));
+    }
+    let per_word = u64::from(64 / cell_bits);
+    let max = (1u64 << cell_bits) - 1;
+    for position in first..end {
+        let shift = (position % per_word) as u32 * cell_bits;
+        let word = &mut words[(position / per_word) as usize];
+        *word -= u64::from(*word >> shift & max != 0) << shift;
+    }
+}
+
+/// Lowers counters `first..end` of `D` bits each by one, unless zero: a whole word at a time.
+#[inline]
+pub(crate) fn lower_range<const D: u32>(words: &mut [u64], first: usize, end: usize) {
+    if first >= end {
+        return;
+    }
+    let (low, per_word) = (const { low_bits(D) }, (64 / D) as usize);
+    let (from, to) = (first / per_word, (end - 1) / per_word);
+    let skip = (first - from * per_word) as u32 * D;
+    let keep = (end - to * per_word) as u32 * D;
+    let behind = u64::MAX << skip;
+    let ahead = if keep == 64 { u64::MAX } else { (1 << keep) - 1 };
+    if from == to {
+        words[from] -= nonzero_lanes(words[from], D, low & behind & ahead);
+        return;
+    }
+    words[from] -= nonzero_lanes(words[from], D, low & behind);
+    for word in &mut words[from + 1..to] {
+        *word -= nonzero_lanes(*word, D, low);
+    }
+    words[to] -= nonzero_lanes(words[to], D, low & ahead);
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -201,6 +313,29 @@ mod tests {
             prop_assert_eq!(counters.count_saturated(), saturated);
             prop_assert!(counters.check().is_ok());
             prop_assert_eq!(counters.bytes().len() as u64, Counters::byte_length(length, cell_bits));
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn runs_are_lowered_as_single_counters_would_be(
+            length in 1u64..300,
+            cell_bits in 1u32..=16,
+            values in prop::collection::vec(any::<u16>(), 300),
+            start in any::<u64>(),
+            count in any::<u64>(),
+        ) {
+            let (start, count) = (start % length, count % (length + 1));
+            let mut fast = Counters::new(length, cell_bits).expect("small");
+            for (position, value) in (0..length).zip(values) {
+                fast.set(position, value % 3);
+            }
+            let mut plain = fast.clone();
+            fast.lower_run(start, count);
+            for step in 0..count {
+                plain.lower((start + step) % length);
+            }
+            prop_assert_eq!(fast, plain);
         }
     }
 

@@ -6,6 +6,7 @@
 pub mod blocked;
 pub mod bloom;
 pub mod counting;
+pub mod stable;
 
 use crate::error::{Error, Result};
 use crate::goal::{Forecast, Goal, Plan};
@@ -17,6 +18,7 @@ use crate::wire::{BodyReader, StateReader};
 pub use blocked::{AtomicBlocked, Blocked};
 pub use bloom::Bloom;
 pub use counting::Counting;
+pub use stable::Stable;
 
 /// What the registry knows about a kind of filter.
 #[non_exhaustive]
@@ -40,7 +42,7 @@ pub struct Kind {
 }
 
 /// Every kind of filter.
-pub static KINDS: &[Kind] = &[bloom::KIND, blocked::KIND, counting::KIND];
+pub static KINDS: &[Kind] = &[bloom::KIND, blocked::KIND, counting::KIND, stable::KIND];
 
 /// What a filter is restored from.
 pub struct Restore<'r, 's> {
