@@ -1,3 +1,71 @@
-//! Project tasks.
+//! Project tasks: `cargo xtask TASK`. One line of [`TASKS`] each.
 
-fn main() {}
+use std::env;
+use std::path::Path;
+use std::process::{Command, ExitCode};
+use std::time::Instant;
+
+/// What a task answers: done, or the one line that says why not.
+type Outcome = Result<(), String>;
+
+/// A task's name, what it does, and how; the arguments after the name are passed on.
+type Task = (&'static str, &'static str, fn(&[String]) -> Outcome);
+
+const TASKS: &[Task] = &[
+    ("test", "every test of the workspace, examples in the documentation included", test),
+    ("lint", "format, clippy and documentation, warnings denied", |_| lint()),
+    ("ci", "lint, then test: what must hold before a change lands", ci),
+];
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = env::args().skip(1).collect();
+    let task = arguments.first().and_then(|name| TASKS.iter().find(|task| task.0 == name));
+    let Some((_, _, run)) = task else { return usage() };
+    match run(&arguments[1..]) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(problem) => {
+            eprintln!("xtask: {problem}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn usage() -> ExitCode {
+    eprintln!("usage: cargo xtask TASK");
+    for (name, summary, _) in TASKS {
+        eprintln!("  {name:<12} {summary}");
+    }
+    ExitCode::from(2)
+}
+
+/// Needs nothing but cargo; what follows the task's name goes to `cargo test`.
+fn test(arguments: &[String]) -> Outcome {
+    cargo("test", &["--workspace"], arguments, &[])
+}
+
+fn lint() -> Outcome {
+    cargo("fmt", &["--all", "--check"], &[], &[])?;
+    cargo("clippy", &["--workspace", "--all-targets"], &["--".into(), "-Dwarnings".into()], &[])?;
+    cargo("doc", &["--workspace", "--no-deps"], &[], &[("RUSTDOCFLAGS", "-Dwarnings")])
+}
+
+fn ci(arguments: &[String]) -> Outcome {
+    lint()?;
+    test(arguments)
+}
+
+/// Runs `cargo COMMAND …` at the root of the repository, with its output as it is.
+fn cargo(command: &str, fixed: &[&str], more: &[String], variables: &[(&str, &str)]) -> Outcome {
+    let started = Instant::now();
+    let program = env::var("CARGO").unwrap_or_else(|_| "cargo".into());
+    let mut child = Command::new(program);
+    child.arg(command).args(fixed).args(more).envs(variables.iter().copied()).current_dir(root());
+    eprintln!("xtask: cargo {command} {}", [fixed.join(" "), more.join(" ")].join(" ").trim());
+    let status = child.status().map_err(|error| format!("cargo {command} did not start: {error}"))?;
+    eprintln!("xtask: cargo {command} took {} s", started.elapsed().as_secs());
+    if status.success() { Ok(()) } else { Err(format!("cargo {command} failed")) }
+}
+
+fn root() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap_or(Path::new("."))
+}
