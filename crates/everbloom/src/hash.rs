@@ -160,11 +160,16 @@ impl Hashing {
     pub fn hash(&self, key: &[u8]) -> KeyHash {
         match self {
             Hashing::Xxh3 { seed } => xxh3_128_with_seed(key, *seed).into(),
-            Hashing::SipHash { key: secret } => {
-                let mut hasher = SipHasher24::new_with_key(&secret.0);
-                hasher.write(key);
-                hasher.finish128().as_u128().into()
-            }
+            Hashing::SipHash { key: secret } => siphash(secret, key),
+        }
+    }
+
+    /// The hash of an integer's 8 bytes, little-endian.
+    #[inline]
+    pub fn hash_u64(&self, key: u64) -> KeyHash {
+        match self {
+            Hashing::Xxh3 { seed } => xxh3_of_u64(key, *seed),
+            Hashing::SipHash { key: secret } => siphash(secret, &key.to_le_bytes()),
         }
     }
 
@@ -197,6 +202,31 @@ impl Hashing {
             Hashing::SipHash { .. } => self.derive("everbloom key check"),
         }
     }
+}
+
+/// Kept out of line, so that loops over the common function stay small.
+#[inline(never)]
+fn siphash(secret: &SecretKey, key: &[u8]) -> KeyHash {
+    let mut hasher = SipHasher24::new_with_key(&secret.0);
+    hasher.write(key);
+    hasher.finish128().as_u128().into()
+}
+
+/// XXH3-128 of exactly eight bytes, to the letter of its specification: without the choice by length
+/// an integer takes 1.5 ns instead of 3.5. The tests hold it to the crate that hashes everything else.
+#[inline]
+fn xxh3_of_u64(key: u64, seed: u64) -> KeyHash {
+    // Bytes 16 to 32 of the default secret, its two halves combined.
+    const FLIP: u64 = 0xdb97_9083_e96d_d4de ^ 0x1f67_b3b7_a4a4_4072;
+    const PRIME: u64 = 0x9e37_79b1_85eb_ca87 + (8 << 2);
+    let seed = seed ^ u64::from((seed as u32).swap_bytes()) << 32;
+    let product = u128::from(key ^ FLIP.wrapping_add(seed)) * u128::from(PRIME);
+    let mut low = product as u64;
+    let mut high = ((product >> 64) as u64).wrapping_add(low << 1);
+    low ^= high >> 3;
+    low = (low ^ (low >> 35)).wrapping_mul(0x9fb2_1c65_1e98_df25);
+    high = (high ^ (high >> 37)).wrapping_mul(0x1656_6791_9e37_79f9);
+    KeyHash { high: high ^ (high >> 32), low: low ^ (low >> 28) }
 }
 
 /// Something that has bytes to hash.
@@ -240,7 +270,7 @@ macro_rules! integer_key {
         impl Key for $type {
             #[inline]
             fn hash_with(&self, hashing: &Hashing) -> KeyHash {
-                hashing.hash(&<$wide>::from(*self).to_le_bytes())
+                hashing.hash_u64(<$wide>::from(*self) as u64)
             }
         }
     )*};
@@ -280,6 +310,17 @@ mod tests {
         assert_eq!(5u8.hash_with(&hashing), 5u64.hash_with(&hashing));
         assert_eq!(5u64.hash_with(&hashing), hashing.hash(&[5, 0, 0, 0, 0, 0, 0, 0]));
         assert_ne!(5u64.hash_with(&hashing), "5".hash_with(&hashing));
+    }
+
+    #[test]
+    fn integers_hash_as_their_bytes_do() {
+        let values = (0..64).flat_map(|shift| [1u64 << shift, u64::MAX >> shift, 0x0123_4567_89ab_cdef << shift]);
+        for (value, seed) in values.zip((0..7u64).map(|seed| seed.wrapping_mul(0x9e37_79b9_7f4a_7c15)).cycle()) {
+            for hashing in [Hashing::seeded(seed), Hashing::keyed(SecretKey::new([seed as u8; 16]))] {
+                assert_eq!(hashing.hash_u64(value), hashing.hash(&value.to_le_bytes()), "{value:x} {hashing:?}");
+                assert_eq!((value as i64).hash_with(&hashing), value.hash_with(&hashing));
+            }
+        }
     }
 
     #[test]
