@@ -69,7 +69,7 @@
 
 use super::{Kind, Restore};
 use crate::cells::buffer::Line;
-use crate::cells::counters::{Counters, lower_range, with_width};
+use crate::cells::counters::{Counters, low_bits, lower_range, nonzero_lanes, with_width};
 use crate::cells::simd::{CACHED_BYTES, pipelined, prefetch};
 use crate::error::{Error, Result};
 use crate::goal::{Forecast, Goal, MAX_MEMORY_BITS, Plan};
@@ -462,6 +462,20 @@ impl Stable {
         }
     }
 
+    /// The rate in the blocked layout: lines differ in fill, so it is averaged over them, not the fill.
+    fn rate_over_lines(&self) -> f64 {
+        let (cell_bits, num_hashes) = (self.parameters.cell_bits(), self.parameters.num_hashes as usize);
+        let (low, per_word) = (low_bits(cell_bits), f64::from(64 / cell_bits));
+        let rate = |line: &Line| {
+            let fills = line.0.map(|word| f64::from(nonzero_lanes(word, cell_bits, low).count_ones()) / per_word);
+            let from =
+                |start: usize| (start..start + num_hashes).map(|word| fills[word % fills.len()]).product::<f64>();
+            (0..fills.len()).map(from).sum::<f64>() / fills.len() as f64
+        };
+        let lines = self.cells.lines();
+        (lines.iter().map(rate).sum::<f64>() / lines.len() as f64).min(1.0)
+    }
+
     fn observe_chunk(&mut self, hashes: &[KeyHash], draws: &[u64], verdicts: &mut [Verdict]) {
         let near = self.cells.bytes().len() <= CACHED_BYTES;
         match self.parameters.layout {
@@ -594,7 +608,10 @@ impl Filter for Stable {
         Status {
             arrivals: self.arrivals,
             fill,
-            estimated_fpr: pow(fill, f64::from(self.parameters.num_hashes)),
+            estimated_fpr: match self.parameters.layout {
+                Layout::Spread => pow(fill, f64::from(self.parameters.num_hashes)),
+                Layout::Blocked => self.rate_over_lines(),
+            },
             estimated_items: None,
         }
     }

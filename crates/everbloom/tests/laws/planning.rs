@@ -1,0 +1,144 @@
+//! Goals become plans that keep them, and plans become exactly the filters they describe.
+
+use crate::common::{arrivals, bare_kinds, observe_all, small, variants};
+use everbloom::{Goal, Hashing, Plan, Promise, Spec};
+use std::sync::LazyLock;
+
+const MEMORIES: [Option<u64>; 9] =
+    [None, Some(1), Some(511), Some(512), Some(1000), Some(4096), Some(100_001), Some(1 << 20), Some((1 << 24) + 777)];
+const ITEMS: [Option<u64>; 8] =
+    [None, Some(1), Some(2), Some(10), Some(777), Some(10_000), Some(1_000_000), Some(50_000_000)];
+const RATES: [Option<f64>; 10] =
+    [None, Some(0.99), Some(0.5), Some(0.3), Some(0.1), Some(0.03), Some(0.01), Some(0.001), Some(1e-6), Some(1e-12)];
+
+fn goals() -> Vec<Goal> {
+    let mut goals = Vec::new();
+    for memory in MEMORIES {
+        for items in ITEMS {
+            for rate in RATES {
+                let mut goal = Goal::new().hashing(Hashing::seeded(3));
+                (goal.memory_bits, goal.expected_items, goal.target_fpr) = (memory, items, rate);
+                goals.push(goal);
+            }
+        }
+    }
+    goals
+}
+
+/// For every variant, every plan that some goal of the grid gives, with the goal. Made once.
+static PLANS: LazyLock<Vec<(String, Vec<(Goal, Plan)>)>> = LazyLock::new(|| {
+    let with_plan = |spec: &str, goal: Goal| goal.plan(spec).ok().map(|plan| (goal, plan));
+    let plans = |spec: &str| goals().into_iter().filter_map(|goal| with_plan(spec, goal)).collect::<Vec<_>>();
+    variants().into_iter().map(|spec| (spec.clone(), plans(&spec))).collect()
+});
+
+/// Those of one kind or variant.
+fn plans(spec: &str) -> &'static [(Goal, Plan)] {
+    let (_, plans) = PLANS.iter().find(|(name, _)| name == spec).expect("a variant");
+    assert!(plans.len() >= 20, "{spec} can be planned for {} goals only", plans.len());
+    plans
+}
+
+#[test]
+fn the_predicted_rate_keeps_the_target_after_rounding() {
+    for kind in bare_kinds() {
+        for (goal, plan) in plans(&kind) {
+            let Some(target) = goal.target_fpr else { continue };
+            let predicted = plan.forecast.predicted_fpr;
+            assert!(predicted > 0.0 && predicted <= target, "{goal:?} gives {plan:?}");
+            assert_ne!(plan.forecast.promise, Promise::None, "{goal:?} gives {plan:?}");
+        }
+    }
+}
+
+#[test]
+fn a_promise_covers_the_expected_items() {
+    for kind in bare_kinds() {
+        for (goal, plan) in plans(&kind) {
+            if let (Some(items), Promise::UntilItems(until)) = (goal.expected_items, plan.forecast.promise) {
+                assert!(until >= items, "{goal:?} gives {plan:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn plans_stay_within_the_memory() {
+    for spec in variants() {
+        for (goal, plan) in plans(&spec) {
+            let most = goal.memory_bits.unwrap_or(u64::MAX);
+            assert!(plan.memory_bits > 0 && plan.memory_bits <= most, "{goal:?} gives {plan:?}");
+        }
+    }
+}
+
+#[test]
+fn memory_is_used_where_nothing_else_bounds_it() {
+    // Given memory and a rate alone, a filter takes the memory: at least half of it.
+    for kind in bare_kinds() {
+        for memory in [4096, 1 << 20, 10_000_000] {
+            let Ok(plan) = Goal::new().memory_bits(memory).target_fpr(0.01).plan(&kind) else { continue };
+            assert!(plan.memory_bits * 2 >= memory, "{plan:?} of {memory} bits");
+        }
+    }
+}
+
+#[test]
+fn plans_become_the_filters_they_describe() {
+    for spec in variants() {
+        for (goal, plan) in plans(&spec).iter().filter(|(_, plan)| plan.memory_bits < 1 << 21).step_by(7) {
+            let filter = plan.build().unwrap_or_else(|error| panic!("{plan:?}: {error}"));
+            assert_eq!(filter.spec(), plan.spec);
+            assert_eq!(filter.memory_bits(), plan.memory_bits, "{plan:?}");
+            assert_eq!(filter.forecast(), plan.forecast, "{plan:?}");
+            assert_eq!(*filter.hashing(), goal.hashing, "{plan:?}");
+        }
+    }
+}
+
+#[test]
+fn specs_print_what_they_parse() {
+    for spec in variants() {
+        for (_, plan) in plans(&spec).iter().step_by(5) {
+            let text = plan.spec.to_string();
+            assert_eq!(Spec::parse(&text).expect("a printed spec").to_string(), text);
+            assert_eq!(Spec::parse(&text).expect("a printed spec"), plan.spec);
+        }
+    }
+}
+
+#[test]
+fn a_full_spec_needs_no_goal_and_plans_itself() {
+    for spec in variants() {
+        for (goal, plan) in plans(&spec).iter().step_by(11) {
+            let text = plan.spec.to_string();
+            let again = Goal::new().hashing(goal.hashing).plan(&text).unwrap_or_else(|error| panic!("{text}: {error}"));
+            assert_eq!((&again.spec, again.memory_bits), (&plan.spec, plan.memory_bits));
+        }
+    }
+}
+
+#[test]
+fn a_filter_built_from_a_printed_spec_gives_the_same_verdicts() {
+    for spec in variants() {
+        let mut planned = small(&spec, 9);
+        let text = planned.spec().to_string();
+        let goal = Goal::new().hashing(Hashing::seeded(9));
+        let mut named =
+            goal.plan(&text).and_then(|plan| plan.build()).unwrap_or_else(|error| panic!("{text}: {error}"));
+        let stream = arrivals(3000, 1500, 1);
+        assert_eq!(observe_all(&mut *planned, &stream), observe_all(&mut *named, &stream), "{text}");
+    }
+}
+
+#[test]
+fn the_words_of_a_full_spec_are_the_kinds_own_in_order() {
+    for kind in everbloom::filters::KINDS {
+        let filter = small(kind.name, 0);
+        let (spec, mut order) = (filter.spec(), kind.words.iter());
+        assert_eq!(spec.kind(), kind.name);
+        for word in spec.words() {
+            assert!(order.any(|known| *known == word), "{spec}: {word} is unknown or out of order");
+        }
+    }
+}

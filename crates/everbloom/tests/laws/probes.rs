@@ -1,0 +1,108 @@
+//! Probe positions against the theory of independent ones.
+
+use crate::common::{Keys, binomial_error};
+use everbloom::filters::bloom::{Bloom, Size};
+use everbloom::{Filter, FilterExt, Hashing, KeyHash};
+
+const HASHES: u32 = 30;
+
+fn hash(keys: Keys, index: u64) -> KeyHash {
+    Hashing::seeded(1).hash(&keys.key(index))
+}
+
+/// Mean and standard deviation of the occupied share of `cells` cells after `balls` uniform throws: exact.
+fn occupancy(cells: f64, balls: f64) -> (f64, f64) {
+    let (one_empty, two_empty) = ((1.0 - 1.0 / cells).powf(balls), (1.0 - 2.0 / cells).powf(balls));
+    let variance = cells * one_empty + cells * (cells - 1.0) * two_empty - (cells * one_empty).powi(2);
+    (1.0 - one_empty, variance.sqrt() / cells)
+}
+
+#[test]
+fn thirty_probes_fill_and_answer_as_independent_ones_would() {
+    let (items, queries) = (2000u64, 12_000_000u64);
+    for keys in [Keys::Random, Keys::Sequential] {
+        let size = Size { num_cells: 46_000, num_hashes: HASHES };
+        let mut filter = Bloom::new(size, Hashing::seeded(1)).expect("small");
+        for index in 0..items {
+            filter.insert_hash(hash(keys, index));
+        }
+        let (mean, error) = occupancy(46_000.0, (items * u64::from(HASHES)) as f64);
+        let fill = filter.status().fill;
+        assert!((fill - mean).abs() <= 4.0 * error, "{keys:?}: fill {fill}, {mean} ± {error} expected");
+        // Given the fill, a foreign key finds all its cells set with fill^30, exactly.
+        let rate = fill.powi(HASHES as i32);
+        let found = (0..queries).filter(|index| filter.contains(&((1 << 32) + index))).count() as f64;
+        let (expected, error) = (rate * queries as f64, binomial_error(rate, queries as f64) * queries as f64);
+        assert!((found - expected).abs() <= 4.0 * error, "{keys:?}: {found} found, {expected} ± {error} expected");
+    }
+}
+
+/// How far a chi-square statistic with equal expected counts lies from its mean, in standard deviations.
+fn chi_square_deviation(counts: &[u64]) -> f64 {
+    let cells = counts.len() as f64;
+    let expected = counts.iter().sum::<u64>() as f64 / cells;
+    let statistic: f64 = counts.iter().map(|count| (*count as f64 - expected).powi(2) / expected).sum();
+    (statistic - (cells - 1.0)) / (2.0 * (cells - 1.0)).sqrt()
+}
+
+#[test]
+fn positions_are_uniform_beyond_two_to_the_32_cells() {
+    for range in [(1u64 << 33) + 1, (1 << 40) - 87, 1 << 50] {
+        for keys in Keys::ALL {
+            let (mut high, mut low) = (vec![0u64; 256], vec![0u64; 256]);
+            for index in 0..20_000 {
+                for position in hash(keys, index).probes(range).take(HASHES as usize) {
+                    assert!(position < range);
+                    high[(u128::from(position) * 256 / u128::from(range)) as usize] += 1;
+                    low[(position % 256) as usize] += 1;
+                }
+            }
+            for (part, counts) in [("high", high), ("low", low)] {
+                let deviation = chi_square_deviation(&counts);
+                assert!(deviation <= 4.0, "{keys:?} in {range} cells, {part} bits: {deviation} σ");
+            }
+        }
+    }
+}
+
+#[test]
+fn every_pair_of_probes_is_independent() {
+    for keys in [Keys::Random, Keys::Sequential] {
+        let probes: Vec<Vec<u64>> =
+            (0..40_000).map(|index| hash(keys, index).probes(1 << 20).take(HASHES as usize).collect()).collect();
+        for first in 0..HASHES as usize {
+            for second in first + 1..HASHES as usize {
+                // The high bits of both, and the distance between them: what double hashing gets wrong.
+                let (mut joint, mut apart) = (vec![0u64; 256], vec![0u64; 256]);
+                for probes in &probes {
+                    let (one, other) = (probes[first] as usize, probes[second] as usize);
+                    joint[one >> 16 << 4 | other >> 16] += 1;
+                    apart[(one.wrapping_sub(other) & ((1 << 20) - 1)) >> 12] += 1;
+                }
+                // 435 pairs, two statistics, two kinds of keys: 6 σ is one chance in 10^5 for all of them.
+                let worst = chi_square_deviation(&joint).max(chi_square_deviation(&apart));
+                assert!(worst <= 6.0, "{keys:?}, probes {first} and {second}: {worst} σ");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_shard_says_nothing_about_positions() {
+    // Keys of one of eight shards still use every part of a filter evenly.
+    let mut counts = vec![0u64; 256];
+    let mut fingerprints = vec![0u64; 256];
+    let mut kept = 0;
+    for index in 0..400_000 {
+        let hash = hash(Keys::Sequential, index);
+        if hash.shard(8) == 3 {
+            kept += 1;
+            counts[hash.index(256) as usize] += 1;
+            fingerprints[(hash.low >> 56) as usize] += 1;
+        }
+    }
+    let share = f64::from(kept) / 400_000.0;
+    assert!((share - 0.125).abs() <= 4.0 * binomial_error(0.125, 400_000.0), "{share}");
+    let deviation = chi_square_deviation(&counts).max(chi_square_deviation(&fingerprints));
+    assert!(deviation <= 4.0, "{deviation} σ");
+}

@@ -1,0 +1,223 @@
+//! Measured rates against promised ones. Every tolerance is four standard errors, computed.
+
+use crate::common::{Keys, binomial_error, build, endless_kinds, filling_kinds, mean_and_error, plan};
+use everbloom::{Filter, FilterExt, Goal, Hashing, Importance, Promise, Verdict};
+use std::collections::HashSet;
+
+/// The share of keys `from..from + count` that the filter claims to know.
+fn found_share(filter: &dyn Filter, keys: Keys, from: u64, count: u64) -> f64 {
+    let mut found = vec![false; count as usize];
+    let asked: Vec<Vec<u8>> = (from..from + count).map(|index| keys.key(index)).collect();
+    filter.contains_batch(&asked, &mut found);
+    found.iter().filter(|found| **found).count() as f64 / count as f64
+}
+
+fn fill(filter: &mut dyn Filter, keys: Keys, count: u64) {
+    let inside: Vec<Vec<u8>> = (0..count).map(|index| keys.key(index)).collect();
+    filter.insert_batch(&inside);
+}
+
+/// Four standard errors of a mean over seeds, or of as many independent trials if that is more.
+fn tolerance(rates: &[f64], predicted: f64, trials: u64) -> f64 {
+    let (_, error) = mean_and_error(rates);
+    4.0 * error.max(binomial_error(predicted, (rates.len() as u64 * trials) as f64))
+}
+
+#[test]
+fn filters_that_fill_up_keep_their_rate_until_the_promised_number_of_keys() {
+    let (items, queries) = (20_000, 100_000);
+    for kind in filling_kinds() {
+        for target in [0.1, 0.01, 0.001] {
+            for keys in Keys::ALL {
+                let goal = Goal::new().expected_items(items).target_fpr(target);
+                let predicted = plan(&kind, &goal).forecast.predicted_fpr;
+                let rates: Vec<f64> = (0..4)
+                    .map(|seed| {
+                        let mut filter = build(&kind, &goal.hashing(Hashing::seeded(seed)));
+                        fill(&mut *filter, keys, items);
+                        found_share(&*filter, keys, items, queries)
+                    })
+                    .collect();
+                let (measured, _) = mean_and_error(&rates);
+                let most = predicted + tolerance(&rates, predicted, queries);
+                assert!(measured <= most, "{kind}, {keys:?}: {measured} where {predicted} was promised (≤ {most})");
+                // Nor may it be far better than told: a forecast is no forecast if it is merely safe.
+                assert!(measured >= predicted / 2.0, "{kind}, {keys:?}: {measured} where {predicted} was predicted");
+            }
+        }
+    }
+}
+
+#[test]
+fn tiny_filters_keep_their_rate() {
+    for kind in filling_kinds() {
+        for (items, target) in [(1, 0.1), (2, 0.1), (5, 0.1), (1, 0.01), (3, 0.01), (10, 0.01), (40, 0.001)] {
+            let goal = Goal::new().expected_items(items).target_fpr(target);
+            let predicted = plan(&kind, &goal).forecast.predicted_fpr;
+            let rates: Vec<f64> = (0..600)
+                .map(|seed| {
+                    let mut filter = build(&kind, &goal.hashing(Hashing::seeded(seed)));
+                    fill(&mut *filter, Keys::Sequential, items);
+                    found_share(&*filter, Keys::Sequential, items, 500)
+                })
+                .collect();
+            let (measured, _) = mean_and_error(&rates);
+            let most = predicted + tolerance(&rates, predicted, 500);
+            assert!(measured <= most, "{kind} for {items} keys: {measured} where {predicted} was promised (≤ {most})");
+        }
+    }
+}
+
+#[test]
+fn a_millionth_is_kept_at_ten_million_keys() {
+    let (items, queries) = (10_000_000u64, 30_000_000u64);
+    let mut filter = build("bloom", &Goal::new().expected_items(items).target_fpr(1e-6));
+    let predicted = filter.forecast().predicted_fpr;
+    let in_parts = |from: u64, until: u64, act: &mut dyn FnMut(&[u64])| {
+        for start in (from..until).step_by(10_000) {
+            act(&(start..start + 10_000).collect::<Vec<_>>());
+        }
+    };
+    in_parts(0, items, &mut |keys| filter.insert_batch(keys));
+    let (mut found, mut wrong) = (vec![false; 10_000], 0);
+    in_parts(items, items + queries, &mut |keys| {
+        filter.contains_batch(keys, &mut found);
+        wrong += found.iter().filter(|found| **found).count();
+    });
+    let (expected, error) = (predicted * queries as f64, binomial_error(predicted, queries as f64) * queries as f64);
+    assert!(wrong as f64 <= expected + 4.0 * error, "{wrong} false positives where {expected} ± {error} were promised");
+    assert!(
+        wrong as f64 >= expected - 4.0 * error,
+        "{wrong} false positives where {expected} ± {error} were predicted"
+    );
+}
+
+/// A stream over which a promise must hold at every moment.
+#[derive(Debug, Clone, Copy)]
+enum Stream {
+    AllDistinct,
+    HalfRepeats,
+    /// A few keys again and again, among ever new ones.
+    HotKeys,
+}
+
+impl Stream {
+    /// Arrival number `index`.
+    fn key(self, index: u64, bits: u64) -> u64 {
+        let noise = bits % 1000;
+        match self {
+            Stream::AllDistinct => index,
+            Stream::HalfRepeats if noise < 500 => bits % (index + 1),
+            Stream::HotKeys if noise < 700 => bits % 50,
+            _ => 1_000_000_000 + index,
+        }
+    }
+}
+
+/// The rate of false positives among distinct arrivals in each tenth of a stream.
+fn rates_by_tenth(filter: &mut dyn Filter, stream: Stream, arrivals: u64, seed: u64) -> Vec<(f64, u64)> {
+    let mut generator = everbloom::rng::Generator::seeded(seed);
+    let mut seen = HashSet::new();
+    let mut tenths = vec![(0u64, 0u64); 10];
+    for index in 0..arrivals {
+        let key = stream.key(index, generator.bits());
+        let verdict = filter.observe(&key, Importance::FULL);
+        if seen.insert(key) {
+            let (wrong, distinct) = &mut tenths[(index * 10 / arrivals) as usize];
+            *wrong += u64::from(verdict == Verdict::Duplicate);
+            *distinct += 1;
+        }
+    }
+    tenths.into_iter().map(|(wrong, distinct)| (wrong as f64 / distinct as f64, distinct)).collect()
+}
+
+#[test]
+fn filters_for_endless_streams_keep_their_rate_at_every_moment() {
+    let (memory, arrivals) = (1 << 15, 120_000);
+    for kind in endless_kinds() {
+        for target in [0.1, 0.01, 0.001] {
+            for stream in [Stream::AllDistinct, Stream::HalfRepeats, Stream::HotKeys] {
+                let goal = Goal::new().memory_bits(memory).target_fpr(target);
+                let plan = plan(&kind, &goal);
+                assert_eq!(plan.forecast.promise, Promise::Always, "{kind}");
+                let predicted = plan.forecast.predicted_fpr;
+                let runs: Vec<_> = (0..4)
+                    .map(|seed| {
+                        let mut filter = build(&kind, &goal.hashing(Hashing::seeded(seed)));
+                        rates_by_tenth(&mut *filter, stream, arrivals, seed)
+                    })
+                    .collect();
+                for tenth in 0..10 {
+                    let rates: Vec<f64> = runs.iter().map(|run| run[tenth].0).collect();
+                    let most = predicted + tolerance(&rates, predicted, runs[0][tenth].1);
+                    let (measured, _) = mean_and_error(&rates);
+                    assert!(
+                        measured <= most,
+                        "{kind}, {stream:?}, tenth {tenth}: {measured} where {predicted} was promised (≤ {most})"
+                    );
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn filters_for_endless_streams_keep_their_rate_for_awkward_keys() {
+    for kind in endless_kinds() {
+        for keys in Keys::ALL {
+            let goal = Goal::new().memory_bits(1 << 15).target_fpr(0.01);
+            let predicted = plan(&kind, &goal).forecast.predicted_fpr;
+            let (arrivals, queries) = (60_000, 100_000);
+            let rates: Vec<f64> = (0..4)
+                .map(|seed| {
+                    let mut filter = build(&kind, &goal.hashing(Hashing::seeded(seed)));
+                    fill(&mut *filter, keys, arrivals);
+                    found_share(&*filter, keys, arrivals, queries)
+                })
+                .collect();
+            let (measured, _) = mean_and_error(&rates);
+            let most = predicted + tolerance(&rates, predicted, queries);
+            assert!(measured <= most, "{kind}, {keys:?}: {measured} where {predicted} was promised (≤ {most})");
+        }
+    }
+}
+
+#[test]
+fn the_estimated_rate_is_the_one_measured_on_the_present_contents() {
+    let queries = 400_000;
+    for kind in filling_kinds().into_iter().chain(endless_kinds()) {
+        for inserted in [1000, 4000, 20_000] {
+            let mut filter = build(&kind, &Goal::new().memory_bits(1 << 18).expected_items(8000).target_fpr(0.05));
+            fill(&mut *filter, Keys::Random, inserted);
+            let estimated = filter.status().estimated_fpr;
+            let measured = found_share(&*filter, Keys::Random, 1 << 40, queries);
+            let error = binomial_error(estimated.max(1.0 / queries as f64), queries as f64);
+            assert!(
+                (measured - estimated).abs() <= 4.0 * error,
+                "{kind} after {inserted} keys: estimated {estimated}, measured {measured} ± {error}"
+            );
+        }
+    }
+}
+
+#[test]
+fn the_estimated_number_of_keys_is_right_on_average() {
+    for kind in filling_kinds() {
+        for inserted in [500u64, 8000, 16_000] {
+            let goal = Goal::new().expected_items(8000).target_fpr(0.01);
+            let estimates: Vec<f64> = (0..24)
+                .filter_map(|seed| {
+                    let mut filter = build(&kind, &goal.hashing(Hashing::seeded(seed)));
+                    fill(&mut *filter, Keys::Random, inserted);
+                    filter.status().estimated_items
+                })
+                .collect();
+            if estimates.is_empty() {
+                continue;
+            }
+            let (mean, error) = mean_and_error(&estimates);
+            let off = (mean - inserted as f64).abs();
+            assert!(off <= 4.0 * error, "{kind}: {mean} ± {error} estimated, {inserted} inserted");
+        }
+    }
+}
