@@ -1,1 +1,41 @@
-//! The lab.
+//! The lab: streams to try filters on, the exact truth about them, and what the errors come to.
+//!
+//! - [`datasets`]: seeded streams, the same on every machine, and readers for real ones.
+//! - [`oracle`]: which arrivals are truly new.
+//! - [`metrics`]: every rate, defined once; [`curve`]: lines through rates by importance.
+//! - [`limit`]: the false negatives that no filter of a given memory can avoid.
+//! - [`evaluate`]: several filters over one stream in one pass, a [`Report`](evaluate::Report) each.
+//! - [`matched`]: filters tuned over a stated grid and compared at the same rate of false positives.
+//!
+//! ```
+//! use everbloom::{Goal, Hashing};
+//! use everbloom_lab::{datasets, evaluate};
+//!
+//! let request = datasets::Request { items: Some(20_000), distinct: Some(0.5), ..Default::default() };
+//! let mut stream = datasets::open("uniform", &request)?;
+//! let filter = Goal::new().memory_bits(1 << 17).target_fpr(0.01).plan("bloom")?.build()?;
+//!
+//! let outcome = evaluate::run(&mut stream, Hashing::seeded(0), vec![filter])?;
+//! assert_eq!(outcome.items, 20_000);
+//! assert_eq!(outcome.reports[0].measured_fnr, Some(0.0));
+//! assert!(outcome.reports[0].measured_fpr.is_some_and(|rate| rate < 0.01));
+//! # Ok::<(), everbloom::Error>(())
+//! ```
+
+pub mod curve;
+pub mod datasets;
+pub mod evaluate;
+pub mod limit;
+pub mod matched;
+pub mod metrics;
+pub mod oracle;
+
+/// A bad request, in the words of the library's own errors.
+pub(crate) fn bad(name: &'static str, given: impl ToString, needed: &str, remedy: &str) -> everbloom::Error {
+    everbloom::Error::Parameter {
+        name,
+        given: given.to_string(),
+        needed: needed.to_string(),
+        remedy: remedy.to_string(),
+    }
+}

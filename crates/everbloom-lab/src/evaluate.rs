@@ -1,0 +1,299 @@
+//! Several filters over one stream, in one pass, judged against the exact truth.
+//!
+//! A caller with a stream of its own pushes [`Batch`]es into an [`Evaluation`]; [`run`] does so for
+//! a [`Source`]. However many filters there are, the stream is read, hashed and judged once.
+//!
+//! **Time** is measured around `observe_hashes` alone, batch by batch, and the time of hashing, which
+//! all filters share, is added to each: `ns_per_item` is what a user of one filter would pay, without
+//! the oracle. The filters take turns, so each finds its caches partly cold; small filters look a
+//! little slower than alone.
+
+use crate::curve;
+use crate::metrics::{ByImportance, Judged, Slices, Tally};
+use crate::oracle::Truth;
+use everbloom::{Error, Filter, Hashing, Importance, Importances, Key, KeyHash, Result, Verdict};
+use serde::Serialize;
+use std::time::{Duration, Instant};
+
+/// Arrivals, hashed and judged.
+#[derive(Debug, Default)]
+pub struct Batch {
+    /// The keys' hashes.
+    pub hashes: Vec<KeyHash>,
+    /// Their importances.
+    pub importances: Vec<Importance>,
+    /// The truth about them.
+    pub truths: Vec<Truth>,
+    /// How long hashing took.
+    pub hashing_time: Duration,
+}
+
+impl Batch {
+    /// How many arrivals go together: enough to amortise the clock and cold caches.
+    pub const SIZE: usize = 4096;
+
+    /// Empties the batch, keeping its memory.
+    pub fn clear(&mut self) {
+        self.hashes.clear();
+        self.importances.clear();
+        self.truths.clear();
+        self.hashing_time = Duration::ZERO;
+    }
+
+    /// Hashes keys, on the clock.
+    pub fn hash<K: Key>(&mut self, hashing: &Hashing, keys: &[K]) {
+        let start = Instant::now();
+        self.hashes.extend(keys.iter().map(|key| key.hash_with(hashing)));
+        self.hashing_time += start.elapsed();
+    }
+}
+
+/// A stream that knows the truth about itself.
+pub trait Source {
+    /// Puts the next arrivals into an empty batch; none at the end of the stream.
+    fn fill(&mut self, hashing: &Hashing, batch: &mut Batch) -> Result<()>;
+}
+
+/// What to record besides the rates.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Record {
+    /// Rates by importance.
+    pub by_importance: bool,
+    /// The share of cells that are not zero, after every so many arrivals; costs a look at every cell.
+    pub fill_every: Option<u64>,
+}
+
+struct Contender {
+    filter: Box<dyn Filter>,
+    judged: Judged,
+    time: Duration,
+    fill: Vec<(u64, f64)>,
+}
+
+/// Filters on a stream.
+pub struct Evaluation {
+    contenders: Vec<Contender>,
+    record: Record,
+    items: u64,
+    hashing_time: Duration,
+    truth: Slices,
+    verdicts: Vec<Verdict>,
+}
+
+impl Evaluation {
+    /// Filters about to see a stream; all must hash alike.
+    pub fn new(filters: Vec<Box<dyn Filter>>, record: Record) -> Result<Self> {
+        if let Some(pair) = filters.windows(2).find(|pair| pair[0].hashing() != pair[1].hashing()) {
+            return Err(Error::Mismatch {
+                what: "how they hash",
+                left: pair[0].spec().to_string(),
+                right: pair[1].spec().to_string(),
+                remedy: "build all filters with the same seed",
+            });
+        }
+        let contender = |filter| {
+            let by_importance = record.by_importance.then(ByImportance::default);
+            let judged = Judged { by_importance, ..Judged::default() };
+            Contender { filter, judged, time: Duration::ZERO, fill: Vec::new() }
+        };
+        Ok(Evaluation {
+            contenders: filters.into_iter().map(contender).collect(),
+            record,
+            items: 0,
+            hashing_time: Duration::ZERO,
+            truth: Slices::default(),
+            verdicts: Vec::new(),
+        })
+    }
+
+    /// Shows every filter the batch and counts its errors.
+    pub fn observe(&mut self, batch: &Batch) {
+        self.verdicts.resize(batch.hashes.len(), Verdict::Distinct);
+        for &truth in &batch.truths {
+            self.truth.record(truth, truth == Truth::Duplicate);
+        }
+        for contender in &mut self.contenders {
+            contender.observe(batch, &mut self.verdicts);
+        }
+        self.hashing_time += batch.hashing_time;
+        let (before, after) = (self.items, self.items + batch.hashes.len() as u64);
+        self.items = after;
+        if let Some(every) = self.record.fill_every
+            && before / every != after / every
+        {
+            self.contenders.iter_mut().for_each(|contender| contender.look(after));
+        }
+    }
+
+    /// What came of it.
+    pub fn finish(self) -> Outcome {
+        let total = self.truth.total();
+        let curves: Vec<_> = self.contenders.iter().map(|contender| contender.judged.by_importance.clone()).collect();
+        let first = curves.first().cloned().flatten();
+        let (items, hashing_time) = (self.items, self.hashing_time);
+        let reports =
+            self.contenders.into_iter().map(|contender| contender.report(items, hashing_time, first.as_ref()));
+        Outcome {
+            items,
+            distinct: total.distinct,
+            duplicates: total.duplicates,
+            reports: reports.collect(),
+            truth: self.truth,
+        }
+    }
+}
+
+impl Contender {
+    fn observe(&mut self, batch: &Batch, verdicts: &mut [Verdict]) {
+        let start = Instant::now();
+        self.filter.observe_hashes(&batch.hashes, Importances::Each(&batch.importances), verdicts);
+        self.time += start.elapsed();
+        let arrivals = batch.importances.iter().zip(&batch.truths).zip(verdicts.iter());
+        arrivals.for_each(|((importance, truth), verdict)| self.judged.record(*importance, *truth, *verdict));
+    }
+
+    fn look(&mut self, arrivals: u64) {
+        self.fill.push((arrivals, self.filter.status().fill));
+    }
+
+    fn report(self, items: u64, hashing_time: Duration, first: Option<&ByImportance>) -> Report {
+        let (total, late, weights) = (self.judged.slices.total(), self.judged.slices.last_tenth(), self.judged.weights);
+        let curve = self.judged.by_importance.as_ref();
+        Report {
+            filter: self.filter.spec().to_string(),
+            memory_bits: self.filter.memory_bits(),
+            predicted_fpr: self.filter.forecast().predicted_fpr,
+            measured_fpr: total.fpr(),
+            measured_fnr: total.fnr(),
+            late_fpr: late.fpr(),
+            late_fnr: late.fnr(),
+            wfp: weights.wfp(),
+            wfn: weights.wfn(),
+            weighted_precision: weights.precision(),
+            weighted_recall: weights.recall(),
+            ns_per_item: (items > 0).then(|| (self.time + hashing_time).as_nanos() as f64 / items as f64),
+            by_importance: curve.map(|curve| curve.iter().map(row).collect()),
+            fn_share_slope: curve.and_then(curve::fn_share_line).map(|line| line.slope),
+            crossover_importance: curve.zip(first).and_then(|(mine, first)| curve::crossover(mine, first)),
+            total,
+            late,
+            fill: self.fill,
+        }
+    }
+}
+
+fn row((importance, tally): (f64, &Tally)) -> ImportanceRow {
+    ImportanceRow {
+        importance,
+        distinct: tally.distinct,
+        duplicates: tally.duplicates,
+        measured_fpr: tally.fpr(),
+        measured_fnr: tally.fnr(),
+        fp_share: tally.fp_share(),
+        fn_share: tally.fn_share(),
+    }
+}
+
+/// What came of an evaluation.
+pub struct Outcome {
+    /// Arrivals.
+    pub items: u64,
+    /// Arrivals known to be distinct.
+    pub distinct: u64,
+    /// Arrivals known to be duplicates.
+    pub duplicates: u64,
+    /// A report per filter, in the order given.
+    pub reports: Vec<Report>,
+    /// How distinct and duplicate arrivals came, slice by slice.
+    pub truth: Slices,
+}
+
+/// How a filter did. Rates without a denominator are missing.
+#[derive(Debug, Clone, Serialize)]
+pub struct Report {
+    /// The full spec.
+    pub filter: String,
+    /// All of its state.
+    pub memory_bits: u64,
+    /// What it promised, or what its parameters predict.
+    pub predicted_fpr: f64,
+    /// False positives among the distinct.
+    pub measured_fpr: Option<f64>,
+    /// False negatives among the duplicates.
+    pub measured_fnr: Option<f64>,
+    /// The same over the last tenth of the arrivals.
+    pub late_fpr: Option<f64>,
+    /// The same over the last tenth of the arrivals.
+    pub late_fnr: Option<f64>,
+    /// Importance of the false positives / importance of all arrivals.
+    pub wfp: Option<f64>,
+    /// Importance of the false negatives / importance of all arrivals.
+    pub wfn: Option<f64>,
+    /// Share, by importance, of arrivals called duplicates that are.
+    pub weighted_precision: Option<f64>,
+    /// Share, by importance, of duplicates that were called so.
+    pub weighted_recall: Option<f64>,
+    /// Hashing and observing, without the oracle.
+    pub ns_per_item: Option<f64>,
+    /// Rates by importance.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub by_importance: Option<Vec<ImportanceRow>>,
+    /// Slope of `fn_share` on importance.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub fn_share_slope: Option<f64>,
+    /// The importance from which on it has fewer false negatives than the first filter.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub crossover_importance: Option<f64>,
+    /// The counts behind the rates.
+    #[serde(skip)]
+    pub total: Tally,
+    /// The counts behind the late rates.
+    #[serde(skip)]
+    pub late: Tally,
+    /// Share of cells that are not zero, after so many arrivals.
+    #[serde(skip)]
+    pub fill: Vec<(u64, f64)>,
+}
+
+/// The rates of one importance.
+#[derive(Debug, Clone, Serialize)]
+pub struct ImportanceRow {
+    /// The importance.
+    pub importance: f64,
+    /// Its distinct arrivals.
+    pub distinct: u64,
+    /// Its duplicates.
+    pub duplicates: u64,
+    /// False positives among the distinct.
+    pub measured_fpr: Option<f64>,
+    /// False negatives among the duplicates.
+    pub measured_fnr: Option<f64>,
+    /// False positives among all.
+    pub fp_share: Option<f64>,
+    /// False negatives among all.
+    pub fn_share: Option<f64>,
+}
+
+/// Runs filters over a whole source.
+pub fn run(source: &mut dyn Source, hashing: Hashing, filters: Vec<Box<dyn Filter>>) -> Result<Outcome> {
+    run_recording(source, hashing, filters, Record::default())
+}
+
+/// [`run`], recording more.
+pub fn run_recording(
+    source: &mut dyn Source,
+    hashing: Hashing,
+    filters: Vec<Box<dyn Filter>>,
+    record: Record,
+) -> Result<Outcome> {
+    let mut evaluation = Evaluation::new(filters, record)?;
+    let mut batch = Batch::default();
+    loop {
+        batch.clear();
+        source.fill(&hashing, &mut batch)?;
+        if batch.hashes.is_empty() {
+            return Ok(evaluation.finish());
+        }
+        evaluation.observe(&batch);
+    }
+}
