@@ -6,6 +6,7 @@
 pub mod blocked;
 pub mod bloom;
 pub mod counting;
+pub mod reservoir;
 pub mod stable;
 
 use crate::error::{Error, Result};
@@ -18,6 +19,7 @@ use crate::wire::{BodyReader, StateReader};
 pub use blocked::{AtomicBlocked, Blocked};
 pub use bloom::Bloom;
 pub use counting::Counting;
+pub use reservoir::Reservoir;
 pub use stable::Stable;
 
 /// What the registry knows about a kind of filter.
@@ -42,7 +44,7 @@ pub struct Kind {
 }
 
 /// Every kind of filter.
-pub static KINDS: &[Kind] = &[bloom::KIND, blocked::KIND, counting::KIND, stable::KIND];
+pub static KINDS: &[Kind] = &[bloom::KIND, blocked::KIND, counting::KIND, stable::KIND, reservoir::KIND];
 
 /// What a filter is restored from.
 pub struct Restore<'r, 's> {

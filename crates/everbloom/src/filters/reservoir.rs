@@ -1,0 +1,471 @@
+//! `reservoir`: the Reservoir-Sampling Bloom filter (RSBF), for streams without end.
+//!
+//! **Answers** "has this key been here?" in fixed memory, for ever, with both kinds of error. Unlike the
+//! stable filter it does not let keys fade by themselves: a bit is cleared only to make room for
+//! another, so half of the bits end up set and stay so.
+//!
+//! # How it works
+//!
+//! `num_filters` bit arrays of `filter_bits` bits, one probe in each. Arrival number i is inserted as
+//! reservoir sampling would: always while i ≤ `filter_bits`, then with probability `filter_bits`/i.
+//! Late in the stream hardly anything would get in, so a distinct arrival is inserted all the same
+//! (unless its draw falls below `insert_floor`).
+//!
+//! ```text
+//! array 0   0 1 1 0 0 1 0 0      reservoir insertion: clear one bit anywhere (here 4, it was 0),
+//!             ^     *   ^        then set the probe (6)
+//! after     0 1 1 0 0 1 1 0
+//!
+//! array 0   0 1 1 0 0 1 0 0      forced insertion of a distinct arrival: where the probe (6) is 0,
+//!             *         ^        clear a **set** bit (1), then set the probe
+//! after     0 0 1 0 0 1 1 0
+//! ```
+//!
+//! # Readings
+//!
+//! The printed Algorithm 1 (\[RSBF 2012\]) taken literally does not reset a bit on a reservoir insertion
+//! and saturates: FPR 75 % where the paper prints 11 %. The reading above, with the reset also during
+//! the first `filter_bits` arrivals, gives the paper's tables to within their spread (PAPERS.md).
+//!
+//! # Theory
+//!
+//! A reservoir insertion moves the share of set bits towards ½ and a forced one leaves it, so from below
+//! FPR → 2^−k for k arrays. The paper's own closed forms (eqs. 5.13–5.17) rest on a bound that does not
+//! hold (γ ≤ 1 in eq. 5.12, where γ ≈ s) and predict 1e-7 where 87 % is measured; they are not used.
+//!
+//! The paper picks k as the mean of 1 and ln(FPR)/ln(1 − 1/e): `setting=balanced`; `low_fnr` is k = 1
+//! and `low_fpr` the full formula. **These settings promise nothing** (k = 6 for 1 % measures 1.3–1.5 %).
+//! A goal takes the smallest k with 2^−k within the target.
+//!
+//! The paper leaves other bias functions to future work: `bias=constant` inserts with a fixed
+//! probability, `bias=exponential` with one that halves every `filter_bits` arrivals.
+//!
+//! # Cost
+//!
+//! Two cache lines per array and arrival, asked for ahead in batches.
+//!
+//! # When to choose it
+//!
+//! To compare with the paper. At equal memory and FPR it is no better than a stable filter with two
+//! decrements, and [`Ranked`](super::Ranked) remembers more than either.
+//!
+//! # Example
+//!
+//! ```
+//! use everbloom::{FilterExt, Goal, Importance};
+//!
+//! let mut seen = Goal::new().memory_bits(1 << 20).target_fpr(0.01).plan("reservoir")?.build()?;
+//! for key in 0..20_000u64 {
+//!     seen.observe(&key, Importance::FULL);
+//! }
+//! let remembered = (0..20_000u64).filter(|key| seen.contains(key)).count();
+//! assert!(remembered > 15_000, "{remembered} of 20,000");
+//! # Ok::<(), everbloom::Error>(())
+//! ```
+
+use super::{Kind, Restore};
+use crate::cells::buffer::Buffer;
+use crate::cells::simd::{CACHED_BYTES, pipelined};
+use crate::error::{Error, Result};
+use crate::goal::{Forecast, Goal, MAX_MEMORY_BITS, Plan, Promise};
+use crate::hash::{Hashing, KeyHash, finalise};
+use crate::rng::Generator;
+use crate::spec::{Spec, choice_name};
+use crate::traits::{Body, Filter, Importance, Importances, Status, Verdict};
+use crate::wire::StateWriter;
+use libm::{log, pow};
+
+pub(super) const KIND: Kind = Kind {
+    id: 11,
+    name: "reservoir",
+    summary: "reservoir-sampling Bloom filter: fixed memory for ever, keeps half of its bits set",
+    words: &["memory_bits", "num_filters", "insert_floor", "setting", "bias"],
+    never_forgets: false,
+    endless: true,
+    plan: planned,
+    build: |plan| Ok(Box::new(Reservoir::from_plan(plan)?)),
+    restore: |from| Ok(Box::new(Reservoir::restore(from)?)),
+};
+
+/// How the probability of insertion depends on the number of arrivals.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Bias {
+    /// `filter_bits`/i, as in the paper.
+    Reservoir,
+    /// Always one in ten.
+    Constant,
+    /// Halving every `filter_bits` arrivals.
+    Exponential,
+}
+
+/// The paper's three ways to pick the number of arrays.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Setting {
+    Balanced,
+    LowFnr,
+    LowFpr,
+}
+
+const BIASES: &[(&str, Bias)] =
+    &[("reservoir", Bias::Reservoir), ("constant", Bias::Constant), ("exponential", Bias::Exponential)];
+const SETTINGS: &[(&str, Option<Setting>)] =
+    &[("balanced", Some(Setting::Balanced)), ("low_fnr", Some(Setting::LowFnr)), ("low_fpr", Some(Setting::LowFpr))];
+
+/// The paper's p*.
+pub const DEFAULT_INSERT_FLOOR: f64 = 0.03;
+const CONSTANT_PROBABILITY: f64 = 0.1;
+const MAX_FILTERS: u32 = 64;
+
+/// The parameters of a reservoir filter.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Parameters {
+    /// Bits in all.
+    pub memory_bits: u64,
+    /// Bit arrays, and so probes.
+    pub num_filters: u32,
+    /// Distinct arrivals whose draw is below this are not forced in.
+    pub insert_floor: f64,
+    /// How the probability of insertion falls.
+    pub bias: Bias,
+}
+
+impl Parameters {
+    /// Bits of one array.
+    pub fn filter_bits(&self) -> u64 {
+        self.memory_bits / u64::from(self.num_filters)
+    }
+
+    /// Arrays begin at a word, so that a set bit can be found by words.
+    fn words_per_filter(&self) -> u64 {
+        self.filter_bits().div_ceil(64)
+    }
+
+    fn body_bytes(&self) -> u64 {
+        (self.words_per_filter() * u64::from(self.num_filters)).div_ceil(8) * 64
+    }
+
+    fn checked(self) -> Result<Self> {
+        if !(1..=MAX_FILTERS).contains(&self.num_filters) {
+            let needed = format!("between 1 and {MAX_FILTERS}");
+            return Err(Error::parameter("num_filters", self.num_filters, needed, "7 arrays keep 1 %"));
+        }
+        if self.filter_bits() == 0 || self.memory_bits > MAX_MEMORY_BITS {
+            let needed = format!("between {} and {MAX_MEMORY_BITS}: a bit for each array", self.num_filters);
+            return Err(Error::parameter("memory_bits", self.memory_bits, needed, "give more memory or fewer arrays"));
+        }
+        if !(0.0..=1.0).contains(&self.insert_floor) {
+            return Err(Error::parameter("insert_floor", self.insert_floor, "between 0 and 1", "the paper takes 0.03"));
+        }
+        Ok(self)
+    }
+
+    fn from_spec(spec: &Spec) -> Result<Self> {
+        Parameters {
+            memory_bits: spec.required("memory_bits")?,
+            num_filters: spec.required("num_filters")?,
+            insert_floor: spec.value("insert_floor", "a probability")?.unwrap_or(DEFAULT_INSERT_FLOOR),
+            bias: spec.choice("bias", BIASES, Bias::Reservoir)?,
+        }
+        .checked()
+    }
+
+    fn spec(&self) -> Spec {
+        Spec::new(KIND.name)
+            .with("memory_bits", self.memory_bits)
+            .with("num_filters", self.num_filters)
+            .with("insert_floor", self.insert_floor)
+            .with("bias", choice_name(BIASES, self.bias))
+    }
+
+    /// The rate of false positives once half of the bits are set, and never before.
+    ///
+    /// The share of set bits varies by ±√(1/8s), which lifts its k-th power a little.
+    pub fn predicted_fpr(&self) -> f64 {
+        let (k, s) = (f64::from(self.num_filters), self.filter_bits() as f64);
+        (pow(0.5, k) * (1.0 + k * (k - 1.0) / (4.0 * s))).min(1.0)
+    }
+
+    /// The probability that arrival number `arrival` (from 1) is inserted by sampling.
+    #[inline]
+    fn insert_prob(&self, arrival: u64) -> f64 {
+        let size = self.filter_bits();
+        if arrival <= size {
+            return 1.0;
+        }
+        match self.bias {
+            Bias::Reservoir => size as f64 / arrival as f64,
+            Bias::Constant => CONSTANT_PROBABILITY,
+            Bias::Exponential => pow(0.5, (arrival - size) as f64 / size as f64),
+        }
+    }
+}
+
+/// The paper's number of arrays for a target rate.
+fn paper_filters(setting: Setting, target: f64) -> u32 {
+    let full = log(target) / log(1.0 - 1.0 / std::f64::consts::E);
+    let filters = match setting {
+        Setting::LowFnr => 1.0,
+        Setting::LowFpr => full.round(),
+        Setting::Balanced => ((1.0 + full) / 2.0).round(),
+    };
+    (filters as u32).clamp(1, MAX_FILTERS)
+}
+
+fn planned(spec: &Spec, goal: &Goal) -> Result<Plan> {
+    let setting = spec.choice("setting", SETTINGS, None)?;
+    let given_memory = spec.number("memory_bits")?;
+    let with_filters = |num_filters: u32, goal: &Goal| -> Result<Parameters> {
+        let memory_bits = match given_memory {
+            Some(given) => given,
+            // Whole lines in all and whole words in each array, so that nothing is lost to padding.
+            None => {
+                goal.required_memory()? / 512 * 512 / u64::from(num_filters.max(1)) / 64 * 64 * u64::from(num_filters)
+            }
+        };
+        Parameters {
+            memory_bits,
+            num_filters,
+            insert_floor: spec.value("insert_floor", "a probability")?.unwrap_or(DEFAULT_INSERT_FLOOR),
+            bias: spec.choice("bias", BIASES, Bias::Reservoir)?,
+        }
+        .checked()
+    };
+    let (parameters, promise) = match (spec.number("num_filters")?, setting) {
+        (Some(num_filters), None) => (with_filters(num_filters, goal)?, Promise::None),
+        (Some(_), Some(_)) => {
+            return Err(spec.error("both num_filters and setting are given", "give one of them"));
+        }
+        (None, Some(setting)) => (with_filters(paper_filters(setting, goal.required_fpr()?), goal)?, Promise::None),
+        (None, None) => (keeping(goal.required_fpr()?, |filters| with_filters(filters, goal))?, Promise::Always),
+    };
+    let forecast = Forecast { promise, ..Forecast::always(parameters.predicted_fpr()) };
+    let memory_bits = parameters.body_bytes() * 8;
+    Ok(Plan { spec: parameters.spec(), memory_bits, forecast, hashing: goal.hashing })
+}
+
+/// The fewest arrays that keep the target.
+fn keeping(target: f64, with_filters: impl Fn(u32) -> Result<Parameters>) -> Result<Parameters> {
+    for num_filters in 1..=MAX_FILTERS {
+        let parameters = with_filters(num_filters)?;
+        if parameters.predicted_fpr() <= target {
+            return Ok(parameters);
+        }
+    }
+    Err(Error::Infeasible {
+        wanted: format!("a rate of {target}"),
+        reason: format!("{MAX_FILTERS} arrays do not reach it"),
+        remedy: "accept a higher rate".into(),
+    })
+}
+
+/// The reservoir-sampling Bloom filter. See the [module](self) for what it promises.
+#[derive(Debug, Clone)]
+pub struct Reservoir {
+    parameters: Parameters,
+    hashing: Hashing,
+    forecast: Forecast,
+    bits: Buffer,
+    generator: Generator,
+    arrivals: u64,
+}
+
+impl Reservoir {
+    /// A filter with these parameters.
+    pub fn new(parameters: Parameters, hashing: Hashing) -> Result<Self> {
+        let parameters = parameters.checked()?;
+        let forecast = Forecast { promise: Promise::None, ..Forecast::always(parameters.predicted_fpr()) };
+        Ok(Reservoir {
+            parameters,
+            hashing,
+            forecast,
+            bits: Buffer::with_lines(parameters.body_bytes() / 64)?,
+            generator: Generator::for_filter(&hashing),
+            arrivals: 0,
+        })
+    }
+
+    fn from_plan(plan: &Plan) -> Result<Self> {
+        Ok(Reservoir { forecast: plan.forecast, ..Self::new(Parameters::from_spec(&plan.spec)?, plan.hashing)? })
+    }
+
+    fn restore(mut from: Restore<'_, '_>) -> Result<Self> {
+        let parameters = Parameters::from_spec(from.spec)?;
+        from.body.expect_bytes(parameters.body_bytes())?;
+        let mut filter = Reservoir { forecast: from.forecast, ..Self::new(parameters, from.hashing)? };
+        filter.arrivals = from.state.u64()?;
+        filter.generator = from.state.generator()?;
+        from.state.finish()?;
+        from.body.fill(filter.bits.bytes_mut())?;
+        filter.check()?;
+        Ok(filter)
+    }
+
+    /// Refuses bits outside the arrays, and arrays without a bit to clear.
+    fn check(&self) -> Result<()> {
+        let (per_filter, rest) = (self.parameters.words_per_filter() as usize, self.parameters.filter_bits() % 64);
+        let inside = if rest == 0 { u64::MAX } else { (1 << rest) - 1 };
+        let (arrays, padding) = self.bits.words().split_at(per_filter * self.parameters.num_filters as usize);
+        let stray = padding.iter().any(|word| *word != 0)
+            || arrays.chunks(per_filter).any(|array| array[per_filter - 1] & !inside != 0);
+        let empty = self.arrivals > 0 && arrays.chunks(per_filter).any(|array| array.iter().all(|word| *word == 0));
+        match (stray, empty) {
+            (true, _) => Err(Error::corrupt("the filter has bits set beyond its arrays")),
+            (_, true) => Err(Error::corrupt("the filter has an empty array after arrivals")),
+            _ => Ok(()),
+        }
+    }
+
+    /// The parameters.
+    pub fn parameters(&self) -> Parameters {
+        self.parameters
+    }
+
+    /// The share of bits that are set.
+    pub fn ones(&self) -> f64 {
+        let bits = self.parameters.filter_bits() * u64::from(self.parameters.num_filters);
+        self.bits.count_ones() as f64 / bits as f64
+    }
+
+    /// The probed bit of each array, as positions in the whole.
+    #[inline]
+    fn places(&self, hash: KeyHash) -> impl Iterator<Item = u64> + use<> {
+        let start_step = self.parameters.words_per_filter() * 64;
+        let probes = hash.probes(self.parameters.filter_bits()).take(self.parameters.num_filters as usize);
+        probes.zip(0..).map(move |(probe, filter)| filter * start_step + probe)
+    }
+
+    /// The random bit of each array that goes with a draw.
+    #[inline]
+    fn random_places(&self, draw: u64) -> impl Iterator<Item = u64> + use<> {
+        self.places(KeyHash { high: finalise(draw), low: draw.rotate_left(23) })
+    }
+
+    #[inline]
+    fn get(&self, place: u64) -> bool {
+        self.bits.words()[(place / 64) as usize] >> (place % 64) & 1 == 1
+    }
+
+    #[inline]
+    fn set(&mut self, place: u64) {
+        self.bits.words_mut()[(place / 64) as usize] |= 1 << (place % 64);
+    }
+
+    #[inline]
+    fn unset(&mut self, place: u64) {
+        self.bits.words_mut()[(place / 64) as usize] &= !(1 << (place % 64));
+    }
+
+    /// Clears the first set bit of an array at or after `place` in its word, cyclically, or else in
+    /// the next word that has one. A start drawn at random makes it a random set bit in O(1).
+    #[inline]
+    fn unset_from(&mut self, place: u64, filter: u64) {
+        let per_filter = self.parameters.words_per_filter();
+        let (first, turn) = (filter * per_filter, (place % 64) as u32);
+        let array = &mut self.bits.words_mut()[first as usize..(first + per_filter) as usize];
+        let start = (place / 64 - first) as usize;
+        for step in 0..array.len() {
+            let at = if start + step < array.len() { start + step } else { start + step - array.len() };
+            let turned = array[at].rotate_right(turn);
+            if turned != 0 {
+                array[at] = (turned & (turned - 1)).rotate_left(turn);
+                return;
+            }
+        }
+    }
+
+    fn prefetch(&self, hash: KeyHash, draw: u64) {
+        for place in self.places(hash).chain(self.random_places(draw)) {
+            self.bits.prefetch_word(place / 64);
+        }
+    }
+
+    fn observe_drawn(&mut self, hash: KeyHash, draw: u64) -> Verdict {
+        self.arrivals += 1;
+        let seen = self.places(hash).all(|place| self.get(place));
+        let unit = (draw >> 11) as f64 * (1.0 / (1u64 << 53) as f64);
+        if unit <= self.parameters.insert_prob(self.arrivals) {
+            self.random_places(draw).for_each(|place| self.unset(place));
+            self.places(hash).for_each(|place| self.set(place));
+        } else if !seen && unit > self.parameters.insert_floor {
+            for (filter, (place, random)) in self.places(hash).zip(self.random_places(draw)).enumerate() {
+                if !self.get(place) {
+                    self.unset_from(random, filter as u64);
+                    self.set(place);
+                }
+            }
+        }
+        Verdict::from_seen(seen)
+    }
+}
+
+/// Arrivals whose random draws are made at once.
+const CHUNK: usize = 256;
+
+impl Filter for Reservoir {
+    fn spec(&self) -> Spec {
+        self.parameters.spec()
+    }
+
+    fn hashing(&self) -> &Hashing {
+        &self.hashing
+    }
+
+    fn memory_bits(&self) -> u64 {
+        self.bits.allocated_bits()
+    }
+
+    fn forecast(&self) -> Forecast {
+        self.forecast
+    }
+
+    fn status(&self) -> Status {
+        let per_filter = self.parameters.words_per_filter() as usize;
+        let arrays = self.bits.words().chunks(per_filter).take(self.parameters.num_filters as usize);
+        let ones = arrays.map(|array| array.iter().map(|word| u64::from(word.count_ones())).sum::<u64>());
+        Status {
+            arrivals: self.arrivals,
+            fill: self.ones(),
+            estimated_fpr: ones.map(|ones| ones as f64 / self.parameters.filter_bits() as f64).product(),
+            estimated_items: None,
+        }
+    }
+
+    fn contains_hash(&self, hash: KeyHash) -> bool {
+        self.places(hash).all(|place| self.get(place))
+    }
+
+    fn observe_hash(&mut self, hash: KeyHash, _importance: Importance) -> Verdict {
+        let draw = self.generator.bits();
+        self.observe_drawn(hash, draw)
+    }
+
+    fn observe_hashes(&mut self, hashes: &[KeyHash], _importances: Importances<'_>, verdicts: &mut [Verdict]) {
+        let count = hashes.len().min(verdicts.len());
+        let distance = if self.bits.bytes().len() <= CACHED_BYTES { 0 } else { 8 };
+        let mut draws = [0; CHUNK];
+        for (hashes, verdicts) in hashes[..count].chunks(CHUNK).zip(verdicts.chunks_mut(CHUNK)) {
+            draws[..hashes.len()].fill_with(|| self.generator.bits());
+            pipelined(
+                self,
+                hashes.len(),
+                distance,
+                |filter, index| filter.prefetch(hashes[index], draws[index]),
+                |filter, index| verdicts[index] = filter.observe_drawn(hashes[index], draws[index]),
+            );
+        }
+    }
+
+    fn clear(&mut self) {
+        self.bits.clear();
+        self.generator = Generator::for_filter(&self.hashing);
+        self.arrivals = 0;
+    }
+
+    fn state(&self) -> Vec<u8> {
+        StateWriter::new().u64(self.arrivals).generator(&self.generator).finish()
+    }
+
+    fn body(&self) -> Body<'_> {
+        Body::Bytes(vec![self.bits.bytes()])
+    }
+}
