@@ -13,5 +13,6 @@ pub mod bits;
 pub mod blocks;
 pub mod buffer;
 pub mod counters;
+pub mod lanes;
 #[allow(unsafe_code)]
 pub mod simd;

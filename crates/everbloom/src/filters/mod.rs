@@ -6,6 +6,7 @@
 pub mod blocked;
 pub mod bloom;
 pub mod counting;
+pub mod ranked;
 pub mod reservoir;
 pub mod stable;
 
@@ -19,6 +20,7 @@ use crate::wire::{BodyReader, StateReader};
 pub use blocked::{AtomicBlocked, Blocked};
 pub use bloom::Bloom;
 pub use counting::Counting;
+pub use ranked::Ranked;
 pub use reservoir::Reservoir;
 pub use stable::Stable;
 
@@ -44,7 +46,7 @@ pub struct Kind {
 }
 
 /// Every kind of filter.
-pub static KINDS: &[Kind] = &[bloom::KIND, blocked::KIND, counting::KIND, stable::KIND, reservoir::KIND];
+pub static KINDS: &[Kind] = &[bloom::KIND, blocked::KIND, counting::KIND, stable::KIND, reservoir::KIND, ranked::KIND];
 
 /// What a filter is restored from.
 pub struct Restore<'r, 's> {

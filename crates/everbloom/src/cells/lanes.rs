@@ -1,0 +1,333 @@
+//! Words of short lanes in priority order.
+//!
+//! ```text
+//! lane      4       3       2       1       0
+//!      ┌───────┬───────┬───────┬───────┬───────┐
+//!      │   0   │   0   │  fp c │  fp b │  fp a │   a matters most, two lanes are empty
+//!      └───────┴───────┴───────┴───────┴───────┘
+//!  bit  b·w                              w     0
+//! ```
+//!
+//! Lanes hold fingerprints, 0 means empty, and empty lanes are always behind the others. All
+//! operations work on the whole word at once. [`Shape`] knows how one word is divided, [`Words`] holds
+//! many of them, packed without gaps: word i begins at bit i·stride and is read by one unaligned
+//! 64-bit load, which is why a packed word has at most 57 bits.
+
+use crate::cells::buffer::Buffer;
+use crate::cells::simd::prefetch;
+use crate::error::{Error, Result};
+
+/// The longest word that an unaligned load always covers: 64 bits less the 7 it may begin late.
+pub const MAX_PACKED_BITS: u32 = 57;
+
+/// How a word is divided.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Shape {
+    lanes: u32,
+    lane_bits: u32,
+    /// The lowest bit of every lane.
+    low: u64,
+    /// The highest bit of every lane.
+    high: u64,
+    /// All bits of all lanes.
+    mask: u64,
+}
+
+impl Shape {
+    /// `lanes` lanes of `lane_bits` bits.
+    pub fn new(lanes: u32, lane_bits: u32) -> Result<Self> {
+        if !(1..=32).contains(&lane_bits) {
+            return Err(Error::parameter("lane_bits", lane_bits, "between 1 and 32", "9 bits suit a target of 1 %"));
+        }
+        if lanes == 0 || lanes * lane_bits > 64 {
+            let needed = format!("between 1 and {}, so that a word has at most 64 bits", 64 / lane_bits);
+            return Err(Error::parameter("lanes", lanes, needed, "5 lanes of 9 bits suit a target of 1 %"));
+        }
+        let low = (0..lanes).fold(0, |low, lane| low | 1 << (lane * lane_bits));
+        let mask = u64::MAX >> (64 - lanes * lane_bits);
+        Ok(Shape { lanes, lane_bits, low, high: low << (lane_bits - 1), mask })
+    }
+
+    /// Lanes in a word.
+    #[inline]
+    pub fn lanes(&self) -> u32 {
+        self.lanes
+    }
+
+    /// Bits of a lane.
+    #[inline]
+    pub fn lane_bits(&self) -> u32 {
+        self.lane_bits
+    }
+
+    /// Bits of a word.
+    #[inline]
+    pub fn word_bits(&self) -> u32 {
+        self.lanes * self.lane_bits
+    }
+
+    /// The largest fingerprint.
+    #[inline]
+    pub fn max_fingerprint(&self) -> u64 {
+        u64::MAX >> (64 - self.lane_bits)
+    }
+
+    /// The shift of the last lane.
+    #[inline]
+    fn last(&self) -> u32 {
+        self.word_bits() - self.lane_bits
+    }
+
+    /// The shift of the first lane that is zero in `word`, or something beyond the last lane's.
+    #[inline]
+    fn first_zero(&self, word: u64) -> u32 {
+        // A borrow can flag lanes above a zero one wrongly, never the lowest.
+        let flags = word.wrapping_sub(self.low) & !word & self.high;
+        flags.trailing_zeros().wrapping_add(1).wrapping_sub(self.lane_bits)
+    }
+
+    /// The shift of the first lane that holds the fingerprint.
+    #[inline]
+    pub fn find(&self, word: u64, fingerprint: u64) -> Option<u32> {
+        let shift = self.first_zero(word ^ fingerprint.wrapping_mul(self.low));
+        (shift <= self.last()).then_some(shift)
+    }
+
+    /// The shift of the first empty lane, or of the last lane if none is.
+    #[inline]
+    pub fn free(&self, word: u64) -> u32 {
+        self.first_zero(word).min(self.last())
+    }
+
+    /// How many lanes are in use.
+    #[inline]
+    pub fn occupied(&self, word: u64) -> u32 {
+        let free = self.first_zero(word);
+        if free <= self.last() { free / self.lane_bits } else { self.lanes }
+    }
+
+    /// The word with the fingerprint at shift `to`, the lanes from there up to shift `from` moved one
+    /// on, and what was at `from` gone. `to` is not behind `from`.
+    #[inline]
+    pub fn place(&self, word: u64, fingerprint: u64, to: u32, from: u32) -> u64 {
+        let before = (1u64 << to) - 1;
+        let upto = (1u64 << from) - 1;
+        let behind = (u64::MAX << from) << (self.lane_bits - 1) << 1;
+        word & before | (word & upto & !before) << self.lane_bits | word & behind | fingerprint << to
+    }
+
+    /// Whether empty lanes are all behind the others.
+    pub fn is_ordered(&self, word: u64) -> bool {
+        word & self.mask == word && {
+            let used = self.occupied(word) * self.lane_bits;
+            used >= 64 || word >> used == 0
+        }
+    }
+}
+
+/// Many words of one shape.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Words {
+    buffer: Buffer,
+    shape: Shape,
+    stride: u32,
+    length: u64,
+}
+
+impl Words {
+    /// `length` empty words, each `stride` bits after the one before.
+    pub fn new(length: u64, shape: Shape, stride: u32) -> Result<Self> {
+        debug_assert!(stride >= shape.word_bits() && (stride <= MAX_PACKED_BITS || stride == 64));
+        Ok(Words { buffer: Buffer::with_bits(Self::bits(length, stride))?, shape, stride, length })
+    }
+
+    /// The bits that such words take, with room for the last unaligned load.
+    pub fn bits(length: u64, stride: u32) -> u64 {
+        (length.saturating_sub(1)).saturating_mul(stride.into()).saturating_add(64).next_multiple_of(512)
+    }
+
+    /// The words that fit into this many bits.
+    pub fn fitting(memory_bits: u64, stride: u32) -> u64 {
+        let whole = memory_bits / 512 * 512;
+        if whole == 0 { 0 } else { (whole - 64) / u64::from(stride) + 1 }
+    }
+
+    /// How many words there are.
+    #[inline]
+    pub fn len(&self) -> u64 {
+        self.length
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.length == 0
+    }
+
+    /// How a word is divided.
+    #[inline]
+    pub fn shape(&self) -> Shape {
+        self.shape
+    }
+
+    #[inline]
+    fn raw(&self, byte: usize) -> u64 {
+        let mut raw = [0; 8];
+        raw.copy_from_slice(&self.buffer.bytes()[byte..byte + 8]);
+        u64::from_le_bytes(raw)
+    }
+
+    /// Word `index`.
+    #[inline]
+    pub fn get(&self, index: u64) -> u64 {
+        let bit = index * u64::from(self.stride);
+        self.raw((bit / 8) as usize) >> (bit % 8) & self.shape.mask
+    }
+
+    /// Replaces word `index`, and gives what `change` says of it.
+    #[inline]
+    pub fn update<T>(&mut self, index: u64, change: impl FnOnce(u64) -> (u64, T)) -> T {
+        let bit = index * u64::from(self.stride);
+        let (byte, shift, mask) = ((bit / 8) as usize, bit % 8, self.shape.mask);
+        let raw = self.raw(byte);
+        let (word, outcome) = change(raw >> shift & mask);
+        let raw = raw & !(mask << shift) | word << shift;
+        self.buffer.bytes_mut()[byte..byte + 8].copy_from_slice(&raw.to_le_bytes());
+        outcome
+    }
+
+    /// Asks for the one or two lines of word `index` to be brought near.
+    #[inline]
+    pub fn prefetch(&self, index: u64) {
+        let byte = (index * u64::from(self.stride) / 8) as usize;
+        prefetch(self.buffer.bytes(), byte);
+        // One packed word in nine reaches into the next line.
+        prefetch(self.buffer.bytes(), byte + 7);
+    }
+
+    /// How many lanes are in use.
+    pub fn count_occupied(&self) -> u64 {
+        (0..self.length).map(|index| u64::from(self.shape.occupied(self.get(index)))).sum()
+    }
+
+    /// The bits that were allocated.
+    pub fn memory_bits(&self) -> u64 {
+        self.buffer.allocated_bits()
+    }
+
+    /// The bytes, as the format stores them.
+    pub fn bytes(&self) -> &[u8] {
+        self.buffer.bytes()
+    }
+
+    /// The bytes, to be filled by a decoder, which then calls [`Words::check`].
+    pub fn bytes_mut(&mut self) -> &mut [u8] {
+        self.buffer.bytes_mut()
+    }
+
+    /// Refuses words with a gap between their lanes, on which insertion relies.
+    pub fn check(&self) -> Result<()> {
+        if (0..self.length).all(|index| self.shape.is_ordered(self.get(index))) {
+            return Ok(());
+        }
+        Err(Error::corrupt("the filter has an empty lane before a used one"))
+    }
+
+    /// Empties every word.
+    pub fn clear(&mut self) {
+        self.buffer.clear();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    /// The obviously right twin: a vector of fingerprints, best first.
+    #[derive(Clone)]
+    struct PlainWord {
+        lanes: Vec<u64>,
+        most: usize,
+    }
+
+    impl PlainWord {
+        fn pack(&self, lane_bits: u32) -> u64 {
+            self.lanes.iter().enumerate().fold(0, |word, (lane, print)| word | print << (lane as u32 * lane_bits))
+        }
+
+        fn insert(&mut self, print: u64, rank: usize) {
+            self.lanes.insert(rank.min(self.lanes.len()).min(self.most - 1), print);
+            self.lanes.truncate(self.most);
+        }
+
+        fn promote(&mut self, from: usize, to: usize) {
+            let print = self.lanes.remove(from);
+            self.lanes.insert(to, print);
+        }
+    }
+
+    fn shapes() -> impl Strategy<Value = Shape> {
+        (1u32..=32).prop_flat_map(|lane_bits| {
+            (1..=64 / lane_bits).prop_map(move |lanes| Shape::new(lanes, lane_bits).expect("fits"))
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn words_behave_like_vectors_of_fingerprints(
+            shape in shapes(),
+            steps in prop::collection::vec((any::<u64>(), 0usize..8, any::<bool>()), 1..60),
+        ) {
+            let mut plain = PlainWord { lanes: Vec::new(), most: shape.lanes() as usize };
+            let mut word = 0;
+            for (bits, rank, to_front) in steps {
+                let print = 1 + bits % shape.max_fingerprint().min(12);
+                let found = shape.find(word, print);
+                prop_assert_eq!(
+                    found.map(|shift| (shift / shape.lane_bits()) as usize),
+                    plain.lanes.iter().position(|lane| *lane == print)
+                );
+                if let Some(from) = found {
+                    let lane = (from / shape.lane_bits()) as usize;
+                    let to = if to_front { 0 } else { lane.saturating_sub(1) };
+                    word = shape.place(word, print, to as u32 * shape.lane_bits(), from);
+                    plain.promote(lane, to);
+                } else {
+                    let from = shape.free(word);
+                    let to = (rank as u32 * shape.lane_bits()).min(from);
+                    word = shape.place(word, print, to, from);
+                    plain.insert(print, rank);
+                }
+                prop_assert_eq!(word, plain.pack(shape.lane_bits()));
+                prop_assert_eq!(shape.occupied(word) as usize, plain.lanes.len());
+                prop_assert!(shape.is_ordered(word));
+            }
+        }
+
+        #[test]
+        fn packed_words_do_not_touch_their_neighbours(
+            stride in prop_oneof![1u32..=57, Just(64u32)],
+            length in 1u64..100,
+            values in prop::collection::vec(any::<u64>(), 100),
+        ) {
+            let shape = Shape::new(if stride > 32 { 2 } else { 1 }, if stride > 32 { stride / 2 } else { stride }).expect("fits");
+            let mut words = Words::new(length, shape, stride).expect("small");
+            let expected: Vec<u64> = (0..length as usize).map(|index| values[index] & shape.mask).collect();
+            for index in (0..length).rev() {
+                words.update(index, |_| (expected[index as usize], ()));
+            }
+            for index in 0..length {
+                prop_assert_eq!(words.get(index), expected[index as usize]);
+            }
+            prop_assert!(Words::fitting(words.memory_bits(), stride) >= length);
+        }
+    }
+
+    #[test]
+    fn gaps_between_lanes_are_noticed() {
+        let shape = Shape::new(3, 5).expect("fits");
+        assert!(shape.is_ordered(0) && shape.is_ordered(0b00001) && shape.is_ordered(0b11111_00001_10000));
+        assert!(!shape.is_ordered(0b00001_00000) && !shape.is_ordered(0b00001_00000_00001));
+        assert!(!shape.is_ordered(1 << 15));
+    }
+}

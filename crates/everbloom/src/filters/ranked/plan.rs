@@ -1,0 +1,256 @@
+//! The parameters of a ranked filter and how a goal becomes them.
+
+use super::KIND;
+use super::gate::GATE_BITS;
+use crate::cells::lanes::{MAX_PACKED_BITS, Shape, Words};
+use crate::error::{Error, Result};
+use crate::goal::{Forecast, Goal, MAX_MEMORY_BITS, Plan};
+use crate::solve::poisson_mean;
+use crate::spec::{Spec, choice_name};
+
+/// Where a new arrival goes in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Insert {
+    /// In the middle of the word.
+    Middle,
+    /// Before everything else.
+    Front,
+    /// Behind everything else.
+    Tail,
+    /// The more important, the further to the front.
+    Importance,
+}
+
+/// What happens to a lane whose key comes back.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Hit {
+    /// It moves to the front.
+    Front,
+    /// It moves one lane forward.
+    Bubble,
+    /// Nothing.
+    Still,
+}
+
+/// Which arrivals are not let in at all.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Gate {
+    /// All are let in.
+    Off,
+    /// Those below a moving threshold of importance.
+    Importance,
+    /// A fixed share of keys, so large that `gate_fpr` is kept; for one lane.
+    Clamped,
+}
+
+/// How words lie in memory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Packing {
+    /// One right behind the other, as far as a 64-bit load reaches.
+    Packed,
+    /// In 8, 16, 32 or 64 bits.
+    Padded,
+}
+
+const INSERTS: &[(&str, Insert)] =
+    &[("middle", Insert::Middle), ("front", Insert::Front), ("tail", Insert::Tail), ("importance", Insert::Importance)];
+const HITS: &[(&str, Hit)] = &[("front", Hit::Front), ("bubble", Hit::Bubble), ("still", Hit::Still)];
+const GATES: &[(&str, Gate)] = &[("off", Gate::Off), ("importance", Gate::Importance), ("clamped", Gate::Clamped)];
+const PACKINGS: &[(&str, Packing)] = &[("packed", Packing::Packed), ("padded", Packing::Padded)];
+
+/// The parameters of a ranked filter.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Parameters {
+    /// Words in all.
+    pub num_words: u64,
+    /// Lanes of a word.
+    pub lanes: u32,
+    /// Bits of a lane.
+    pub lane_bits: u32,
+    /// How words lie in memory.
+    pub packing: Packing,
+    /// Where a new arrival goes in.
+    pub insert: Insert,
+    /// What happens to a lane whose key comes back.
+    pub hit: Hit,
+    /// Which arrivals are not let in.
+    pub gate: Gate,
+    /// The rate that the clamped gate keeps.
+    pub gate_fpr: f64,
+}
+
+impl Parameters {
+    /// Bits from one word to the next.
+    pub fn stride(&self) -> u32 {
+        let word_bits = self.lanes * self.lane_bits;
+        match self.packing {
+            Packing::Packed if word_bits <= MAX_PACKED_BITS => word_bits,
+            Packing::Packed => 64,
+            Packing::Padded => word_bits.next_power_of_two().max(8),
+        }
+    }
+
+    /// How many fingerprints there is room for.
+    pub fn capacity(&self) -> u64 {
+        self.num_words.saturating_mul(self.lanes.into())
+    }
+
+    /// What the gate takes of the memory.
+    pub(super) fn gate_bits(&self) -> u64 {
+        match self.gate {
+            Gate::Off => 0,
+            Gate::Importance => GATE_BITS,
+            Gate::Clamped => 64,
+        }
+    }
+
+    fn memory_bits(&self) -> u64 {
+        Words::bits(self.num_words, self.stride()).saturating_add(self.gate_bits())
+    }
+
+    /// The bound of the rate of false positives: every lane of every word in use.
+    pub fn predicted_fpr(&self) -> f64 {
+        let full = rate(f64::from(self.lanes), self.lane_bits);
+        if self.gate == Gate::Clamped { full.min(self.gate_fpr) } else { full }
+    }
+
+    /// The rate once `items` distinct keys have come.
+    pub fn predicted_fpr_at(&self, items: u64) -> f64 {
+        occupied_rate(items, self.num_words, self.lanes, self.lane_bits).min(self.predicted_fpr())
+    }
+
+    pub(super) fn checked(self) -> Result<Self> {
+        Shape::new(self.lanes, self.lane_bits)?;
+        if self.num_words == 0 || self.num_words > MAX_MEMORY_BITS / 64 {
+            let needed = format!("between 1 and {}", MAX_MEMORY_BITS / 64);
+            return Err(Error::parameter("num_words", self.num_words, needed, "give memory for at least one word"));
+        }
+        if self.gate == Gate::Clamped && self.lanes != 1 {
+            return Err(Error::parameter("lanes", self.lanes, "1 with gate=clamped", "leave the gate off"));
+        }
+        if self.gate == Gate::Clamped && !(self.gate_fpr > 0.0 && self.gate_fpr < 1.0) {
+            return Err(Error::parameter("gate_fpr", self.gate_fpr, "above 0 and below 1", "give the rate to keep"));
+        }
+        Ok(self)
+    }
+
+    pub(super) fn from_spec(spec: &Spec) -> Result<Self> {
+        let num_words = spec.required("num_words")?;
+        Draft::new(spec, None)?.finished(num_words, spec.required("lanes")?, spec.required("lane_bits")?)
+    }
+
+    pub(super) fn spec(&self) -> Spec {
+        let spec = Spec::new(KIND.name)
+            .with("num_words", self.num_words)
+            .with("lanes", self.lanes)
+            .with("lane_bits", self.lane_bits)
+            .with("packing", choice_name(PACKINGS, self.packing))
+            .with("insert", choice_name(INSERTS, self.insert))
+            .with("hit", choice_name(HITS, self.hit))
+            .with("gate", choice_name(GATES, self.gate));
+        if self.gate == Gate::Clamped { spec.with("gate_fpr", self.gate_fpr) } else { spec }
+    }
+}
+
+/// The rate of false positives of a word with this many occupied lanes.
+fn rate(occupied: f64, lane_bits: u32) -> f64 {
+    (occupied / (u64::MAX >> (64 - lane_bits)) as f64).min(1.0)
+}
+
+/// E[min(N, lanes)]/(2^lane_bits − 1), N Poisson with mean items/words.
+fn occupied_rate(items: u64, num_words: u64, lanes: u32, lane_bits: u32) -> f64 {
+    let mean = items as f64 / num_words as f64;
+    rate(poisson_mean(mean, |count| count.min(lanes.into()) as f64), lane_bits)
+}
+
+/// What a spec says besides sizes.
+struct Draft {
+    packing: Packing,
+    insert: Insert,
+    hit: Hit,
+    gate: Gate,
+    gate_fpr: f64,
+}
+
+impl Draft {
+    fn new(spec: &Spec, goal: Option<&Goal>) -> Result<Self> {
+        let insert = if goal.is_some_and(|goal| goal.importance) { Insert::Importance } else { Insert::Middle };
+        let target = goal.and_then(|goal| goal.target_fpr);
+        Ok(Draft {
+            packing: spec.choice("packing", PACKINGS, Packing::Packed)?,
+            insert: spec.choice("insert", INSERTS, insert)?,
+            hit: spec.choice("hit", HITS, Hit::Front)?,
+            gate: spec.choice("gate", GATES, Gate::Off)?,
+            gate_fpr: spec.value("gate_fpr", "a rate")?.or(target).unwrap_or(0.0),
+        })
+    }
+
+    fn finished(&self, num_words: u64, lanes: u32, lane_bits: u32) -> Result<Parameters> {
+        let Draft { packing, insert, hit, gate, gate_fpr } = *self;
+        Parameters { num_words, lanes, lane_bits, packing, insert, hit, gate, gate_fpr }.checked()
+    }
+
+    /// As many words as fit.
+    fn fitting(&self, memory_bits: u64, lanes: u32, lane_bits: u32) -> Result<Parameters> {
+        let single = self.finished(1, lanes, lane_bits)?;
+        let num_words = Words::fitting(memory_bits.saturating_sub(single.gate_bits()), single.stride());
+        if num_words == 0 {
+            let needed = format!("at least {}, one cache line", 512 + single.gate_bits());
+            return Err(Error::parameter("memory_bits", memory_bits, needed, "give more memory"));
+        }
+        self.finished(num_words, lanes, lane_bits)
+    }
+}
+
+pub(super) fn planned(spec: &Spec, goal: &Goal) -> Result<Plan> {
+    let draft = Draft::new(spec, Some(goal))?;
+    let sized = |lanes: u32, lane_bits: u32| match spec.number("num_words")? {
+        Some(num_words) => draft.finished(num_words, lanes, lane_bits),
+        None => draft.fitting(goal.required_memory()?, lanes, lane_bits),
+    };
+    let (lanes, lane_bits) = (spec.number("lanes")?, spec.number("lane_bits")?);
+    let parameters = match (lanes, lane_bits) {
+        (Some(lanes), Some(lane_bits)) => sized(lanes, lane_bits)?,
+        _ => best(goal, lanes, lane_bits, sized)?,
+    };
+    let bound = parameters.predicted_fpr();
+    let forecast = match (goal.expected_items, goal.target_fpr) {
+        // With many short lanes the target is kept only while most of them are empty.
+        (Some(items), Some(target)) if bound > target => {
+            Forecast { predicted_fnr: None, ..Forecast::until(items, parameters.predicted_fpr_at(items)) }
+        }
+        _ => Forecast::always(bound),
+    };
+    Ok(Plan { spec: parameters.spec(), memory_bits: parameters.memory_bits(), forecast, hashing: goal.hashing })
+}
+
+/// The smallest lanes for which some number of them keeps the target, then as many as keep it.
+fn best(
+    goal: &Goal,
+    lanes: Option<u32>,
+    lane_bits: Option<u32>,
+    sized: impl Fn(u32, u32) -> Result<Parameters>,
+) -> Result<Parameters> {
+    let target = goal.required_fpr()?;
+    let fewest = if target >= 0.03 { 3 } else { 4 };
+    let counts = || lanes.map_or(fewest..=7, |given| given..=given).rev();
+    let widths = lane_bits.map_or(1..=32, |given| given..=given);
+    for (lane_bits, lanes) in widths.flat_map(|bits| counts().map(move |lanes| (bits, lanes))) {
+        if lanes * lane_bits > 64 {
+            continue;
+        }
+        let parameters = sized(lanes, lane_bits)?;
+        let rate = match goal.expected_items {
+            Some(items) => parameters.predicted_fpr_at(items),
+            None => parameters.predicted_fpr(),
+        };
+        if rate <= target {
+            return Ok(parameters);
+        }
+    }
+    Err(Error::Infeasible {
+        wanted: format!("a rate of {target}"),
+        reason: "no word of 64 bits has fingerprints that long".into(),
+        remedy: "accept a higher rate, or give fewer lanes".into(),
+    })
+}
