@@ -301,20 +301,20 @@ impl Filter for Blocked {
 
     fn observe_hashes(&mut self, hashes: &[KeyHash], _importances: Importances<'_>, verdicts: &mut [Verdict]) {
         let count = hashes.len().min(verdicts.len());
-        self.inserted += count as u64;
+        self.inserted = self.inserted.saturating_add(count as u64);
         simd::observe_blocks(Isa::best(), self.blocks.lines_mut(), &hashes[..count], &mut verdicts[..count]);
     }
 
     #[inline]
     fn insert_hash(&mut self, hash: KeyHash) -> bool {
-        self.inserted += 1;
+        self.inserted = self.inserted.saturating_add(1);
         let lines = self.blocks.lines_mut();
         let at = line_of(hash, lines.len());
         simd::insert_block(&mut lines[at], hash.low)
     }
 
     fn insert_hashes(&mut self, hashes: &[KeyHash]) {
-        self.inserted += hashes.len() as u64;
+        self.inserted = self.inserted.saturating_add(hashes.len() as u64);
         simd::insert_blocks(Isa::best(), self.blocks.lines_mut(), hashes);
     }
 

@@ -240,7 +240,7 @@ impl Filter for Bloom {
 
     #[inline]
     fn insert_hash(&mut self, hash: KeyHash) -> bool {
-        self.inserted += 1;
+        self.inserted = self.inserted.saturating_add(1);
         let mut new = false;
         for position in self.probes(hash) {
             new |= self.bits.set(position);

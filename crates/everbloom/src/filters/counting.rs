@@ -271,7 +271,7 @@ impl Filter for Counting {
     }
 
     fn insert_hash(&mut self, hash: KeyHash) -> bool {
-        self.inserted += 1;
+        self.inserted = self.inserted.saturating_add(1);
         let mut new = false;
         for position in self.probes(hash) {
             let count = self.counters.get(position);

@@ -301,13 +301,13 @@ impl Filter for Ranked {
     }
 
     fn observe_hash(&mut self, hash: KeyHash, importance: Importance) -> Verdict {
-        self.arrivals += 1;
+        self.arrivals = self.arrivals.saturating_add(1);
         self.observe_gated(hash, importance)
     }
 
     fn observe_hashes(&mut self, hashes: &[KeyHash], importances: Importances<'_>, verdicts: &mut [Verdict]) {
         let (count, distance) = (hashes.len().min(verdicts.len()), self.distance());
-        self.arrivals += count as u64;
+        self.arrivals = self.arrivals.saturating_add(count as u64);
         let ask = |filter: &Self, index: usize| filter.words.prefetch(hashes[index].index(filter.words.len()));
         let all_alike = matches!(importances, Importances::All(_)) || self.parameters.insert != Insert::Importance;
         if self.parameters.gate == Gate::Off && all_alike {

@@ -380,7 +380,7 @@ impl Reservoir {
     }
 
     fn observe_drawn(&mut self, hash: KeyHash, draw: u64) -> Verdict {
-        self.arrivals += 1;
+        self.arrivals = self.arrivals.saturating_add(1);
         let seen = self.places(hash).all(|place| self.get(place));
         let unit = (draw >> 11) as f64 * (1.0 / (1u64 << 53) as f64);
         if unit <= self.parameters.insert_prob(self.arrivals) {

@@ -641,7 +641,7 @@ impl Filter for Stable {
             let draws = &mut draws[..hashes.len()];
             // One draw an arrival, used or not, so that lines can be asked for before verdicts are known.
             draws.fill_with(|| self.generator.bits());
-            self.arrivals += hashes.len() as u64;
+            self.arrivals = self.arrivals.saturating_add(hashes.len() as u64);
             self.observe_chunk(hashes, draws, verdicts);
         }
     }

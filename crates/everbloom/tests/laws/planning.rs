@@ -25,8 +25,10 @@ fn goals() -> Vec<Goal> {
     goals
 }
 
+type Plans = Vec<(Goal, Plan)>;
+
 /// For every variant, every plan that some goal of the grid gives, with the goal. Made once.
-static PLANS: LazyLock<Vec<(String, Vec<(Goal, Plan)>)>> = LazyLock::new(|| {
+static PLANS: LazyLock<Vec<(String, Plans)>> = LazyLock::new(|| {
     let with_plan = |spec: &str, goal: Goal| goal.plan(spec).ok().map(|plan| (goal, plan));
     let plans = |spec: &str| goals().into_iter().filter_map(|goal| with_plan(spec, goal)).collect::<Vec<_>>();
     variants().into_iter().map(|spec| (spec.clone(), plans(&spec))).collect()

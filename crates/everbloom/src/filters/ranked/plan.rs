@@ -236,7 +236,7 @@ fn best(
     let counts = || lanes.map_or(fewest..=7, |given| given..=given).rev();
     let widths = lane_bits.map_or(1..=32, |given| given..=given);
     for (lane_bits, lanes) in widths.flat_map(|bits| counts().map(move |lanes| (bits, lanes))) {
-        if lanes * lane_bits > 64 {
+        if lanes.saturating_mul(lane_bits) > 64 {
             continue;
         }
         let parameters = sized(lanes, lane_bits)?;

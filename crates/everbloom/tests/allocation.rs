@@ -1,0 +1,105 @@
+//! How much memory the filters and the decoder really take, counted at the allocator.
+
+#[path = "common/mod.rs"]
+#[allow(unreachable_pub, dead_code)] // shared by several test binaries, each of which uses its part
+mod common;
+#[path = "common/document.rs"]
+#[allow(unreachable_pub, dead_code)]
+mod document;
+
+use allocation_counter::measure;
+use common::{arrivals, large, observe_all, small, variants};
+use document::Document;
+use everbloom::codec::{decode, encode};
+
+/// What decoding takes besides the filter: header, spec, state, an error's text.
+const DECODING_BYTES: u64 = 16 << 10;
+
+/// The header's variable parts may be 64 KiB each, and are held twice while they are read.
+const LARGEST_HEADER_BYTES: u64 = 256 << 10;
+
+/// What a filter takes besides its cells: its own struct, its spec, small vectors.
+const FILTER_BYTES: u64 = 4 << 10;
+
+/// The largest number of bytes held at once by decoding; whether it worked does not matter.
+fn peak_of_decoding(bytes: &[u8]) -> u64 {
+    measure(|| drop(decode(bytes))).bytes_max
+}
+
+#[test]
+fn decoding_allocates_no_more_than_the_input_and_a_constant() {
+    for spec in variants() {
+        for filter in [Some(small(&spec, 1)), large(&spec, 1)].into_iter().flatten() {
+            let bytes = encode(&*filter);
+            let peak = peak_of_decoding(&bytes);
+            assert!(peak <= bytes.len() as u64 + DECODING_BYTES, "{spec}: {peak} bytes for {} given", bytes.len());
+        }
+    }
+}
+
+#[test]
+fn decoding_lies_allocates_no_more_than_the_lie_is_long() {
+    for spec in variants() {
+        let document = Document::parse(&encode(&*small(&spec, 1)));
+        let own = String::from_utf8(document.spec.clone()).expect("text");
+        let huge = |number: &str| number.parse::<u64>().map_or(number.to_string(), |number| (number << 26).to_string());
+        let words: Vec<String> = own
+            .split([':', ','])
+            .map(|part| {
+                part.split_once('=').map_or(part.to_string(), |(word, value)| format!("{word}={}", huge(value)))
+            })
+            .collect();
+        let every_number_huge = format!("{}:{}", words[0], words[1..].join(","));
+        let mut lies = vec![
+            document.claiming_body(1 << 40),
+            document.claiming_body(u64::MAX - 100),
+            document.with_spec(vec![b','; 65_536]),
+            document.with_spec(vec![b'x'; 60_000]),
+            document.with_state(vec![1; 65_536]),
+            document.with_spec(every_number_huge.clone()),
+            document.with_spec(every_number_huge).claiming_body(1 << 45),
+        ];
+        // One number huge at a time, with the claim that would fit it.
+        for word in &words[1..] {
+            let name = word.split('=').next().expect("a word");
+            let parts: Vec<&str> = own.split([':', ',']).skip(1).collect();
+            let changed: Vec<&str> = parts
+                .iter()
+                .map(|part| if part.starts_with(&format!("{name}=")) { word.as_str() } else { part })
+                .collect();
+            lies.push(document.with_spec(format!("{}:{}", words[0], changed.join(","))).claiming_body(1 << 38));
+        }
+        for lie in lies {
+            let bytes = lie.bytes();
+            let peak = peak_of_decoding(&bytes);
+            let most = bytes.len() as u64 + LARGEST_HEADER_BYTES;
+            assert!(peak <= most, "{spec}: {peak} bytes for {} given", bytes.len());
+        }
+    }
+}
+
+#[test]
+fn memory_bits_are_all_the_memory_there_is() {
+    for spec in variants() {
+        let mut kept = None;
+        let built = measure(|| kept = large(&spec, 1));
+        let Some(filter) = &mut kept else { continue };
+        let stated = filter.memory_bits() / 8;
+        let held = built.bytes_current.unsigned_abs();
+        assert!(held <= stated + FILTER_BYTES, "{spec}: {held} bytes held, {stated} stated");
+        assert!(held + FILTER_BYTES >= stated, "{spec}: {held} bytes held, {stated} stated");
+        // And arrivals do not make it grow.
+        let stream = arrivals(20_000, 15_000, 1);
+        let growth = measure(|| drop(observe_all(&mut **filter, &stream)));
+        assert!(growth.bytes_current <= FILTER_BYTES as i64, "{spec} grew by {} bytes", growth.bytes_current);
+    }
+}
+
+#[test]
+fn planning_allocates_next_to_nothing() {
+    for spec in variants() {
+        let goal = everbloom::Goal::new().memory_bits(1 << 40).expected_items(1 << 20).target_fpr(0.01);
+        let peak = measure(|| drop(goal.plan(&spec))).bytes_max;
+        assert!(peak <= 1 << 20, "{spec}: {peak} bytes to plan");
+    }
+}

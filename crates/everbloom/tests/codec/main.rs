@@ -1,0 +1,13 @@
+//! The format: frozen, and closed to whatever is not a filter.
+
+#[path = "../common/mod.rs"]
+#[allow(unreachable_pub, dead_code)] // shared by several test binaries, each of which uses its part
+mod common;
+#[path = "../common/document.rs"]
+#[allow(unreachable_pub, dead_code)]
+mod document;
+
+mod damage;
+mod golden;
+mod lies;
+mod secret;
