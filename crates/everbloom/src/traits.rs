@@ -12,6 +12,7 @@ use crate::goal::Forecast;
 use crate::hash::{Hashing, Key, KeyHash};
 use crate::spec::Spec;
 use std::any::Any;
+use std::ops::Deref;
 
 /// What a filter says of an arrival: seen before, or not.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
@@ -263,6 +264,16 @@ pub trait Filter: Any + Send + Sync {
         }
     }
 
+    /// How many keys' cells should be asked for together, ahead of their turn; 0 if asking does not
+    /// pay, because everything is in cache. A batch no longer than this is worked on at once: whoever
+    /// sends it has called [`Filter::prefetch_hashes`], or gains little from it.
+    fn keys_ahead(&self) -> usize {
+        0
+    }
+
+    /// Asks for what these keys will touch to be brought near. A hint: it changes nothing.
+    fn prefetch_hashes(&self, _hashes: &[KeyHash]) {}
+
     /// Forgets everything, as if just built.
     fn clear(&mut self);
 
@@ -363,40 +374,64 @@ pub trait FilterExt: Filter {
 
     /// [`FilterExt::contains`] for many keys.
     fn contains_batch<K: Key>(&self, keys: &[K], found: &mut [bool]) {
-        let hashing = *self.hashing();
-        for (keys, found) in keys.chunks(KEYS_AT_A_TIME).zip(found.chunks_mut(KEYS_AT_A_TIME)) {
-            with_hashes(&hashing, keys, |hashes| self.contains_hashes(hashes, found));
-        }
+        let keys = &keys[..keys.len().min(found.len())];
+        hashed_ahead(self, keys, |filter, start, hashes| {
+            filter.contains_hashes(hashes, &mut found[start..start + hashes.len()])
+        });
     }
 
     /// [`FilterExt::insert`] for many keys.
     fn insert_batch<K: Key>(&mut self, keys: &[K]) {
-        let hashing = *self.hashing();
-        for keys in keys.chunks(KEYS_AT_A_TIME) {
-            with_hashes(&hashing, keys, |hashes| self.insert_hashes(hashes));
-        }
+        hashed_ahead(self, keys, |filter, _, hashes| filter.insert_hashes(hashes));
     }
 
     /// [`FilterExt::observe`] for many keys.
     fn observe_batch<K: Key>(&mut self, keys: &[K], importances: Importances<'_>, verdicts: &mut [Verdict]) {
-        let hashing = *self.hashing();
-        for (part, (keys, verdicts)) in keys.chunks(KEYS_AT_A_TIME).zip(verdicts.chunks_mut(KEYS_AT_A_TIME)).enumerate()
-        {
-            let importances = importances.skip(part * KEYS_AT_A_TIME);
-            with_hashes(&hashing, keys, |hashes| self.observe_hashes(hashes, importances, verdicts));
-        }
+        let keys = &keys[..keys.len().min(verdicts.len())];
+        hashed_ahead(self, keys, |filter, start, hashes| {
+            let verdicts = &mut verdicts[start..start + hashes.len()];
+            filter.observe_hashes(hashes, importances.skip(start), verdicts);
+        });
     }
 }
 
 impl<F: Filter + ?Sized> FilterExt for F {}
 
+/// Hashes the keys part by part and hands each part to `act` with its start. While one part is worked
+/// on, the cells of the next one are on their way, and so is the hashing that waits for nothing.
 #[inline]
-fn with_hashes<K: Key>(hashing: &Hashing, keys: &[K], act: impl FnOnce(&[KeyHash])) {
+fn hashed_ahead<F: Deref<Target: Filter>, K: Key>(
+    mut filter: F,
+    keys: &[K],
+    mut act: impl FnMut(&mut F, usize, &[KeyHash]),
+) {
+    let hashing = *filter.hashing();
+    let hash_into = |hashes: &mut [KeyHash], start: usize| {
+        let keys = keys.get(start..).unwrap_or_default();
+        for (hash, key) in hashes.iter_mut().zip(keys) {
+            *hash = key.hash_with(&hashing);
+        }
+        keys.len().min(hashes.len())
+    };
     let mut hashes = [KeyHash::default(); KEYS_AT_A_TIME];
-    for (hash, key) in hashes.iter_mut().zip(keys) {
-        *hash = key.hash_with(hashing);
+    let ahead = filter.keys_ahead().min(KEYS_AT_A_TIME / 2);
+    if ahead == 0 {
+        for start in (0..keys.len()).step_by(KEYS_AT_A_TIME) {
+            let count = hash_into(&mut hashes, start);
+            act(&mut filter, start, &hashes[..count]);
+        }
+        return;
     }
-    act(&hashes[..keys.len()]);
+    let (mut now, mut next) = hashes.split_at_mut(KEYS_AT_A_TIME / 2);
+    let mut count = hash_into(&mut now[..ahead], 0);
+    filter.prefetch_hashes(&now[..count]);
+    for start in (0..keys.len()).step_by(ahead) {
+        let following = hash_into(&mut next[..ahead], start + ahead);
+        filter.prefetch_hashes(&next[..following]);
+        act(&mut filter, start, &now[..count]);
+        std::mem::swap(&mut now, &mut next);
+        count = following;
+    }
 }
 
 /// `stream.unseen(&mut filter)`: the items that a filter has not seen yet.

@@ -17,6 +17,9 @@ pub trait BenchKey: everbloom::Key + std::hash::Hash + Copy + 'static {
 
     /// The key with this number.
     fn numbered(number: u64) -> Self;
+
+    /// The key's bytes.
+    fn bytes(&self) -> &[u8];
 }
 
 impl BenchKey for u64 {
@@ -24,6 +27,11 @@ impl BenchKey for u64 {
 
     fn numbered(number: u64) -> Self {
         scramble(number)
+    }
+
+    #[inline]
+    fn bytes(&self) -> &[u8] {
+        bytemuck::bytes_of(self)
     }
 }
 
@@ -34,6 +42,11 @@ impl BenchKey for Long {
         let mut key = *b"https://example.org/items/0000000000000/";
         key[24..32].copy_from_slice(&scramble(number).to_le_bytes());
         key
+    }
+
+    #[inline]
+    fn bytes(&self) -> &[u8] {
+        self
     }
 }
 

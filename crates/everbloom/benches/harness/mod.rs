@@ -3,7 +3,7 @@
 //! Every contender runs once in every round, in an order that turns from round to round, so that a
 //! busy neighbour or a changed clock rate hits all of them alike. A ratio is taken within each round
 //! and only then summed up, as median and quartiles. Time is this thread's CPU time.
-#![allow(dead_code, reason = "each bench uses its part")]
+#![allow(dead_code, unreachable_pub, reason = "each bench uses its part")]
 
 pub mod floor;
 pub mod keys;

@@ -56,7 +56,7 @@
 use super::{Kind, Restore};
 use crate::cells::blocks::{LANES, lane_bit, line_of};
 use crate::cells::buffer::{Buffer, LINE_BITS};
-use crate::cells::simd::{self, Isa};
+use crate::cells::simd::{self, Detected, Isa};
 use crate::error::{Error, Result};
 use crate::goal::{Forecast, Goal, MAX_MEMORY_BITS, Plan};
 use crate::hash::{Hashing, Key, KeyHash};
@@ -207,6 +207,7 @@ pub struct Blocked {
     forecast: Forecast,
     blocks: Buffer,
     inserted: u64,
+    isa: Detected,
 }
 
 impl Blocked {
@@ -223,7 +224,7 @@ impl Blocked {
 
     fn with_forecast(parameters: Parameters, hashing: Hashing, forecast: Forecast) -> Result<Self> {
         let blocks = Buffer::with_lines(parameters.num_blocks)?;
-        Ok(Blocked { parameters, hashing, forecast, blocks, inserted: 0 })
+        Ok(Blocked { parameters, hashing, forecast, blocks, inserted: 0, isa: Detected::best() })
     }
 
     fn from_plan(plan: &Plan) -> Result<Self> {
@@ -283,10 +284,10 @@ impl Filter for Blocked {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn contains_hash(&self, hash: KeyHash) -> bool {
         let lines = self.blocks.lines();
-        simd::contains_block(&lines[line_of(hash, lines.len())], hash.low)
+        simd::contains_block(self.isa, &lines[line_of(hash, lines.len())], hash.low)
     }
 
     fn contains_hashes(&self, hashes: &[KeyHash], found: &mut [bool]) {
@@ -316,6 +317,16 @@ impl Filter for Blocked {
     fn insert_hashes(&mut self, hashes: &[KeyHash]) {
         self.inserted = self.inserted.saturating_add(hashes.len() as u64);
         simd::insert_blocks(Isa::best(), self.blocks.lines_mut(), hashes);
+    }
+
+    fn keys_ahead(&self) -> usize {
+        simd::distance_for(self.blocks.lines())
+    }
+
+    #[inline]
+    fn prefetch_hashes(&self, hashes: &[KeyHash]) {
+        let lines = self.blocks.lines();
+        hashes.iter().for_each(|hash| simd::prefetch(lines, line_of(*hash, lines.len())));
     }
 
     fn clear(&mut self) {

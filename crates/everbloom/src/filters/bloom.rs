@@ -261,6 +261,14 @@ impl Filter for Bloom {
         );
     }
 
+    fn keys_ahead(&self) -> usize {
+        self.distance()
+    }
+
+    fn prefetch_hashes(&self, hashes: &[KeyHash]) {
+        hashes.iter().for_each(|hash| self.prefetch(*hash));
+    }
+
     fn clear(&mut self) {
         self.bits.clear();
         self.inserted = 0;

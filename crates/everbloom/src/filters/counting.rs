@@ -294,6 +294,14 @@ impl Filter for Counting {
         );
     }
 
+    fn keys_ahead(&self) -> usize {
+        self.distance()
+    }
+
+    fn prefetch_hashes(&self, hashes: &[KeyHash]) {
+        hashes.iter().for_each(|hash| self.prefetch(*hash));
+    }
+
     fn clear(&mut self) {
         self.counters.clear();
         self.inserted = 0;

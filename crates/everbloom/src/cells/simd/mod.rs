@@ -69,8 +69,8 @@ pub fn prefetch<T>(items: &[T], index: usize) {
     let _ = (items, index);
 }
 
-/// Runs `act` on each index of `0..count`, having called `ask` a fixed distance ahead; a distance of
-/// 0 asks for nothing.
+/// Runs `act` on each index of `0..count`, having called `ask` a fixed distance ahead. Batches no
+/// longer than the distance ask for nothing: see [`Filter::keys_ahead`](crate::Filter::keys_ahead).
 #[inline(always)]
 pub(crate) fn pipelined<S: ?Sized>(
     shared: &mut S,
@@ -80,8 +80,8 @@ pub(crate) fn pipelined<S: ?Sized>(
     mut act: impl FnMut(&mut S, usize),
 ) {
     let ahead = if distance == 0 { 0 } else { count.saturating_sub(distance) };
-    for index in 0..distance.min(count) {
-        ask(shared, index);
+    if ahead > 0 {
+        (0..distance).for_each(|index| ask(shared, index));
     }
     for index in 0..ahead {
         ask(shared, index + distance);
@@ -133,10 +133,32 @@ pub fn observe_blocks(isa: Isa, lines: &mut [Line], hashes: &[KeyHash], verdicts
     dispatch!(isa, observe(lines, hashes, verdicts));
 }
 
+/// Proof that this machine has an instruction set: a filter that keeps one need not look again for
+/// every key.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Detected(Isa);
+
+impl Detected {
+    /// The best set that this machine has.
+    pub fn best() -> Self {
+        Detected(Isa::best())
+    }
+}
+
 /// Whether one key's bits are all set in its line.
-#[inline]
-pub fn contains_block(line: &Line, low: u64) -> bool {
-    dispatch!(Isa::best(), contains_one(line, low))
+#[inline(always)]
+pub fn contains_block(isa: Detected, line: &Line, low: u64) -> bool {
+    #[cfg(target_arch = "x86_64")]
+    if isa.0 == Isa::Avx512 {
+        // SAFETY: only `Detected::best` makes the proof, and only where AVX-512F was detected.
+        return unsafe { x86::avx512::contains_inline(line, low) };
+    }
+    contains_block_called(isa.0, line, low)
+}
+
+/// The rest of [`contains_block`], out of line.
+fn contains_block_called(isa: Isa, line: &Line, low: u64) -> bool {
+    dispatch!(isa, contains_one(line, low))
 }
 
 /// Sets one key's bits; true if one was missing.
@@ -238,8 +260,10 @@ mod tests {
                 (cells, verdicts, found)
             };
             let plain = run(Isa::Portable);
-            let single: Vec<bool> =
-                hashes.iter().map(|hash| contains_block(&plain.0[blocks::line_of(*hash, lines)], hash.low)).collect();
+            let single: Vec<bool> = hashes
+                .iter()
+                .map(|hash| contains_block(Detected::best(), &plain.0[blocks::line_of(*hash, lines)], hash.low))
+                .collect();
             assert_eq!(single, plain.2);
             for isa in Isa::available() {
                 assert!(run(isa) == plain, "{isa:?} differs at {lines} lines");
