@@ -1,3 +1,46 @@
-//! The command line.
+//! The command `everbloom`: filters as files, repeats out of streams.
+//!
+//! One file per subcommand in [`commands`]; around them the layers they share: [`args`] (what can be
+//! typed), [`input`] (bytes to whole records), [`record`] (records to keys), [`output`] and
+//! [`filter_file`] (results that never destroy what was there). No algorithm lives here.
 
-fn main() {}
+mod args;
+mod commands;
+mod failure;
+mod filter_file;
+mod input;
+mod output;
+mod platform;
+mod record;
+mod report;
+
+use clap::{CommandFactory as _, Parser};
+use failure::{Ending, Failure};
+use std::process::ExitCode;
+
+/// Membership filters for endless streams.
+#[derive(Debug, Parser)]
+#[command(name = "everbloom", version, about, max_term_width = 100, disable_help_subcommand = true)]
+struct Cli {
+    #[command(subcommand)]
+    command: commands::Command,
+}
+
+fn main() -> ExitCode {
+    match Cli::try_parse() {
+        Ok(cli) => finish(cli.command.run()),
+        Err(error) if error.use_stderr() => finish(Err(failure::from_usage(&error, &Cli::command()))),
+        Err(help) => finish(output::print(&help.render().to_string()).map(|()| Ending::Done)),
+    }
+}
+
+fn finish(result: Result<Ending, Failure>) -> ExitCode {
+    match result {
+        Ok(ending) => ending.into(),
+        Err(Failure::ClosedPipe) => ExitCode::SUCCESS,
+        Err(Failure::Message(message)) => {
+            eprintln!("everbloom: {message}");
+            ExitCode::from(2)
+        }
+    }
+}

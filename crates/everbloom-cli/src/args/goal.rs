@@ -1,0 +1,48 @@
+//! Which filter, how large, how often wrong.
+
+use super::quantity;
+use clap::Args;
+use everbloom::{Goal, Hashing, Spec};
+
+/// What is wanted of a filter; the planner fills in the rest.
+#[derive(Debug, Clone, Args)]
+pub(crate) struct GoalArgs {
+    /// The filter: auto, a kind, or kind:word=value,…
+    #[arg(long, value_name = "SPEC", default_value = "auto", help_heading = "Filter")]
+    pub(crate) filter: Spec,
+    /// The most memory its state may take, such as 64MiB
+    #[arg(long, value_name = "SIZE", value_parser = quantity::size_in_bits, help_heading = "Filter")]
+    pub(crate) memory: Option<u64>,
+    /// The rate of false positives to keep [default: 0.1%]
+    #[arg(long, value_name = "RATE", value_parser = quantity::rate, help_heading = "Filter")]
+    pub(crate) fpr: Option<f64>,
+    /// How many distinct keys will come
+    #[arg(long, value_name = "COUNT", value_parser = quantity::count, help_heading = "Filter")]
+    pub(crate) expect: Option<u64>,
+    /// The seed of hashing and of every random choice
+    #[arg(long, value_name = "NUMBER", default_value_t = 0, help_heading = "Filter")]
+    pub(crate) seed: u64,
+}
+
+/// The rate that is kept when none is asked for.
+pub(crate) const DEFAULT_FPR: f64 = 0.001;
+
+impl GoalArgs {
+    /// The goal as typed.
+    pub(crate) fn goal(&self) -> Goal {
+        let mut goal = Goal::new().target_fpr(self.fpr.unwrap_or(DEFAULT_FPR)).hashing(self.hashing());
+        goal.memory_bits = self.memory;
+        goal.expected_items = self.expect;
+        goal
+    }
+
+    /// The filter asked for.
+    pub(crate) fn spec(&self) -> Spec {
+        if self.filter.kind() == "auto" { Spec::new("bloom") } else { self.filter.clone() }
+    }
+
+    /// How keys are hashed.
+    pub(crate) fn hashing(&self) -> Hashing {
+        Hashing::seeded(self.seed)
+    }
+}

@@ -1,0 +1,76 @@
+//! Which part of a record is its key, and how much it matters.
+
+use super::quantity;
+use clap::{Args, ValueEnum};
+
+/// How records are told apart and where their keys are.
+#[derive(Debug, Clone, Default, Args)]
+pub(crate) struct KeyArgs {
+    /// The key: fields counted from 1 (or named, with --header), several with commas; in --json mode
+    /// a pointer such as /user/id [default: the whole line]
+    #[arg(long, value_name = "FIELDS", help_heading = "Records")]
+    pub(crate) key: Option<String>,
+    /// What separates fields [default: tab; comma with --csv]
+    #[arg(long, value_name = "BYTE", value_parser = quantity::delimiter, help_heading = "Records")]
+    pub(crate) delimiter: Option<u8>,
+    /// Fields may be quoted as in CSV (a record is still one line)
+    #[arg(long, help_heading = "Records")]
+    pub(crate) csv: bool,
+    /// The first line of the input names the fields
+    #[arg(long, help_heading = "Records")]
+    pub(crate) header: bool,
+    /// Every line is a JSON document
+    #[arg(long, conflicts_with_all = ["csv", "header", "delimiter"], requires = "key", help_heading = "Records")]
+    pub(crate) json: bool,
+    /// Keys that differ only in case are one key
+    #[arg(long, help_heading = "Records")]
+    pub(crate) ignore_case: bool,
+    /// Records end with a NUL byte instead of a newline
+    #[arg(long, help_heading = "Records")]
+    pub(crate) null: bool,
+    /// What to do with a record that has no key
+    #[arg(long, value_name = "HOW", help_heading = "Records")]
+    pub(crate) on_error: Option<OnError>,
+}
+
+impl KeyArgs {
+    /// The byte that ends a record.
+    pub(crate) fn ending(&self) -> u8 {
+        if self.null { 0 } else { b'\n' }
+    }
+}
+
+/// What to do with a record that cannot be read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum OnError {
+    /// Leave it out, and count it
+    Skip,
+    /// Treat it as one never seen, and count it
+    Keep,
+    /// Stop with an error
+    Fail,
+}
+
+/// Where the importance of a record is, and what it can be.
+#[derive(Debug, Clone, Default, Args)]
+pub(crate) struct ImportanceArgs {
+    /// The importance: a field or JSON pointer, as for --key
+    #[arg(long, value_name = "FIELD", requires = "importance_max", help_heading = "Records")]
+    pub(crate) importance: Option<String>,
+    /// The largest importance there is
+    #[arg(long, value_name = "NUMBER", requires = "importance", help_heading = "Records")]
+    pub(crate) importance_max: Option<f64>,
+    /// How importances are spread over their range
+    #[arg(long, value_name = "SCALE", default_value = "linear", help_heading = "Records")]
+    pub(crate) importance_scale: Scale,
+}
+
+/// How importances are spread over their range.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
+pub(crate) enum Scale {
+    /// As given
+    #[default]
+    Linear,
+    /// By magnitude, for sizes and counts
+    Log,
+}

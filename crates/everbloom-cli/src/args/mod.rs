@@ -1,0 +1,20 @@
+//! What can be typed, shared by all subcommands.
+
+mod goal;
+mod keys;
+pub(crate) mod quantity;
+
+pub(crate) use goal::GoalArgs;
+pub(crate) use keys::{ImportanceArgs, KeyArgs, OnError, Scale};
+
+use clap::ValueEnum;
+
+/// How results are printed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
+pub(crate) enum Format {
+    /// For people.
+    #[default]
+    Table,
+    /// One JSON document.
+    Json,
+}

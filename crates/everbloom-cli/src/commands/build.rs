@@ -1,0 +1,98 @@
+//! `everbloom build`: keys to a filter file.
+
+use crate::args::{GoalArgs, ImportanceArgs, KeyArgs, OnError};
+use crate::failure::{Ending, Failure, Result};
+use crate::input::BlockReader;
+use crate::record::{Batch, Layout, Part, RecordReader, for_each_batch};
+use crate::{filter_file, output};
+use clap::Args;
+use everbloom::{Filter, Goal, KeyHash, Plan, planner};
+use std::path::PathBuf;
+
+/// Builds a filter from the lines of files or stdin.
+///
+/// Without --expect the keys are counted first: their hashes are kept until the end of the input, 16
+/// bytes each.
+#[derive(Debug, Args)]
+pub(crate) struct Build {
+    /// Key files, .gz and .zst too [default: stdin]
+    files: Vec<PathBuf>,
+    /// The filter file to write
+    #[arg(short, long, value_name = "FILE")]
+    output: PathBuf,
+    #[command(flatten)]
+    goal: GoalArgs,
+    #[command(flatten)]
+    keys: KeyArgs,
+}
+
+impl Build {
+    pub(crate) fn run(self) -> Result<Ending> {
+        output::refuse_overwriting(&self.output, &self.files)?;
+        let layout = Layout::new(&self.keys, &ImportanceArgs::default())?;
+        let mut reader = RecordReader::new(BlockReader::new(self.files.clone(), self.keys.ending()), layout)?;
+        let filter = match self.plan_without_counting()? {
+            Some(plan) => self.insert_as_they_come(&mut reader, &plan)?,
+            None => self.count_then_insert(&mut reader)?,
+        };
+        filter_file::save(&self.output, filter.as_ref())?;
+        Ok(Ending::Done)
+    }
+
+    /// The plan, if it does not depend on how many keys there are.
+    fn plan_without_counting(&self) -> Result<Option<Plan>> {
+        let spec = &self.goal.spec();
+        if self.goal.expect.is_some() {
+            return Ok(Some(planner::plan(spec, &self.goal.goal())?));
+        }
+        // A spec that can be planned from nothing says everything itself. Any other is tried with one
+        // key, so that what is wrong with it is said before a long input is read.
+        let from_nothing = planner::plan(spec, &Goal::new().hashing(self.goal.hashing()));
+        if from_nothing.is_err() {
+            planner::plan(spec, &self.goal.goal().expected_items(1))?;
+        }
+        Ok(from_nothing.ok())
+    }
+
+    fn insert_as_they_come(&self, reader: &mut RecordReader, plan: &Plan) -> Result<Box<dyn Filter>> {
+        let mut filter = plan.build()?;
+        self.for_each_key_batch(reader, |hashes| filter.insert_hashes(hashes))?;
+        Ok(filter)
+    }
+
+    fn count_then_insert(&self, reader: &mut RecordReader) -> Result<Box<dyn Filter>> {
+        let mut hashes: Vec<KeyHash> = Vec::new();
+        self.for_each_key_batch(reader, |batch| hashes.extend_from_slice(batch))?;
+        hashes.sort_unstable_by_key(|hash| (hash.high, hash.low));
+        hashes.dedup();
+        if hashes.is_empty() {
+            return Err(Failure::new("there are no keys in the input; say how many will come with --expect"));
+        }
+        let mut filter =
+            planner::plan(&self.goal.spec(), &self.goal.goal().expected_items(hashes.len() as u64))?.build()?;
+        filter.insert_hashes(&hashes);
+        Ok(filter)
+    }
+
+    fn for_each_key_batch(&self, reader: &mut RecordReader, mut act: impl FnMut(&[KeyHash])) -> Result<()> {
+        let mut records = 0;
+        for_each_batch(reader, &self.goal.hashing(), |part| {
+            if let Part::Records(_, batch) = part {
+                self.check_faults(batch, records)?;
+                records += batch.len();
+                act(batch.hashes());
+            }
+            Ok(())
+        })
+    }
+
+    fn check_faults(&self, batch: &Batch, before: usize) -> Result<()> {
+        match (self.keys.on_error, batch.faults().first()) {
+            (None | Some(OnError::Fail), Some((index, fault))) => Err(Failure::new(format!(
+                "record {} has no key: {fault}; --on-error skip leaves such records out",
+                before + index + 1
+            ))),
+            _ => Ok(()),
+        }
+    }
+}

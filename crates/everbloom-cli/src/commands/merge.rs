@@ -1,0 +1,43 @@
+//! `everbloom merge`: several filter files to one.
+
+use crate::failure::{Ending, Failure, Result};
+use crate::filter_file;
+use clap::Args;
+use everbloom::{Combine, Filter};
+use std::path::{Path, PathBuf};
+
+/// Makes one filter of several that were built with the same spec and seed.
+#[derive(Debug, Args)]
+pub(crate) struct Merge {
+    /// The filter files
+    #[arg(required = true, num_args = 2.., value_name = "FILTER")]
+    filters: Vec<PathBuf>,
+    /// The filter file to write; it may be one of the others
+    #[arg(short, long, value_name = "FILE")]
+    output: PathBuf,
+    /// Keep what all of them know instead of what any of them knows
+    #[arg(long)]
+    intersection: bool,
+}
+
+impl Merge {
+    pub(crate) fn run(self) -> Result<Ending> {
+        let how = if self.intersection { Combine::Intersection } else { Combine::Union };
+        let (first, others) = self.filters.split_first().ok_or_else(|| Failure::new("name at least two filters"))?;
+        let mut merged = filter_file::load(first)?;
+        for path in others {
+            merge_into(merged.as_mut(), path, how)?;
+        }
+        filter_file::save(&self.output, merged.as_ref())?;
+        Ok(Ending::Done)
+    }
+}
+
+fn merge_into(merged: &mut dyn Filter, path: &Path, how: Combine) -> Result<()> {
+    let other = filter_file::load(path)?;
+    let kind = merged.spec().kind().to_string();
+    let merge = merged
+        .as_merge()
+        .ok_or_else(|| Failure::new(format!("a {kind} filter cannot be merged; bloom and blocked filters can")))?;
+    merge.merge(other.as_ref(), how).map_err(|error| Failure::at(path, error))
+}

@@ -1,0 +1,34 @@
+//! The subcommands, one file each.
+
+mod build;
+mod info;
+mod merge;
+mod query;
+
+use crate::failure::{Ending, Result};
+use clap::Subcommand;
+
+/// What to do.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Build a filter file from keys
+    Build(build::Build),
+    /// Say which keys a filter file knows
+    Query(query::Query),
+    /// Show what a filter file holds and promises
+    Info(info::Info),
+    /// Make one filter file of several
+    Merge(merge::Merge),
+}
+
+impl Command {
+    /// Does it.
+    pub(crate) fn run(self) -> Result<Ending> {
+        match self {
+            Command::Build(build) => build.run(),
+            Command::Query(query) => query.run(),
+            Command::Info(info) => info.run(),
+            Command::Merge(merge) => merge.run(),
+        }
+    }
+}

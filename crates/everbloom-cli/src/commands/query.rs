@@ -1,0 +1,103 @@
+//! `everbloom query`: which keys a filter file knows.
+
+use crate::args::{ImportanceArgs, KeyArgs, OnError};
+use crate::failure::{Ending, Failure, Result};
+use crate::filter_file;
+use crate::input::BlockReader;
+use crate::output::Stdout;
+use crate::record::{Batch, Layout, Part, RecordReader, for_each_batch};
+use clap::Args;
+use everbloom::Filter;
+use std::path::PathBuf;
+
+/// Prints the lines whose keys a filter knows; exit 1 if there are none.
+#[derive(Debug, Args)]
+pub(crate) struct Query {
+    /// The filter file
+    filter: PathBuf,
+    /// Files to look up, .gz and .zst too [default: stdin]
+    files: Vec<PathBuf>,
+    /// Print the lines whose keys it does not know
+    #[arg(long)]
+    missing: bool,
+    /// Print only how many
+    #[arg(long)]
+    count: bool,
+    #[command(flatten)]
+    keys: KeyArgs,
+}
+
+impl Query {
+    pub(crate) fn run(self) -> Result<Ending> {
+        let filter = filter_file::load(&self.filter)?;
+        let layout = Layout::new(&self.keys, &ImportanceArgs::default())?;
+        let mut reader = RecordReader::new(BlockReader::new(self.files.clone(), self.keys.ending()), layout)?;
+        let mut answers = Answers { query: &self, stdout: Stdout::new()?, found: Vec::new(), records: 0, matched: 0 };
+        let hashing = *filter.hashing();
+        let asked = for_each_batch(&mut reader, &hashing, |part| match part {
+            Part::Header(line) => answers.print(line),
+            Part::Records(bytes, batch) => answers.look_up(filter.as_ref(), bytes, batch),
+        });
+        // What was found before an input broke off is an answer all the same.
+        let matched = answers.finish()?;
+        asked?;
+        Ok(if matched > 0 { Ending::Done } else { Ending::Negative })
+    }
+}
+
+struct Answers<'q> {
+    query: &'q Query,
+    stdout: Stdout,
+    found: Vec<bool>,
+    records: u64,
+    matched: u64,
+}
+
+impl Answers<'_> {
+    fn look_up(&mut self, filter: &dyn Filter, bytes: &[u8], batch: &Batch) -> Result<()> {
+        self.found.clear();
+        self.found.resize(batch.hashes().len(), false);
+        filter.contains_hashes(batch.hashes(), &mut self.found);
+        let mut faults = batch.faults().iter().peekable();
+        let mut answered = 0;
+        for index in 0..batch.len() {
+            let is_match = match faults.next_if(|(at, _)| *at == index) {
+                Some((_, fault)) => self.keyless(index, fault)?,
+                None => {
+                    answered += 1;
+                    self.found[answered - 1] != self.query.missing
+                }
+            };
+            if is_match {
+                self.matched += 1;
+                self.print(batch.record(bytes, index))?;
+            }
+        }
+        self.records += batch.len() as u64;
+        Ok(())
+    }
+
+    /// Whether a record without a key is to be printed: it is in no filter.
+    fn keyless(&self, index: usize, fault: &crate::record::Fault) -> Result<bool> {
+        match self.query.keys.on_error {
+            Some(OnError::Skip) => Ok(false),
+            Some(OnError::Keep) => Ok(self.query.missing),
+            Some(OnError::Fail) | None => Err(Failure::new(format!(
+                "record {} has no key: {fault}; --on-error skip leaves such records out",
+                self.records + index as u64 + 1
+            ))),
+        }
+    }
+
+    fn print(&mut self, record: &[u8]) -> Result<()> {
+        if self.query.count { Ok(()) } else { self.stdout.write(record) }
+    }
+
+    fn finish(mut self) -> Result<u64> {
+        if self.query.count {
+            self.stdout.write(format!("{}\n", self.matched).as_bytes())?;
+        }
+        self.stdout.finish()?;
+        Ok(self.matched)
+    }
+}

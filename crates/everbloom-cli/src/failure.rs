@@ -1,0 +1,104 @@
+//! How a command ends: exit 0 done, 1 a negative answer, 2 one clear line on stderr.
+
+use clap::error::{ContextKind, ContextValue, ErrorKind};
+use std::fmt::Display;
+use std::io;
+use std::path::Path;
+use std::process::ExitCode;
+
+/// How a command that did its work ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Ending {
+    /// Everything was done.
+    Done,
+    /// A question was asked, and the answer is no.
+    Negative,
+}
+
+impl From<Ending> for ExitCode {
+    fn from(ending: Ending) -> ExitCode {
+        match ending {
+            Ending::Done => ExitCode::SUCCESS,
+            Ending::Negative => ExitCode::from(1),
+        }
+    }
+}
+
+/// Why a command could not do its work.
+#[derive(Debug)]
+pub(crate) enum Failure {
+    /// The reader of our output went away: nothing to say, nothing wrong.
+    ClosedPipe,
+    /// One line for stderr.
+    Message(String),
+}
+
+/// The result of everything in this crate that can fail.
+pub(crate) type Result<T, E = Failure> = std::result::Result<T, E>;
+
+impl Failure {
+    /// A failure with a line to show.
+    pub(crate) fn new(message: impl Display) -> Self {
+        Failure::Message(one_line(&message.to_string()))
+    }
+
+    /// An I/O failure, with what it happened to.
+    pub(crate) fn io(what: impl Display, error: &io::Error) -> Self {
+        match error.kind() {
+            io::ErrorKind::BrokenPipe => Failure::ClosedPipe,
+            _ => Failure::new(format!("{what}: {}", plain_words(error))),
+        }
+    }
+
+    /// A failure that concerns a file.
+    pub(crate) fn at(path: &Path, problem: impl Display) -> Self {
+        Failure::new(format!("{}: {problem}", path.display()))
+    }
+}
+
+impl From<everbloom::Error> for Failure {
+    fn from(error: everbloom::Error) -> Self {
+        Failure::new(error)
+    }
+}
+
+/// The error in words, without Rust's "(os error 2)".
+fn plain_words(error: &io::Error) -> String {
+    let text = error.to_string();
+    let words = text.split(" (os error").next().unwrap_or(&text);
+    let mut letters = words.chars();
+    letters.next().map(|first| first.to_lowercase().chain(letters).collect()).unwrap_or_default()
+}
+
+fn one_line(text: &str) -> String {
+    text.lines().map(str::trim).filter(|line| !line.is_empty()).collect::<Vec<_>>().join("; ")
+}
+
+/// What clap has to say about a bad call, in one line.
+pub(crate) fn from_usage(error: &clap::Error, command: &clap::Command) -> Failure {
+    if error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand
+        || error.kind() == ErrorKind::MissingSubcommand
+    {
+        let names: Vec<_> = command.get_subcommands().map(clap::Command::get_name).collect();
+        return Failure::new(format!("say what to do: {} (or --help)", names.join(", ")));
+    }
+    let text = error.render().to_string();
+    let problem: Vec<&str> =
+        text.lines().take_while(|line| !line.starts_with("Usage:") && !line.starts_with("  tip")).collect();
+    let problem = one_line(problem.join("\n").trim_start_matches("error: "));
+    let suggestion = [ContextKind::SuggestedArg, ContextKind::SuggestedSubcommand, ContextKind::SuggestedValue]
+        .into_iter()
+        .find_map(|kind| error.get(kind).and_then(suggested));
+    match suggestion {
+        Some(name) => Failure::new(format!("{problem}; did you mean '{name}'?")),
+        None => Failure::new(format!("{problem}; see --help")),
+    }
+}
+
+fn suggested(value: &ContextValue) -> Option<String> {
+    match value {
+        ContextValue::String(name) => Some(name.clone()),
+        ContextValue::Strings(names) => names.first().cloned(),
+        _ => None,
+    }
+}

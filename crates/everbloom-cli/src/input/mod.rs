@@ -1,0 +1,13 @@
+//! Bytes in: files, pipes and compressed files become blocks of whole records.
+//!
+//! ```text
+//! path ─ Source (gunzip, unzstd) ─ BlockReader (whole records) ─ Batch (where each record ends)
+//! ```
+//!
+//! A block is one large buffer that ends where a record ends; nothing is copied to take it apart.
+
+mod blocks;
+mod source;
+
+pub(crate) use blocks::{Block, BlockReader, Position, Reading};
+pub(crate) use source::{Source, is_stdin};

@@ -1,0 +1,213 @@
+//! From what was typed to an extractor: which fields, by number or by name.
+
+use super::fields::{self, Fields, Separation};
+use super::{Fault, json};
+use crate::args::{ImportanceArgs, KeyArgs, Scale};
+use crate::failure::{Failure, Result};
+use everbloom::hash::composite_key;
+use everbloom::{Importance, ImportanceScale};
+use std::borrow::Cow;
+
+/// Where keys are, as typed; names are not resolved yet.
+#[derive(Debug, Clone)]
+pub(crate) struct Layout {
+    keys: Vec<String>,
+    importance: Option<(String, ImportanceScale)>,
+    kind: Kind,
+    ignore_case: bool,
+    /// Whether each input starts with a line of names.
+    pub(crate) has_header: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Fields(Separation),
+    Json,
+}
+
+impl Layout {
+    /// Checks what was typed as far as that is possible before the first record.
+    pub(crate) fn new(key: &KeyArgs, importance: &ImportanceArgs) -> Result<Self> {
+        let kind = match (key.json, key.csv) {
+            (true, _) => Kind::Json,
+            (_, quoted) => {
+                let default = if quoted { b',' } else { b'\t' };
+                Kind::Fields(Separation { delimiter: key.delimiter.unwrap_or(default), quoted })
+            }
+        };
+        let keys = match (&key.key, kind) {
+            (None, _) => Vec::new(),
+            (Some(text), _) => text.split(',').map(str::to_string).collect(),
+        };
+        let scale = |max: f64| match importance.importance_scale {
+            Scale::Linear => ImportanceScale::linear(max),
+            Scale::Log => ImportanceScale::logarithmic(max),
+        };
+        let importance = match (&importance.importance, importance.importance_max) {
+            (Some(field), Some(max)) => Some((field.clone(), scale(max)?)),
+            _ => None,
+        };
+        let layout = Layout { keys, importance, kind, ignore_case: key.ignore_case, has_header: key.header };
+        if !layout.has_header {
+            layout.resolve(&[])?;
+        }
+        Ok(layout)
+    }
+
+    /// Whether records carry importances.
+    pub(crate) fn has_importance(&self) -> bool {
+        self.importance.is_some()
+    }
+
+    /// What must be the same for two runs to share a filter, in words.
+    pub(crate) fn describe(&self) -> String {
+        let key = if self.keys.is_empty() { "the whole line".to_string() } else { self.keys.join(",") };
+        let kind = match self.kind {
+            Kind::Json => "json".to_string(),
+            Kind::Fields(_) if self.keys.is_empty() => "line".to_string(),
+            Kind::Fields(Separation { delimiter, quoted }) => {
+                format!("{} by {:?}", if quoted { "csv" } else { "fields" }, char::from(delimiter))
+            }
+        };
+        let case = if self.ignore_case { ", ignoring case" } else { "" };
+        let importance = match &self.importance {
+            Some((field, scale)) => format!(", importance {field} on {scale:?}"),
+            None => String::new(),
+        };
+        format!("key {key} ({kind}{case}{importance})")
+    }
+
+    /// Turns names into numbers, with the header line where there is one.
+    pub(crate) fn resolve(&self, header: &[u8]) -> Result<Extractor> {
+        let parts = self.keys.iter().map(|key| self.place(key, header)).collect::<Result<Vec<_>>>()?;
+        let importance = match &self.importance {
+            Some((field, scale)) => Some((self.place(field, header)?, *scale)),
+            None => None,
+        };
+        let lookup = match self.kind {
+            _ if parts.is_empty() && importance.is_none() => Lookup::Whole,
+            Kind::Fields(separation) => Lookup::Fields(separation),
+            Kind::Json => Lookup::Json,
+        };
+        Ok(Extractor { lookup, parts, importance, ignore_case: self.ignore_case })
+    }
+
+    fn place(&self, name: &str, header: &[u8]) -> Result<Place> {
+        let Kind::Fields(separation) = self.kind else { return pointer(name) };
+        match name.parse::<usize>() {
+            Ok(0) => Err(Failure::new("fields are counted from 1, so there is no field 0")),
+            Ok(number) => Ok(Place::Field(number - 1)),
+            Err(_) if !self.has_header => Err(Failure::new(format!(
+                "field '{name}' is not a number; count fields from 1, or add --header to use names"
+            ))),
+            Err(_) => {
+                let names = Fields::new(trim_return(header), separation).collect::<Result<Vec<_>, Fault>>();
+                let names = names.map_err(|fault| Failure::new(format!("the header cannot be read: {fault}")))?;
+                let found = names.iter().position(|field| &**field == name.as_bytes());
+                found.map(Place::Field).ok_or_else(|| {
+                    let known: Vec<_> = names.iter().map(|name| String::from_utf8_lossy(name)).collect();
+                    Failure::new(format!("the header has no field '{name}'; it has {}", known.join(", ")))
+                })
+            }
+        }
+    }
+}
+
+fn pointer(text: &str) -> Result<Place> {
+    if text.is_empty() || text.starts_with('/') {
+        return Ok(Place::Pointer(text.to_string()));
+    }
+    Err(Failure::new(format!("'{text}' is not a JSON pointer; write /{text}, or /outer/inner for a nested value")))
+}
+
+/// Where in a record a value is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Place {
+    Field(usize),
+    Pointer(String),
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Lookup {
+    Whole,
+    Fields(Separation),
+    Json,
+}
+
+/// Finds keys and importances in records.
+#[derive(Debug, Clone)]
+pub(crate) struct Extractor {
+    lookup: Lookup,
+    parts: Vec<Place>,
+    importance: Option<(Place, ImportanceScale)>,
+    ignore_case: bool,
+}
+
+impl Extractor {
+    /// Whether a record, without its ending, is its own key.
+    pub(crate) fn is_whole_line(&self) -> bool {
+        self.lookup == Lookup::Whole && !self.ignore_case
+    }
+
+    /// Whether records carry importances.
+    pub(crate) fn has_importance(&self) -> bool {
+        self.importance.is_some()
+    }
+
+    /// The key and importance of a record that comes without its ending.
+    pub(crate) fn extract<'r>(&self, record: &'r [u8]) -> Result<(Cow<'r, [u8]>, Importance), Fault> {
+        let document;
+        let line = trim_return(record);
+        let value: &dyn Fn(&Place) -> Result<Cow<'r, [u8]>, Fault> = match self.lookup {
+            Lookup::Whole => return Ok((self.fold(Cow::Borrowed(record)), Importance::FULL)),
+            Lookup::Fields(separation) => &move |place| match place {
+                Place::Field(number) => fields::field(line, separation, *number),
+                Place::Pointer(_) => Err(Fault::Json),
+            },
+            Lookup::Json => {
+                document = json::parse(line)?;
+                &|place| match place {
+                    Place::Pointer(pointer) => json::text_at(&document, pointer).map(Cow::Owned),
+                    Place::Field(_) => Err(Fault::Json),
+                }
+            }
+        };
+        let key = match self.parts.as_slice() {
+            [] => Cow::Borrowed(record),
+            [place] => value(place)?,
+            places => {
+                let parts = places.iter().map(value).collect::<Result<Vec<_>, Fault>>()?;
+                Cow::Owned(composite_key(parts.iter().map(|part| &**part)))
+            }
+        };
+        let importance = match &self.importance {
+            None => Importance::FULL,
+            Some((place, scale)) => number(&value(place)?, scale)?,
+        };
+        Ok((self.fold(key), importance))
+    }
+
+    /// The key in lower case, if case is to be ignored: letters as Unicode knows them in valid
+    /// UTF-8, ASCII ones elsewhere.
+    fn fold<'r>(&self, key: Cow<'r, [u8]>) -> Cow<'r, [u8]> {
+        if !self.ignore_case {
+            return key;
+        }
+        match std::str::from_utf8(&key) {
+            Ok(text) if !text.is_ascii() => Cow::Owned(text.to_lowercase().into_bytes()),
+            _ => Cow::Owned(key.to_ascii_lowercase()),
+        }
+    }
+}
+
+/// The line without the carriage return that a CRLF file leaves behind.
+fn trim_return(line: &[u8]) -> &[u8] {
+    line.strip_suffix(b"\r").unwrap_or(line)
+}
+
+fn number(text: &[u8], scale: &ImportanceScale) -> Result<Importance, Fault> {
+    let text = String::from_utf8_lossy(text);
+    let value: f64 =
+        text.trim().parse().map_err(|_| Fault::Importance(format!("its importance '{text}' is not a number")))?;
+    scale.of(value).map_err(|error| Fault::Importance(error.to_string()))
+}

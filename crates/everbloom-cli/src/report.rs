@@ -1,0 +1,81 @@
+//! What commands print about filters, for people and for programs.
+
+use crate::args::Format;
+use crate::failure::{Failure, Result};
+use crate::output;
+use serde::Serialize;
+
+/// Prints `document` as JSON or `table` as text.
+pub(crate) fn print(format: Format, document: &impl Serialize, table: impl FnOnce() -> String) -> Result<()> {
+    match format {
+        Format::Json => output::print(&json(document)?),
+        Format::Table => output::print(&table()),
+    }
+}
+
+/// One JSON document, ended by a newline.
+pub(crate) fn json(document: &impl Serialize) -> Result<String> {
+    let mut text = serde_json::to_string_pretty(document).map_err(Failure::new)?;
+    text.push('\n');
+    Ok(text)
+}
+
+/// Names and values in two columns.
+pub(crate) fn columns(rows: &[(&str, String)]) -> String {
+    let width = rows.iter().map(|(name, _)| name.len()).max().unwrap_or(0);
+    rows.iter().map(|(name, value)| format!("{name:width$}  {value}\n")).collect()
+}
+
+/// A number of bits as people read it.
+pub(crate) fn size(bits: u64) -> String {
+    let bytes = bits as f64 / 8.0;
+    let (unit, divisor) = match bytes {
+        bytes if bytes >= 1073741824.0 => ("GiB", 1073741824.0),
+        bytes if bytes >= 1048576.0 => ("MiB", 1048576.0),
+        bytes if bytes >= 1024.0 => ("KiB", 1024.0),
+        _ => return format!("{bits} bits"),
+    };
+    format!("{:.1} {unit} ({bits} bits)", bytes / divisor)
+}
+
+/// A rate as a percentage with three digits.
+pub(crate) fn percent(rate: f64) -> String {
+    match rate * 100.0 {
+        0.0 => "0 %".into(),
+        percent if percent.abs() >= 0.001 => format!("{} %", significant(percent)),
+        percent => format!("{percent:.2e} %"),
+    }
+}
+
+fn significant(value: f64) -> String {
+    let digits = (2.0 - value.abs().log10().floor()).clamp(0.0, 8.0) as usize;
+    let text = format!("{value:.digits$}");
+    if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.').to_string() } else { text }
+}
+
+/// A count with its thousands apart.
+pub(crate) fn thousands(count: u64) -> String {
+    let digits = count.to_string();
+    let mut grouped = String::new();
+    for (index, digit) in digits.chars().enumerate() {
+        if index > 0 && (digits.len() - index).is_multiple_of(3) {
+            grouped.push(',');
+        }
+        grouped.push(digit);
+    }
+    grouped
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_readable() {
+        assert_eq!(thousands(1_234_567), "1,234,567");
+        assert_eq!(thousands(999), "999");
+        assert_eq!(percent(0.001), "0.1 %");
+        assert_eq!(percent(0.12345), "12.3 %");
+        assert_eq!(size(64 << 23), "64.0 MiB (536870912 bits)");
+    }
+}

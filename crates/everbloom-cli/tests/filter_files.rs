@@ -1,0 +1,345 @@
+//! `build`, `query`, `info` and `merge`: what they answer, and what they refuse.
+
+mod common;
+
+use common::{Folder, assert_refused, error_of, json_of};
+use std::fmt::Write as _;
+use std::io::Write as _;
+
+fn numbered(prefix: &str, count: usize) -> String {
+    (0..count).fold(String::new(), |mut text, index| {
+        writeln!(text, "{prefix}-{index}").expect("a string takes every write");
+        text
+    })
+}
+
+fn folder_with_filter() -> Folder {
+    let folder = Folder::new();
+    folder.write("keys.txt", numbered("user", 1000));
+    folder.output_of(&["build", "keys.txt", "--fpr", "1%", "-o", "keys.ebf"]);
+    folder
+}
+
+#[test]
+fn every_key_that_was_built_in_is_found() {
+    let folder = folder_with_filter();
+    assert_eq!(folder.output_of(&["query", "keys.ebf", "keys.txt"]), folder.read("keys.txt"));
+    assert_eq!(folder.output_of(&["query", "keys.ebf", "keys.txt", "--count"]), b"1000\n");
+}
+
+#[test]
+fn missing_keys_are_the_others_within_the_promised_rate() {
+    let folder = folder_with_filter();
+    let others = numbered("none", 10_000);
+    folder.write("others.txt", &others);
+    let missing = folder.output_of(&["query", "keys.ebf", "others.txt", "--missing", "--count"]);
+    let missing: f64 = String::from_utf8_lossy(&missing).trim().parse().expect("a count");
+    let sigma = (10_000.0f64 * 0.01 * 0.99).sqrt();
+    assert!(10_000.0 - missing <= 100.0 + 4.0 * sigma, "{missing} of 10,000 called missing");
+    let found = folder.run(&["query", "keys.ebf", "others.txt"]);
+    assert_eq!(common::lines(&found.stdout).len(), 10_000 - missing as usize);
+}
+
+#[test]
+fn nothing_found_is_exit_1() {
+    let folder = folder_with_filter();
+    let output = folder.run_with(&["query", "keys.ebf"], b"surely-not-there-91827\n");
+    assert_eq!((output.status.code(), output.stdout.len()), (Some(1), 0));
+    assert_eq!(error_of(&output), "");
+}
+
+#[test]
+fn info_reports_the_plan_and_the_present() {
+    let folder = folder_with_filter();
+    let document = json_of(&folder.output_of(&["info", "keys.ebf", "--format", "json"]));
+    assert!(document["filter"].as_str().expect("a spec").starts_with("bloom:num_bits="));
+    assert!(document["predicted_fpr"].as_f64().expect("a rate") <= 0.01);
+    assert_eq!(document["arrivals"], 1000);
+    assert_eq!(document["promised_items"], 1000);
+    let items = document["estimated_items"].as_f64().expect("a count");
+    assert!((900.0..1100.0).contains(&items), "{items}");
+    let file_bytes = folder.read("keys.ebf").len();
+    assert_eq!(document["file_bytes"], file_bytes);
+    let table = String::from_utf8(folder.output_of(&["info", "keys.ebf"])).expect("text");
+    assert!(table.contains("predicted fpr") && table.contains("until 1,000 keys"), "{table}");
+}
+
+#[test]
+fn the_seed_makes_a_build_repeatable() {
+    let folder = folder_with_filter();
+    for (seed, name) in [("7", "a.ebf"), ("7", "b.ebf"), ("8", "c.ebf")] {
+        folder.output_of(&["build", "keys.txt", "--seed", seed, "-o", name]);
+    }
+    assert_eq!(folder.read("a.ebf"), folder.read("b.ebf"));
+    assert_ne!(folder.read("a.ebf"), folder.read("c.ebf"));
+}
+
+#[test]
+fn expecting_keys_streams_them_and_gives_the_same_filter() {
+    let folder = folder_with_filter();
+    folder.output_of(&["build", "keys.txt", "--fpr", "1%", "--expect", "1e3", "-o", "streamed.ebf"]);
+    assert_eq!(folder.read("streamed.ebf"), folder.read("keys.ebf"));
+}
+
+#[test]
+fn repeated_keys_are_counted_once() {
+    let folder = folder_with_filter();
+    let twice = numbered("user", 1000).repeat(2);
+    folder.output_with(&["build", "--fpr", "1%", "-o", "twice.ebf"], twice.as_bytes());
+    assert_eq!(folder.read("twice.ebf"), folder.read("keys.ebf"));
+}
+
+#[test]
+fn merging_gives_the_keys_of_either_or_of_both() {
+    let folder = Folder::new();
+    let spec = "bloom:num_bits=65536,num_hashes=5";
+    folder.write("a.txt", "one\ntwo\n");
+    folder.write("b.txt", "two\nthree\n");
+    folder.output_of(&["build", "a.txt", "--filter", spec, "-o", "a.ebf"]);
+    folder.output_of(&["build", "b.txt", "--filter", spec, "-o", "b.ebf"]);
+    folder.output_of(&["merge", "a.ebf", "b.ebf", "-o", "either.ebf"]);
+    folder.output_of(&["merge", "a.ebf", "b.ebf", "--intersection", "-o", "both.ebf"]);
+    let all = b"one\ntwo\nthree\nfour\n";
+    assert_eq!(folder.output_with(&["query", "either.ebf"], all), b"one\ntwo\nthree\n");
+    assert_eq!(folder.output_with(&["query", "both.ebf"], all), b"two\n");
+}
+
+#[test]
+fn unlike_filters_are_not_merged_and_nothing_is_written() {
+    let folder = folder_with_filter();
+    let build = |name: &str, more: &[&str]| {
+        let mut arguments = vec!["build", "keys.txt", "--fpr", "1%", "-o", name];
+        arguments.extend_from_slice(more);
+        folder.output_of(&arguments);
+    };
+    build("size.ebf", &["--expect", "5000"]);
+    build("seed.ebf", &["--seed", "1"]);
+    build("kind.ebf", &["--filter", "blocked"]);
+    for other in ["size.ebf", "seed.ebf", "kind.ebf"] {
+        assert_refused(&folder.run(&["merge", "keys.ebf", other, "-o", "x.ebf"]), "differ");
+    }
+    assert!(!folder.path("x.ebf").exists());
+}
+
+#[test]
+fn damaged_and_foreign_files_are_refused() {
+    let folder = folder_with_filter();
+    let whole = folder.read("keys.ebf");
+    let mut newer = whole.clone();
+    newer[8] = 99;
+    let mut longer = whole.clone();
+    longer.extend_from_slice(b"more");
+    let cases: [(&str, &[u8], &str); 6] = [
+        ("empty.ebf", b"", "empty"),
+        ("short.ebf", &whole[..20], "ends within its header"),
+        ("cut.ebf", &whole[..whole.len() - 7], "ends"),
+        (
+            "foreign.ebf",
+            b"\x89PNG\r\n\x1a\n and then some more bytes, enough for a whole header of a filter file",
+            "not an everbloom filter",
+        ),
+        ("newer.ebf", &newer, "version 99"),
+        ("longer.ebf", &longer, "follow"),
+    ];
+    for (name, bytes, mention) in cases {
+        folder.write(name, bytes);
+        assert_refused(&folder.run(&["query", name, "keys.txt"]), mention);
+        assert_refused(&folder.run(&["info", name]), name);
+        assert_refused(&folder.run(&["merge", "keys.ebf", name, "-o", "x.ebf"]), name);
+    }
+    assert_refused(&folder.run(&["query", "nowhere.ebf", "keys.txt"]), "nowhere.ebf: no such file");
+    assert_refused(&folder.run(&["query", ".", "keys.txt"]), "directory");
+    assert!(!folder.path("x.ebf").exists());
+}
+
+#[test]
+fn every_flipped_byte_is_refused_or_changes_nothing() {
+    let folder = Folder::new();
+    folder.write("keys.txt", numbered("user", 5));
+    folder.write("asked.txt", numbered("user", 5) + &numbered("none", 5));
+    folder.output_of(&["build", "keys.txt", "--fpr", "1%", "-o", "keys.ebf"]);
+    let whole = folder.read("keys.ebf");
+    let answer = folder.output_of(&["query", "keys.ebf", "asked.txt"]);
+    for index in 0..whole.len() {
+        let mut flipped = whole.clone();
+        flipped[index] ^= 0xff;
+        folder.write("flipped.ebf", &flipped);
+        let output = folder.run(&["query", "flipped.ebf", "asked.txt"]);
+        if output.status.code() != Some(0) {
+            assert_refused(&output, "flipped.ebf");
+        } else {
+            assert_eq!(output.stdout, answer, "byte {index} changed the answer");
+        }
+    }
+}
+
+#[test]
+fn impossible_wishes_are_refused_in_one_line() {
+    let folder = folder_with_filter();
+    let refused = |arguments: &[&str], mention: &str| {
+        let mut all = vec!["build", "keys.txt", "-o", "x.ebf"];
+        all.extend_from_slice(arguments);
+        assert_refused(&folder.run(&all), mention);
+        assert!(!folder.path("x.ebf").exists());
+    };
+    for rate in ["0", "1", "NaN", "-0.1", "100%", "often"] {
+        refused(&[&format!("--fpr={rate}")], "--fpr");
+    }
+    refused(&["--memory", "0"], "at least one bit");
+    refused(&["--memory", "64XB"], "64MiB");
+    refused(&["--expect", "0"], "at least 1");
+    refused(&["--memory", "8b"], "memory");
+    refused(&["--memory", "1000TiB", "--filter", "bloom:num_bits=9000000000000000,num_hashes=3"], "memory");
+    refused(&["--filter", "blom"], "blom");
+    refused(&["--filter", "bloom:num_bit=3"], "num_bit");
+    refused(&["--key", "0"], "counted from 1");
+    refused(&["--key", "name"], "--header");
+    refused(&["--no-such-option"], "--no-such-option");
+    assert_refused(&folder.run(&["build", "nowhere.txt", "-o", "x.ebf"]), "nowhere.txt");
+    assert_refused(&folder.run_with(&["build", "-o", "x.ebf"], b""), "no keys");
+    assert_refused(&folder.run(&["qery"]), "query");
+    assert_refused(&folder.run(&[]), "build");
+}
+
+#[test]
+fn a_full_disk_leaves_the_old_file_whole() {
+    let folder = folder_with_filter();
+    let before = folder.read("keys.ebf");
+    folder.write("many.txt", numbered("other", 50_000));
+    assert_refused(&folder.run_on_full_disk(8, &["build", "many.txt", "-o", "keys.ebf"]), "keys.ebf");
+    assert_eq!(folder.read("keys.ebf"), before);
+    assert_eq!(folder.names(), ["keys.ebf", "keys.txt", "many.txt"], "nothing is left lying about");
+    if std::path::Path::new("/dev/full").exists() {
+        assert_refused(&folder.run(&["build", "many.txt", "-o", "/dev/full"]), "no space left");
+    }
+}
+
+#[test]
+fn an_input_is_never_overwritten() {
+    let folder = folder_with_filter();
+    let before = folder.read("keys.txt");
+    assert_refused(&folder.run(&["build", "keys.txt", "-o", "keys.txt"]), "another file");
+    assert_eq!(folder.read("keys.txt"), before);
+}
+
+#[test]
+fn keys_are_bytes() {
+    let folder = Folder::new();
+    let keys = b"\xff\xfe\x00 \x80\nplain\n\xc3\x28\r\nlast without newline";
+    folder.write("keys.bin", keys);
+    folder.output_of(&["build", "keys.bin", "-o", "keys.ebf"]);
+    assert_eq!(folder.output_of(&["query", "keys.ebf", "keys.bin"]), keys);
+    assert_eq!(
+        folder.run_with(&["query", "keys.ebf"], b"\xc3\x28\n").status.code(),
+        Some(1),
+        "the return is part of the key"
+    );
+}
+
+#[test]
+fn records_can_end_with_nul() {
+    let folder = Folder::new();
+    folder.output_with(&["build", "--null", "-o", "keys.ebf"], b"a\nb\0c\0");
+    assert_eq!(folder.output_with(&["query", "--null", "keys.ebf"], b"c\0d\0a\nb\0"), b"c\0a\nb\0");
+}
+
+#[test]
+fn a_line_longer_than_any_buffer_is_one_key() {
+    let folder = Folder::new();
+    let long = vec![b'x'; 40 << 20];
+    let mut keys = b"short\n".to_vec();
+    keys.extend_from_slice(&long);
+    keys.extend_from_slice(b"\nafter\n");
+    folder.write("keys.txt", &keys);
+    folder.output_of(&["build", "keys.txt", "-o", "keys.ebf"]);
+    assert!(folder.output_of(&["query", "keys.ebf", "keys.txt"]) == keys);
+    assert_eq!(folder.run_with(&["query", "keys.ebf"], &long[1..]).status.code(), Some(1));
+}
+
+#[test]
+fn packed_inputs_are_read_as_they_are_whatever_their_name() {
+    let folder = folder_with_filter();
+    let keys = folder.read("keys.txt");
+    let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::default());
+    gzip.write_all(&keys).expect("gzip");
+    let gzip = gzip.finish().expect("gzip");
+    folder.write("keys.gz", &gzip);
+    folder.write("keys.renamed", zstd::encode_all(&keys[..], 3).expect("zstd"));
+    for name in ["keys.gz", "keys.renamed"] {
+        assert_eq!(folder.output_of(&["query", "keys.ebf", name]), keys);
+    }
+    assert_eq!(folder.output_with(&["query", "keys.ebf"], &gzip), keys);
+}
+
+#[test]
+fn what_was_read_of_a_broken_packed_file_is_answered_then_exit_2() {
+    let folder = folder_with_filter();
+    let keys = folder.read("keys.txt");
+    let packed = zstd::encode_all(&keys[..], 3).expect("zstd");
+    let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::default());
+    gzip.write_all(&keys).expect("gzip");
+    let gzip = gzip.finish().expect("gzip");
+    folder.write("cut.zst", &packed[..packed.len() - 5]);
+    folder.write("cut.gz", &gzip[..gzip.len() - 9]);
+    for name in ["cut.zst", "cut.gz"] {
+        let output = folder.run(&["query", "keys.ebf", name]);
+        assert_refused(&output, name);
+        assert!(keys.starts_with(&output.stdout), "{name}");
+    }
+    assert!(!folder.run(&["query", "keys.ebf", "cut.gz"]).stdout.is_empty());
+}
+
+#[test]
+fn keys_come_from_fields_csv_headers_and_json() {
+    let folder = Folder::new();
+    folder.output_with(&["build", "-o", "keys.ebf"], b"ann\nbob, jr\n7\n");
+    let ask = |arguments: &[&str], input: &[u8]| {
+        let mut all = vec!["query", "keys.ebf"];
+        all.extend_from_slice(arguments);
+        folder.output_with(&all, input)
+    };
+    assert_eq!(ask(&["--key", "2"], b"1\tann\t3\n2\tcat\t3\n"), b"1\tann\t3\n");
+    assert_eq!(ask(&["--key", "2", "--delimiter", ";"], b"1;cat\r\n2;ann\r\n"), b"2;ann\r\n");
+    assert_eq!(ask(&["--key", "1", "--csv"], b"\"bob, jr\",1\nbob,2\n"), b"\"bob, jr\",1\n");
+    assert_eq!(ask(&["--key", "name", "--header", "--csv"], b"id,name\n1,cat\n2,ann\n"), b"id,name\n2,ann\n");
+    assert_eq!(
+        ask(&["--json", "--key", "/u/n"], b"{\"u\":{\"n\":\"cat\"}}\n{\"u\":{\"n\":7}}\n"),
+        b"{\"u\":{\"n\":7}}\n"
+    );
+    assert_eq!(ask(&["--ignore-case"], b"ANN\nDan\n"), b"ANN\n");
+}
+
+#[test]
+fn a_record_without_a_key_stops_or_is_skipped() {
+    let folder = Folder::new();
+    folder.output_with(&["build", "-o", "keys.ebf"], b"ann\n");
+    let input = b"1\tann\nno tab here\n";
+    assert_refused(&folder.run_with(&["query", "keys.ebf", "--key", "2"], input), "record 2");
+    assert_eq!(folder.output_with(&["query", "keys.ebf", "--key", "2", "--on-error", "skip"], input), b"1\tann\n");
+    let missing = ["query", "keys.ebf", "--key", "2", "--on-error", "keep", "--missing"];
+    assert_eq!(folder.output_with(&missing, input), b"no tab here\n");
+    let header = ["query", "keys.ebf", "--header", "--key", "nme"];
+    assert_refused(&folder.run_with(&header, b"id\tname\n1\tann\n"), "it has id, name");
+}
+
+#[test]
+fn a_closed_pipe_ends_quietly() {
+    let folder = Folder::new();
+    folder.write("keys.txt", numbered("a key that fills the pipe soon", 100_000));
+    folder.output_of(&["build", "keys.txt", "-o", "keys.ebf"]);
+    let mut command = std::process::Command::new("sh");
+    command.args(["-c", "\"$0\" query keys.ebf keys.txt | head -n 1; exit ${PIPESTATUS:-0}"]);
+    command.arg(env!("CARGO_BIN_EXE_everbloom")).current_dir(folder.path(""));
+    let output = command.output().expect("sh runs");
+    assert_eq!(error_of(&output), "");
+    assert_eq!(output.stdout, b"a key that fills the pipe soon-0\n");
+}
+
+#[test]
+fn two_inputs_never_run_into_each_other() {
+    let folder = Folder::new();
+    folder.write("a.txt", "one");
+    folder.write("b.txt", "two");
+    folder.output_of(&["build", "a.txt", "b.txt", "-o", "keys.ebf"]);
+    assert_eq!(folder.output_of(&["query", "keys.ebf", "a.txt", "b.txt"]), b"one\ntwo");
+}
