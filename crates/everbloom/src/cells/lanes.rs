@@ -39,7 +39,7 @@ impl Shape {
         if !(1..=32).contains(&lane_bits) {
             return Err(Error::parameter("lane_bits", lane_bits, "between 1 and 32", "9 bits suit a target of 1 %"));
         }
-        if lanes == 0 || lanes * lane_bits > 64 {
+        if lanes == 0 || lanes.saturating_mul(lane_bits) > 64 {
             let needed = format!("between 1 and {}, so that a word has at most 64 bits", 64 / lane_bits);
             return Err(Error::parameter("lanes", lanes, needed, "5 lanes of 9 bits suit a target of 1 %"));
         }
