@@ -38,7 +38,7 @@ pub fn encode_to(filter: &dyn Filter, out: &mut dyn Write) -> std::io::Result<()
     let spec = filter.spec();
     let (hash_id, seed, key_check) = Header::hash_fields(filter.hashing());
     let header = Header {
-        kind_id: filters::id_of(spec.kind(), &body),
+        kind_id: filters::id_of(&spec),
         hash_id,
         seed,
         key_check,

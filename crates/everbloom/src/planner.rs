@@ -1,17 +1,50 @@
-//! From a spec, whole or partial, and a goal to a filter.
+//! From a spec, whole or partial, and a goal to a filter; and the choice of filter where the spec is `auto`.
 
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::filters;
 use crate::goal::{Goal, Plan};
 use crate::spec::Spec;
 use crate::traits::Filter;
 
-/// Fills in what the spec leaves out, so that the goal is kept.
+/// The kind that leaves the choice to the planner.
+pub const AUTO: &str = "auto";
+
+/// A blocked filter is chosen while it takes at most this much more memory than a classic one.
+const BLOCKED_PREMIUM: f64 = 1.15;
+
+/// Fills in what the spec leaves out, so that the goal is kept; `auto` also chooses the kind.
 pub fn plan(spec: &Spec, goal: &Goal) -> Result<Plan> {
-    filters::plan(spec, goal)
+    if spec.kind() == AUTO { choose(spec, goal) } else { filters::plan(spec, goal) }
 }
 
 /// Allocates what a plan describes.
 pub fn build(plan: &Plan) -> Result<Box<dyn Filter>> {
     filters::build(plan)
+}
+
+/// While memory suffices to remember every key, a filter that never forgets wins; below that, the one
+/// that forgets what matters least.
+fn choose(spec: &Spec, goal: &Goal) -> Result<Plan> {
+    if let Some(word) = spec.words().find(|word| *word != "shards") {
+        return Err(spec.error(format!("auto has no '{word}'"), "name a filter to set its words"));
+    }
+    let named = |kind: &str| filters::plan(&spec.renamed(kind), goal);
+    if goal.expected_items.is_some() {
+        match lasting(named("blocked"), named("bloom")) {
+            Err(Error::Infeasible { .. }) if goal.memory_bits.is_some() => {}
+            plan => return plan,
+        }
+    }
+    named("ranked")
+}
+
+/// The faster of two filters that never forget, unless it is much larger.
+fn lasting(blocked: Result<Plan>, bloom: Result<Plan>) -> Result<Plan> {
+    match (blocked, bloom) {
+        (Ok(blocked), Ok(bloom)) => {
+            let close = blocked.memory_bits as f64 <= (bloom.memory_bits as f64 * BLOCKED_PREMIUM).max(4096.0);
+            Ok(if close { blocked } else { bloom })
+        }
+        (blocked, bloom) => bloom.or(blocked),
+    }
 }

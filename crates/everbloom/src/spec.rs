@@ -76,6 +76,11 @@ impl Spec {
         self.words.iter().find(|(name, _)| name == word).map(|(_, value)| value.as_str())
     }
 
+    /// The same words for another kind.
+    pub(crate) fn renamed(&self, kind: &str) -> Self {
+        Spec { kind: kind.to_string(), words: self.words.clone() }
+    }
+
     /// The spec without one word.
     pub(crate) fn without(&self, word: &str) -> Self {
         let words = self.words.iter().filter(|(name, _)| name != word).cloned().collect();

@@ -8,13 +8,14 @@ pub mod bloom;
 pub mod counting;
 pub mod ranked;
 pub mod reservoir;
+pub mod sharded;
 pub mod stable;
 
 use crate::error::{Error, Result};
 use crate::goal::{Forecast, Goal, Plan};
 use crate::hash::{Hashing, SecretKey};
 use crate::spec::Spec;
-use crate::traits::{Body, Filter};
+use crate::traits::Filter;
 use crate::wire::{BodyReader, StateReader};
 
 pub use blocked::{AtomicBlocked, Blocked};
@@ -22,6 +23,7 @@ pub use bloom::Bloom;
 pub use counting::Counting;
 pub use ranked::Ranked;
 pub use reservoir::Reservoir;
+pub use sharded::Sharded;
 pub use stable::Stable;
 
 /// What the registry knows about a kind of filter.
@@ -65,7 +67,7 @@ pub fn kind(spec: &Spec) -> Result<&'static Kind> {
         let names: Vec<_> = KINDS.iter().map(|kind| kind.name).collect();
         spec.error(format!("there is no filter '{}'", spec.kind()), format!("take one of auto, {}", names.join(", ")))
     })?;
-    match spec.words().find(|word| !kind.words.contains(word)) {
+    match spec.words().find(|word| !kind.words.contains(word) && *word != sharded::WORD) {
         None => Ok(kind),
         Some(word) => {
             Err(spec
@@ -79,26 +81,38 @@ pub(crate) fn plan(spec: &Spec, goal: &Goal) -> Result<Plan> {
     goal.checked_fpr()?;
     goal.checked_memory()?;
     goal.checked_items()?;
-    (kind(spec)?.plan)(spec, goal)
+    let plan_one = kind(spec)?.plan;
+    if is_sharded(spec) { sharded::planned(spec, goal, plan_one) } else { plan_one(spec, goal) }
 }
 
 /// Allocates what a plan describes.
 pub(crate) fn build(plan: &Plan) -> Result<Box<dyn Filter>> {
+    if is_sharded(&plan.spec) {
+        return Ok(Box::new(Sharded::from_plan(plan)?));
+    }
     (kind(&plan.spec)?.build)(plan)
 }
 
-/// The format's id for a filter of this name and body.
-pub(crate) fn id_of(name: &str, _body: &Body<'_>) -> u16 {
-    KINDS.iter().find(|kind| kind.name == name).map_or(0, |kind| kind.id)
+fn is_sharded(spec: &Spec) -> bool {
+    spec.get(sharded::WORD).is_some()
+}
+
+/// Set in the format's id of a filter that is split into shards.
+const SHARDED_ID: u16 = 1 << 15;
+
+/// The format's id for a filter with this spec.
+pub(crate) fn id_of(spec: &Spec) -> u16 {
+    let id = KINDS.iter().find(|kind| kind.name == spec.kind()).map_or(0, |kind| kind.id);
+    if is_sharded(spec) { id | SHARDED_ID } else { id }
 }
 
 /// Rebuilds the filter with this id.
 pub(crate) fn restore(id: u16, from: Restore<'_, '_>) -> Result<Box<dyn Filter>> {
     let kind = kind(from.spec)?;
-    if kind.id != id {
+    if id_of(from.spec) != id {
         return Err(Error::corrupt(format!("the filter's id {id} does not belong to '{}'", kind.name)));
     }
-    (kind.restore)(from)
+    if is_sharded(from.spec) { Ok(Box::new(Sharded::restore(from)?)) } else { (kind.restore)(from) }
 }
 
 /// The plain filter to send to others: a bit for every counter that is not zero.

@@ -89,7 +89,7 @@ pub(super) const KIND: Kind = Kind {
     id: 12,
     name: "ranked",
     summary: "fingerprints in priority order: fixed memory for ever, forgets what matters least first",
-    words: &["num_words", "lanes", "lane_bits", "packing", "insert", "hit", "gate", "gate_fpr"],
+    words: &["num_words", "lanes", "lane_bits", "packing", "insert", "hit", "gate", "gate_fpr", "gate_items"],
     never_forgets: false,
     endless: true,
     plan: plan::planned,
@@ -121,7 +121,7 @@ impl Ranked {
             forecast: Forecast::always(parameters.predicted_fpr()),
             words: Words::new(parameters.num_words, shape, parameters.stride())?,
             arrivals: 0,
-            gate: ImportanceGate::new(parameters.capacity()),
+            gate: ImportanceGate::new(parameters.capacity(), parameters.gate_items),
             occupied: 0,
         })
     }
@@ -326,7 +326,7 @@ impl Filter for Ranked {
         self.words.clear();
         self.arrivals = 0;
         self.occupied = 0;
-        self.gate = ImportanceGate::new(self.parameters.capacity());
+        self.gate = ImportanceGate::new(self.parameters.capacity(), self.parameters.gate_items);
     }
 
     fn state(&self) -> Vec<u8> {

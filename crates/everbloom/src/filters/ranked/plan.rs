@@ -77,6 +77,8 @@ pub struct Parameters {
     pub gate: Gate,
     /// The rate that the clamped gate keeps.
     pub gate_fpr: f64,
+    /// The distinct keys that the importance gate prepares for; 0 if unknown.
+    pub gate_items: u64,
 }
 
 impl Parameters {
@@ -131,6 +133,10 @@ impl Parameters {
         if self.gate == Gate::Clamped && !(self.gate_fpr > 0.0 && self.gate_fpr < 1.0) {
             return Err(Error::parameter("gate_fpr", self.gate_fpr, "above 0 and below 1", "give the rate to keep"));
         }
+        if self.gate_items > MAX_MEMORY_BITS {
+            let needed = format!("at most {MAX_MEMORY_BITS}");
+            return Err(Error::parameter("gate_items", self.gate_items, needed, "give 0 if the number is unknown"));
+        }
         Ok(self)
     }
 
@@ -148,7 +154,11 @@ impl Parameters {
             .with("insert", choice_name(INSERTS, self.insert))
             .with("hit", choice_name(HITS, self.hit))
             .with("gate", choice_name(GATES, self.gate));
-        if self.gate == Gate::Clamped { spec.with("gate_fpr", self.gate_fpr) } else { spec }
+        match self.gate {
+            Gate::Off => spec,
+            Gate::Importance => spec.with("gate_items", self.gate_items),
+            Gate::Clamped => spec.with("gate_fpr", self.gate_fpr),
+        }
     }
 }
 
@@ -170,24 +180,31 @@ struct Draft {
     hit: Hit,
     gate: Gate,
     gate_fpr: f64,
+    gate_items: u64,
 }
 
 impl Draft {
     fn new(spec: &Spec, goal: Option<&Goal>) -> Result<Self> {
-        let insert = if goal.is_some_and(|goal| goal.importance) { Insert::Importance } else { Insert::Middle };
+        // An arrival that jumps to the front leaves its rank behind; one lane at a time keeps most of the
+        // order by importance and costs real streams 1 to 3 % more false negatives.
+        let (insert, hit) = match goal.is_some_and(|goal| goal.importance) {
+            true => (Insert::Importance, Hit::Bubble),
+            false => (Insert::Middle, Hit::Front),
+        };
         let target = goal.and_then(|goal| goal.target_fpr);
         Ok(Draft {
             packing: spec.choice("packing", PACKINGS, Packing::Packed)?,
             insert: spec.choice("insert", INSERTS, insert)?,
-            hit: spec.choice("hit", HITS, Hit::Front)?,
+            hit: spec.choice("hit", HITS, hit)?,
             gate: spec.choice("gate", GATES, Gate::Off)?,
             gate_fpr: spec.value("gate_fpr", "a rate")?.or(target).unwrap_or(0.0),
+            gate_items: spec.number("gate_items")?.or(goal.and_then(|goal| goal.expected_items)).unwrap_or(0),
         })
     }
 
     fn finished(&self, num_words: u64, lanes: u32, lane_bits: u32) -> Result<Parameters> {
-        let Draft { packing, insert, hit, gate, gate_fpr } = *self;
-        Parameters { num_words, lanes, lane_bits, packing, insert, hit, gate, gate_fpr }.checked()
+        let Draft { packing, insert, hit, gate, gate_fpr, gate_items } = *self;
+        Parameters { num_words, lanes, lane_bits, packing, insert, hit, gate, gate_fpr, gate_items }.checked()
     }
 
     /// As many words as fit.
