@@ -1,0 +1,9 @@
+//! Accuracy: filters against the reference figures, against their promises, and against each other.
+//!
+//! Every tolerance is computed from the spread over seeds or from binomial counts. The real streams
+//! are looked for in the folder that `EVERBLOOM_DATA` names; without it those tests say so and pass.
+//! Long runs are ignored by default: `cargo test -p everbloom-lab --test accuracy -- --ignored`.
+
+mod harness;
+mod reference;
+mod twins;
