@@ -4,6 +4,8 @@
 //! are looked for in the folder that `EVERBLOOM_DATA` names; without it those tests say so and pass.
 //! Long runs are ignored by default: `cargo test -p everbloom-lab --test accuracy -- --ignored`.
 
+mod comparison;
 mod harness;
+mod promise;
 mod reference;
 mod twins;
