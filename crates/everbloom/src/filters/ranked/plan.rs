@@ -58,6 +58,9 @@ const HITS: &[(&str, Hit)] = &[("front", Hit::Front), ("bubble", Hit::Bubble), (
 const GATES: &[(&str, Gate)] = &[("off", Gate::Off), ("importance", Gate::Importance), ("clamped", Gate::Clamped)];
 const PACKINGS: &[(&str, Packing)] = &[("packed", Packing::Packed), ("padded", Packing::Padded)];
 
+/// More keys than this will not come.
+const MAX_GATE_ITEMS: u64 = 1 << 56;
+
 /// The parameters of a ranked filter.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Parameters {
@@ -133,8 +136,8 @@ impl Parameters {
         if self.gate == Gate::Clamped && !(self.gate_fpr > 0.0 && self.gate_fpr < 1.0) {
             return Err(Error::parameter("gate_fpr", self.gate_fpr, "above 0 and below 1", "give the rate to keep"));
         }
-        if self.gate_items > MAX_MEMORY_BITS {
-            let needed = format!("at most {MAX_MEMORY_BITS}");
+        if self.gate_items > MAX_GATE_ITEMS {
+            let needed = format!("at most {MAX_GATE_ITEMS}");
             return Err(Error::parameter("gate_items", self.gate_items, needed, "give 0 if the number is unknown"));
         }
         Ok(self)
