@@ -1,0 +1,25 @@
+//! Any text as a spec, with any goal: an error, or a plan that keeps it and a filter as planned.
+#![no_main]
+
+use everbloom::{FilterExt, Goal, Importance, Spec};
+use libfuzzer_sys::fuzz_target;
+
+fuzz_target!(|input: (Option<u64>, Option<u64>, Option<f64>, bool, &str)| {
+    let (memory_bits, expected_items, target_fpr, importance, text) = input;
+    if let Ok(spec) = Spec::parse(text) {
+        assert_eq!(Spec::parse(&spec.to_string()).as_ref(), Ok(&spec));
+    }
+    let mut goal = Goal::new();
+    (goal.memory_bits, goal.expected_items, goal.target_fpr, goal.importance) =
+        (memory_bits, expected_items, target_fpr, importance);
+    let Ok(plan) = goal.plan(text) else { return };
+    assert!((0.0..=1.0).contains(&plan.forecast.predicted_fpr));
+    if plan.memory_bits > 1 << 20 {
+        return;
+    }
+    let Ok(mut filter) = plan.build() else { return };
+    assert_eq!((filter.spec(), filter.memory_bits()), (plan.spec, plan.memory_bits));
+    for key in 0..32u64 {
+        filter.observe(&key, Importance::FULL);
+    }
+});
