@@ -18,6 +18,9 @@ const DECODING_BYTES: u64 = 16 << 10;
 /// The header's variable parts may be 64 KiB each, and are held twice while they are read.
 const LARGEST_HEADER_BYTES: u64 = 256 << 10;
 
+/// What each filter within a filter takes besides its cells: its own struct and its part of a batch.
+const SHARD_BYTES: u64 = 1 << 10;
+
 /// What a filter takes besides its cells: its own struct, its spec, small vectors.
 const FILTER_BYTES: u64 = 4 << 10;
 
@@ -33,6 +36,19 @@ fn decoding_allocates_no_more_than_the_input_and_a_constant() {
             let bytes = encode(&*filter);
             let peak = peak_of_decoding(&bytes);
             assert!(peak <= bytes.len() as u64 + DECODING_BYTES, "{spec}: {peak} bytes for {} given", bytes.len());
+        }
+    }
+}
+
+#[test]
+fn decoding_many_small_shards_allocates_a_constant_for_each() {
+    for kind in everbloom::filters::KINDS {
+        for shards in [16u64, 1024] {
+            let goal = everbloom::Goal::new().memory_bits(shards * 2048).target_fpr(0.1);
+            let Ok(plan) = goal.plan(&format!("{}:shards={shards}", kind.name)) else { continue };
+            let bytes = encode(&*plan.build().expect("small"));
+            let (peak, most) = (peak_of_decoding(&bytes), bytes.len() as u64 + DECODING_BYTES + shards * SHARD_BYTES);
+            assert!(peak <= most, "{}: {peak} bytes for {} given and {shards} shards", kind.name, bytes.len());
         }
     }
 }

@@ -19,7 +19,7 @@
 //!
 //! With n keys, m bits and k hashes the share of set bits is 1 − (1 − 1/m)^kn, and a key that is not
 //! inside finds all its bits set with that share to the power k ([Bloom 1970], lecture notes
-//! \[CMU-15853\] and \[SDS\]). The best k is (m/n)·ln 2, at which half of the bits are set; a target δ
+//! \[CS6931\] and \[SDS\]). The best k is (m/n)·ln 2, at which half of the bits are set; a target δ
 //! then needs m = n·ln(1/δ)/ln² 2: 9.6 bits and 7 hashes for 1 %. Every form cited here is in
 //! `solve::bloom_fpr` and `solve::bloom_bits`.
 //!

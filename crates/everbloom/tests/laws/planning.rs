@@ -25,13 +25,23 @@ fn goals() -> Vec<Goal> {
     goals
 }
 
+/// Every variant, and the planner's own choice.
+fn planned_specs() -> Vec<String> {
+    variants().into_iter().chain(["auto".to_string()]).collect()
+}
+
+/// Every kind, and the planner's own choice.
+fn kinds_and_auto() -> Vec<String> {
+    bare_kinds().into_iter().chain(["auto".to_string()]).collect()
+}
+
 type Plans = Vec<(Goal, Plan)>;
 
 /// For every variant, every plan that some goal of the grid gives, with the goal. Made once.
 static PLANS: LazyLock<Vec<(String, Plans)>> = LazyLock::new(|| {
     let with_plan = |spec: &str, goal: Goal| goal.plan(spec).ok().map(|plan| (goal, plan));
     let plans = |spec: &str| goals().into_iter().filter_map(|goal| with_plan(spec, goal)).collect::<Vec<_>>();
-    variants().into_iter().map(|spec| (spec.clone(), plans(&spec))).collect()
+    planned_specs().into_iter().map(|spec| (spec.clone(), plans(&spec))).collect()
 });
 
 /// Those of one kind or variant.
@@ -43,7 +53,7 @@ fn plans(spec: &str) -> &'static [(Goal, Plan)] {
 
 #[test]
 fn the_predicted_rate_keeps_the_target_after_rounding() {
-    for kind in bare_kinds() {
+    for kind in kinds_and_auto() {
         for (goal, plan) in plans(&kind) {
             let Some(target) = goal.target_fpr else { continue };
             let predicted = plan.forecast.predicted_fpr;
@@ -55,7 +65,7 @@ fn the_predicted_rate_keeps_the_target_after_rounding() {
 
 #[test]
 fn a_promise_covers_the_expected_items() {
-    for kind in bare_kinds() {
+    for kind in kinds_and_auto() {
         for (goal, plan) in plans(&kind) {
             if let (Some(items), Promise::UntilItems(until)) = (goal.expected_items, plan.forecast.promise) {
                 assert!(until >= items, "{goal:?} gives {plan:?}");
@@ -66,7 +76,7 @@ fn a_promise_covers_the_expected_items() {
 
 #[test]
 fn plans_stay_within_the_memory() {
-    for spec in variants() {
+    for spec in planned_specs() {
         for (goal, plan) in plans(&spec) {
             let most = goal.memory_bits.unwrap_or(u64::MAX);
             assert!(plan.memory_bits > 0 && plan.memory_bits <= most, "{goal:?} gives {plan:?}");
@@ -87,7 +97,7 @@ fn memory_is_used_where_nothing_else_bounds_it() {
 
 #[test]
 fn plans_become_the_filters_they_describe() {
-    for spec in variants() {
+    for spec in planned_specs() {
         for (goal, plan) in plans(&spec).iter().filter(|(_, plan)| plan.memory_bits < 1 << 21).step_by(7) {
             let filter = plan.build().unwrap_or_else(|error| panic!("{plan:?}: {error}"));
             assert_eq!(filter.spec(), plan.spec);
@@ -100,7 +110,7 @@ fn plans_become_the_filters_they_describe() {
 
 #[test]
 fn specs_print_what_they_parse() {
-    for spec in variants() {
+    for spec in planned_specs() {
         for (_, plan) in plans(&spec).iter().step_by(5) {
             let text = plan.spec.to_string();
             assert_eq!(Spec::parse(&text).expect("a printed spec").to_string(), text);
@@ -111,7 +121,7 @@ fn specs_print_what_they_parse() {
 
 #[test]
 fn a_full_spec_needs_no_goal_and_plans_itself() {
-    for spec in variants() {
+    for spec in planned_specs() {
         for (goal, plan) in plans(&spec).iter().step_by(11) {
             let text = plan.spec.to_string();
             let again = Goal::new().hashing(goal.hashing).plan(&text).unwrap_or_else(|error| panic!("{text}: {error}"));
