@@ -26,7 +26,7 @@ pub fn fit(points: impl IntoIterator<Item = (f64, f64, f64)> + Clone) -> Option<
         covariance += weight * (x - mean_x) * (y - mean_y);
     }
     let slope = covariance / variance;
-    slope.is_finite().then(|| Line { slope, intercept: mean_y - slope * mean_x })
+    slope.is_finite().then_some(Line { slope, intercept: mean_y - slope * mean_x })
 }
 
 /// The line through `fn_share` on importance, each importance weighted by its arrivals: flat for a

@@ -3,15 +3,14 @@
 //! A caller with a stream of its own pushes [`Batch`]es into an [`Evaluation`]; [`run`] does so for
 //! a [`Source`]. However many filters there are, the stream is read, hashed and judged once.
 //!
-//! **Time** is measured around `observe_hashes` alone, batch by batch, and the time of hashing, which
-//! all filters share, is added to each: `ns_per_item` is what a user of one filter would pay, without
-//! the oracle. The filters take turns, so each finds its caches partly cold; small filters look a
-//! little slower than alone.
+//! **Time** is measured around `observe_hashes` alone, batch by batch: `ns_per_item` is what the
+//! filter costs on keys that are hashed already, without reading, hashing and the oracle. The filters
+//! take turns, so each finds its caches partly cold; small filters look a little slower than alone.
 
 use crate::curve;
 use crate::metrics::{ByImportance, Judged, Slices, Tally};
 use crate::oracle::Truth;
-use everbloom::{Error, Filter, Hashing, Importance, Importances, Key, KeyHash, Result, Verdict};
+use everbloom::{Error, Filter, Hashing, Importance, Importances, KeyHash, Result, Verdict};
 use serde::Serialize;
 use std::time::{Duration, Instant};
 
@@ -24,8 +23,6 @@ pub struct Batch {
     pub importances: Vec<Importance>,
     /// The truth about them.
     pub truths: Vec<Truth>,
-    /// How long hashing took.
-    pub hashing_time: Duration,
 }
 
 impl Batch {
@@ -37,14 +34,6 @@ impl Batch {
         self.hashes.clear();
         self.importances.clear();
         self.truths.clear();
-        self.hashing_time = Duration::ZERO;
-    }
-
-    /// Hashes keys, on the clock.
-    pub fn hash<K: Key>(&mut self, hashing: &Hashing, keys: &[K]) {
-        let start = Instant::now();
-        self.hashes.extend(keys.iter().map(|key| key.hash_with(hashing)));
-        self.hashing_time += start.elapsed();
     }
 }
 
@@ -75,7 +64,6 @@ pub struct Evaluation {
     contenders: Vec<Contender>,
     record: Record,
     items: u64,
-    hashing_time: Duration,
     truth: Slices,
     verdicts: Vec<Verdict>,
 }
@@ -100,23 +88,21 @@ impl Evaluation {
             contenders: filters.into_iter().map(contender).collect(),
             record,
             items: 0,
-            hashing_time: Duration::ZERO,
             truth: Slices::default(),
             verdicts: Vec::new(),
         })
     }
 
-    /// Shows every filter the batch and counts its errors.
-    pub fn observe(&mut self, batch: &Batch) {
-        self.verdicts.resize(batch.hashes.len(), Verdict::Distinct);
-        for &truth in &batch.truths {
+    /// Shows every filter some arrivals and counts its errors; there are as many truths as hashes.
+    pub fn observe(&mut self, hashes: &[KeyHash], importances: Importances<'_>, truths: &[Truth]) {
+        self.verdicts.resize(hashes.len(), Verdict::Distinct);
+        for &truth in truths {
             self.truth.record(truth, truth == Truth::Duplicate);
         }
         for contender in &mut self.contenders {
-            contender.observe(batch, &mut self.verdicts);
+            contender.observe(hashes, importances, truths, &mut self.verdicts);
         }
-        self.hashing_time += batch.hashing_time;
-        let (before, after) = (self.items, self.items + batch.hashes.len() as u64);
+        let (before, after) = (self.items, self.items + hashes.len() as u64);
         self.items = after;
         if let Some(every) = self.record.fill_every
             && before / every != after / every
@@ -130,9 +116,8 @@ impl Evaluation {
         let total = self.truth.total();
         let curves: Vec<_> = self.contenders.iter().map(|contender| contender.judged.by_importance.clone()).collect();
         let first = curves.first().cloned().flatten();
-        let (items, hashing_time) = (self.items, self.hashing_time);
-        let reports =
-            self.contenders.into_iter().map(|contender| contender.report(items, hashing_time, first.as_ref()));
+        let items = self.items;
+        let reports = self.contenders.into_iter().map(|contender| contender.report(items, first.as_ref()));
         Outcome {
             items,
             distinct: total.distinct,
@@ -144,19 +129,26 @@ impl Evaluation {
 }
 
 impl Contender {
-    fn observe(&mut self, batch: &Batch, verdicts: &mut [Verdict]) {
+    fn observe(
+        &mut self,
+        hashes: &[KeyHash],
+        importances: Importances<'_>,
+        truths: &[Truth],
+        verdicts: &mut [Verdict],
+    ) {
         let start = Instant::now();
-        self.filter.observe_hashes(&batch.hashes, Importances::Each(&batch.importances), verdicts);
+        self.filter.observe_hashes(hashes, importances, verdicts);
         self.time += start.elapsed();
-        let arrivals = batch.importances.iter().zip(&batch.truths).zip(verdicts.iter());
-        arrivals.for_each(|((importance, truth), verdict)| self.judged.record(*importance, *truth, *verdict));
+        for (index, (truth, verdict)) in truths.iter().zip(verdicts.iter()).enumerate() {
+            self.judged.record(importances.at(index), *truth, *verdict);
+        }
     }
 
     fn look(&mut self, arrivals: u64) {
         self.fill.push((arrivals, self.filter.status().fill));
     }
 
-    fn report(self, items: u64, hashing_time: Duration, first: Option<&ByImportance>) -> Report {
+    fn report(self, items: u64, first: Option<&ByImportance>) -> Report {
         let (total, late, weights) = (self.judged.slices.total(), self.judged.slices.last_tenth(), self.judged.weights);
         let curve = self.judged.by_importance.as_ref();
         Report {
@@ -171,7 +163,7 @@ impl Contender {
             wfn: weights.wfn(),
             weighted_precision: weights.precision(),
             weighted_recall: weights.recall(),
-            ns_per_item: (items > 0).then(|| (self.time + hashing_time).as_nanos() as f64 / items as f64),
+            ns_per_item: (items > 0).then(|| self.time.as_nanos() as f64 / items as f64),
             by_importance: curve.map(|curve| curve.iter().map(row).collect()),
             fn_share_slope: curve.and_then(curve::fn_share_line).map(|line| line.slope),
             crossover_importance: curve.zip(first).and_then(|(mine, first)| curve::crossover(mine, first)),
@@ -233,7 +225,7 @@ pub struct Report {
     pub weighted_precision: Option<f64>,
     /// Share, by importance, of duplicates that were called so.
     pub weighted_recall: Option<f64>,
-    /// Hashing and observing, without the oracle.
+    /// Time to observe a hashed key.
     pub ns_per_item: Option<f64>,
     /// Rates by importance.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -294,6 +286,6 @@ pub fn run_recording(
         if batch.hashes.is_empty() {
             return Ok(evaluation.finish());
         }
-        evaluation.observe(&batch);
+        evaluation.observe(&batch.hashes, Importances::Each(&batch.importances), &batch.truths);
     }
 }

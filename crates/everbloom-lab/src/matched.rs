@@ -12,7 +12,6 @@
 //! the interpolations, linear in ln(FPR), between neighbours of one variant on both sides of it.
 
 use crate::evaluate::Report;
-use everbloom::filters;
 use everbloom::{Goal, Plan, Result, Spec};
 use libm::log;
 use std::collections::BTreeSet;
@@ -59,7 +58,6 @@ pub struct Curve {
 
 /// The grid of a spec: a curve per variant, without what cannot be planned and without repetitions.
 pub fn grid(spec: &Spec, goal: &Goal) -> Result<Vec<Curve>> {
-    filters::kind(spec)?;
     let mut known = BTreeSet::new();
     let mut curves = Vec::new();
     for variant in variants(spec) {

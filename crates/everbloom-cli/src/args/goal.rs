@@ -4,12 +4,19 @@ use super::quantity;
 use clap::Args;
 use everbloom::{Goal, Hashing, Spec};
 
-/// What is wanted of a filter; the planner fills in the rest.
+/// One filter and what is wanted of it; the planner fills in the rest.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct GoalArgs {
     /// The filter: auto, a kind, or kind:word=value,…
     #[arg(long, value_name = "SPEC", default_value = "auto", help_heading = "Filter")]
     pub(crate) filter: Spec,
+    #[command(flatten)]
+    pub(crate) wanted: WantedArgs,
+}
+
+/// What is wanted of any filter.
+#[derive(Debug, Clone, Args)]
+pub(crate) struct WantedArgs {
     /// The most memory its state may take, such as 64MiB
     #[arg(long, value_name = "SIZE", value_parser = quantity::size_in_bits, help_heading = "Filter")]
     pub(crate) memory: Option<u64>,
@@ -27,13 +34,25 @@ pub(crate) struct GoalArgs {
 /// The rate that is kept when none is asked for.
 pub(crate) const DEFAULT_FPR: f64 = 0.001;
 
-impl GoalArgs {
+impl WantedArgs {
     /// The goal as typed.
     pub(crate) fn goal(&self) -> Goal {
         let mut goal = Goal::new().target_fpr(self.fpr.unwrap_or(DEFAULT_FPR)).hashing(self.hashing());
         goal.memory_bits = self.memory;
         goal.expected_items = self.expect;
         goal
+    }
+
+    /// How keys are hashed.
+    pub(crate) fn hashing(&self) -> Hashing {
+        Hashing::seeded(self.seed)
+    }
+}
+
+impl GoalArgs {
+    /// The goal as typed.
+    pub(crate) fn goal(&self) -> Goal {
+        self.wanted.goal()
     }
 
     /// The filter asked for.
@@ -43,6 +62,6 @@ impl GoalArgs {
 
     /// How keys are hashed.
     pub(crate) fn hashing(&self) -> Hashing {
-        Hashing::seeded(self.seed)
+        self.wanted.hashing()
     }
 }

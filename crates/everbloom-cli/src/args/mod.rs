@@ -4,7 +4,7 @@ mod goal;
 mod keys;
 pub(crate) mod quantity;
 
-pub(crate) use goal::GoalArgs;
+pub(crate) use goal::{GoalArgs, WantedArgs};
 pub(crate) use keys::{ImportanceArgs, KeyArgs, OnError, Scale};
 
 use clap::ValueEnum;

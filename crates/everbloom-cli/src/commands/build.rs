@@ -42,7 +42,7 @@ impl Build {
     /// The plan, if it does not depend on how many keys there are.
     fn plan_without_counting(&self) -> Result<Option<Plan>> {
         let spec = &self.goal.spec();
-        if self.goal.expect.is_some() {
+        if self.goal.wanted.expect.is_some() {
             return Ok(Some(planner::plan(spec, &self.goal.goal())?));
         }
         // A spec that can be planned from nothing says everything itself. Any other is tried with one

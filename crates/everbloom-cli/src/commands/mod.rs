@@ -1,7 +1,9 @@
 //! The subcommands, one file each.
 
 mod build;
+mod compare;
 mod info;
+mod lab;
 mod merge;
 mod query;
 
@@ -19,6 +21,11 @@ pub(crate) enum Command {
     Info(info::Info),
     /// Make one filter file of several
     Merge(merge::Merge),
+    /// Try filters on a stream: error rates, memory, speed
+    Compare(compare::Compare),
+    /// Streams and experiments
+    #[command(subcommand)]
+    Lab(lab::Lab),
 }
 
 impl Command {
@@ -29,6 +36,8 @@ impl Command {
             Command::Query(query) => query.run(),
             Command::Info(info) => info.run(),
             Command::Merge(merge) => merge.run(),
+            Command::Compare(compare) => compare.run(),
+            Command::Lab(lab) => lab.run(),
         }
     }
 }

@@ -25,7 +25,7 @@ pub mod zipf;
 use crate::bad;
 use crate::evaluate::{Batch, Source};
 use crate::oracle::IdOracle;
-use everbloom::{Error, Hashing, Importance, Result};
+use everbloom::{Error, Hashing, Importance, Key as _, Result};
 
 pub use uniform::universe_for;
 
@@ -177,13 +177,11 @@ impl Iterator for Set {
 
 impl Source for Set {
     fn fill(&mut self, hashing: &Hashing, batch: &mut Batch) -> Result<()> {
-        let mut keys = Vec::with_capacity(Batch::SIZE);
         for arrival in self.arrivals.by_ref().take(Batch::SIZE) {
-            keys.push(arrival.key);
+            batch.hashes.push(arrival.key.hash_with(hashing));
             batch.importances.push(Importance::new(arrival.importance, self.importance_max)?);
             batch.truths.push(self.oracle.judge(arrival.key));
         }
-        batch.hash(hashing, &keys);
         Ok(())
     }
 }

@@ -7,6 +7,9 @@ use std::fs::File;
 use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
 
+/// Finds key and importance in a line.
+type Parse = fn(&[u8]) -> Option<(&[u8], Importance)>;
+
 /// A recorded stream.
 pub struct Kind {
     /// Its name.
@@ -15,7 +18,7 @@ pub struct Kind {
     pub file: &'static str,
     /// What key and importance are.
     pub summary: &'static str,
-    parse: fn(&[u8]) -> Option<(&[u8], Importance)>,
+    parse: Parse,
 }
 
 /// The recorded streams that readers exist for.
@@ -68,7 +71,7 @@ fn url_and_bytes(line: &[u8]) -> Option<(&[u8], Importance)> {
 /// A recorded stream, open.
 pub struct Recording {
     lines: Box<dyn BufRead + Send>,
-    parse: fn(&[u8]) -> Option<(&[u8], Importance)>,
+    parse: Parse,
     oracle: Oracle,
     line: Vec<u8>,
 }

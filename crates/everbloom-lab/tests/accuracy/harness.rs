@@ -7,15 +7,15 @@ use std::path::PathBuf;
 
 /// The same measurement for several seeds.
 #[derive(Debug, Clone, Default)]
-pub struct Sample(pub Vec<f64>);
+pub(crate) struct Sample(pub(crate) Vec<f64>);
 
 impl Sample {
-    pub fn mean(&self) -> f64 {
+    pub(crate) fn mean(&self) -> f64 {
         self.0.iter().sum::<f64>() / self.0.len() as f64
     }
 
     /// Standard deviation from seed to seed.
-    pub fn deviation(&self) -> f64 {
+    pub(crate) fn deviation(&self) -> f64 {
         let mean = self.mean();
         let squares: f64 = self.0.iter().map(|value| (value - mean).powi(2)).sum();
         (squares / (self.0.len() as f64 - 1.0).max(1.0)).sqrt()
@@ -25,7 +25,7 @@ impl Sample {
     /// rounded to `digits` of a percentage: within four standard errors of the difference. The
     /// deviation is the larger of what was measured here, what the figure states, and what binomial
     /// counts have at least.
-    pub fn assert_near(&self, what: &str, percent: f64, stated_deviation: f64, trials: f64, digits: i32) {
+    pub(crate) fn assert_near(&self, what: &str, percent: f64, stated_deviation: f64, trials: f64, digits: i32) {
         let rate = percent / 100.0;
         let binomial = (rate * (1.0 - rate) / trials).sqrt();
         let sigma = self.deviation().max(stated_deviation / 100.0).max(binomial);
@@ -43,16 +43,16 @@ impl Sample {
 
 /// FNR and FPR of a filter, seed by seed.
 #[derive(Debug, Clone, Default)]
-pub struct Rates {
-    pub fnr: Sample,
-    pub fpr: Sample,
+pub(crate) struct Rates {
+    pub(crate) fnr: Sample,
+    pub(crate) fpr: Sample,
     /// Duplicates and distinct arrivals of one seed.
-    pub duplicates: f64,
-    pub distinct: f64,
+    pub(crate) duplicates: f64,
+    pub(crate) distinct: f64,
 }
 
 impl Rates {
-    pub fn add(&mut self, report: &Report) {
+    pub(crate) fn add(&mut self, report: &Report) {
         self.fnr.0.push(report.measured_fnr.expect("duplicates"));
         self.fpr.0.push(report.measured_fpr.expect("distinct arrivals"));
         (self.duplicates, self.distinct) = (report.total.duplicates as f64, report.total.distinct as f64);
@@ -60,13 +60,13 @@ impl Rates {
 }
 
 /// The filter of a spec, its memory and its seed.
-pub fn filter(spec: &str, memory_bits: u64, seed: u64) -> Box<dyn Filter> {
+pub(crate) fn filter(spec: &str, memory_bits: u64, seed: u64) -> Box<dyn Filter> {
     let goal = Goal::new().memory_bits(memory_bits).target_fpr(0.01).hashing(Hashing::seeded(seed));
     goal.plan(spec).and_then(|plan| plan.build()).expect(spec)
 }
 
 /// Rates of filters, given as (spec, memory), on a data set, over seeds.
-pub fn rates_on(name: &str, request: Request, filters: &[(&str, u64)], seeds: u64) -> Vec<Rates> {
+pub(crate) fn rates_on(name: &str, request: Request, filters: &[(&str, u64)], seeds: u64) -> Vec<Rates> {
     let stream = |seed| -> Box<dyn Source> {
         Box::new(datasets::open(name, &Request { seed: 1000 + seed, ..request }).expect(name))
     };
@@ -74,7 +74,7 @@ pub fn rates_on(name: &str, request: Request, filters: &[(&str, u64)], seeds: u6
 }
 
 /// Rates of filters on any stream, over seeds.
-pub fn rates(stream: impl Fn(u64) -> Box<dyn Source>, filters: &[(&str, u64)], seeds: u64) -> Vec<Rates> {
+pub(crate) fn rates(stream: impl Fn(u64) -> Box<dyn Source>, filters: &[(&str, u64)], seeds: u64) -> Vec<Rates> {
     let mut rates = vec![Rates::default(); filters.len()];
     for seed in 0..seeds {
         let built = filters.iter().map(|(spec, memory)| filter(spec, *memory, seed)).collect();
@@ -84,12 +84,12 @@ pub fn rates(stream: impl Fn(u64) -> Box<dyn Source>, filters: &[(&str, u64)], s
     rates
 }
 
-pub fn run(source: &mut dyn Source, seed: u64, filters: Vec<Box<dyn Filter>>) -> Outcome {
+pub(crate) fn run(source: &mut dyn Source, seed: u64, filters: Vec<Box<dyn Filter>>) -> Outcome {
     evaluate::run(source, Hashing::seeded(seed), filters).expect("a run")
 }
 
 /// A recording, or `None`, with a message, where the data folder is absent.
-pub fn recording(name: &str) -> Option<real::Recording> {
+pub(crate) fn recording(name: &str) -> Option<real::Recording> {
     let beside = || PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data");
     let folder = std::env::var_os("EVERBLOOM_DATA").map_or_else(beside, PathBuf::from);
     let found = real::open(&folder, name).expect("a readable recording");

@@ -9,7 +9,7 @@ use everbloom_lab::oracle::IdOracle;
 use everbloom_lab::oracle::Truth;
 
 /// Says whether a key has been here, then remembers it.
-pub trait Twin {
+pub(crate) trait Twin {
     fn observe(&mut self, key: u64) -> bool;
 }
 
@@ -20,7 +20,7 @@ fn position(key: u64, index: usize, range: usize, seed: u64) -> usize {
 }
 
 /// The Stable Bloom filter as its paper prints it.
-pub struct NaiveStable {
+pub(crate) struct NaiveStable {
     cells: Vec<u8>,
     cell_max: u8,
     num_hashes: usize,
@@ -31,12 +31,12 @@ pub struct NaiveStable {
 }
 
 impl NaiveStable {
-    pub fn new(num_cells: usize, cell_max: u8, num_hashes: usize, decrements: usize, seed: u64) -> Self {
+    pub(crate) fn new(num_cells: usize, cell_max: u8, num_hashes: usize, decrements: usize, seed: u64) -> Self {
         let generator = Generator::seeded(!seed);
         NaiveStable { cells: vec![0; num_cells], cell_max, num_hashes, decrements, on_distinct: false, seed, generator }
     }
 
-    pub fn on_distinct(mut self) -> Self {
+    pub(crate) fn on_distinct(mut self) -> Self {
         self.on_distinct = true;
         self
     }
@@ -60,7 +60,7 @@ impl Twin for NaiveStable {
 }
 
 /// The reservoir-sampling Bloom filter, read as the specification reads it.
-pub struct NaiveReservoir {
+pub(crate) struct NaiveReservoir {
     arrays: Vec<Vec<bool>>,
     ones: Vec<usize>,
     insert_floor: f64,
@@ -70,7 +70,7 @@ pub struct NaiveReservoir {
 }
 
 impl NaiveReservoir {
-    pub fn new(memory_bits: usize, num_filters: usize, insert_floor: f64, seed: u64) -> Self {
+    pub(crate) fn new(memory_bits: usize, num_filters: usize, insert_floor: f64, seed: u64) -> Self {
         let arrays = vec![vec![false; memory_bits / num_filters]; num_filters];
         let generator = Generator::seeded(!seed);
         NaiveReservoir { arrays, ones: vec![0; num_filters], insert_floor, arrivals: 0, seed, generator }
@@ -123,13 +123,13 @@ impl Twin for NaiveReservoir {
 
 /// What a hit does in [`NaiveRanked`].
 #[derive(Clone, Copy, PartialEq)]
-pub enum Hit {
+pub(crate) enum Hit {
     Front,
     Still,
 }
 
 /// Fingerprints in priority order, a list per word.
-pub struct NaiveRanked {
+pub(crate) struct NaiveRanked {
     words: Vec<Vec<u64>>,
     lanes: usize,
     lane_bits: u32,
@@ -138,7 +138,7 @@ pub struct NaiveRanked {
 }
 
 impl NaiveRanked {
-    pub fn new(words: usize, lanes: usize, lane_bits: u32, hit: Hit, seed: u64) -> Self {
+    pub(crate) fn new(words: usize, lanes: usize, lane_bits: u32, hit: Hit, seed: u64) -> Self {
         NaiveRanked { words: vec![Vec::new(); words], lanes, lane_bits, hit, seed }
     }
 }
@@ -162,7 +162,7 @@ impl Twin for NaiveRanked {
 }
 
 /// The twin's errors on a data set.
-pub fn judge(twin: &mut dyn Twin, set: Set) -> Tally {
+pub(crate) fn judge(twin: &mut dyn Twin, set: Set) -> Tally {
     let (mut oracle, mut tally) = (IdOracle::default(), Tally::default());
     for arrival in set {
         tally.record(oracle.judge(arrival.key) == Truth::Duplicate, twin.observe(arrival.key));
