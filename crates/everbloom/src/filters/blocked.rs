@@ -88,7 +88,7 @@ pub struct Parameters {
 impl Parameters {
     /// A filter of this many bits, a multiple of 512.
     pub fn new(num_bits: u64) -> Result<Self> {
-        if num_bits == 0 || num_bits % LINE_BITS != 0 || num_bits > MAX_MEMORY_BITS {
+        if num_bits == 0 || !num_bits.is_multiple_of(LINE_BITS) || num_bits > MAX_MEMORY_BITS {
             let near = num_bits.clamp(1, MAX_MEMORY_BITS).next_multiple_of(LINE_BITS);
             return Err(Error::parameter(
                 "num_bits",
