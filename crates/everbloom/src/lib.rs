@@ -32,6 +32,7 @@ compile_error!("everbloom needs a 64-bit little-endian target: filters are large
 pub mod cells;
 pub mod codec;
 pub mod error;
+pub mod exact;
 pub mod filters;
 pub mod goal;
 pub mod hash;
