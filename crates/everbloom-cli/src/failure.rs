@@ -13,6 +13,8 @@ pub(crate) enum Ending {
     Done,
     /// A question was asked, and the answer is no.
     Negative,
+    /// A signal came, and what was done until then is saved.
+    Interrupted(u8),
 }
 
 impl From<Ending> for ExitCode {
@@ -20,6 +22,8 @@ impl From<Ending> for ExitCode {
         match ending {
             Ending::Done => ExitCode::SUCCESS,
             Ending::Negative => ExitCode::from(1),
+            // What shells report for a process that a signal ended.
+            Ending::Interrupted(signal) => ExitCode::from(128u8.saturating_add(signal)),
         }
     }
 }

@@ -1,5 +1,6 @@
 //! Filters as files.
 
+use crate::commands::dedup;
 use crate::failure::{Failure, Result};
 use crate::output;
 use everbloom::{Filter, codec};
@@ -9,7 +10,8 @@ use std::path::Path;
 
 /// Reads the filter in a file.
 pub(crate) fn load(path: &Path) -> Result<Box<dyn Filter>> {
-    let (file, length) = open(path)?;
+    let (mut file, length) = open(path)?;
+    let length = dedup::filter_bytes(&mut file, length).map_err(|error| Failure::io(path.display(), &error))?;
     let mut reader = BufReader::with_capacity(1 << 16, file);
     codec::decode_from(&mut reader, length, None).map_err(|error| Failure::at(path, error))
 }

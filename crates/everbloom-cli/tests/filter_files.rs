@@ -16,7 +16,7 @@ fn numbered(prefix: &str, count: usize) -> String {
 fn folder_with_filter() -> Folder {
     let folder = Folder::new();
     folder.write("keys.txt", numbered("user", 1000));
-    folder.output_of(&["build", "keys.txt", "--fpr", "1%", "-o", "keys.ebf"]);
+    folder.output_of(&["build", "keys.txt", "--filter", "bloom", "--fpr", "1%", "-o", "keys.ebf"]);
     folder
 }
 
@@ -77,7 +77,18 @@ fn the_seed_makes_a_build_repeatable() {
 #[test]
 fn expecting_keys_streams_them_and_gives_the_same_filter() {
     let folder = folder_with_filter();
-    folder.output_of(&["build", "keys.txt", "--fpr", "1%", "--expect", "1e3", "-o", "streamed.ebf"]);
+    folder.output_of(&[
+        "build",
+        "keys.txt",
+        "--filter",
+        "bloom",
+        "--fpr",
+        "1%",
+        "--expect",
+        "1e3",
+        "-o",
+        "streamed.ebf",
+    ]);
     assert_eq!(folder.read("streamed.ebf"), folder.read("keys.ebf"));
 }
 
@@ -85,7 +96,7 @@ fn expecting_keys_streams_them_and_gives_the_same_filter() {
 fn repeated_keys_are_counted_once() {
     let folder = folder_with_filter();
     let twice = numbered("user", 1000).repeat(2);
-    folder.output_with(&["build", "--fpr", "1%", "-o", "twice.ebf"], twice.as_bytes());
+    folder.output_with(&["build", "--filter", "bloom", "--fpr", "1%", "-o", "twice.ebf"], twice.as_bytes());
     assert_eq!(folder.read("twice.ebf"), folder.read("keys.ebf"));
 }
 
@@ -112,8 +123,8 @@ fn unlike_filters_are_not_merged_and_nothing_is_written() {
         arguments.extend_from_slice(more);
         folder.output_of(&arguments);
     };
-    build("size.ebf", &["--expect", "5000"]);
-    build("seed.ebf", &["--seed", "1"]);
+    build("size.ebf", &["--filter", "bloom", "--expect", "5000"]);
+    build("seed.ebf", &["--filter", "bloom", "--seed", "1"]);
     build("kind.ebf", &["--filter", "blocked"]);
     for other in ["size.ebf", "seed.ebf", "kind.ebf"] {
         assert_refused(&folder.run(&["merge", "keys.ebf", other, "-o", "x.ebf"]), "differ");

@@ -2,7 +2,7 @@
 //!
 //! **Answers** "was this key here?" without forgetting and, but for two keys that share a 64-bit
 //! hash, without error: among n keys that happens with probability about n²/2^65, one in 370 billion
-//! for ten thousand keys, 0.0003 % for ten million ([`ExactSet::collision_probability`]). It takes 9 to 14 bytes
+//! for ten thousand keys, 0.0003 % for ten million ([`ExactSet::collision_probability`]). It takes 9 to 13 bytes
 //! a distinct key and grows as long as keys come, so it is not a filter of the registry.
 //!
 //! # How it works
@@ -17,7 +17,7 @@
 //! ```
 //!
 //! **It grows in parts.** A table that doubles as a whole needs old and new side by side, three times
-//! its contents at the worst moment. Here one part grows at a time, by half, and by adding pages of one size:
+//! its contents at the worst moment. Here one part grows at a time, by a quarter, and by adding pages of one size:
 //! its hashes are lifted into a scratch buffer, a sixty-fourth of the set, and put back. Nothing is
 //! ever freed, so nothing is fragmented either.
 
@@ -183,7 +183,7 @@ impl Part {
         }
     }
 
-    /// Makes the part half as large again.
+    /// Makes the part a quarter larger, or twice as large while it is below a page.
     #[cold]
     fn grow(&mut self, scratch: &mut Vec<u64>) -> Result<()> {
         let lines = if self.lines < PAGE_LINES { self.lines * 2 } else { self.lines + page_step(self.lines) };
@@ -216,9 +216,9 @@ fn limit(lines: u64) -> u64 {
     lines * (SLOTS - 1)
 }
 
-/// Half of the lines, in whole pages, rounded up so that a part always grows.
+/// A quarter of the lines, in whole pages, rounded up so that a part always grows.
 fn page_step(lines: u64) -> u64 {
-    (lines / 2).next_multiple_of(PAGE_LINES)
+    (lines / 4).next_multiple_of(PAGE_LINES)
 }
 
 #[cfg(test)]
@@ -253,13 +253,13 @@ mod tests {
     }
 
     #[test]
-    fn memory_stays_within_fourteen_bytes_a_key_beyond_the_first_pages() {
+    fn memory_stays_within_thirteen_bytes_a_key_beyond_the_first_pages() {
         let mut set = ExactSet::new().expect("a set");
         for key in 0..3_000_000u64 {
             set.insert_hash(key.hash_with(&Hashing::default())).expect("memory");
             if key > 500_000 && key % 10_007 == 0 {
                 let bytes_per_key = set.memory_bits() as f64 / 8.0 / set.len() as f64;
-                assert!(bytes_per_key < 14.0, "{bytes_per_key} at {key}");
+                assert!(bytes_per_key < 13.0, "{bytes_per_key} at {key}");
             }
         }
     }

@@ -55,11 +55,6 @@ impl GoalArgs {
         self.wanted.goal()
     }
 
-    /// The filter asked for.
-    pub(crate) fn spec(&self) -> Spec {
-        if self.filter.kind() == "auto" { Spec::new("bloom") } else { self.filter.clone() }
-    }
-
     /// How keys are hashed.
     pub(crate) fn hashing(&self) -> Hashing {
         self.wanted.hashing()

@@ -41,7 +41,7 @@ impl Build {
 
     /// The plan, if it does not depend on how many keys there are.
     fn plan_without_counting(&self) -> Result<Option<Plan>> {
-        let spec = &self.goal.spec();
+        let spec = &self.goal.filter;
         if self.goal.wanted.expect.is_some() {
             return Ok(Some(planner::plan(spec, &self.goal.goal())?));
         }
@@ -69,7 +69,7 @@ impl Build {
             return Err(Failure::new("there are no keys in the input; say how many will come with --expect"));
         }
         let mut filter =
-            planner::plan(&self.goal.spec(), &self.goal.goal().expected_items(hashes.len() as u64))?.build()?;
+            planner::plan(&self.goal.filter, &self.goal.goal().expected_items(hashes.len() as u64))?.build()?;
         filter.insert_hashes(&hashes);
         Ok(filter)
     }

@@ -2,6 +2,7 @@
 
 mod build;
 mod compare;
+pub(crate) mod dedup;
 mod info;
 mod lab;
 mod merge;
@@ -13,6 +14,8 @@ use clap::Subcommand;
 /// What to do.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
+    /// Drop repeats from a stream, in fixed memory
+    Dedup(dedup::Dedup),
     /// Build a filter file from keys
     Build(build::Build),
     /// Say which keys a filter file knows
@@ -32,6 +35,7 @@ impl Command {
     /// Does it.
     pub(crate) fn run(self) -> Result<Ending> {
         match self {
+            Command::Dedup(dedup) => dedup.run(),
             Command::Build(build) => build.run(),
             Command::Query(query) => query.run(),
             Command::Info(info) => info.run(),

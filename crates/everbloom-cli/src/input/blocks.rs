@@ -1,6 +1,6 @@
 //! Blocks of whole records.
 
-use super::source::Source;
+use super::source::{Arrival, Source};
 use crate::failure::{Failure, Result};
 use crate::platform::Interrupt;
 use memchr::memrchr;
@@ -77,6 +77,8 @@ impl Block {
 pub(crate) enum Reading {
     /// The block is filled.
     Block,
+    /// Nothing has come for a while; the block is empty.
+    Idle,
     /// There is no more.
     End,
     /// A signal asked us to stop; the position says where.
@@ -161,7 +163,7 @@ impl BlockReader {
             }
             block.is_first = !self.started;
             let reading = self.fill(block)?;
-            if reading == Reading::Interrupted || block.filled > 0 {
+            if reading != Reading::Block || block.filled > 0 {
                 self.started |= block.filled > 0;
                 block.position = self.position;
                 return Ok(reading);
@@ -191,8 +193,14 @@ impl BlockReader {
             }
             let searched = block.filled;
             match source.read(&mut block.bytes[searched..], self.interrupt.as_deref()) {
-                Ok(Some(0)) => return Ok(self.end_input(block)),
-                Ok(None) => {
+                Ok(Arrival::Bytes(count)) => block.filled += count,
+                Ok(Arrival::End) => return Ok(self.end_input(block)),
+                Ok(Arrival::Nothing) => {
+                    self.tail.extend_from_slice(block.bytes());
+                    block.filled = 0;
+                    return Ok(Reading::Idle);
+                }
+                Ok(Arrival::Interrupted) => {
                     if source.can_be_reread() {
                         block.filled = 0;
                     }
@@ -200,11 +208,9 @@ impl BlockReader {
                     self.position.offset += block.filled as u64;
                     return Ok(if block.filled > 0 { Reading::Block } else { Reading::Interrupted });
                 }
-                Ok(Some(read)) => block.filled += read,
                 Err(error) => {
                     self.failure = Some(Failure::io(source.name(), &error));
-                    self.end_input(block);
-                    return Ok(Reading::Block);
+                    return Ok(self.end_input(block));
                 }
             }
             let newest = memrchr(self.delimiter, &block.bytes[searched..block.filled]);

@@ -10,4 +10,4 @@ mod blocks;
 mod source;
 
 pub(crate) use blocks::{Block, BlockReader, Position, Reading};
-pub(crate) use source::{Source, is_stdin};
+pub(crate) use source::{Arrival, Source, is_stdin};

@@ -28,6 +28,19 @@ pub(crate) struct Source {
 }
 
 impl Source {
+    /// Whether `path` can be read at all, so that nothing is begun in vain. A pipe is left alone.
+    pub(crate) fn check(path: &Path) -> Result<()> {
+        if is_stdin(path) {
+            return Ok(());
+        }
+        let checked = path.metadata().and_then(|data| match (data.is_dir(), data.is_file()) {
+            (true, _) => Err(io::Error::other("is a directory")),
+            (_, true) => File::open(path).map(drop),
+            _ => Ok(()),
+        });
+        checked.map_err(|error| Failure::io(path.display(), &error))
+    }
+
     /// Opens `path`, or stdin for `-`. `consumed` counts the bytes as they are stored.
     pub(crate) fn open(path: &Path, consumed: &Arc<AtomicU64>) -> Result<Self> {
         Self::open_at(path, 0, consumed)
@@ -84,21 +97,38 @@ impl Source {
     }
 
     /// Reads what there is, waiting for the first byte unless a signal comes.
-    pub(crate) fn read(&mut self, bytes: &mut [u8], interrupt: Option<&Interrupt>) -> io::Result<Option<usize>> {
+    pub(crate) fn read(&mut self, bytes: &mut [u8], interrupt: Option<&Interrupt>) -> io::Result<Arrival> {
         loop {
-            let interrupted = match &self.waits {
-                Some(input) => platform::wait_for(input, interrupt) == Readiness::Interrupted,
-                None => interrupt.is_some_and(|interrupt| interrupt.requested().is_some()),
+            let readiness = match &self.waits {
+                Some(input) => platform::wait_for(input, interrupt),
+                None if interrupt.is_some_and(Interrupt::is_requested) => Readiness::Interrupted,
+                None => Readiness::Ready,
             };
-            if interrupted {
-                return Ok(None);
+            match readiness {
+                Readiness::Interrupted => return Ok(Arrival::Interrupted),
+                Readiness::Waiting => return Ok(Arrival::Nothing),
+                Readiness::Ready => {}
             }
             match self.reader.read(bytes) {
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                result => return result.map(Some),
+                Ok(0) => return Ok(Arrival::End),
+                result => return result.map(Arrival::Bytes),
             }
         }
     }
+}
+
+/// What a read brought.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Arrival {
+    /// So many bytes.
+    Bytes(usize),
+    /// Nothing yet, and patience is at its end.
+    Nothing,
+    /// The end of the input.
+    End,
+    /// A signal.
+    Interrupted,
 }
 
 fn open_file(path: &Path) -> io::Result<File> {

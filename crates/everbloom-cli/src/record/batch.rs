@@ -65,6 +65,30 @@ impl Batch {
         }
     }
 
+    /// Lets go of all records.
+    pub(crate) fn clear(&mut self) {
+        self.start = 0;
+        self.truncate(0);
+    }
+
+    /// Lets go of the records from `index` on, before which none may be faulty.
+    pub(crate) fn truncate(&mut self, index: usize) {
+        self.ends.truncate(index);
+        self.hashes.truncate(index);
+        self.importances.truncate(index);
+        self.faults.clear();
+    }
+
+    /// Where the first record starts.
+    pub(crate) fn start(&self) -> usize {
+        self.start
+    }
+
+    /// Where each record ends.
+    pub(crate) fn ends(&self) -> &[usize] {
+        &self.ends
+    }
+
     /// How many records there are.
     pub(crate) fn len(&self) -> usize {
         self.ends.len()

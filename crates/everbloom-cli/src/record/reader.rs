@@ -2,7 +2,7 @@
 
 use super::{Batch, Extractor, Layout};
 use crate::failure::{Failure, Result};
-use crate::input::{Block, BlockReader, Position, Reading, Source};
+use crate::input::{Arrival, Block, BlockReader, Position, Reading, Source};
 use everbloom::Hashing;
 use memchr::memchr;
 use std::path::Path;
@@ -86,7 +86,7 @@ fn first_line(path: &Path, delimiter: u8) -> Result<Vec<u8>> {
     let mut part = vec![0; 1 << 16];
     while memchr(delimiter, &start).is_none() {
         match source.read(&mut part, None).map_err(|error| Failure::io(path.display(), &error))? {
-            Some(read) if read > 0 => start.extend_from_slice(&part[..read]),
+            Arrival::Bytes(count) => start.extend_from_slice(&part[..count]),
             _ => break,
         }
     }

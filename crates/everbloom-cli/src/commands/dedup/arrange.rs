@@ -1,0 +1,188 @@
+//! From verdicts to output: what is done with each record of a block.
+//!
+//! Records that stay move down within their own block, runs of them at once; a block without
+//! repeats is written as it was read.
+
+use super::tally::Tally;
+use crate::args::OnError;
+use crate::record::Batch;
+use everbloom::Verdict;
+
+/// What to do with records and repeats.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Mode {
+    /// Write the new ones.
+    Drop,
+    /// Write the repeats.
+    OnlyDuplicates,
+    /// Write all, each behind a mark.
+    Flag,
+    /// Write nothing.
+    Count,
+}
+
+/// What became of one record.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Fate {
+    New,
+    Repeat,
+    Faulty,
+}
+
+/// The choices that hold for a whole run.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Manner {
+    pub(super) mode: Mode,
+    pub(super) on_error: OnError,
+    pub(super) keeps_duplicates: bool,
+}
+
+/// What a block comes to.
+#[derive(Debug, Default)]
+pub(super) struct Arranged {
+    /// How many bytes at the start of the block are to be written.
+    kept: usize,
+    /// Marked records, where records cannot stay in their block.
+    marked: Vec<u8>,
+    /// Repeats to be put aside.
+    pub(super) aside: Vec<u8>,
+    pub(super) tally: Tally,
+}
+
+impl Arranged {
+    /// Makes it ready for the next block.
+    pub(super) fn clear(&mut self) {
+        self.kept = 0;
+        self.marked.clear();
+        self.aside.clear();
+        self.tally = Tally::default();
+    }
+
+    /// The bytes to write.
+    pub(super) fn output<'a>(&'a self, block: &'a [u8], manner: Manner) -> &'a [u8] {
+        if manner.mode == Mode::Flag { &self.marked } else { &block[..self.kept] }
+    }
+
+    /// Passes the header line at the start of a block on, or drops its repetition.
+    pub(super) fn header(&mut self, line: &[u8], is_new: bool, manner: Manner) {
+        self.tally += Tally { items: 1, bytes: line.len() as u64, ..Tally::default() };
+        if !is_new {
+            self.tally += Tally { dropped: 1, repeats: 1, ..Tally::default() };
+            return;
+        }
+        self.tally.written += 1;
+        match manner.mode {
+            Mode::Drop | Mode::OnlyDuplicates => self.kept = line.len(),
+            Mode::Flag => {
+                self.marked.extend_from_slice(b"mark\t");
+                self.marked.extend_from_slice(line);
+            }
+            Mode::Count => {}
+        }
+    }
+
+    /// Does with the records of a batch what their verdicts ask for.
+    pub(super) fn records(&mut self, block: &mut [u8], batch: &Batch, verdicts: &[Verdict], manner: Manner) {
+        let repeats = verdicts.iter().filter(|verdict| !verdict.is_distinct()).count() as u64;
+        let (items, errors) = (batch.len() as u64, batch.faults().len() as u64);
+        let bytes = (batch.end() - batch.start()) as u64;
+        let skipped = if manner.on_error == OnError::Skip || manner.mode == Mode::OnlyDuplicates { errors } else { 0 };
+        let written = match manner.mode {
+            Mode::Drop => items - repeats - skipped,
+            Mode::OnlyDuplicates => repeats,
+            Mode::Flag => items - skipped,
+            Mode::Count => 0,
+        };
+        let dropped = items - written - skipped;
+        self.tally += Tally { items, written, dropped, repeats, errors, skipped, bytes };
+        match manner.mode {
+            Mode::Count => {}
+            Mode::Flag => self.mark(block, batch, verdicts, manner),
+            Mode::Drop if errors == 0 && !manner.keeps_duplicates => {
+                self.keep(block, batch, Verdict::Distinct, verdicts)
+            }
+            Mode::OnlyDuplicates if errors == 0 => self.keep(block, batch, Verdict::Duplicate, verdicts),
+            Mode::Drop | Mode::OnlyDuplicates => self.sort_out(block, batch, verdicts, manner),
+        }
+        if manner.mode == Mode::Count && manner.keeps_duplicates {
+            self.set_aside(block, batch, verdicts);
+        }
+    }
+
+    /// Moves the records with the wanted verdict down to the others that stay.
+    fn keep(&mut self, block: &mut [u8], batch: &Batch, wanted: Verdict, verdicts: &[Verdict]) {
+        let mut run = batch.start()..batch.start();
+        for (end, verdict) in batch.ends().iter().zip(verdicts) {
+            if *verdict == wanted {
+                run.end = *end;
+            } else {
+                self.move_down(block, run);
+                run = *end..*end;
+            }
+        }
+        self.move_down(block, run);
+    }
+
+    #[inline]
+    fn move_down(&mut self, block: &mut [u8], run: std::ops::Range<usize>) {
+        let length = run.len();
+        if length > 0 {
+            if run.start != self.kept {
+                block.copy_within(run, self.kept);
+            }
+            self.kept += length;
+        }
+    }
+
+    /// The same with records without keys, and with repeats put aside.
+    fn sort_out(&mut self, block: &mut [u8], batch: &Batch, verdicts: &[Verdict], manner: Manner) {
+        for (index, fate) in fates(batch, verdicts).enumerate() {
+            let stays = match fate {
+                Fate::New => manner.mode == Mode::Drop,
+                Fate::Repeat => manner.mode == Mode::OnlyDuplicates,
+                Fate::Faulty => manner.mode == Mode::Drop && manner.on_error != OnError::Skip,
+            };
+            if fate == Fate::Repeat && manner.keeps_duplicates {
+                self.aside.extend_from_slice(batch.record(block, index));
+            }
+            if stays {
+                self.move_down(block, batch.range(index));
+            }
+        }
+    }
+
+    fn mark(&mut self, block: &[u8], batch: &Batch, verdicts: &[Verdict], manner: Manner) {
+        for (index, fate) in fates(batch, verdicts).enumerate() {
+            let mark: &[u8] = match fate {
+                Fate::New => b"new\t",
+                Fate::Repeat => b"dup\t",
+                Fate::Faulty if manner.on_error == OnError::Skip => continue,
+                Fate::Faulty => b"err\t",
+            };
+            self.marked.extend_from_slice(mark);
+            self.marked.extend_from_slice(batch.record(block, index));
+        }
+        if manner.keeps_duplicates {
+            self.set_aside(block, batch, verdicts);
+        }
+    }
+
+    fn set_aside(&mut self, block: &[u8], batch: &Batch, verdicts: &[Verdict]) {
+        for (index, fate) in fates(batch, verdicts).enumerate() {
+            if fate == Fate::Repeat {
+                self.aside.extend_from_slice(batch.record(block, index));
+            }
+        }
+    }
+}
+
+/// What became of every record, those without a key included.
+fn fates(batch: &Batch, verdicts: &[Verdict]) -> impl Iterator<Item = Fate> {
+    let mut faults = batch.faults().iter().peekable();
+    let mut verdicts = verdicts.iter();
+    (0..batch.len()).map(move |index| match faults.next_if(|(at, _)| *at == index) {
+        Some(_) => Fate::Faulty,
+        None if verdicts.next().is_some_and(|verdict| verdict.is_distinct()) => Fate::New,
+        None => Fate::Repeat,
+    })
+}

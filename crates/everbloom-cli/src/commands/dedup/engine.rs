@@ -1,0 +1,301 @@
+//! Many threads, one order.
+//!
+//! ```text
+//!            read            split, hash       judge            arrange         write
+//! block 0  ──█──────────────────██──────────────█──────────────────█──────────────█──
+//! block 1     ──█──────────────────██──────────────█──────────────────█──────────────█──
+//!           one at a time      side by side    in order         side by side    in order
+//! ```
+//!
+//! Every thread takes one block through all of it. Reading, judging and writing each happen in the
+//! order of the input, so the verdicts and the output are the same whatever the number of threads,
+//! and a decided block is written at once: nothing waits in a buffer while a pipe is silent.
+
+use super::arrange::{Arranged, Manner};
+use super::memory::Memory;
+use super::outlet::Outlet;
+use super::progress::Progress;
+use super::state::{self, Journal};
+use super::turnstile::Turnstile;
+use crate::args::OnError;
+use crate::failure::{Failure, Result};
+use crate::input::{Block, Position, Reading};
+use crate::platform::Interrupt;
+use crate::record::{Batch, Extractor, Header, RecordReader};
+use everbloom::{Hashing, Verdict};
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+/// Everything that threads share.
+pub(super) struct Engine {
+    intake: Mutex<Intake>,
+    judge: Turnstile<Judge>,
+    outlet: Turnstile<Outlet>,
+    manner: Manner,
+    hashing: Hashing,
+    delimiter: u8,
+    saving: Option<Arc<Saving>>,
+    interrupt: Arc<Interrupt>,
+    failure: Mutex<Option<Failure>>,
+}
+
+/// What was asked for, beside what is read, remembered and written.
+pub(super) struct Plan {
+    pub(super) manner: Manner,
+    pub(super) saving: Option<Arc<Saving>>,
+    pub(super) progress: Option<Progress>,
+    pub(super) interrupt: Arc<Interrupt>,
+}
+
+/// Where and how often the state is saved.
+pub(super) struct Saving {
+    pub(super) path: PathBuf,
+    pub(super) interval: Duration,
+    /// What does not change from one checkpoint to the next.
+    pub(super) journal: Journal,
+}
+
+struct Intake {
+    reader: RecordReader,
+    turn: u64,
+    is_over: bool,
+}
+
+struct Judge {
+    memory: Memory,
+    records: u64,
+    saved: Instant,
+    progress: Option<Progress>,
+}
+
+/// What is left when all is done.
+pub(super) struct Outcome {
+    pub(super) memory: Memory,
+    pub(super) outlet: Outlet,
+    pub(super) position: Position,
+    pub(super) failure: Option<Failure>,
+}
+
+/// What one thread carries along.
+#[derive(Default)]
+struct Desk {
+    block: Block,
+    batch: Batch,
+    verdicts: Vec<Verdict>,
+    arranged: Arranged,
+}
+
+/// A block that has been read.
+struct Taken {
+    turn: u64,
+    header: Header,
+    extractor: Option<Arc<Extractor>>,
+}
+
+impl Engine {
+    pub(super) fn new(reader: RecordReader, memory: Memory, outlet: Outlet, plan: Plan) -> Self {
+        let Plan { manner, saving, progress, interrupt } = plan;
+        let (hashing, delimiter) = (memory.hashing(), reader.blocks().delimiter());
+        let records = outlet.tally.items;
+        Engine {
+            intake: Mutex::new(Intake { reader, turn: 0, is_over: false }),
+            judge: Turnstile::new(Judge { memory, records, saved: Instant::now(), progress }),
+            outlet: Turnstile::new(outlet),
+            manner,
+            hashing,
+            delimiter,
+            saving,
+            interrupt,
+            failure: Mutex::new(None),
+        }
+    }
+
+    /// Works with this many threads until the input ends.
+    pub(super) fn run(self, threads: usize) -> Outcome {
+        std::thread::scope(|scope| {
+            for _ in 1..threads {
+                scope.spawn(|| self.work());
+            }
+            self.work();
+        });
+        let reader = self.intake.into_inner().unwrap_or_else(PoisonError::into_inner).reader;
+        Outcome {
+            memory: self.judge.into_inner().memory,
+            outlet: self.outlet.into_inner(),
+            position: reader.blocks().position(),
+            failure: self.failure.into_inner().unwrap_or_else(PoisonError::into_inner),
+        }
+    }
+
+    fn work(&self) {
+        let _guard = CloseOnPanic(self);
+        let mut desk = Desk::default();
+        while let Some(taken) = self.take(&mut desk.block) {
+            match self.process(&mut desk, &taken) {
+                Ok(true) => {}
+                Ok(false) => return,
+                Err(failure) => return self.give_up(failure),
+            }
+        }
+    }
+
+    /// Reads the next block. A failure to read ends the input; what came before is still written.
+    fn take(&self, block: &mut Block) -> Option<Taken> {
+        let mut intake = self.intake.lock().unwrap_or_else(PoisonError::into_inner);
+        if intake.is_over {
+            return None;
+        }
+        let next = intake.reader.next(block);
+        match next {
+            Ok((Reading::Block | Reading::Idle, header)) => {
+                intake.turn += 1;
+                Some(Taken { turn: intake.turn - 1, header, extractor: intake.reader.extractor().ok() })
+            }
+            Ok((Reading::End | Reading::Interrupted, _)) => {
+                intake.is_over = true;
+                None
+            }
+            Err(failure) => {
+                intake.is_over = true;
+                self.remember(failure);
+                None
+            }
+        }
+    }
+
+    /// Takes a block through all stages; false if another thread has given up.
+    fn process(&self, desk: &mut Desk, taken: &Taken) -> Result<bool> {
+        let Desk { block, batch, verdicts, arranged } = desk;
+        arranged.clear();
+        let position = block.position;
+        let bytes = block.bytes_mut();
+        let mut start = taken.header.bytes;
+        if start > 0 {
+            arranged.header(&bytes[..start], taken.header.is_new, self.manner);
+        }
+        self.split_and_hash(bytes, start, batch, taken);
+
+        let Some(mut judge) = self.judge.enter(taken.turn) else { return Ok(false) };
+        let mut stopped = self.judge_batch(&mut judge, batch, verdicts)?;
+        start = batch.end();
+        // Only blocks of very short records have more than one batch: they are judged here and now,
+        // so that memory does not grow with the number of records.
+        while start < bytes.len() && stopped.is_none() {
+            arranged.records(bytes, batch, verdicts, self.manner);
+            self.split_and_hash(bytes, start, batch, taken);
+            stopped = self.judge_batch(&mut judge, batch, verdicts)?;
+            start = batch.end();
+        }
+        let is_due = self.saving.as_ref().is_some_and(|saving| judge.saved.elapsed() >= saving.interval);
+        let judge = if is_due || stopped.is_some() {
+            Some(judge)
+        } else {
+            judge.pass();
+            None
+        };
+
+        arranged.records(bytes, batch, verdicts, self.manner);
+        let Some(mut outlet) = self.outlet.enter(taken.turn) else { return Ok(false) };
+        outlet.tally += arranged.tally;
+        let output = arranged.output(bytes, self.manner);
+        if !output.is_empty() {
+            outlet.main.write(output)?;
+        }
+        if let Some(duplicates) = outlet.duplicates.as_mut().filter(|_| !arranged.aside.is_empty()) {
+            duplicates.write(&arranged.aside)?;
+        }
+        if let Some(failure) = stopped {
+            return Err(failure);
+        }
+        if let Some(mut judge) = judge {
+            self.save(&judge.memory, &outlet, position, false)?;
+            judge.saved = Instant::now();
+            judge.pass();
+        }
+        outlet.pass();
+        Ok(true)
+    }
+
+    fn split_and_hash(&self, bytes: &[u8], start: usize, batch: &mut Batch, taken: &Taken) {
+        match &taken.extractor {
+            Some(extractor) => batch.take(bytes, start, self.delimiter, extractor, &self.hashing),
+            // Only an empty block comes before the first header.
+            None => batch.clear(),
+        }
+    }
+
+    /// Asks the memory. A record without a key that must not be ends the batch before it.
+    fn judge_batch(
+        &self,
+        judge: &mut Judge,
+        batch: &mut Batch,
+        verdicts: &mut Vec<Verdict>,
+    ) -> Result<Option<Failure>> {
+        let failure = match batch.faults().first() {
+            Some((index, fault)) if self.manner.on_error == OnError::Fail => {
+                let number = judge.records + *index as u64 + 1;
+                let failure = Failure::new(format!("record {number} has no key: {fault}"));
+                let index = *index;
+                batch.truncate(index);
+                Some(failure)
+            }
+            _ => None,
+        };
+        judge.memory.observe(batch, verdicts)?;
+        judge.records += batch.len() as u64;
+        if let Some(progress) = &mut judge.progress {
+            progress.show(&judge.memory, verdicts);
+        }
+        Ok(failure)
+    }
+
+    /// Syncs the outputs, then saves what belongs to them.
+    fn save(&self, memory: &Memory, outlet: &Outlet, position: Position, finished: bool) -> Result<()> {
+        self.saving.as_ref().map_or(Ok(()), |saving| saving.save(memory, outlet, position, finished))
+    }
+
+    fn give_up(&self, failure: Failure) {
+        self.remember(failure);
+        self.close();
+    }
+
+    fn close(&self) {
+        self.interrupt.stop();
+        self.judge.close();
+        self.outlet.close();
+    }
+
+    /// Keeps the first failure.
+    fn remember(&self, failure: Failure) {
+        self.failure.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(failure);
+    }
+}
+
+/// Lets nobody wait for a thread that will never come.
+struct CloseOnPanic<'e>(&'e Engine);
+
+impl Drop for CloseOnPanic<'_> {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            self.0.close();
+        }
+    }
+}
+
+impl Saving {
+    /// Syncs the outputs, then saves what belongs to them.
+    pub(super) fn save(&self, memory: &Memory, outlet: &Outlet, position: Position, finished: bool) -> Result<()> {
+        outlet.sync()?;
+        let journal = Journal {
+            input: position.input,
+            offset: position.offset,
+            finished,
+            output: outlet.main.written(),
+            duplicates: outlet.duplicates.as_ref().and_then(|sink| sink.written()),
+            tally: outlet.tally,
+            ..self.journal.clone()
+        };
+        state::save(&self.path, memory, &journal)
+    }
+}

@@ -1,0 +1,199 @@
+//! `everbloom dedup`: repeats out of an endless stream, in fixed memory.
+
+mod arrange;
+mod engine;
+mod memory;
+mod outlet;
+mod progress;
+mod resume;
+mod state;
+mod tally;
+mod turnstile;
+
+pub(crate) use state::filter_bytes;
+
+use crate::args::{GoalArgs, ImportanceArgs, KeyArgs, OnError, quantity};
+use crate::failure::{Ending, Failure, Result};
+use crate::input::{BlockReader, Source, is_stdin};
+use crate::platform::Interrupt;
+use crate::record::{Layout, RecordReader};
+use crate::{output, report};
+use arrange::{Manner, Mode};
+use clap::Args;
+use engine::{Engine, Outcome, Plan};
+use everbloom::planner;
+use memory::Planned;
+use progress::Progress;
+use resume::Resumption;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use tally::Stats;
+
+/// Writes each line that is new, in order, and keeps within the memory it was given.
+///
+/// With --state a later run goes on where this one ended. Into a file (-o) from files, the result is
+/// then byte for byte that of one uninterrupted run, even after kill -9. To stdout, or from a pipe,
+/// lines since the last checkpoint may be written twice, never lost.
+///
+/// Memory stays within --memory and 32 MiB, plus the longest line. Threads do not change the result.
+#[derive(Debug, Args)]
+pub(crate) struct Dedup {
+    /// Files to read, .gz and .zst too [default: stdin]
+    files: Vec<PathBuf>,
+    /// Where to write [default: stdout]
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<PathBuf>,
+    /// Remember every 64-bit hash: no errors but for chance collisions, and memory that grows with
+    /// the distinct keys (9 to 13 bytes each)
+    #[arg(long, conflicts_with_all = ["filter", "memory", "fpr", "expect"], help_heading = "Filter")]
+    exact: bool,
+    #[command(flatten)]
+    goal: GoalArgs,
+    #[command(flatten)]
+    keys: KeyArgs,
+    #[command(flatten)]
+    importance: ImportanceArgs,
+    /// Write the repeats here, so that a false positive is never lost
+    #[arg(long, value_name = "FILE", help_heading = "Repeats")]
+    duplicates: Option<PathBuf>,
+    /// Drop nothing: write every line behind new, dup or err and a tab
+    #[arg(long, conflicts_with_all = ["only_duplicates", "count"], help_heading = "Repeats")]
+    flag: bool,
+    /// Write the repeats instead of the new lines
+    #[arg(long, conflicts_with = "count", help_heading = "Repeats")]
+    only_duplicates: bool,
+    /// Print totals instead of lines
+    #[arg(long, conflicts_with = "output", help_heading = "Repeats")]
+    count: bool,
+    /// Resume from this file if it exists, and save to it: at the end, at every checkpoint, and on
+    /// SIGINT and SIGTERM
+    #[arg(long, value_name = "FILE", help_heading = "State")]
+    state: Option<PathBuf>,
+    /// How often to save the state
+    #[arg(long, value_name = "TIME", default_value = "30s", value_parser = quantity::duration, help_heading = "State")]
+    checkpoint: Duration,
+    /// Write what happened to this file, as JSON
+    #[arg(long, value_name = "FILE", help_heading = "Report")]
+    stats: Option<PathBuf>,
+    /// Print a summary on stderr at the end
+    #[arg(long, help_heading = "Report")]
+    verbose: bool,
+    /// How many threads work [default: one per core]
+    #[arg(long, value_name = "COUNT", value_parser = quantity::count)]
+    threads: Option<u64>,
+}
+
+/// Memory of the filter when none is asked for: 64 MiB.
+const DEFAULT_MEMORY_BITS: u64 = 64 << 23;
+/// More threads than this would not fit into 32 MiB with their blocks, and would wait anyway.
+const MAX_THREADS: usize = 8;
+
+impl Dedup {
+    pub(crate) fn run(self) -> Result<Ending> {
+        self.refuse_clashes()?;
+        self.files.iter().try_for_each(|path| Source::check(path))?;
+        let started = Instant::now();
+        let layout = Layout::new(&self.keys, &self.importance)?;
+        let mut interrupt = Interrupt::new()?;
+        if self.state.is_some() {
+            interrupt.catch_signals(self.checkpoint)?;
+        }
+        let interrupt = Arc::new(interrupt);
+        let Resumption { memory, outlet, position, saving } = resume::start(&self, &layout)?;
+        let blocks = BlockReader::new(self.files.clone(), self.keys.ending()).start_at(position);
+        let reader = RecordReader::new(blocks.stop_on(Some(Arc::clone(&interrupt))), layout)?;
+        let stdout_is_free = self.output.is_some() || self.count;
+        let progress = Progress::for_terminal(reader.blocks().consumed(), self.total_bytes(), stdout_is_free);
+        let saving = saving.map(Arc::new);
+        let plan = Plan { manner: self.manner(), saving: saving.clone(), progress, interrupt: Arc::clone(&interrupt) };
+        let outcome = Engine::new(reader, memory, outlet, plan).run(self.threads());
+
+        let finished = outcome.failure.is_none() && interrupt.signal().is_none();
+        self.report(&outcome, started, finished)?;
+        if let Some(failure) = outcome.failure {
+            return Err(failure);
+        }
+        if let Some(saving) = saving {
+            saving.save(&outcome.memory, &outcome.outlet, outcome.position, finished)?;
+        }
+        Ok(interrupt.signal().map_or(Ending::Done, Ending::Interrupted))
+    }
+
+    fn manner(&self) -> Manner {
+        let mode = match (self.flag, self.only_duplicates, self.count) {
+            (true, ..) => Mode::Flag,
+            (_, true, _) => Mode::OnlyDuplicates,
+            (.., true) => Mode::Count,
+            _ => Mode::Drop,
+        };
+        let on_error = self.keys.on_error.unwrap_or(OnError::Keep);
+        Manner { mode, on_error, keeps_duplicates: self.duplicates.is_some() }
+    }
+
+    /// The memory asked for, on paper.
+    fn plan_memory(&self, layout: &Layout) -> Result<Planned> {
+        if self.exact {
+            return Ok(Planned::Exact(self.goal.hashing()));
+        }
+        let mut goal = self.goal.goal();
+        goal.memory_bits.get_or_insert(DEFAULT_MEMORY_BITS);
+        goal.importance = layout.has_importance();
+        Ok(Planned::Filter(planner::plan(&self.goal.filter, &goal)?))
+    }
+
+    fn threads(&self) -> usize {
+        let cores = || std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+        self.threads.map_or_else(cores, |threads| threads as usize).min(MAX_THREADS)
+    }
+
+    /// The size of the inputs as they are stored, if all are files.
+    fn total_bytes(&self) -> Option<u64> {
+        let size = |path: &PathBuf| path.metadata().ok().filter(|data| data.is_file()).map(|data| data.len());
+        if self.files.is_empty() { None } else { self.files.iter().map(size).sum() }
+    }
+
+    fn reads_only_files(&self) -> bool {
+        !self.files.is_empty() && self.files.iter().all(|path| !is_stdin(path) && path.is_file())
+    }
+
+    /// Refuses calls in which one file would destroy another.
+    fn refuse_clashes(&self) -> Result<()> {
+        let outputs: Vec<&PathBuf> =
+            [&self.output, &self.duplicates, &self.state, &self.stats].into_iter().flatten().collect();
+        for (index, output) in outputs.iter().enumerate() {
+            output::refuse_overwriting(output, &self.files)?;
+            let absolute = |path: &PathBuf| std::path::absolute(path).ok();
+            if outputs[..index].iter().any(|other| absolute(other) == absolute(output)) {
+                return Err(Failure::at(output, "is to be written for two purposes; name two files"));
+            }
+        }
+        Ok(())
+    }
+
+    fn report(&self, outcome: &Outcome, started: Instant, finished: bool) -> Result<()> {
+        let tally = outcome.outlet.tally;
+        if self.count && outcome.failure.is_none() {
+            let rows = [
+                ("items", tally.items),
+                ("new", tally.items - tally.repeats - tally.errors),
+                ("repeats", tally.repeats),
+                ("errors", tally.errors),
+            ];
+            output::print(&report::columns(&rows.map(|(name, count)| (name, count.to_string()))))?;
+        }
+        if self.stats.is_none() && !self.verbose {
+            return Ok(());
+        }
+        let seconds = started.elapsed().as_secs_f64();
+        let stats = Stats::new(tally, &outcome.memory, seconds, self.threads(), finished);
+        if let Some(path) = &self.stats {
+            let text = report::json(&stats)?;
+            output::replace(path, |out| out.write_all(text.as_bytes()))?;
+        }
+        if self.verbose {
+            eprintln!("everbloom: {}", stats.summary());
+        }
+        Ok(())
+    }
+}

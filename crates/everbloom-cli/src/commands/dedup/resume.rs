@@ -1,0 +1,159 @@
+//! How a run starts: afresh, or where an earlier one ended.
+
+use super::Dedup;
+use super::engine::Saving;
+use super::memory::{Memory, Planned};
+use super::outlet::{Outlet, Sink};
+use super::state::{self, Journal, Written};
+use super::tally::Tally;
+use crate::failure::{Failure, Result};
+use crate::input::Position;
+use crate::record::Layout;
+use std::path::{Path, PathBuf};
+
+/// What a run starts with.
+pub(super) struct Resumption {
+    pub(super) memory: Memory,
+    pub(super) outlet: Outlet,
+    pub(super) position: Position,
+    pub(super) saving: Option<Saving>,
+}
+
+/// Reads the state if there is one, and opens the outputs accordingly.
+pub(super) fn start(dedup: &Dedup, layout: &Layout) -> Result<Resumption> {
+    let planned = dedup.plan_memory(layout)?;
+    let Some(path) = &dedup.state else {
+        let memory = planned.build()?;
+        return Ok(Resumption { memory, outlet: fresh(dedup)?, position: Position::default(), saving: None });
+    };
+    let journal = journal_of(dedup, layout, &planned);
+    let (memory, outlet, position) = match state::load(path)? {
+        None => (planned.build()?, fresh(dedup)?, Position::default()),
+        Some((memory, saved)) => {
+            check_same(path, &journal, &saved)?;
+            let position = position(dedup, path, &journal, &saved)?;
+            (memory, reopen(dedup, &saved)?, position)
+        }
+    };
+    let saving = Saving { path: path.clone(), interval: dedup.checkpoint, journal };
+    // What cannot be saved is better known before the input is read; and from here on the state says
+    // which inputs it is in the middle of.
+    saving.save(&memory, &outlet, position, false)?;
+    Ok(Resumption { memory, outlet, position, saving: Some(saving) })
+}
+
+/// What this call would save.
+fn journal_of(dedup: &Dedup, layout: &Layout, planned: &Planned) -> Journal {
+    let manner = dedup.manner();
+    let ending = if dedup.keys.null { ", NUL-ended" } else { "" };
+    let header = if layout.has_header { ", with a header" } else { "" };
+    Journal {
+        filter: planned.spec(),
+        seed: dedup.goal.wanted.seed,
+        keys: format!("{}{ending}{header}, {:?}, {:?} on errors", layout.describe(), manner.mode, manner.on_error),
+        inputs: dedup.files.iter().map(|path| absolute(path)).collect(),
+        input: 0,
+        offset: 0,
+        finished: false,
+        output: None,
+        duplicates: None,
+        tally: Tally::default(),
+    }
+}
+
+/// Refuses a state that other choices made.
+fn check_same(path: &Path, now: &Journal, saved: &Journal) -> Result<()> {
+    let differs = |what: &str, saved: &dyn std::fmt::Display, now: &dyn std::fmt::Display| {
+        let advice = "repeat the options it was made with, or name another state file";
+        Failure::at(path, format!("the state has {what} {saved}, not {now}; {advice}"))
+    };
+    if saved.filter != now.filter {
+        return Err(differs("the filter", &saved.filter, &now.filter));
+    }
+    if saved.seed != now.seed {
+        return Err(differs("seed", &saved.seed, &now.seed));
+    }
+    if saved.keys != now.keys {
+        return Err(differs("the choice", &saved.keys, &now.keys));
+    }
+    Ok(())
+}
+
+/// Where to go on reading.
+///
+/// The same files: where the last run stopped, so that a log that has grown is read from there on.
+/// Other files after a finished run, or a pipe, whose past is gone: from the beginning.
+fn position(dedup: &Dedup, path: &Path, now: &Journal, saved: &Journal) -> Result<Position> {
+    let is_same = saved.inputs == now.inputs && dedup.reads_only_files();
+    let was_interrupted = !saved.finished && !saved.inputs.is_empty() && saved.inputs.iter().all(|name| name != "-");
+    if !is_same {
+        if was_interrupted {
+            let inputs = saved.inputs.join(" ");
+            return Err(Failure::at(
+                path,
+                format!("the state is in the middle of {inputs}; name the same files to go on, or another state file"),
+            ));
+        }
+        return Ok(Position::default());
+    }
+    let has_shrunk = dedup
+        .files
+        .get(saved.input)
+        .and_then(|file| file.metadata().ok())
+        .is_some_and(|data| !is_packed(&dedup.files[saved.input]) && data.len() < saved.offset);
+    match (has_shrunk, saved.finished) {
+        (false, _) => Ok(Position { input: saved.input, offset: saved.offset }),
+        // A log that was rotated is a new one.
+        (true, true) => Ok(Position::default()),
+        (true, false) => Err(Failure::at(
+            &dedup.files[saved.input],
+            format!(
+                "is shorter than the {} bytes that the state says were read; restore it, or remove the state",
+                saved.offset
+            ),
+        )),
+    }
+}
+
+fn is_packed(path: &Path) -> bool {
+    path.extension().is_some_and(|extension| extension == "gz" || extension == "zst")
+}
+
+fn fresh(dedup: &Dedup) -> Result<Outlet> {
+    let main = dedup.output.as_deref().map_or_else(Sink::stdout, Sink::create)?;
+    let duplicates = dedup.duplicates.as_deref().map(Sink::create).transpose()?;
+    Ok(Outlet { main, duplicates, tally: Tally::default() })
+}
+
+fn reopen(dedup: &Dedup, saved: &Journal) -> Result<Outlet> {
+    let open = |path: &PathBuf, written: &Option<Written>| reopen_file(dedup, path, written.as_ref(), saved.finished);
+    let main = dedup.output.as_ref().map_or_else(Sink::stdout, |path| open(path, &saved.output))?;
+    let duplicates = dedup.duplicates.as_ref().map(|path| open(path, &saved.duplicates)).transpose()?;
+    Ok(Outlet { main, duplicates, tally: saved.tally })
+}
+
+fn reopen_file(dedup: &Dedup, path: &Path, written: Option<&Written>, finished: bool) -> Result<Sink> {
+    match written {
+        Some(written) if written.path == absolute(path) => {
+            // What a pipe brought since the last checkpoint is nowhere but in the output.
+            if dedup.reads_only_files() {
+                Sink::resume(path, written.bytes)
+            } else {
+                Sink::append(path, dedup.keys.ending())
+            }
+        }
+        Some(written) if !finished && dedup.reads_only_files() => Err(Failure::at(
+            path,
+            format!("the state belongs to the output {}; name that one, or another state file", written.path),
+        )),
+        _ => Sink::create(path),
+    }
+}
+
+fn absolute(path: &Path) -> String {
+    if crate::input::is_stdin(path) {
+        "-".to_string()
+    } else {
+        std::path::absolute(path).unwrap_or_else(|_| path.to_path_buf()).display().to_string()
+    }
+}

@@ -1,0 +1,119 @@
+//! What happened, in numbers.
+
+use super::memory::Memory;
+use crate::report;
+use serde::{Deserialize, Serialize};
+
+/// Every record is written, dropped or skipped: `items = written + dropped + skipped`.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Tally {
+    /// Records read.
+    pub(super) items: u64,
+    /// Records written to the output.
+    pub(super) written: u64,
+    /// Records not written because of what the filter said.
+    pub(super) dropped: u64,
+    /// Records that the filter called repeats.
+    pub(super) repeats: u64,
+    /// Records without a key, skipped or not.
+    pub(super) errors: u64,
+    /// Records without a key that were not written.
+    pub(super) skipped: u64,
+    /// Bytes read, unpacked.
+    pub(super) bytes: u64,
+}
+
+impl std::ops::AddAssign for Tally {
+    fn add_assign(&mut self, other: Self) {
+        self.items += other.items;
+        self.written += other.written;
+        self.dropped += other.dropped;
+        self.repeats += other.repeats;
+        self.errors += other.errors;
+        self.skipped += other.skipped;
+        self.bytes += other.bytes;
+    }
+}
+
+/// The document of `--stats`.
+#[derive(Debug, Serialize)]
+pub(super) struct Stats {
+    #[serde(flatten)]
+    tally: Tally,
+    seconds: f64,
+    threads: usize,
+    filter: String,
+    memory_bits: u64,
+    /// Whether the memory grows with the keys.
+    grows: bool,
+    predicted_fpr: f64,
+    predicted_fnr: Option<f64>,
+    fill: Option<f64>,
+    estimated_fpr: f64,
+    /// The probability that any key was taken for another.
+    collision_probability: Option<f64>,
+    /// Whether all of the input was read.
+    finished: bool,
+}
+
+impl Stats {
+    pub(super) fn new(tally: Tally, memory: &Memory, seconds: f64, threads: usize, finished: bool) -> Self {
+        let common = |predicted_fpr: f64, estimated_fpr: f64| Stats {
+            tally,
+            seconds,
+            threads,
+            filter: memory.spec(),
+            memory_bits: memory.memory_bits(),
+            grows: false,
+            predicted_fpr,
+            predicted_fnr: Some(0.0),
+            fill: None,
+            estimated_fpr,
+            collision_probability: None,
+            finished,
+        };
+        match memory {
+            Memory::Filter(filter) => {
+                let (forecast, status) = (filter.forecast(), filter.status());
+                let fill = Some(status.fill);
+                let predicted_fnr = forecast.predicted_fnr;
+                Stats { fill, predicted_fnr, ..common(forecast.predicted_fpr, status.estimated_fpr) }
+            }
+            Memory::Exact(set, _) => {
+                // A new key errs if its 64 bits are among those inside.
+                let rate = set.len() as f64 / 2f64.powi(64);
+                let collision_probability = Some(set.collision_probability());
+                Stats { grows: true, collision_probability, ..common(rate, rate) }
+            }
+        }
+    }
+
+    /// One line for people.
+    pub(super) fn summary(&self) -> String {
+        let Tally { items, written, dropped, errors, bytes, .. } = self.tally;
+        let rate = bytes as f64 / 1e6 / self.seconds.max(1e-9);
+        let memory = match self.collision_probability {
+            Some(collision) => format!(
+                "exact, grown to {}, any collision {}",
+                report::size(self.memory_bits),
+                report::percent(collision)
+            ),
+            None => format!(
+                "{}, predicted fpr {}, fill {}, estimated fpr {}",
+                self.filter,
+                report::percent(self.predicted_fpr),
+                report::percent(self.fill.unwrap_or_default()),
+                report::percent(self.estimated_fpr)
+            ),
+        };
+        format!(
+            "{} items, {} written, {} dropped, {} errors; {} bytes in {:.2} s ({rate:.0} MB/s); {memory}",
+            report::thousands(items),
+            report::thousands(written),
+            report::thousands(dropped),
+            report::thousands(errors),
+            report::thousands(bytes),
+            self.seconds,
+        )
+    }
+}
