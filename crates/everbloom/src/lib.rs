@@ -51,3 +51,8 @@ pub use traits::{
     Combine, Filter, FilterExt, Importance, ImportanceScale, Importances, Membership, Merge, Removal, Status,
     UnseenExt, Verdict,
 };
+
+/// The README's example, held to what it says.
+#[cfg(doctest)]
+#[doc = include_str!("../../../README.md")]
+struct Readme;
