@@ -4,12 +4,14 @@
 //! other. So every kind is tuned over a stated grid, all of the grid runs in the same pass, and the
 //! FNR at the asked FPR is read off the lower envelope of what was measured.
 //!
-//! **The grid** is every variant of the kind ([`variants`]: the choices that its plan leaves open)
-//! times the [`FACTORS`]: what the planner makes of this variant for the asked FPR times a factor.
-//! The factors go beyond 1 because a filter often errs less than it promises.
+//! **The grid** is every variant of the kind (the choices that its plan leaves open, all
+//! combinations) times the [`FACTORS`]: what the planner makes of the variant for the asked FPR times
+//! a factor. The factors go beyond 1 because a filter often errs less than it promises.
 //!
-//! **The envelope**: the best of all grid points whose measured FPR is at most the asked one, and of
-//! the interpolations, linear in ln(FPR), between neighbours of one variant on both sides of it.
+//! **The envelope** is made of the grid points that no other beats in both rates. Between its two
+//! points on either side of the asked FPR the measure is interpolated, linearly in ln(FPR). (The
+//! convex hull would be lower, but FNR over ln(FPR) is concave, and a line between distant points
+//! promises what no filter of the kind does.)
 
 use crate::evaluate::Report;
 use everbloom::{Goal, Plan, Result, Spec};
@@ -19,26 +21,37 @@ use std::collections::BTreeSet;
 /// The asked FPR is planned for times each of these.
 pub const FACTORS: [f64; 8] = [0.25, 0.5, 1.0, 1.5, 2.0, 4.0, 8.0, 16.0];
 
+/// Rates above this are not planned for.
+const HIGHEST_RATE: f64 = 0.9;
+
+/// Words of a spec and the values that are tried for them.
+type Choices = &'static [(&'static str, &'static [&'static str])];
+
 /// The choices of a kind that are tried, as words of its spec: all combinations.
-fn choices(kind: &str) -> &'static [(&'static str, &'static [&'static str])] {
-    match kind {
-        "stable" => &[
+fn choices(kind: &str, with_importance: bool) -> Choices {
+    match (kind, with_importance) {
+        ("stable", _) => &[
             ("update", &["always", "distinct"]),
             ("cell_max", &["1", "3"]),
             ("num_hashes", &["1", "2", "3", "4", "6"]),
         ],
-        "reservoir" => {
+        ("reservoir", _) => {
             &[("num_filters", &["1", "2", "3", "4", "5", "6", "7", "8"]), ("insert_floor", &["0.01", "0.03", "0.1"])]
         }
-        "ranked" => &[("lanes", &["1", "2", "3", "4", "5", "6", "7"]), ("insert", &["middle", "front", "tail"])],
+        ("ranked", false) => {
+            &[("lanes", &["1", "2", "3", "4", "5", "6", "7"]), ("insert", &["middle", "front", "tail"])]
+        }
+        ("ranked", true) => {
+            &[("lanes", &["1", "2", "3", "4", "5", "6", "7"]), ("insert", &["importance", "middle", "front"])]
+        }
         _ => &[],
     }
 }
 
 /// The spec with every combination of the choices it leaves open, and as it is.
-pub fn variants(spec: &Spec) -> Vec<Spec> {
+fn variants(spec: &Spec, with_importance: bool) -> Vec<Spec> {
     let mut variants = vec![spec.clone()];
-    for (word, values) in choices(spec.kind()) {
+    for (word, values) in choices(spec.kind(), with_importance) {
         if spec.get(word).is_none() {
             variants = variants
                 .iter()
@@ -50,78 +63,53 @@ pub fn variants(spec: &Spec) -> Vec<Spec> {
     variants
 }
 
-/// A variant of a filter, planned for several rates.
-pub struct Curve {
-    /// The plans, for rising rates.
-    pub plans: Vec<Plan>,
-}
-
-/// The grid of a spec: a curve per variant, without what cannot be planned and without repetitions.
-pub fn grid(spec: &Spec, goal: &Goal) -> Result<Vec<Curve>> {
+/// The grid of a spec, without what cannot be planned and without repetitions. An error only if
+/// nothing can be planned.
+pub fn grid(spec: &Spec, goal: &Goal) -> Result<Vec<Plan>> {
+    let asked = goal.plan(&spec.to_string());
     let mut known = BTreeSet::new();
-    let mut curves = Vec::new();
-    for variant in variants(spec) {
-        let plans: Vec<_> = FACTORS
-            .iter()
-            .filter_map(|factor| {
-                let rate = goal.target_fpr? * factor;
-                let goal = goal.target_fpr(rate);
-                (rate < 0.9).then(|| goal.plan(&variant.to_string()).ok()).flatten()
-            })
-            .filter(|plan| known.insert(plan.spec.to_string()))
-            .collect();
-        if !plans.is_empty() {
-            curves.push(Curve { plans });
+    let mut plans = Vec::new();
+    for variant in variants(spec, goal.importance) {
+        let rates = FACTORS.iter().filter_map(|factor| Some(goal.target_fpr? * factor));
+        for rate in rates.filter(|rate| *rate < HIGHEST_RATE) {
+            if let Ok(plan) = goal.target_fpr(rate).plan(&variant.to_string())
+                && known.insert(plan.spec.to_string())
+            {
+                plans.push(plan);
+            }
         }
     }
-    if curves.is_empty() {
-        // Nothing could be planned: say why, for the spec as it was given.
-        goal.plan(&spec.to_string())?;
-    }
-    Ok(curves)
+    if plans.is_empty() { asked.map(|plan| vec![plan]) } else { Ok(plans) }
 }
 
-/// A filter's errors at the asked rate of false positives.
+/// A measure at the asked rate of false positives.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Match {
-    /// FNR (or another measure) at the asked FPR.
+    /// The measure.
     pub value: f64,
-    /// The curve and the point of it that came nearest from below.
-    pub nearest: (usize, usize),
-    /// Whether it lies between two measured points rather than on one.
+    /// The grid point that comes nearest from below.
+    pub nearest: usize,
+    /// Whether the value lies between two measured points rather than on one.
     pub interpolated: bool,
 }
 
-/// Reads a measure off the envelope of measured curves at an FPR. `None` if every point has more
-/// false positives than asked.
-pub fn at_fpr(curves: &[Vec<Report>], fpr: f64, measure: impl Fn(&Report) -> Option<f64>) -> Option<Match> {
-    let mut best: Option<Match> = None;
-    let mut offer = |value, nearest, interpolated| {
-        if best.is_none_or(|best| value < best.value) {
-            best = Some(Match { value, nearest, interpolated });
+/// Reads a measure off the envelope of what a grid measured. `None` if every point has more false
+/// positives than asked.
+pub fn at_fpr(reports: &[Report], fpr: f64, measure: impl Fn(&Report) -> Option<f64>) -> Option<Match> {
+    let points = reports.iter().enumerate();
+    let mut points: Vec<_> =
+        points.filter_map(|(place, report)| Some((report.measured_fpr?, measure(report)?, place))).collect();
+    points.sort_by(|a, b| a.0.total_cmp(&b.0).then(a.1.total_cmp(&b.1)));
+    let below = *points.iter().filter(|point| point.0 <= fpr).min_by(|a, b| a.1.total_cmp(&b.1))?;
+    let (low, at_low, nearest) = below;
+    // The first point beyond the asked rate that is better at all is the next one of the envelope.
+    Some(match points.iter().find(|point| point.0 > fpr && point.1 < at_low) {
+        Some((high, at_high, _)) if low > 0.0 && low < fpr => {
+            let share = log(fpr / low) / log(high / low);
+            Match { value: at_low + share * (at_high - at_low), nearest, interpolated: true }
         }
-    };
-    for (index, curve) in curves.iter().enumerate() {
-        let mut points: Vec<_> = curve
-            .iter()
-            .enumerate()
-            .filter_map(|(place, report)| Some((report.measured_fpr?, measure(report)?, place)))
-            .collect();
-        points.sort_by(|a, b| a.0.total_cmp(&b.0));
-        for (rate, value, place) in &points {
-            if *rate <= fpr {
-                offer(*value, (index, *place), false);
-            }
-        }
-        for pair in points.windows(2) {
-            let ((low, at_low, place), (high, at_high, _)) = (pair[0], pair[1]);
-            if low > 0.0 && low < fpr && fpr < high {
-                let share = log(fpr / low) / log(high / low);
-                offer(at_low + share * (at_high - at_low), (index, place), true);
-            }
-        }
-    }
-    best
+        _ => Match { value: at_low, nearest, interpolated: false },
+    })
 }
 
 #[cfg(test)]
@@ -153,24 +141,24 @@ mod tests {
 
     #[test]
     fn the_envelope_is_interpolated_in_the_logarithm() {
-        let curves = [vec![report(0.001, 0.8), report(0.1, 0.2)], vec![report(0.02, 0.1)]];
-        let found = at_fpr(&curves, 0.01, |report| report.measured_fnr).expect("a match");
-        assert!((found.value - 0.5).abs() < 1e-12 && found.interpolated && found.nearest == (0, 0));
+        let points = [report(0.1, 0.2), report(0.001, 0.8), report(0.005, 0.9), report(0.2, 0.15), report(0.05, 0.85)];
+        let found = at_fpr(&points, 0.01, |report| report.measured_fnr).expect("a match");
+        assert!((found.value - 0.5).abs() < 1e-12 && found.interpolated && found.nearest == 1, "{found:?}");
     }
 
     #[test]
-    fn points_below_the_rate_count_as_they_are() {
-        let curves = [vec![report(0.001, 0.8), report(0.1, 0.7)], vec![report(0.008, 0.3)]];
-        let found = at_fpr(&curves, 0.01, |report| report.measured_fnr).expect("a match");
-        assert_eq!(found, Match { value: 0.3, nearest: (1, 0), interpolated: false });
-        assert_eq!(at_fpr(&curves, 0.0005, |report| report.measured_fnr), None);
+    fn a_point_below_the_rate_that_nothing_beats_counts_as_it_is() {
+        let points = [report(0.001, 0.8), report(0.1, 0.7), report(0.008, 0.3)];
+        let found = at_fpr(&points, 0.01, |report| report.measured_fnr).expect("a match");
+        assert_eq!(found, Match { value: 0.3, nearest: 2, interpolated: false });
+        assert_eq!(at_fpr(&points, 0.0005, |report| report.measured_fnr), None);
     }
 
     #[test]
     fn a_grid_keeps_what_the_spec_says() {
         let goal = Goal::new().memory_bits(1 << 16).target_fpr(0.01);
         let spec = Spec::parse("stable:num_hashes=3").expect("a spec");
-        let plans: Vec<_> = grid(&spec, &goal).expect("a grid").into_iter().flat_map(|curve| curve.plans).collect();
+        let plans = grid(&spec, &goal).expect("a grid");
         assert!(plans.len() > 10, "{} plans", plans.len());
         assert!(plans.iter().all(|plan| plan.spec.get("num_hashes") == Some("3")));
         assert!(plans.iter().all(|plan| plan.memory_bits <= 1 << 16));

@@ -138,7 +138,7 @@ impl Compare {
             target_fpr,
             limit_fnr: limit.map(|limit| limit.limit_fnr),
             limit_kind: limit.map(|limit| limit.limit_kind),
-            filters: if contest.curves.is_empty() {
+            filters: if contest.tuned.is_empty() {
                 outcome.reports.into_iter().map(Row::from).collect()
             } else {
                 contest.matched_rows(outcome.reports, target_fpr)
@@ -152,8 +152,8 @@ impl Compare {
 #[derive(Default)]
 struct Contest {
     plans: Vec<Plan>,
-    /// For matched comparisons, how the plans belong together.
-    curves: Vec<matched::Tuned>,
+    /// For matched comparisons, whose grids the plans are.
+    tuned: Vec<matched::Tuned>,
     omitted: Vec<Omitted>,
 }
 

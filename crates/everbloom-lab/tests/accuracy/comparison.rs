@@ -10,47 +10,42 @@ use everbloom_lab::matched;
 
 const SEED: u64 = 4;
 
-/// FNR of ranked as planned and of its opponents at their best.
+/// `ranked` as planned against opponents at their best, by some measure.
 struct Bout {
-    bits_per_key: f64,
+    what: String,
     target: f64,
     ranked: Report,
+    mine: f64,
     opponents: Vec<(&'static str, Option<f64>)>,
 }
 
+type Measure = fn(&Report) -> Option<f64>;
+
 impl Bout {
-    fn fight(source: &mut dyn Source, distinct: f64, bits_per_key: f64, target: f64) -> Self {
-        let goal =
-            Goal::new().memory_bits((bits_per_key * distinct) as u64).target_fpr(target).hashing(Hashing::seeded(SEED));
+    fn fight(source: &mut dyn Source, goal: Goal, measure: Measure) -> Self {
+        let (goal, target) = (goal.hashing(Hashing::seeded(SEED)), goal.target_fpr.expect("a target"));
         let names = ["stable:update=always", "stable:update=distinct", "reservoir"];
         let grids = names.map(|name| matched::grid(&Spec::parse(name).expect(name), &goal).expect(name));
         let mut plans = vec![goal.plan("ranked").expect("ranked")];
-        plans.extend(grids.iter().flatten().flat_map(|curve| curve.plans.iter().cloned()));
+        plans.extend(grids.iter().flatten().cloned());
         let filters = plans.iter().map(|plan| plan.build().expect("a filter")).collect();
         let mut reports = run(source, SEED, filters).reports.into_iter();
         let ranked = reports.next().expect("the first");
         let opponents = names.into_iter().zip(&grids).map(|(name, grid)| {
-            let curves: Vec<Vec<_>> =
-                grid.iter().map(|curve| reports.by_ref().take(curve.plans.len()).collect()).collect();
-            (name, matched::at_fpr(&curves, target, |report| report.measured_fnr).map(|found| found.value))
+            let reports: Vec<_> = reports.by_ref().take(grid.len()).collect();
+            (name, matched::at_fpr(&reports, target, measure).map(|found| found.value))
         });
-        Bout { bits_per_key, target, ranked, opponents: opponents.collect() }
+        let opponents = opponents.collect();
+        let what = format!("{} bits at {target}", plans[0].memory_bits);
+        Bout { what, target, mine: measure(&ranked).expect("duplicates"), ranked, opponents }
     }
 
     fn won(&self) -> bool {
-        let mine = self.ranked.measured_fnr.expect("duplicates");
         let fpr = self.ranked.measured_fpr.expect("distinct arrivals");
         let sigma = (self.target * (1.0 - self.target) / self.ranked.total.distinct as f64).sqrt();
-        println!(
-            "{} bits, {}: {} {:.2} (FPR {:.3}); {:.4?}",
-            self.bits_per_key,
-            self.target,
-            self.ranked.filter,
-            mine * 100.0,
-            fpr * 100.0,
-            self.opponents
-        );
-        fpr <= self.target + 4.0 * sigma && self.opponents.iter().all(|(_, fnr)| fnr.is_none_or(|theirs| mine < theirs))
+        println!("{}: {:.4} (FPR {fpr:.5}, {}); {:.4?}", self.what, self.mine, self.ranked.filter, self.opponents);
+        let fewer = |theirs: &Option<f64>| theirs.is_none_or(|theirs| self.mine < theirs);
+        fpr <= self.target + 4.0 * sigma && self.opponents.iter().all(|(_, theirs)| fewer(theirs))
     }
 }
 
@@ -61,9 +56,12 @@ fn assert_ranked_wins(what: &str, stream: impl Fn() -> Box<dyn Source>) {
     let distinct = run(&mut *stream(), SEED, Vec::new()).distinct as f64;
     let lost: Vec<_> = CELLS
         .into_iter()
-        .map(|(bits_per_key, target)| Bout::fight(&mut *stream(), distinct, bits_per_key, target))
+        .map(|(bits_per_key, target)| {
+            let goal = Goal::new().memory_bits((bits_per_key * distinct) as u64).target_fpr(target);
+            Bout::fight(&mut *stream(), goal, |report| report.measured_fnr)
+        })
         .filter(|bout| !bout.won())
-        .map(|bout| format!("{} bits at {}", bout.bits_per_key, bout.target))
+        .map(|bout| bout.what)
         .collect();
     assert!(lost.is_empty(), "{what}: lost {lost:?}");
 }
@@ -98,4 +96,22 @@ fn ranked_forgets_least_on_the_history_stream() {
 fn ranked_forgets_least_on_longer_streams() {
     assert_ranked_wins("zipf", set("zipf", 1_000_000, None));
     assert_ranked_wins("log_lag", set("log_lag", 1_000_000, None));
+}
+
+/// The false negative rate weighted by importance.
+fn weighted_fnr(report: &Report) -> Option<f64> {
+    report.weighted_recall.map(|recall| 1.0 - recall)
+}
+
+#[test]
+fn ranked_forgets_the_least_importance_on_the_importance_sets() {
+    for name in ["linear", "linear_70", "exponential", "crawl"] {
+        let stream = set(name, 50_000, None);
+        let distinct = run(&mut *stream(), SEED, Vec::new()).distinct as f64;
+        for (bits_per_key, target) in [(0.5, 0.01), (4.0, 0.01), (1.0, 0.1)] {
+            let goal = Goal::new().memory_bits((bits_per_key * distinct) as u64).target_fpr(target).with_importance();
+            let bout = Bout::fight(&mut *stream(), goal, weighted_fnr);
+            assert!(bout.won(), "{name}: lost {}", bout.what);
+        }
+    }
 }

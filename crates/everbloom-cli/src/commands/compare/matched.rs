@@ -4,7 +4,7 @@ use super::{Contest, Omitted, Row};
 use crate::failure::{Failure, Result};
 use everbloom::{Goal, Spec};
 use everbloom_lab::evaluate::Report;
-use everbloom_lab::matched::{Match, at_fpr, grid};
+use everbloom_lab::matched::{at_fpr, grid};
 use serde::Serialize;
 
 /// All filters of all grids exist at once; more than this is refused rather than swapped.
@@ -13,10 +13,10 @@ const MOST_BITS: u64 = 64 << 30;
 /// The filter against which benefit is counted.
 const BASELINE: &str = "stable";
 
-/// A filter of the comparison and its grid: how many plans each of its curves has.
+/// A filter of the comparison.
 pub(super) struct Tuned {
     spec: Spec,
-    curve_lengths: Vec<usize>,
+    grid_size: usize,
     /// Whether it gets a row, or is there only for others to be compared with.
     shown: bool,
 }
@@ -67,34 +67,30 @@ impl Contest {
     }
 
     fn add(&mut self, spec: &Spec, goal: &Goal, shown: bool) -> Result<(), everbloom::Error> {
-        let curves = grid(spec, goal)?;
-        let curve_lengths = curves.iter().map(|curve| curve.plans.len()).collect();
-        self.plans.extend(curves.into_iter().flat_map(|curve| curve.plans));
-        self.curves.push(Tuned { spec: spec.clone(), curve_lengths, shown });
+        let plans = grid(spec, goal)?;
+        self.tuned.push(Tuned { spec: spec.clone(), grid_size: plans.len(), shown });
+        self.plans.extend(plans);
         Ok(())
     }
 
     /// A row per filter: the grid point nearest to the asked rate, and what the envelope says there.
     pub(super) fn matched_rows(&self, reports: Vec<Report>, fpr: f64) -> Vec<Row> {
         let mut reports = reports.into_iter();
-        let grids: Vec<Vec<Vec<Report>>> = self
-            .curves
-            .iter()
-            .map(|tuned| tuned.curve_lengths.iter().map(|&length| reports.by_ref().take(length).collect()).collect())
-            .collect();
-        let wfn = |grid: &[Vec<Report>]| at_fpr(grid, fpr, |report| report.wfn).map(|found| found.value);
-        let baseline = self.curves.iter().position(|tuned| tuned.spec == Spec::new(BASELINE));
+        let grids: Vec<Vec<Report>> =
+            self.tuned.iter().map(|tuned| reports.by_ref().take(tuned.grid_size).collect()).collect();
+        let wfn = |grid: &[Report]| at_fpr(grid, fpr, |report| report.wfn).map(|found| found.value);
+        let baseline = self.tuned.iter().position(|tuned| tuned.spec == Spec::new(BASELINE));
         let baseline_wfn = baseline.and_then(|index| wfn(&grids[index]));
-        let shown = self.curves.iter().zip(&grids).filter(|(tuned, _)| tuned.shown);
+        let shown = self.tuned.iter().zip(&grids).filter(|(tuned, _)| tuned.shown);
         shown
-            .filter_map(|(_, grid)| {
+            .filter_map(|(tuned, grid)| {
                 let found = at_fpr(grid, fpr, |report| report.measured_fnr);
-                let report = nearest(grid, found)?.clone();
+                let report = found.map_or_else(|| least_wrong(grid), |found| grid.get(found.nearest))?.clone();
                 let matched = Matched {
                     matched_fpr: fpr,
                     matched_fnr: found.map(|found| found.value),
                     interpolated: found.is_some_and(|found| found.interpolated),
-                    grid_size: grid.iter().map(Vec::len).sum(),
+                    grid_size: tuned.grid_size,
                     benefit: baseline_wfn.zip(wfn(grid)).map(|(theirs, mine)| theirs - mine),
                 };
                 Some(Row { report, matched: Some(matched) })
@@ -103,11 +99,8 @@ impl Contest {
     }
 }
 
-/// The report of the nearest grid point; where all err more than asked, of the one that errs least.
-fn nearest(grid: &[Vec<Report>], found: Option<Match>) -> Option<&Report> {
-    let rate = |report: &&Report| report.measured_fpr.unwrap_or(f64::INFINITY);
-    match found {
-        Some(Match { nearest: (curve, place), .. }) => grid.get(curve)?.get(place),
-        None => grid.iter().flatten().min_by(|a, b| rate(a).total_cmp(&rate(b))),
-    }
+/// Where all err more than asked: the one that errs least.
+fn least_wrong(grid: &[Report]) -> Option<&Report> {
+    let rate = |report: &Report| report.measured_fpr.unwrap_or(f64::INFINITY);
+    grid.iter().min_by(|a, b| rate(a).total_cmp(&rate(b)))
 }

@@ -38,7 +38,7 @@ fn summary(document: &Document) -> String {
     }
     if let (Some(limit), Some(kind)) = (document.limit_fnr, document.limit_kind) {
         text.push_str(&format!(
-            "no filter of this memory at an FPR of {} has an FNR below {} ({kind})\n",
+            "limit of the FNR for this memory at an FPR of {}: {} ({kind})\n",
             percent(document.target_fpr),
             percent(limit)
         ));
