@@ -20,8 +20,11 @@ const BITS_PER_KEY: u64 = 10;
 /// Numbers of keys that are never inserted.
 const ABSENT: u64 = 1 << 40;
 
-/// Keys that go before the timed ones: enough to bring a filter to where it lives when it is in use.
-const WARM_UP: u64 = 1 << 16;
+/// Keys that go before the timed ones, to bring a filter to where it lives when it is in use: three
+/// for every line if it can live in a cache, some otherwise.
+fn warm_up(bytes: u64) -> u64 {
+    if bytes <= 32 << 20 { 3 * bytes / 64 } else { 1 << 15 }
+}
 
 fn main() {
     let options = Options::from_arguments(&[256 << 10, 8 << 20, 256 << 20], &[256 << 10, 8 << 20]);
@@ -43,6 +46,7 @@ fn run_size(bytes: u64, options: &Options, bars: &mut Vec<Bar>) {
         floor: Floor::new(bytes),
         rounds: options.rounds,
         chunk,
+        warm_up: warm_up(bytes),
         bulk: items - 2 * (options.rounds * chunk) as u64,
     };
     field.fill_bulk();
@@ -59,6 +63,7 @@ struct Field {
     floor: Floor,
     rounds: usize,
     chunk: usize,
+    warm_up: u64,
     /// How many keys are inserted before the timed ones.
     bulk: u64,
 }
@@ -96,7 +101,7 @@ impl Field {
 
     /// Some of the keys that are inside from the start.
     fn warm_up_keys(&self, round: usize) -> Vec<u64> {
-        let count = WARM_UP.min(self.bulk);
+        let count = self.warm_up.min(self.bulk);
         keys(round as u64 * count % (self.bulk - count + 1), count as usize)
     }
 
@@ -137,7 +142,7 @@ impl Field {
         for round in 0..self.rounds {
             let (present, absent): (Vec<K>, Vec<K>) =
                 (self.inserted(round), keys(ABSENT + (round * self.chunk) as u64, self.chunk));
-            let warm_up: Vec<u64> = keys(2 * ABSENT + round as u64 * WARM_UP, WARM_UP as usize);
+            let warm_up: Vec<u64> = keys(2 * ABSENT + round as u64 * self.warm_up, self.warm_up as usize);
             self.floor.aim(&warm_up);
             self.floor.read();
             self.floor.aim(&absent);

@@ -397,6 +397,9 @@ pub trait FilterExt: Filter {
 
 impl<F: Filter + ?Sized> FilterExt for F {}
 
+/// How many keys are hashed between two requests for their cells: short enough for both to overlap.
+const KEYS_BETWEEN_REQUESTS: usize = 8;
+
 /// Hashes the keys part by part and hands each part to `act` with its start. While one part is worked
 /// on, the cells of the next one are on their way, and so is the hashing that waits for nothing.
 #[inline]
@@ -406,32 +409,53 @@ fn hashed_ahead<F: Deref<Target: Filter>, K: Key>(
     mut act: impl FnMut(&mut F, usize, &[KeyHash]),
 ) {
     let hashing = *filter.hashing();
-    let hash_into = |hashes: &mut [KeyHash], start: usize| {
-        let keys = keys.get(start..).unwrap_or_default();
-        for (hash, key) in hashes.iter_mut().zip(keys) {
-            *hash = key.hash_with(&hashing);
-        }
-        keys.len().min(hashes.len())
-    };
-    let mut hashes = [KeyHash::default(); KEYS_AT_A_TIME];
     let ahead = filter.keys_ahead().min(KEYS_AT_A_TIME / 2);
+    let mut hashes = [KeyHash::default(); KEYS_AT_A_TIME];
     if ahead == 0 {
-        for start in (0..keys.len()).step_by(KEYS_AT_A_TIME) {
-            let count = hash_into(&mut hashes, start);
-            act(&mut filter, start, &hashes[..count]);
+        for (part, keys) in keys.chunks(KEYS_AT_A_TIME).enumerate() {
+            hash_all(&hashing, keys, &mut hashes);
+            act(&mut filter, part * KEYS_AT_A_TIME, &hashes[..keys.len()]);
         }
         return;
     }
     let (mut now, mut next) = hashes.split_at_mut(KEYS_AT_A_TIME / 2);
-    let mut count = hash_into(&mut now[..ahead], 0);
-    filter.prefetch_hashes(&now[..count]);
+    let mut parts = keys.chunks(ahead);
+    let mut count = hash_and_ask(&*filter, &hashing, parts.next(), now);
     for start in (0..keys.len()).step_by(ahead) {
-        let following = hash_into(&mut next[..ahead], start + ahead);
-        filter.prefetch_hashes(&next[..following]);
+        let following = hash_and_ask(&*filter, &hashing, parts.next(), next);
         act(&mut filter, start, &now[..count]);
         std::mem::swap(&mut now, &mut next);
         count = following;
     }
+}
+
+#[inline(always)]
+fn hash_all<K: Key>(hashing: &Hashing, keys: &[K], hashes: &mut [KeyHash]) {
+    for (hash, key) in hashes.iter_mut().zip(keys) {
+        *hash = key.hash_with(hashing);
+    }
+}
+
+/// Hashes a part, if there is one, and asks for its cells; says how many keys it has.
+#[inline(always)]
+fn hash_and_ask<F: Filter + ?Sized, K: Key>(
+    filter: &F,
+    hashing: &Hashing,
+    keys: Option<&[K]>,
+    hashes: &mut [KeyHash],
+) -> usize {
+    let keys = keys.unwrap_or_default();
+    let (groups, rest) = keys.as_chunks::<KEYS_BETWEEN_REQUESTS>();
+    let mut places = hashes.chunks_exact_mut(KEYS_BETWEEN_REQUESTS);
+    for (group, place) in groups.iter().zip(&mut places) {
+        hash_all(hashing, group, place);
+        filter.prefetch_hashes(place);
+    }
+    if let (false, Some(place)) = (rest.is_empty(), places.next()) {
+        hash_all(hashing, rest, place);
+        filter.prefetch_hashes(&place[..rest.len()]);
+    }
+    keys.len()
 }
 
 /// `stream.unseen(&mut filter)`: the items that a filter has not seen yet.

@@ -1,7 +1,7 @@
 //! The contenders: our filters, and other people's behind the same few calls.
 
 use super::keys::{BenchKey, Long};
-use everbloom::cells::buffer::Buffer;
+use everbloom::cells::buffer::Line;
 use everbloom::filters::{Blocked, Bloom, Counting, blocked, bloom, counting};
 use everbloom::{Filter, FilterExt, Hashing};
 use foldhash::fast::FixedState;
@@ -180,14 +180,15 @@ impl Hash64 for Xxh3 {
 pub struct SplitBlock<H> {
     filter: FilterFn,
     buckets: usize,
-    buffer: Buffer,
+    buffer: Vec<Line>,
     hash: std::marker::PhantomData<H>,
 }
 
 impl<H> SplitBlock<H> {
     pub fn new(bytes: u64) -> Self {
-        let buffer = Buffer::with_lines(bytes / 64).expect("memory for sbbf-rs");
-        let buckets = buffer.bytes().len() / sbbf_rs::BUCKET_SIZE;
+        // It leaves the memory to its user: here the allocator's, as most would do.
+        let buffer = vec![Line([0; 8]); bytes as usize / 64];
+        let buckets = bytes as usize / sbbf_rs::BUCKET_SIZE;
         SplitBlock { filter: FilterFn::new(), buckets, buffer, hash: std::marker::PhantomData }
     }
 }
@@ -195,15 +196,15 @@ impl<H> SplitBlock<H> {
 #[allow(unsafe_code, reason = "sbbf-rs has no safe calls")]
 impl<K: BenchKey, H: Hash64> Timed<K> for SplitBlock<H> {
     fn insert(&mut self, keys: &[K]) {
-        let start = self.buffer.bytes_mut().as_mut_ptr();
+        let start = self.buffer.as_mut_ptr().cast();
         for key in keys {
-            // SAFETY: a Buffer is 64-byte aligned, `buckets` is its length and not zero.
+            // SAFETY: lines are 64-byte aligned, `buckets` is as many as there are and not zero.
             unsafe { self.filter.insert(start, self.buckets, H::hash(key)) };
         }
     }
 
     fn find(&self, keys: &[K]) -> usize {
-        let start = self.buffer.bytes().as_ptr();
+        let start = self.buffer.as_ptr().cast();
         // SAFETY: as in `insert`.
         keys.iter().filter(|key| unsafe { self.filter.contains(start, self.buckets, H::hash(*key)) }).count()
     }
@@ -215,7 +216,7 @@ impl<H: Hash64> Contender for SplitBlock<H> {
     }
 
     fn memory_bits(&self) -> u64 {
-        self.buffer.allocated_bits()
+        self.buffer.len() as u64 * 512
     }
 }
 

@@ -55,15 +55,17 @@ pub(crate) const PREFETCH_DISTANCE: usize = 32;
 /// Buffers up to this size live in the second-level cache, where asking ahead only costs.
 pub(crate) const CACHED_BYTES: usize = 1 << 20;
 
-/// Asks for the line of `items[index]` to be brought near. Any index is fine.
+/// Asks for the line of `items[index]` to be brought into the second-level cache, which takes more
+/// requests at a time than the first (256 MiB: 15.0 ns a query instead of 17.3; 8 MiB: no difference).
+/// Any index is fine.
 #[inline(always)]
 pub fn prefetch<T>(items: &[T], index: usize) {
     #[cfg(target_arch = "x86_64")]
     {
-        use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+        use std::arch::x86_64::{_MM_HINT_T1, _mm_prefetch};
         let address = items.as_ptr().wrapping_add(index);
         // SAFETY: a prefetch never faults, whatever the address, and SSE is part of x86-64.
-        unsafe { _mm_prefetch::<_MM_HINT_T0>(address.cast()) };
+        unsafe { _mm_prefetch::<_MM_HINT_T1>(address.cast()) };
     }
     #[cfg(not(target_arch = "x86_64"))]
     let _ = (items, index);
