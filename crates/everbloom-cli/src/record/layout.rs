@@ -8,6 +8,9 @@ use everbloom::hash::composite_key;
 use everbloom::{Importance, ImportanceScale};
 use std::borrow::Cow;
 
+/// The text at a place of a record, or why there is none.
+type Found<'r> = Result<Cow<'r, [u8]>, Fault>;
+
 /// Where keys are, as typed; names are not resolved yet.
 #[derive(Debug, Clone)]
 pub(crate) struct Layout {
@@ -158,7 +161,7 @@ impl Extractor {
     pub(crate) fn extract<'r>(&self, record: &'r [u8]) -> Result<(Cow<'r, [u8]>, Importance), Fault> {
         let document;
         let line = trim_return(record);
-        let value: &dyn Fn(&Place) -> Result<Cow<'r, [u8]>, Fault> = match self.lookup {
+        let value: &dyn Fn(&Place) -> Found<'r> = match self.lookup {
             Lookup::Whole => return Ok((self.fold(Cow::Borrowed(record)), Importance::FULL)),
             Lookup::Fields(separation) => &move |place| match place {
                 Place::Field(number) => fields::field(line, separation, *number),
