@@ -10,7 +10,7 @@
 use crate::curve;
 use crate::metrics::{ByImportance, Judged, Slices, Tally};
 use crate::oracle::Truth;
-use everbloom::{Error, Filter, Hashing, Importance, Importances, KeyHash, Result, Verdict};
+use everbloom::{Error, Filter, Hashing, Importance, ImportanceScale, Importances, KeyHash, Result, Verdict};
 use serde::Serialize;
 use std::time::{Duration, Instant};
 
@@ -48,6 +48,8 @@ pub trait Source {
 pub struct Record {
     /// Rates by importance.
     pub by_importance: bool,
+    /// How importances were made, to label them as the user knows them.
+    pub scale: Option<ImportanceScale>,
     /// The share of cells that are not zero, after every so many arrivals; costs a look at every cell.
     pub fill_every: Option<u64>,
 }
@@ -117,7 +119,8 @@ impl Evaluation {
         let curves: Vec<_> = self.contenders.iter().map(|contender| contender.judged.by_importance.clone()).collect();
         let first = curves.first().cloned().flatten();
         let items = self.items;
-        let reports = self.contenders.into_iter().map(|contender| contender.report(items, first.as_ref()));
+        let reports =
+            self.contenders.into_iter().map(|contender| contender.report(items, first.as_ref(), self.record.scale));
         Outcome {
             items,
             distinct: total.distinct,
@@ -148,9 +151,15 @@ impl Contender {
         self.fill.push((arrivals, self.filter.status().fill));
     }
 
-    fn report(self, items: u64, first: Option<&ByImportance>) -> Report {
+    fn report(self, items: u64, first: Option<&ByImportance>, scale: Option<ImportanceScale>) -> Report {
         let (total, late, weights) = (self.judged.slices.total(), self.judged.slices.last_tenth(), self.judged.weights);
         let curve = self.judged.by_importance.as_ref();
+        let label = |curve: &ByImportance, share: f64| match scale {
+            Some(scale) => scale.value_at(share),
+            None => share * curve.max(),
+        };
+        let crossover =
+            curve.zip(first).and_then(|(mine, first)| Some(label(mine, curve::crossover(mine, first)? / mine.max())));
         Report {
             filter: self.filter.spec().to_string(),
             memory_bits: self.filter.memory_bits(),
@@ -164,9 +173,9 @@ impl Contender {
             weighted_precision: weights.precision(),
             weighted_recall: weights.recall(),
             ns_per_item: (items > 0).then(|| self.time.as_nanos() as f64 / items as f64),
-            by_importance: curve.map(|curve| curve.iter().map(row).collect()),
+            by_importance: curve.map(|curve| rows(curve, label)),
             fn_share_slope: curve.and_then(curve::fn_share_line).map(|line| line.slope),
-            crossover_importance: curve.zip(first).and_then(|(mine, first)| curve::crossover(mine, first)),
+            crossover_importance: crossover,
             total,
             late,
             fill: self.fill,
@@ -174,9 +183,14 @@ impl Contender {
     }
 }
 
-fn row((importance, tally): (f64, &Tally)) -> ImportanceRow {
+fn rows(curve: &ByImportance, label: impl Fn(&ByImportance, f64) -> f64) -> Vec<ImportanceRow> {
+    curve.iter().map(|(share, tally)| row(label(curve, share), tally)).collect()
+}
+
+fn row(importance: f64, tally: &Tally) -> ImportanceRow {
     ImportanceRow {
-        importance,
+        // Without the last digits, which are those of the division.
+        importance: (importance * 1e9).round() / 1e9,
         distinct: tally.distinct,
         duplicates: tally.duplicates,
         measured_fpr: tally.fpr(),

@@ -62,6 +62,11 @@ impl Layout {
         self.importance.is_some()
     }
 
+    /// How importances are made of values.
+    pub(crate) fn importance_scale(&self) -> Option<ImportanceScale> {
+        self.importance.as_ref().map(|(_, scale)| *scale)
+    }
+
     /// What must be the same for two runs to share a filter, in words.
     pub(crate) fn describe(&self) -> String {
         let key = if self.keys.is_empty() { "the whole line".to_string() } else { self.keys.join(",") };
