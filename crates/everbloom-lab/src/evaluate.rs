@@ -303,3 +303,44 @@ pub fn run_recording(
         evaluation.observe(&batch.hashes, Importances::Each(&batch.importances), &batch.truths);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::datasets::{self, Request};
+    use everbloom::Goal;
+
+    fn bloom(seed: u64) -> Box<dyn Filter> {
+        let goal = Goal::new().memory_bits(8192).target_fpr(0.01).hashing(Hashing::seeded(seed));
+        goal.plan("bloom").and_then(|plan| plan.build()).expect("a filter")
+    }
+
+    fn uniform() -> datasets::Set {
+        let request = Request { items: Some(10_000), distinct: Some(0.5), ..Default::default() };
+        datasets::open("uniform", &request).expect("a set")
+    }
+
+    #[test]
+    fn filters_that_hash_differently_are_refused() {
+        assert!(Evaluation::new(vec![bloom(1), bloom(2)], Record::default()).is_err());
+    }
+
+    #[test]
+    fn a_filter_that_fills_up_errs_late() {
+        let outcome = run(&mut uniform(), Hashing::seeded(1), vec![bloom(1)]).expect("a run");
+        let report = &outcome.reports[0];
+        assert!(report.late_fpr > report.measured_fpr && report.measured_fpr > Some(0.01), "{report:?}");
+        assert_eq!((outcome.items, report.total.arrivals()), (10_000, 10_000));
+        assert_eq!((report.total.distinct, report.total.duplicates), (outcome.distinct, outcome.duplicates));
+        assert_eq!((report.late_fnr, report.wfn, report.weighted_recall), (Some(0.0), Some(0.0), Some(1.0)));
+    }
+
+    #[test]
+    fn the_share_of_set_cells_is_recorded_over_time() {
+        let record = Record { fill_every: Some(Batch::SIZE as u64), ..Record::default() };
+        let outcome = run_recording(&mut uniform(), Hashing::seeded(1), vec![bloom(1)], record).expect("a run");
+        let fill = &outcome.reports[0].fill;
+        assert_eq!(fill.iter().map(|(arrivals, _)| *arrivals).collect::<Vec<_>>(), [4096, 8192]);
+        assert!(0.0 < fill[0].1 && fill[0].1 < fill[1].1 && fill[1].1 <= 1.0, "{fill:?}");
+    }
+}
