@@ -6,7 +6,7 @@
 use crate::error::{Error, Result};
 use crate::hash::Hashing;
 use crate::spec::Spec;
-use crate::traits::Filter;
+use crate::traits::{Filter, Importance};
 
 /// The largest memory that can be planned, 128 PiB: beyond it, arithmetic on bits would overflow.
 pub(crate) const MAX_MEMORY_BITS: u64 = 1 << 60;
@@ -36,6 +36,8 @@ pub struct Goal {
     pub expected_items: Option<u64>,
     /// Whether arrivals carry importances that tell them apart.
     pub importance: bool,
+    /// How their importances are spread, if known.
+    pub importance_mix: Option<ImportanceMix>,
     /// How keys are hashed.
     pub hashing: Hashing,
 }
@@ -67,6 +69,12 @@ impl Goal {
     /// Says that arrivals carry importances.
     pub fn with_importance(mut self) -> Self {
         self.importance = true;
+        self
+    }
+
+    /// Says that arrivals carry importances, and how these are spread.
+    pub fn importance_mix(mut self, mix: ImportanceMix) -> Self {
+        (self.importance, self.importance_mix) = (true, Some(mix));
         self
     }
 
@@ -135,6 +143,76 @@ fn missing(name: &'static str, remedy: &str) -> Error {
     Error::parameter(name, "not given", "given", remedy)
 }
 
+/// How the importances of arrivals are spread: the share of arrivals in each of 64 equal steps from
+/// nothing to the greatest, and at the greatest itself.
+///
+/// ```
+/// use everbloom::{Importance, goal::ImportanceMix};
+///
+/// let sample = (1..=50).map(|value| Importance::new(value, 50)).collect::<Result<Vec<_>, _>>()?;
+/// let mix = ImportanceMix::of(sample);
+/// assert!((mix.share_from(0.5) - 0.52).abs() < 0.02);
+/// assert_eq!(mix.share_from(0.0), 1.0);
+/// # Ok::<(), everbloom::Error>(())
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct ImportanceMix {
+    shares: [f64; Self::STEPS + 1],
+    /// The least and the greatest importance.
+    range: (Importance, Importance),
+}
+
+impl ImportanceMix {
+    const STEPS: usize = 64;
+
+    /// Every importance as often as every other.
+    pub fn uniform() -> Self {
+        let mut shares = [1.0 / Self::STEPS as f64; Self::STEPS + 1];
+        shares[Self::STEPS] = 0.0;
+        ImportanceMix { shares, range: (Importance::NONE, Importance::FULL) }
+    }
+
+    /// As in a sample; an empty one counts as uniform.
+    pub fn of(sample: impl IntoIterator<Item = Importance>) -> Self {
+        let (mut counts, mut total) = ([0.0; Self::STEPS + 1], 0.0);
+        let (mut least, mut greatest) = (Importance::FULL, Importance::NONE);
+        for importance in sample {
+            counts[importance.share_of(Self::STEPS as u32) as usize] += 1.0;
+            total += 1.0;
+            if importance.share() < least.share() {
+                least = importance;
+            }
+            if importance.share() > greatest.share() {
+                greatest = importance;
+            }
+        }
+        if total == 0.0 {
+            return Self::uniform();
+        }
+        ImportanceMix { shares: counts.map(|count| count / total), range: (least, greatest) }
+    }
+
+    /// The share of arrivals whose importance is at least this share of the maximum.
+    pub fn share_from(&self, least: f64) -> f64 {
+        if least <= self.range.0.share() {
+            return 1.0;
+        }
+        if least > self.range.1.share() {
+            return 0.0;
+        }
+        let place = least * Self::STEPS as f64;
+        let above: f64 = self.shares.iter().skip(place as usize + 1).sum();
+        let here = self.shares.get(place as usize).map_or(0.0, |share| share * (1.0 - place.fract()));
+        (above + here).min(1.0)
+    }
+
+    /// ⌊`steps` · importance⌋, if it is the same for all arrivals.
+    pub fn only_share_of(&self, steps: u32) -> Option<u32> {
+        let (least, greatest) = (self.range.0.share_of(steps), self.range.1.share_of(steps));
+        (least == greatest).then_some(least)
+    }
+}
+
 /// Until when a forecast holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Promise {
@@ -183,9 +261,16 @@ pub struct Plan {
     pub forecast: Forecast,
     /// How it will hash.
     pub hashing: Hashing,
+    /// What else there is to know about it, a sentence each.
+    pub notes: Vec<String>,
 }
 
 impl Plan {
+    /// A plan about which there is nothing else to know.
+    pub(crate) fn new(spec: Spec, memory_bits: u64, forecast: Forecast, hashing: Hashing) -> Self {
+        Plan { spec, memory_bits, forecast, hashing, notes: Vec::new() }
+    }
+
     /// Allocates the filter.
     pub fn build(&self) -> Result<Box<dyn Filter>> {
         crate::planner::build(self)

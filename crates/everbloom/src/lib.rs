@@ -44,7 +44,7 @@ pub mod traits;
 pub mod wire;
 
 pub use error::{Error, Result};
-pub use goal::{Forecast, Goal, Plan, Promise};
+pub use goal::{Forecast, Goal, ImportanceMix, Plan, Promise};
 pub use hash::{Hashing, Key, KeyHash, SecretKey};
 pub use spec::Spec;
 pub use traits::{

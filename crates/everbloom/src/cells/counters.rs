@@ -91,6 +91,28 @@ impl Counters {
         *word -= u64::from(*word >> shift & max != 0) << shift;
     }
 
+    /// Lowers counter `position` by one if it is not zero; what it was.
+    #[inline]
+    pub(crate) fn lower_from(&mut self, position: u64) -> u16 {
+        let (word, shift) = self.place(position);
+        let max = u64::from(self.max());
+        let word = &mut self.buffer.words_mut()[word];
+        let value = *word >> shift & max;
+        *word -= u64::from(value != 0) << shift;
+        value as u16
+    }
+
+    /// Raises counter `position` to `value` unless it is there already; what it was.
+    #[inline]
+    pub(crate) fn raise_to(&mut self, position: u64, value: u16) -> u16 {
+        let (word, shift) = self.place(position);
+        let max = u64::from(self.max());
+        let word = &mut self.buffer.words_mut()[word];
+        let old = *word >> shift & max;
+        *word += u64::from(value).min(max).saturating_sub(old) << shift;
+        old as u16
+    }
+
     /// Lowers `count` neighbouring counters from `start` on by one each, unless zero; behind the last
     /// counter comes the first. `count` is at most [`Counters::len`].
     #[inline]
@@ -108,6 +130,24 @@ impl Counters {
     #[inline]
     pub fn prefetch(&self, position: u64) {
         self.buffer.prefetch_word(scale(position, self.reciprocal));
+    }
+
+    /// The word that holds counter `position`.
+    #[inline]
+    pub(crate) fn word_of(&self, position: u64) -> usize {
+        scale(position, self.reciprocal) as usize
+    }
+
+    /// The words.
+    #[inline]
+    pub(crate) fn words(&self) -> &[u64] {
+        self.buffer.words()
+    }
+
+    /// The words, to change.
+    #[inline]
+    pub(crate) fn words_mut(&mut self) -> &mut [u64] {
+        self.buffer.words_mut()
     }
 
     /// How many counters are not zero.

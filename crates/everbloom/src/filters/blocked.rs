@@ -165,7 +165,7 @@ impl Parameters {
             });
         }
         let forecast = parameters.forecast(items);
-        Ok(Plan { spec: parameters.spec(), memory_bits: parameters.num_bits(), forecast, hashing: goal.hashing })
+        Ok(Plan::new(parameters.spec(), parameters.num_bits(), forecast, goal.hashing))
     }
 
     fn fitting(memory_bits: u64) -> Result<Self> {

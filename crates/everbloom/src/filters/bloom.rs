@@ -95,12 +95,8 @@ fn spec_of(size: Size) -> Spec {
 
 fn planned(spec: &Spec, goal: &Goal) -> Result<Plan> {
     let (size, items) = Size::planned(spec, goal, "num_bits", 1)?;
-    Ok(Plan {
-        spec: spec_of(size),
-        memory_bits: Bits::byte_length(size.num_cells) * 8,
-        forecast: size.forecast(items),
-        hashing: goal.hashing,
-    })
+    let memory_bits = Bits::byte_length(size.num_cells) * 8;
+    Ok(Plan::new(spec_of(size), memory_bits, size.forecast(items), goal.hashing))
 }
 
 /// The classic Bloom filter. See the [module](self) for what it promises.

@@ -123,12 +123,8 @@ fn planned(spec: &Spec, goal: &Goal) -> Result<Plan> {
     let cell_bits = cell_bits_of(spec)?;
     let (size, items) = Size::planned(spec, goal, "num_cells", cell_bits)?;
     let parameters = Parameters { size, cell_bits };
-    Ok(Plan {
-        spec: parameters.spec(),
-        memory_bits: Counters::byte_length(size.num_cells, cell_bits).saturating_mul(8),
-        forecast: size.forecast(items),
-        hashing: goal.hashing,
-    })
+    let memory_bits = Counters::byte_length(size.num_cells, cell_bits).saturating_mul(8);
+    Ok(Plan::new(parameters.spec(), memory_bits, size.forecast(items), goal.hashing))
 }
 
 /// The counting Bloom filter. See the [module](self) for what it promises.

@@ -6,6 +6,7 @@
 pub mod blocked;
 pub mod bloom;
 pub mod counting;
+pub mod ibf;
 pub mod ranked;
 pub mod reservoir;
 pub mod sharded;
@@ -21,6 +22,7 @@ use crate::wire::{BodyReader, StateReader};
 pub use blocked::{AtomicBlocked, Blocked};
 pub use bloom::Bloom;
 pub use counting::Counting;
+pub use ibf::Ibf;
 pub use ranked::Ranked;
 pub use reservoir::Reservoir;
 pub use sharded::Sharded;
@@ -48,7 +50,21 @@ pub struct Kind {
 }
 
 /// Every kind of filter.
-pub static KINDS: &[Kind] = &[bloom::KIND, blocked::KIND, counting::KIND, stable::KIND, reservoir::KIND, ranked::KIND];
+pub static KINDS: &[Kind] = &[
+    bloom::KIND,
+    blocked::KIND,
+    counting::KIND,
+    stable::KIND,
+    reservoir::KIND,
+    ranked::KIND,
+    ibf::IBF,
+    ibf::IBF1,
+    ibf::IBF2,
+    ibf::IBF3,
+    ibf::IBF4,
+    ibf::IBF5,
+    ibf::IBF6,
+];
 
 /// What a filter is restored from.
 pub struct Restore<'r, 's> {

@@ -241,7 +241,7 @@ fn planned(spec: &Spec, goal: &Goal) -> Result<Plan> {
     };
     let forecast = Forecast { promise, ..Forecast::always(parameters.predicted_fpr()) };
     let memory_bits = parameters.body_bytes() * 8;
-    Ok(Plan { spec: parameters.spec(), memory_bits, forecast, hashing: goal.hashing })
+    Ok(Plan::new(parameters.spec(), memory_bits, forecast, goal.hashing))
 }
 
 /// The fewest arrays that keep the target.

@@ -79,6 +79,7 @@ pub(super) fn planned(spec: &Spec, goal: &Goal, plan_one: fn(&Spec, &Goal) -> Re
         memory_bits: one.memory_bits.saturating_mul(count),
         forecast: Forecast { promise, ..one.forecast },
         hashing: one.hashing,
+        notes: one.notes,
     })
 }
 
@@ -240,7 +241,7 @@ impl Filter for Sharded {
         let all: Vec<Status> = self.shards.iter().map(|shard| shard.status()).collect();
         let mean = |value: fn(&Status) -> f64| all.iter().map(value).sum::<f64>() / all.len() as f64;
         Status {
-            arrivals: all.iter().fold(0, |sum, status| sum.saturating_add(status.arrivals)),
+            arrivals: all.iter().map(|status| status.arrivals).sum(),
             fill: mean(|status| status.fill),
             estimated_fpr: mean(|status| status.estimated_fpr),
             estimated_items: all.iter().map(|status| status.estimated_items).sum(),

@@ -63,7 +63,7 @@ impl Contest {
                 bits >> 33
             )));
         }
-        contest.checked()
+        Ok(contest)
     }
 
     fn add(&mut self, spec: &Spec, goal: &Goal, shown: bool) -> Result<(), everbloom::Error> {

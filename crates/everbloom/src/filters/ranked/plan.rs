@@ -241,7 +241,7 @@ pub(super) fn planned(spec: &Spec, goal: &Goal) -> Result<Plan> {
         }
         _ => Forecast::always(bound),
     };
-    Ok(Plan { spec: parameters.spec(), memory_bits: parameters.memory_bits(), forecast, hashing: goal.hashing })
+    Ok(Plan::new(parameters.spec(), parameters.memory_bits(), forecast, goal.hashing))
 }
 
 /// The smallest lanes for which some number of them keeps the target, then as many as keep it.

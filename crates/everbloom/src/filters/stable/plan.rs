@@ -210,7 +210,7 @@ pub(super) fn planned(spec: &Spec, goal: &Goal) -> Result<Plan> {
     let parameters = if by_hand { Parameters::from_spec(spec)? } else { best(spec, goal)? };
     let forecast = Forecast::always(parameters.predicted_fpr());
     let memory_bits = Counters::byte_length(parameters.num_cells, parameters.cell_bits()) * 8;
-    Ok(Plan { spec: parameters.spec(), memory_bits, forecast, hashing: goal.hashing })
+    Ok(Plan::new(parameters.spec(), memory_bits, forecast, goal.hashing))
 }
 
 /// The parameters that forget least among those that keep the target; words that are given are kept.

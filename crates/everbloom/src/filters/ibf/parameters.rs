@@ -1,0 +1,255 @@
+//! What can be chosen: insertion, deletion, how cells remember importance, reinsertion, sizes.
+
+use super::reinsertion::{self, Reinsertion};
+use crate::error::{Error, Result};
+use crate::spec::{Spec, choice_name};
+
+/// What an arrival writes into its cells.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Insertion {
+    /// `cell_max`, whatever the importance (the thesis's M-insert).
+    Max,
+    /// ⌊`cell_max` · importance / its maximum⌋, if the cell holds less (Imp-insert).
+    Importance,
+}
+
+/// Which cells are lowered before an arrival is inserted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Deletion {
+    /// Cells at random.
+    Random,
+    /// Cells with probability ∝ 1/importance of the cell; a zero cell wastes the pick.
+    Probabilistic,
+    /// The same among cells that are not zero: no pick is wasted.
+    ProbabilisticP,
+    /// Cells with probability ∝ 1/value, none wasted.
+    ProbabilisticVal,
+    /// The least important cells that are not zero, each once.
+    MinImp,
+    /// The least important cells, zero or not.
+    MinImpOptional,
+    /// The least importance plus priority; every pick raises the cell's priority.
+    MinImpPriority,
+}
+
+impl Deletion {
+    /// Whether cells keep the importance that was mapped to them.
+    pub fn weighs_cells(self) -> bool {
+        !matches!(self, Deletion::Random | Deletion::ProbabilisticVal)
+    }
+}
+
+/// How a cell sums up the importances that were mapped to it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CellImportance {
+    /// All of them, as in the thesis.
+    Sum,
+    /// All of them, halved as time passes.
+    Decayed,
+    /// The last one.
+    Last,
+}
+
+pub(super) const INSERTIONS: &[(&str, Insertion)] = &[("m", Insertion::Max), ("imp", Insertion::Importance)];
+pub(super) const DELETIONS: &[(&str, Deletion)] = &[
+    ("random", Deletion::Random),
+    ("probabilistic", Deletion::Probabilistic),
+    ("probabilistic_p", Deletion::ProbabilisticP),
+    ("probabilistic_val", Deletion::ProbabilisticVal),
+    ("min_imp", Deletion::MinImp),
+    ("min_imp_optional", Deletion::MinImpOptional),
+    ("min_imp_priority", Deletion::MinImpPriority),
+];
+const CELL_IMPORTANCES: &[(&str, CellImportance)] =
+    &[("sum", CellImportance::Sum), ("decayed", CellImportance::Decayed), ("last", CellImportance::Last)];
+
+/// Kinds of the family; the presets fix insertion and deletion.
+const PRESETS: &[(&str, Insertion, Deletion)] = &[
+    ("ibf", Insertion::Max, Deletion::Probabilistic),
+    ("ibf1", Insertion::Importance, Deletion::Random),
+    ("ibf2", Insertion::Importance, Deletion::MinImp),
+    ("ibf3", Insertion::Max, Deletion::Probabilistic),
+    ("ibf4", Insertion::Max, Deletion::MinImp),
+    ("ibf5", Insertion::Importance, Deletion::Probabilistic),
+    ("ibf6", Insertion::Importance, Deletion::ProbabilisticVal),
+];
+
+/// The words of every kind of the family, in the order in which a full spec prints them.
+pub(super) const WORDS: &[&str] = &[
+    "insertion",
+    "deletion",
+    "num_cells",
+    "num_hashes",
+    "decrements",
+    "cell_max",
+    "cell_importance",
+    "fill_limit",
+    "reinsert",
+    "reinsert_above",
+    "reinsert_slots",
+    "reinsert_every",
+    "reinsert_below",
+];
+
+pub(super) const MAX_HASHES: u32 = 64;
+pub(super) const MAX_CELL: u32 = 255;
+/// The sampling index and the queue number groups of cells with 32 bits.
+pub(super) const MAX_CELLS: u64 = 1 << 36;
+/// More lowered cells per arrival are a mistake, and would take milliseconds.
+pub(super) const MAX_DECREMENTS: u32 = 1 << 16;
+/// A limit below one cell in this many would be kept by searching for rare cells.
+pub(super) const LEAST_LIMIT_SHARE: u64 = 64;
+
+/// Everything that makes up an importance-aware filter.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Parameters {
+    /// The name in specs: `ibf`, or a preset.
+    pub(super) kind: &'static str,
+    /// What an arrival writes.
+    pub insertion: Insertion,
+    /// What is lowered before.
+    pub deletion: Deletion,
+    /// Cells in all.
+    pub num_cells: u64,
+    /// Cells of an arrival.
+    pub num_hashes: u32,
+    /// Cells lowered at each arrival.
+    pub decrements: u32,
+    /// The largest value of a cell.
+    pub cell_max: u32,
+    /// How a cell sums up importances.
+    pub cell_importance: CellImportance,
+    /// The most cells that may be non-zero when a key is looked up: what keeps a promised rate.
+    pub fill_limit: Option<u64>,
+    /// The cache of important keys to insert again.
+    pub reinsertion: Option<Reinsertion>,
+}
+
+/// Insertion and deletion that a spec names, by its kind or its words.
+pub(super) fn scheme_of(spec: &Spec) -> Result<(&'static str, Insertion, Deletion)> {
+    let (kind, insertion, deletion) = *PRESETS.iter().find(|(name, ..)| *name == spec.kind()).unwrap_or(&PRESETS[0]);
+    let wanted = (spec.choice("insertion", INSERTIONS, insertion)?, spec.choice("deletion", DELETIONS, deletion)?);
+    if kind != "ibf" && wanted != (insertion, deletion) {
+        let (insertion, deletion) = (choice_name(INSERTIONS, insertion), choice_name(DELETIONS, deletion));
+        return Err(spec.error(
+            format!("{kind} is insertion={insertion} with deletion={deletion}"),
+            "name other pairs as ibf:insertion=…,deletion=…",
+        ));
+    }
+    if wanted == (Insertion::Max, Deletion::ProbabilisticVal) {
+        return Err(spec.error(
+            "probabilistic_val reads importance off the cells' values, and insertion=m writes the same value for all",
+            "take insertion=imp, or deletion=probabilistic",
+        ));
+    }
+    Ok((kind, wanted.0, wanted.1))
+}
+
+pub(super) fn cell_importance_of(spec: &Spec, default: CellImportance) -> Result<CellImportance> {
+    spec.choice("cell_importance", CELL_IMPORTANCES, default)
+}
+
+impl Parameters {
+    /// Insertion and deletion with sizes given by hand: the thesis's filter, which promises no rate.
+    pub fn by_hand(insertion: Insertion, deletion: Deletion, size: Sizes) -> Self {
+        Parameters {
+            kind: "ibf",
+            insertion,
+            deletion,
+            num_cells: size.num_cells,
+            num_hashes: size.num_hashes,
+            decrements: size.decrements,
+            cell_max: size.cell_max,
+            cell_importance: CellImportance::Sum,
+            fill_limit: None,
+            reinsertion: None,
+        }
+    }
+
+    /// What a spec with all numbers says.
+    pub(super) fn from_spec(spec: &Spec) -> Result<Self> {
+        let (kind, insertion, deletion) = scheme_of(spec)?;
+        let num_cells = spec.required("num_cells")?;
+        Parameters {
+            kind,
+            insertion,
+            deletion,
+            num_cells,
+            num_hashes: spec.required("num_hashes")?,
+            decrements: spec.required("decrements")?,
+            cell_max: spec.required("cell_max")?,
+            cell_importance: cell_importance_of(spec, CellImportance::Sum)?,
+            fill_limit: spec.number("fill_limit")?,
+            reinsertion: reinsertion::from_spec(spec, num_cells)?,
+        }
+        .checked()
+    }
+
+    /// The full spec.
+    pub(super) fn spec(&self) -> Spec {
+        let mut spec = Spec::new(self.kind);
+        if self.kind == "ibf" {
+            spec = spec
+                .with("insertion", choice_name(INSERTIONS, self.insertion))
+                .with("deletion", choice_name(DELETIONS, self.deletion));
+        }
+        spec = spec
+            .with("num_cells", self.num_cells)
+            .with("num_hashes", self.num_hashes)
+            .with("decrements", self.decrements)
+            .with("cell_max", self.cell_max);
+        if self.deletion.weighs_cells() {
+            spec = spec.with("cell_importance", choice_name(CELL_IMPORTANCES, self.cell_importance));
+        }
+        if let Some(limit) = self.fill_limit {
+            spec = spec.with("fill_limit", limit);
+        }
+        match &self.reinsertion {
+            Some(reinsertion) => reinsertion.add_to(spec),
+            None => spec,
+        }
+    }
+
+    /// The parameters, if a filter can work with them.
+    pub(super) fn checked(mut self) -> Result<Self> {
+        if !self.deletion.weighs_cells() {
+            self.cell_importance = CellImportance::Sum; // there is none, so none is halved
+        }
+        let bounded = |name, given: u64, least: u64, most: u64, remedy: &str| {
+            if (least..=most).contains(&given) {
+                return Ok(());
+            }
+            Err(Error::parameter(name, given, format!("between {least} and {most}"), remedy))
+        };
+        bounded("num_cells", self.num_cells, 1, MAX_CELLS, "65536 cells are 256 KiB")?;
+        bounded("num_hashes", self.num_hashes.into(), 1, MAX_HASHES.into(), "the thesis takes 4")?;
+        bounded("cell_max", self.cell_max.into(), 1, MAX_CELL.into(), "the thesis takes 4")?;
+        bounded("decrements", self.decrements.into(), 0, MAX_DECREMENTS.into(), "the thesis takes 7")?;
+        if let Some(limit) = self.fill_limit {
+            let least = self.num_cells / LEAST_LIMIT_SHARE + u64::from(self.num_hashes);
+            bounded("fill_limit", limit, least, self.num_cells.max(least), "leave it out to promise no rate")?;
+        }
+        if let Some(reinsertion) = &self.reinsertion {
+            reinsertion.checked()?;
+        }
+        Ok(self)
+    }
+
+    /// Bits that a cell's value needs.
+    pub(super) fn cell_bits(&self) -> u32 {
+        u32::BITS - self.cell_max.leading_zeros()
+    }
+}
+
+/// The numbers of a filter made by hand.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Sizes {
+    /// Cells in all.
+    pub num_cells: u64,
+    /// Cells of an arrival.
+    pub num_hashes: u32,
+    /// Cells lowered at each arrival.
+    pub decrements: u32,
+    /// The largest value of a cell.
+    pub cell_max: u32,
+}

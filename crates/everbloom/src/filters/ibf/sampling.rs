@@ -1,0 +1,408 @@
+//! Choosing a group of cells with probability proportional to its weight, in constant expected time.
+//!
+//! Groups are sorted into classes by an upper bound of their weight. A class is drawn with
+//! probability ∝ groups · bound, a group within it uniformly, and the group is taken if a uniform
+//! number below the bound falls below its weight; otherwise everything is drawn again. Every draw is
+//! exact whatever the bounds, so they may be **late**: a weight that falls leaves its group where it is,
+//! until a draw comes across it and moves it down. Only a weight that rises must move its group at
+//! once. An arrival that adds importance to cells (their weight, 1/importance, falls) therefore
+//! touches no index at all.
+//!
+//! ```text
+//! order   │ 7 2 │ 0 9 4 │ │ 5 1 3 8 6 │      groups, sorted by class
+//! starts  0     2       5 5           10     class c is order[starts[c]..starts[c + 1]]
+//! ```
+//!
+//! Moving a group by one class swaps it to the edge of its segment and shifts the edge.
+
+use super::draws::Draws;
+use crate::error::{Error, Result};
+use bytemuck::{cast_slice, cast_slice_mut};
+use std::marker::PhantomData;
+
+/// How weights are grouped into classes; class 0 holds the groups of weight 0.
+pub(super) trait Classes {
+    /// How many there are.
+    const COUNT: usize;
+    /// The largest weight of each class, in order.
+    const BOUNDS: &'static [u32];
+    /// The class of a weight: the first whose bound is not below it.
+    fn of(weight: u32) -> usize;
+}
+
+/// Two classes to each doubling, a little beyond 2^26: a group is taken 5 times of 6.
+#[derive(Debug, Clone)]
+pub(super) struct Halves;
+
+const HALVES: usize = 54;
+
+static HALF_BOUNDS: [u32; HALVES] = {
+    let mut bounds = [0; HALVES];
+    let mut class = 0;
+    while class < HALVES {
+        let above = class.saturating_sub(3) as u32;
+        bounds[class] = if class < 3 { class as u32 } else { (3 + above % 2) << (above / 2) };
+        class += 1;
+    }
+    bounds
+};
+
+impl Classes for Halves {
+    const COUNT: usize = HALVES;
+    const BOUNDS: &'static [u32] = &HALF_BOUNDS;
+
+    #[inline]
+    fn of(weight: u32) -> usize {
+        if weight <= 2 {
+            return weight as usize;
+        }
+        let below = weight - 1;
+        let octave = below.ilog2();
+        (2 * (octave - 1) + (below >> (octave - 1) & 1) + 3) as usize
+    }
+}
+
+/// A class for every weight up to 64.
+#[derive(Debug, Clone)]
+pub(super) struct Exact;
+
+const EXACT: usize = 65;
+
+static EXACT_BOUNDS: [u32; EXACT] = {
+    let mut bounds = [0; EXACT];
+    let mut class = 0;
+    while class < EXACT {
+        bounds[class] = class as u32;
+        class += 1;
+    }
+    bounds
+};
+
+impl Classes for Exact {
+    const COUNT: usize = EXACT;
+    const BOUNDS: &'static [u32] = &EXACT_BOUNDS;
+
+    #[inline]
+    fn of(weight: u32) -> usize {
+        weight as usize
+    }
+}
+
+/// A group that was drawn, to be taken if `offset` is below its weight.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Proposal {
+    pub(super) group: u32,
+    /// Uniform below the bound of the group's class.
+    pub(super) offset: u32,
+    /// Uniform in 0..2^16: where between two offsets the draw fell.
+    pub(super) fraction: u32,
+    /// A weight at or below this belongs to a lower class.
+    pub(super) floor: u32,
+}
+
+/// The groups, sorted by class.
+#[derive(Debug, Clone)]
+pub(super) struct SamplingIndex<C> {
+    order: Vec<u32>,
+    place: Vec<u32>,
+    /// Where each class begins, and the end.
+    starts: Vec<u32>,
+    /// The first and last class above 0 that have groups; the first is beyond the last if none has.
+    occupied: (usize, usize),
+    /// Σ groups · bound over the classes up to each one; kept for the occupied ones.
+    masses: Vec<u64>,
+    classes: PhantomData<C>,
+}
+
+fn zeros(length: u64) -> Result<Vec<u32>> {
+    let refused = || Error::OutOfMemory { bytes: length.saturating_mul(4) };
+    let count = usize::try_from(length).map_err(|_| refused())?;
+    let mut items = Vec::new();
+    items.try_reserve_exact(count).map_err(|_| refused())?;
+    items.resize(count, 0);
+    Ok(items)
+}
+
+impl<C: Classes> SamplingIndex<C> {
+    /// All groups with weight 0.
+    pub(super) fn new(groups: u64) -> Result<Self> {
+        let mut index = SamplingIndex {
+            order: zeros(groups)?,
+            place: zeros(groups)?,
+            starts: zeros(C::COUNT as u64 + 1)?,
+            occupied: (1, 0),
+            masses: vec![0; C::COUNT],
+            classes: PhantomData,
+        };
+        index.rebuild(|_| 0);
+        Ok(index)
+    }
+
+    /// Bytes of the order, as the format stores it.
+    pub(super) fn byte_length(groups: u64) -> u64 {
+        groups.saturating_mul(4)
+    }
+
+    /// Bits of all of it.
+    pub(super) fn memory_bits_for(groups: u64) -> u64 {
+        groups.saturating_mul(64).saturating_add((C::COUNT as u64 + 1) * (32 + 64))
+    }
+
+    /// Sorts all groups anew by their weights: in order of their number within a class.
+    pub(super) fn rebuild(&mut self, weight_of: impl Fn(usize) -> u32) {
+        let mut counts = vec![0u32; C::COUNT + 1];
+        (0..self.place.len()).for_each(|group| counts[C::of(weight_of(group)) + 1] += 1);
+        for class in 0..C::COUNT {
+            counts[class + 1] += counts[class];
+        }
+        self.starts.copy_from_slice(&counts);
+        for group in 0..self.place.len() {
+            let next = &mut counts[C::of(weight_of(group))];
+            self.order[*next as usize] = group as u32;
+            self.place[group] = *next;
+            *next += 1;
+        }
+        self.weigh();
+    }
+
+    #[inline]
+    fn count(&self, class: usize) -> u32 {
+        self.starts[class + 1] - self.starts[class]
+    }
+
+    /// Finds the occupied classes and sums up their masses.
+    fn weigh(&mut self) {
+        self.occupied = (1, C::COUNT - 1);
+        self.shrink();
+        self.sum_from(0);
+    }
+
+    /// Leaves out empty classes at either end.
+    #[inline]
+    fn shrink(&mut self) {
+        let (mut first, mut last) = self.occupied;
+        while last >= first && self.count(last) == 0 {
+            last -= 1;
+        }
+        while first < last && self.count(first) == 0 {
+            first += 1;
+        }
+        self.occupied = if last < first { (1, 0) } else { (first, last) };
+    }
+
+    /// Sums up the masses of the occupied classes from this one on.
+    #[inline]
+    fn sum_from(&mut self, class: usize) {
+        let (first, last) = self.occupied;
+        let from = class.max(first);
+        let mut mass = if from > first { self.masses[from - 1] } else { 0 };
+        for class in from..=last {
+            mass += u64::from(self.count(class)) * u64::from(C::BOUNDS[class]);
+            self.masses[class] = mass;
+        }
+    }
+
+    /// Whether every group has weight 0, or was found to have.
+    #[inline]
+    pub(super) fn is_empty(&self) -> bool {
+        self.occupied.0 > self.occupied.1
+    }
+
+    /// Draws a group. Not to be called when empty.
+    #[inline(always)]
+    pub(super) fn propose(&self, draws: &mut Draws) -> Proposal {
+        let (first, last) = self.occupied;
+        let drawn = draws.below(self.masses[last]);
+        let class = first + self.masses[first..last].partition_point(|mass| *mass <= drawn);
+        let (start, bound) = (self.starts[class], C::BOUNDS[class]);
+        // One draw gives slot, offset and fraction: each product's low half is what the last left over.
+        let product = u128::from(draws.more_bits()) * u128::from(self.starts[class + 1] - start);
+        let slot = start + (product >> 64) as u32;
+        let product = u128::from(product as u64) * u128::from(bound);
+        Proposal {
+            group: self.order[slot as usize],
+            offset: (product >> 64) as u32,
+            fraction: (product as u64 >> 48) as u32,
+            floor: C::BOUNDS[class - 1],
+        }
+    }
+
+    /// Moves a group up if its weight has grown out of its class.
+    #[inline]
+    pub(super) fn raise(&mut self, group: usize, weight: u32) {
+        let class = C::of(weight);
+        if self.place[group] < self.starts[class] {
+            self.move_to(group, class);
+        }
+    }
+
+    /// Moves a group, found to be lighter than its class, down to where it belongs.
+    pub(super) fn settle(&mut self, group: usize, weight: u32) {
+        let class = C::of(weight);
+        if self.place[group] >= self.starts[class + 1] {
+            self.move_to(group, class);
+        }
+    }
+
+    fn class_at(&self, slot: u32) -> usize {
+        let (first, last) = self.occupied;
+        if slot < self.starts[1] {
+            0
+        } else {
+            first + self.starts[first + 1..=last].partition_point(|end| *end <= slot)
+        }
+    }
+
+    fn move_to(&mut self, group: usize, class: usize) {
+        let old = self.class_at(self.place[group]);
+        for current in old..class {
+            self.starts[current + 1] -= 1;
+            self.swap_to(group, self.starts[current + 1]);
+        }
+        for current in (class..old).rev() {
+            self.swap_to(group, self.starts[current + 1]);
+            self.starts[current + 1] += 1;
+        }
+        let (first, last) = self.occupied;
+        if class > 0 && !(first..=last).contains(&class) {
+            self.occupied = if first > last { (class, class) } else { (first.min(class), last.max(class)) };
+        }
+        self.shrink();
+        // Sums below the old first and above the old last class were not kept.
+        self.sum_from(if self.occupied == (first, last) { old.min(class) } else { 0 });
+    }
+
+    /// Gives every group weight 0; `each` is called with those that had more.
+    pub(super) fn empty(&mut self, mut each: impl FnMut(usize)) {
+        self.order[self.starts[1] as usize..].iter().for_each(|group| each(*group as usize));
+        let groups = self.order.len() as u32;
+        self.starts[1..].fill(groups);
+        self.occupied = (1, 0);
+    }
+
+    #[inline]
+    fn swap_to(&mut self, group: usize, slot: u32) {
+        let from = self.place[group];
+        if from == slot {
+            return;
+        }
+        let other = self.order[slot as usize];
+        self.order[from as usize] = other;
+        self.order[slot as usize] = group as u32;
+        self.place[other as usize] = from;
+        self.place[group] = slot;
+    }
+
+    /// What the format stores besides the order: where the classes begin.
+    pub(super) fn starts(&self) -> &[u32] {
+        &self.starts
+    }
+
+    /// The order, as the format stores it.
+    pub(super) fn order_bytes(&self) -> &[u8] {
+        cast_slice(&self.order)
+    }
+
+    /// The order, to be filled by a decoder, which then calls [`SamplingIndex::restore`].
+    pub(super) fn order_bytes_mut(&mut self) -> &mut [u8] {
+        cast_slice_mut(&mut self.order)
+    }
+
+    /// Takes over the order that was filled in; refuses one that is not a permutation, or that bounds a
+    /// group by less than its weight.
+    pub(super) fn restore(&mut self, starts: &[u32], weight_of: impl Fn(usize) -> u32) -> Result<()> {
+        let wrong = || Error::corrupt("the filter's sampling index does not fit its cells");
+        let groups = self.place.len() as u32;
+        let ends_right = starts.first() == Some(&0) && starts.last() == Some(&groups);
+        if starts.len() != C::COUNT + 1 || !ends_right || !starts.is_sorted() {
+            return Err(wrong());
+        }
+        self.starts.copy_from_slice(starts);
+        self.place.fill(u32::MAX);
+        for class in 0..C::COUNT {
+            for slot in self.starts[class]..self.starts[class + 1] {
+                let group = self.order[slot as usize] as usize;
+                let fits = self.place.get(group) == Some(&u32::MAX) && weight_of(group) <= C::BOUNDS[class];
+                if !fits {
+                    return Err(wrong());
+                }
+                self.place[group] = slot;
+            }
+        }
+        self.weigh();
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn check(index: &SamplingIndex<Halves>, weights: &[u32]) {
+        let mut mass = 0;
+        for (group, weight) in weights.iter().enumerate() {
+            let class = index.class_at(index.place[group]);
+            assert_eq!(index.order[index.place[group] as usize] as usize, group);
+            assert!(*weight <= HALF_BOUNDS[class], "weight {weight} in class {class}");
+            mass += u64::from(HALF_BOUNDS[class]);
+        }
+        let (first, last) = index.occupied;
+        assert_eq!(if index.is_empty() { 0 } else { index.masses[last] }, mass);
+        let mut again = index.clone();
+        again.weigh();
+        assert_eq!(again.occupied, (first, last));
+        assert_eq!(again.masses.get(first..=last), index.masses.get(first..=last));
+    }
+
+    #[test]
+    fn a_class_holds_the_weights_up_to_its_bound() {
+        for weight in (0..100_000).chain((1 << 26) - 1000..=1 << 26) {
+            let class = Halves::of(weight);
+            assert!(class < Halves::COUNT && weight <= HALF_BOUNDS[class], "{weight}");
+            assert!(class == 0 || weight > HALF_BOUNDS[class - 1], "{weight}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn bounds_hold_however_weights_change(
+            changes in prop::collection::vec((0usize..20, 0u32..1 << 26), 1..200),
+        ) {
+            let mut weights = vec![0; 20];
+            let mut index = SamplingIndex::<Halves>::new(20).expect("small");
+            for (group, weight) in changes {
+                let grew = weight > weights[group];
+                weights[group] = weight;
+                if grew { index.raise(group, weight) } else if weight % 3 > 0 { index.settle(group, weight) }
+                check(&index, &weights);
+            }
+            let mut again = SamplingIndex::<Halves>::new(20).expect("small");
+            again.order_bytes_mut().copy_from_slice(index.order_bytes());
+            again.restore(index.starts(), |group| weights[group]).expect("its own bytes");
+            prop_assert_eq!((&again.place, &again.starts, again.occupied), (&index.place, &index.starts, index.occupied));
+            again.rebuild(|group| weights[group]);
+            check(&again, &weights);
+        }
+    }
+
+    #[test]
+    fn orders_that_are_none_are_refused() {
+        let weights = [3, 0, 900, 5];
+        let mut index = SamplingIndex::<Halves>::new(4).expect("small");
+        index.rebuild(|group| weights[group]);
+        let (starts, order) = (index.starts().to_vec(), index.order.clone());
+        let mut refused = |order: &[u32], starts: &[u32]| {
+            index.order.copy_from_slice(order);
+            index.restore(starts, |group| weights[group]).is_err()
+        };
+        assert!(!refused(&order, &starts));
+        assert!(refused(&[0, 0, 1, 2], &starts));
+        assert!(refused(&[4, 1, 2, 3], &starts));
+        assert!(refused(&[2, 1, 0, 3], &starts));
+        assert!(refused(&order, &starts[1..]));
+        let mut unsorted = starts.clone();
+        unsorted.swap(1, 30);
+        assert!(refused(&order, &unsorted));
+    }
+}
