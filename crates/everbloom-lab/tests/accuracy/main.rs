@@ -6,6 +6,7 @@
 
 mod comparison;
 mod harness;
+mod importance;
 mod promise;
 mod reference;
 mod twins;
