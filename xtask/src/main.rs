@@ -14,6 +14,7 @@ type Task = (&'static str, &'static str, fn(&[String]) -> Outcome);
 const TASKS: &[Task] = &[
     ("test", "every test of the workspace, examples in the documentation included", test),
     ("lint", "format, clippy and documentation, warnings denied", |_| lint()),
+    ("accuracy", "filters against references, promises and each other, the long runs included", accuracy),
     ("ci", "lint, then test: what must hold before a change lands", ci),
 ];
 
@@ -41,6 +42,12 @@ fn usage() -> ExitCode {
 /// Needs nothing but cargo; what follows the task's name goes to `cargo test`.
 fn test(arguments: &[String]) -> Outcome {
     cargo("test", &["--workspace"], arguments, &[])
+}
+
+/// Minutes, and a gigabyte; EVERBLOOM_DATA names the folder of recorded streams.
+fn accuracy(arguments: &[String]) -> Outcome {
+    let measured = ["--", "--include-ignored", "--nocapture", "--test-threads=1"].map(String::from);
+    cargo("test", &["--package", "everbloom-lab", "--test", "accuracy"], &[arguments, &measured].concat(), &[])
 }
 
 fn lint() -> Outcome {

@@ -34,7 +34,7 @@ pub fn fit(points: impl IntoIterator<Item = (f64, f64, f64)> + Clone) -> Option<
 pub fn fn_share_line(by_importance: &ByImportance) -> Option<Line> {
     let points = by_importance
         .iter()
-        .filter_map(|(importance, tally)| Some((importance, tally.fn_share()?, tally.arrivals() as f64)));
+        .filter_map(|(share, tally)| Some((share * by_importance.max(), tally.fn_share()?, tally.arrivals() as f64)));
     fit(points.collect::<Vec<_>>())
 }
 
@@ -49,8 +49,8 @@ pub fn crossover(filter: &ByImportance, other: &ByImportance) -> Option<f64> {
     let difference: Vec<_> = filter
         .iter()
         .zip(other.iter())
-        .filter_map(|((importance, mine), (_, theirs))| {
-            Some((importance, mine.fn_share()? - theirs.fn_share()?, mine.arrivals() as f64))
+        .filter_map(|((share, mine), (_, theirs))| {
+            Some((share * filter.max(), mine.fn_share()? - theirs.fn_share()?, mine.arrivals() as f64))
         })
         .collect();
     let split = best_split(&difference)?;

@@ -10,7 +10,7 @@
 use crate::curve;
 use crate::metrics::{ByImportance, Judged, Slices, Tally};
 use crate::oracle::Truth;
-use everbloom::{Error, Filter, Hashing, Importance, Importances, KeyHash, Result, Verdict};
+use everbloom::{Error, Filter, Hashing, Importance, ImportanceScale, Importances, KeyHash, Result, Verdict};
 use serde::Serialize;
 use std::time::{Duration, Instant};
 
@@ -48,6 +48,8 @@ pub trait Source {
 pub struct Record {
     /// Rates by importance.
     pub by_importance: bool,
+    /// How importances were made, to label them as the user knows them.
+    pub scale: Option<ImportanceScale>,
     /// The share of cells that are not zero, after every so many arrivals; costs a look at every cell.
     pub fill_every: Option<u64>,
 }
@@ -117,7 +119,8 @@ impl Evaluation {
         let curves: Vec<_> = self.contenders.iter().map(|contender| contender.judged.by_importance.clone()).collect();
         let first = curves.first().cloned().flatten();
         let items = self.items;
-        let reports = self.contenders.into_iter().map(|contender| contender.report(items, first.as_ref()));
+        let reports =
+            self.contenders.into_iter().map(|contender| contender.report(items, first.as_ref(), self.record.scale));
         Outcome {
             items,
             distinct: total.distinct,
@@ -148,9 +151,15 @@ impl Contender {
         self.fill.push((arrivals, self.filter.status().fill));
     }
 
-    fn report(self, items: u64, first: Option<&ByImportance>) -> Report {
+    fn report(self, items: u64, first: Option<&ByImportance>, scale: Option<ImportanceScale>) -> Report {
         let (total, late, weights) = (self.judged.slices.total(), self.judged.slices.last_tenth(), self.judged.weights);
         let curve = self.judged.by_importance.as_ref();
+        let label = |curve: &ByImportance, share: f64| match scale {
+            Some(scale) => scale.value_at(share),
+            None => share * curve.max(),
+        };
+        let crossover =
+            curve.zip(first).and_then(|(mine, first)| Some(label(mine, curve::crossover(mine, first)? / mine.max())));
         Report {
             filter: self.filter.spec().to_string(),
             memory_bits: self.filter.memory_bits(),
@@ -164,9 +173,9 @@ impl Contender {
             weighted_precision: weights.precision(),
             weighted_recall: weights.recall(),
             ns_per_item: (items > 0).then(|| self.time.as_nanos() as f64 / items as f64),
-            by_importance: curve.map(|curve| curve.iter().map(row).collect()),
+            by_importance: curve.map(|curve| rows(curve, label)),
             fn_share_slope: curve.and_then(curve::fn_share_line).map(|line| line.slope),
-            crossover_importance: curve.zip(first).and_then(|(mine, first)| curve::crossover(mine, first)),
+            crossover_importance: crossover,
             total,
             late,
             fill: self.fill,
@@ -174,9 +183,14 @@ impl Contender {
     }
 }
 
-fn row((importance, tally): (f64, &Tally)) -> ImportanceRow {
+fn rows(curve: &ByImportance, label: impl Fn(&ByImportance, f64) -> f64) -> Vec<ImportanceRow> {
+    curve.iter().map(|(share, tally)| row(label(curve, share), tally)).collect()
+}
+
+fn row(importance: f64, tally: &Tally) -> ImportanceRow {
     ImportanceRow {
-        importance,
+        // Without the last digits, which are those of the division.
+        importance: (importance * 1e9).round() / 1e9,
         distinct: tally.distinct,
         duplicates: tally.duplicates,
         measured_fpr: tally.fpr(),
@@ -287,5 +301,46 @@ pub fn run_recording(
             return Ok(evaluation.finish());
         }
         evaluation.observe(&batch.hashes, Importances::Each(&batch.importances), &batch.truths);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::datasets::{self, Request};
+    use everbloom::Goal;
+
+    fn bloom(seed: u64) -> Box<dyn Filter> {
+        let goal = Goal::new().memory_bits(8192).target_fpr(0.01).hashing(Hashing::seeded(seed));
+        goal.plan("bloom").and_then(|plan| plan.build()).expect("a filter")
+    }
+
+    fn uniform() -> datasets::Set {
+        let request = Request { items: Some(10_000), distinct: Some(0.5), ..Default::default() };
+        datasets::open("uniform", &request).expect("a set")
+    }
+
+    #[test]
+    fn filters_that_hash_differently_are_refused() {
+        assert!(Evaluation::new(vec![bloom(1), bloom(2)], Record::default()).is_err());
+    }
+
+    #[test]
+    fn a_filter_that_fills_up_errs_late() {
+        let outcome = run(&mut uniform(), Hashing::seeded(1), vec![bloom(1)]).expect("a run");
+        let report = &outcome.reports[0];
+        assert!(report.late_fpr > report.measured_fpr && report.measured_fpr > Some(0.01), "{report:?}");
+        assert_eq!((outcome.items, report.total.arrivals()), (10_000, 10_000));
+        assert_eq!((report.total.distinct, report.total.duplicates), (outcome.distinct, outcome.duplicates));
+        assert_eq!((report.late_fnr, report.wfn, report.weighted_recall), (Some(0.0), Some(0.0), Some(1.0)));
+    }
+
+    #[test]
+    fn the_share_of_set_cells_is_recorded_over_time() {
+        let record = Record { fill_every: Some(Batch::SIZE as u64), ..Record::default() };
+        let outcome = run_recording(&mut uniform(), Hashing::seeded(1), vec![bloom(1)], record).expect("a run");
+        let fill = &outcome.reports[0].fill;
+        assert_eq!(fill.iter().map(|(arrivals, _)| *arrivals).collect::<Vec<_>>(), [4096, 8192]);
+        assert!(0.0 < fill[0].1 && fill[0].1 < fill[1].1 && fill[1].1 <= 1.0, "{fill:?}");
     }
 }

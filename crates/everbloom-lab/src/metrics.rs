@@ -75,49 +75,62 @@ impl Tally {
 }
 
 /// How verdicts and truth met, weighted by importance.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+///
+/// The unit is the largest importance there is, so importances of one scale add up however each is
+/// written as a fraction.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Weights {
     /// Importance of all arrivals.
-    pub total: u64,
+    pub total: f64,
     /// Importance of the arrivals called duplicates (the thesis's wTotal).
-    pub called_duplicate: u64,
+    pub called_duplicate: f64,
     /// Importance of the false positives.
-    pub false_positives: u64,
+    pub false_positives: f64,
     /// Importance of the false negatives.
-    pub false_negatives: u64,
+    pub false_negatives: f64,
 }
 
 impl Weights {
-    /// Adds one arrival of this importance.
+    /// Adds one arrival.
     #[inline]
-    pub fn record(&mut self, importance: u64, duplicate: bool, called_duplicate: bool) {
-        self.total += importance;
-        self.called_duplicate += importance * u64::from(called_duplicate);
-        self.false_positives += importance * u64::from(!duplicate & called_duplicate);
-        self.false_negatives += importance * u64::from(duplicate & !called_duplicate);
+    pub fn record(&mut self, importance: Importance, duplicate: bool, called_duplicate: bool) {
+        let weight = share_of(importance);
+        let weight_if = |condition: bool| if condition { weight } else { 0.0 };
+        self.total += weight;
+        self.called_duplicate += weight_if(called_duplicate);
+        self.false_positives += weight_if(!duplicate & called_duplicate);
+        self.false_negatives += weight_if(duplicate & !called_duplicate);
     }
 
     /// Importance of the false positives, as a share of all importance.
     pub fn wfp(&self) -> Option<f64> {
-        ratio(self.false_positives, self.total)
+        share(self.false_positives, self.total)
     }
 
     /// Importance of the false negatives, as a share of all importance.
     pub fn wfn(&self) -> Option<f64> {
-        ratio(self.false_negatives, self.total)
+        share(self.false_negatives, self.total)
     }
 
     /// (wTotal − wFP) / wTotal, eq. 7: how much of what was called a duplicate is one.
     pub fn precision(&self) -> Option<f64> {
-        ratio(self.called_duplicate - self.false_positives, self.called_duplicate)
+        share(self.called_duplicate - self.false_positives, self.called_duplicate)
     }
 
     /// (wTotal − wFP) / (wTotal − wFP + wFN), eq. 8: how much of the duplicates was found. One minus
     /// it is the false negative rate weighted by importance.
     pub fn recall(&self) -> Option<f64> {
         let found = self.called_duplicate - self.false_positives;
-        ratio(found, found + self.false_negatives)
+        share(found, found + self.false_negatives)
     }
+}
+
+fn share(part: f64, whole: f64) -> Option<f64> {
+    (whole > 0.0).then(|| part / whole)
+}
+
+fn share_of(importance: Importance) -> f64 {
+    f64::from(importance.value()) / f64::from(importance.max())
 }
 
 /// Tallies of consecutive slices of a stream whose length is not known beforehand.
@@ -201,21 +214,26 @@ fn sum_of<'a>(tallies: impl Iterator<Item = &'a Tally>) -> Tally {
 /// of equal width, each labelled with the mean importance of its arrivals.
 #[derive(Debug, Clone, Default)]
 pub struct ByImportance {
+    /// The largest importance of the first arrival.
+    max: Option<u32>,
     classes: Vec<Class>,
 }
 
 #[derive(Debug, Clone, Copy, Default)]
 struct Class {
     tally: Tally,
-    importance: u64,
+    shares: f64,
 }
 
 const EXACT_VALUES: u32 = 256;
 const GROUPS: u32 = 64;
 
-fn class_of(importance: Importance) -> usize {
-    if importance.max() <= EXACT_VALUES {
+/// Where an importance falls when the first one was out of `max`.
+fn class_of(importance: Importance, max: u32) -> usize {
+    if importance.max() == max && max <= EXACT_VALUES {
         importance.value() as usize
+    } else if max <= EXACT_VALUES {
+        (share_of(importance) * f64::from(max)).round() as usize
     } else {
         importance.share_of(GROUPS).min(GROUPS - 1) as usize
     }
@@ -224,17 +242,24 @@ fn class_of(importance: Importance) -> usize {
 impl ByImportance {
     /// Counts one arrival.
     pub fn record(&mut self, importance: Importance, duplicate: bool, called_duplicate: bool) {
-        let index = class_of(importance);
+        let index = class_of(importance, *self.max.get_or_insert(importance.max()));
         if index >= self.classes.len() {
             self.classes.resize(index + 1, Class::default());
         }
         self.classes[index].tally.record(duplicate, called_duplicate);
-        self.classes[index].importance += u64::from(importance.value());
+        self.classes[index].shares += share_of(importance);
     }
 
-    /// Importance and tally of every class that has arrivals, in order.
+    /// What importances are out of.
+    pub fn max(&self) -> f64 {
+        self.max.map_or(1.0, f64::from)
+    }
+
+    /// Mean importance, as a share of the largest, and tally of every class that has arrivals, in order.
     pub fn iter(&self) -> impl Iterator<Item = (f64, &Tally)> {
-        self.classes.iter().filter_map(|class| Some((ratio(class.importance, class.tally.arrivals())?, &class.tally)))
+        self.classes
+            .iter()
+            .filter_map(|class| Some((share(class.shares, class.tally.arrivals() as f64)?, &class.tally)))
     }
 }
 
@@ -259,7 +284,7 @@ impl Judged {
             return;
         }
         let duplicate = truth == Truth::Duplicate;
-        self.weights.record(u64::from(importance.value()), duplicate, called_duplicate);
+        self.weights.record(importance, duplicate, called_duplicate);
         if let Some(by_importance) = &mut self.by_importance {
             by_importance.record(importance, duplicate, called_duplicate);
         }
@@ -291,8 +316,13 @@ mod tests {
         let (tally, weights) = (judged.slices.total(), judged.weights);
         assert_eq!((tally.fpr(), tally.fnr()), (Some(0.5), Some(1.0 / 3.0)));
         assert_eq!((tally.fp_share(), tally.fn_share()), (Some(0.2), Some(0.2)));
-        assert_eq!((weights.wfp(), weights.wfn()), (Some(20.0 / 150.0), Some(30.0 / 150.0)));
-        assert_eq!((weights.precision(), weights.recall()), (Some(90.0 / 110.0), Some(90.0 / 120.0)));
+        let weighted = [weights.wfp(), weights.wfn(), weights.precision(), weights.recall()];
+        for (measured, expected) in weighted.into_iter().zip([20.0 / 150.0, 30.0 / 150.0, 90.0 / 110.0, 90.0 / 120.0]) {
+            assert!(
+                measured.is_some_and(|measured| (measured - expected).abs() < 1e-12),
+                "{measured:?}, not {expected}"
+            );
+        }
     }
 
     #[test]
@@ -320,6 +350,20 @@ mod tests {
         let late = slices.last_tenth();
         assert_eq!(late.false_positives, 5_000);
         assert!(late.fpr().is_some_and(|rate| (0.49..=0.5).contains(&rate)));
+    }
+
+    #[test]
+    fn fractions_of_one_scale_weigh_and_group_alike_however_written() {
+        let (mut weights, mut by_importance) = (Weights::default(), ByImportance::default());
+        for importance in [importance(25), Importance::new(1 << 19, 1 << 20).expect("a half")] {
+            weights.record(importance, true, false);
+            by_importance.record(importance, true, false);
+        }
+        assert_eq!((weights.total, weights.false_negatives), (1.0, 1.0));
+        assert_eq!(
+            by_importance.iter().map(|(share, tally)| (share, tally.arrivals())).collect::<Vec<_>>(),
+            [(0.5, 2)]
+        );
     }
 
     #[test]

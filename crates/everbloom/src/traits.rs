@@ -164,6 +164,11 @@ impl ImportanceScale {
         let share = if self.logarithmic { libm::log1p(value) / libm::log1p(self.max) } else { value / self.max };
         Importance::new((share * f64::from(Self::GRID)).round() as u32, Self::GRID)
     }
+
+    /// The value whose importance is this share of the largest: the way back, for reports.
+    pub fn value_at(&self, share: f64) -> f64 {
+        if self.logarithmic { libm::expm1(share * libm::log1p(self.max)) } else { share * self.max }
+    }
 }
 
 /// The importances of a batch: one for all, or one each.
@@ -542,5 +547,7 @@ mod tests {
         assert_eq!(top.value(), top.max());
         let middle = scale.of(31_622.0).expect("the middle");
         assert_eq!(middle.share_of(100), 50);
+        let share = f64::from(middle.value()) / f64::from(middle.max());
+        assert!((scale.value_at(share) / 31_622.0 - 1.0).abs() < 1e-4, "{}", scale.value_at(share));
     }
 }

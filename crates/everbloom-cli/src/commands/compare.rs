@@ -63,8 +63,9 @@ impl Compare {
             true => Contest::tuned(&self.specs(), !self.filters.is_empty(), &goal)?,
             false => self.contest(&goal)?,
         };
+        let record = Record { by_importance: self.by_importance, scale: layout.importance_scale(), fill_every: None };
         let mut reader = RecordReader::new(BlockReader::new(self.files.clone(), self.keys.ending()), layout)?;
-        let stream = self.observe(&mut reader, contest.build()?)?;
+        let stream = self.observe(&mut reader, Evaluation::new(contest.build()?, record)?)?;
         let document = self.document(&goal, contest, stream);
         report::print(self.format, &document, || table::render(&document, self.importance.importance.is_some()))?;
         Ok(Ending::Done)
@@ -81,22 +82,23 @@ impl Compare {
 
     /// One plan for every filter. Of those that nobody named, the ones that cannot be had are left out.
     fn contest(&self, goal: &Goal) -> Result<Contest> {
+        if self.filters.is_empty() && self.wanted.memory.is_none() {
+            return Err(Failure::new("say how much memory the filters may use, such as --memory 64KiB"));
+        }
         let mut contest = Contest::default();
         for spec in self.specs() {
             match goal.plan(&spec.to_string()) {
                 Ok(plan) => contest.plans.push(plan),
-                Err(error) if self.filters.is_empty() && self.wanted.memory.is_some() => {
+                Err(error) if self.filters.is_empty() => {
                     contest.omitted.push(Omitted { filter: spec.to_string(), reason: error.to_string() });
                 }
                 Err(error) => return Err(error.into()),
             }
         }
-        Ok(contest)
+        contest.checked()
     }
 
-    fn observe(&self, reader: &mut RecordReader, filters: Vec<Box<dyn Filter>>) -> Result<Stream> {
-        let record = Record { by_importance: self.by_importance, ..Record::default() };
-        let mut evaluation = Evaluation::new(filters, record)?;
+    fn observe(&self, reader: &mut RecordReader, mut evaluation: Evaluation) -> Result<Stream> {
         let mut oracle = Oracle::sampling(self.truth_sample.unwrap_or(1.0))?;
         let (mut truths, mut records, mut skipped) = (Vec::new(), 0, 0);
         for_each_batch(reader, &self.wanted.hashing(), |part| {
@@ -158,6 +160,14 @@ struct Contest {
 }
 
 impl Contest {
+    /// Refuses a contest without contenders, with the first reason.
+    fn checked(self) -> Result<Self> {
+        match self.omitted.first() {
+            Some(omitted) if self.plans.is_empty() => Err(Failure::new(&omitted.reason)),
+            _ => Ok(self),
+        }
+    }
+
     fn build(&self) -> Result<Vec<Box<dyn Filter>>> {
         self.plans.iter().map(|plan| plan.build().map_err(Failure::from)).collect()
     }

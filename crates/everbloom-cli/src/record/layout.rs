@@ -8,6 +8,9 @@ use everbloom::hash::composite_key;
 use everbloom::{Importance, ImportanceScale};
 use std::borrow::Cow;
 
+/// The text at a place of a record, or why there is none.
+type Found<'r> = Result<Cow<'r, [u8]>, Fault>;
+
 /// Where keys are, as typed; names are not resolved yet.
 #[derive(Debug, Clone)]
 pub(crate) struct Layout {
@@ -57,6 +60,11 @@ impl Layout {
     /// Whether records carry importances.
     pub(crate) fn has_importance(&self) -> bool {
         self.importance.is_some()
+    }
+
+    /// How importances are made of values.
+    pub(crate) fn importance_scale(&self) -> Option<ImportanceScale> {
+        self.importance.as_ref().map(|(_, scale)| *scale)
     }
 
     /// What must be the same for two runs to share a filter, in words.
@@ -158,7 +166,7 @@ impl Extractor {
     pub(crate) fn extract<'r>(&self, record: &'r [u8]) -> Result<(Cow<'r, [u8]>, Importance), Fault> {
         let document;
         let line = trim_return(record);
-        let value: &dyn Fn(&Place) -> Result<Cow<'r, [u8]>, Fault> = match self.lookup {
+        let value: &dyn Fn(&Place) -> Found<'r> = match self.lookup {
             Lookup::Whole => return Ok((self.fold(Cow::Borrowed(record)), Importance::FULL)),
             Lookup::Fields(separation) => &move |place| match place {
                 Place::Field(number) => fields::field(line, separation, *number),

@@ -19,8 +19,9 @@ const DEFAULT_SHARE: f64 = 0.27;
 struct Crawl {
     generator: Generator,
     new_share: f64,
-    links: Vec<Arrival>,
-    next_page: u64,
+    /// The page of every link so far, and the importance of every page.
+    links: Vec<u32>,
+    importances: Vec<u8>,
     /// Importance at the present depth, and how many links of this depth are still to come.
     importance: u32,
     left_in_level: u64,
@@ -35,24 +36,25 @@ impl Crawl {
             self.importance = (self.importance - 1).max(1);
         }
         self.left_in_level -= 1;
-        let arrival = if self.links.is_empty() || self.generator.unit() < self.new_share {
-            self.next_page += 1;
-            Arrival { key: self.next_page - 1, importance: self.importance }
+        let page = if self.links.is_empty() || self.generator.unit() < self.new_share {
+            self.importances.push(self.importance as u8);
+            self.importances.len() as u32 - 1
         } else {
             self.links[self.generator.below(self.links.len() as u64) as usize]
         };
-        self.links.push(arrival);
-        arrival
+        self.links.push(page);
+        Arrival { key: u64::from(page), importance: u32::from(self.importances[page as usize]) }
     }
 }
 
 pub(super) fn open(request: &Request) -> Result<Arrivals> {
     request.without_exponent()?;
+    request.remembered()?;
     let mut crawl = Crawl {
         generator: Generator::seeded(request.seed),
         new_share: request.distinct.unwrap_or(DEFAULT_SHARE),
         links: Vec::new(),
-        next_page: 0,
+        importances: Vec::new(),
         importance: IMPORTANCE_MAX,
         left_in_level: 1,
         level_width: 1,

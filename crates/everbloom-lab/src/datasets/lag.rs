@@ -11,8 +11,8 @@ const DEFAULT_SHARE: f64 = 0.49;
 struct LogLag {
     generator: Generator,
     new_share: f64,
-    history: Vec<u64>,
-    next_key: u64,
+    history: Vec<u32>,
+    next_key: u32,
 }
 
 impl LogLag {
@@ -27,12 +27,13 @@ impl LogLag {
             self.history[here - lag.clamp(1, here)]
         };
         self.history.push(key);
-        key
+        u64::from(key)
     }
 }
 
 pub(super) fn open(request: &Request) -> Result<Arrivals> {
     request.without_exponent()?;
+    request.remembered()?;
     let mut stream = LogLag {
         generator: Generator::seeded(request.seed),
         new_share: request.distinct.unwrap_or(DEFAULT_SHARE),

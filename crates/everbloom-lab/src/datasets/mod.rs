@@ -54,6 +54,9 @@ pub struct Request {
 /// How many arrivals a set has unless asked otherwise: as many as the papers' smaller sets.
 pub const DEFAULT_ITEMS: u64 = 100_000;
 
+/// Sets that refer back to earlier arrivals keep four bytes for each: 4 GiB.
+const MOST_REMEMBERED: u64 = 1 << 30;
+
 impl Request {
     fn items(&self) -> u64 {
         self.items.unwrap_or(DEFAULT_ITEMS)
@@ -67,6 +70,15 @@ impl Request {
             }
             share => Ok(share),
         }
+    }
+
+    /// Refuses more arrivals than a set that remembers them all can hold.
+    fn remembered(&self) -> Result<()> {
+        if self.items() <= MOST_REMEMBERED {
+            return Ok(());
+        }
+        let remedy = "this set remembers every arrival; take uniform or zipf for longer streams";
+        Err(bad("items", self.items(), &format!("at most {MOST_REMEMBERED}"), remedy))
     }
 
     fn without_exponent(&self) -> Result<()> {

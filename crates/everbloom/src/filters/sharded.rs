@@ -241,7 +241,7 @@ impl Filter for Sharded {
         let all: Vec<Status> = self.shards.iter().map(|shard| shard.status()).collect();
         let mean = |value: fn(&Status) -> f64| all.iter().map(value).sum::<f64>() / all.len() as f64;
         Status {
-            arrivals: all.iter().map(|status| status.arrivals).sum(),
+            arrivals: all.iter().fold(0, |sum, status| sum.saturating_add(status.arrivals)),
             fill: mean(|status| status.fill),
             estimated_fpr: mean(|status| status.estimated_fpr),
             estimated_items: all.iter().map(|status| status.estimated_items).sum(),

@@ -141,6 +141,34 @@ fn filters_within_filters_within_filters_are_refused() {
 }
 
 #[test]
+fn lies_within_shards_are_no_trap() {
+    for (spec, document) in documents().into_iter().filter(|(_, document)| document.body.starts_with(&MAGIC)) {
+        for fill in [0x00, 0x01, 0x7f, 0xff] {
+            for (body, state) in [(true, false), (false, true), (true, true)] {
+                let crafted = document.with_parts(|part| {
+                    if body {
+                        part.body.fill(fill);
+                    }
+                    if state {
+                        part.state.fill(fill);
+                    }
+                });
+                let Ok(mut filter) = decode(&crafted.bytes()) else { continue };
+                filter.status();
+                observe_all(&mut *filter, &arrivals(300, 200, 2));
+                filter.status();
+                assert!(decode(&encode(&*filter)).is_ok(), "{spec}, parts filled with {fill:#x}");
+            }
+        }
+        let other_seed = document.with_parts(|part| part.fixed[16] ^= 1);
+        refused(&other_seed, &format!("{spec} with parts of another seed"));
+        let mut first = true;
+        let one_odd = document.with_parts(|part| part.fixed[16] ^= u8::from(std::mem::take(&mut first)));
+        refused(&one_odd, &format!("{spec} with one part of another seed"));
+    }
+}
+
+#[test]
 fn crafted_sections_give_an_error_or_a_working_filter() {
     let mut generator = Generator::seeded(3);
     let mut survived = 0;

@@ -62,6 +62,18 @@ impl Document {
         Document { claimed_body: Some(length), ..self.clone() }
     }
 
+    /// The document with each of the documents in its body changed.
+    pub fn with_parts(&self, mut change: impl FnMut(&mut Document)) -> Self {
+        let (mut rest, mut body) = (&self.body[..], Vec::new());
+        while !rest.is_empty() {
+            let mut part = Document::parse(rest);
+            rest = &rest[part.bytes().len()..];
+            change(&mut part);
+            body.extend(part.bytes());
+        }
+        self.with_body(body)
+    }
+
     /// The bytes, with true section lengths (but for the claim) and right checksums.
     pub fn bytes(&self) -> Vec<u8> {
         let mut bytes = self.fixed.to_vec();

@@ -63,7 +63,7 @@ impl Contest {
                 bits >> 33
             )));
         }
-        Ok(contest)
+        contest.checked()
     }
 
     fn add(&mut self, spec: &Spec, goal: &Goal, shown: bool) -> Result<(), everbloom::Error> {

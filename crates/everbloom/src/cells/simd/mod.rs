@@ -1,7 +1,7 @@
 //! Wide registers, prefetch and page advice: the only unsafe code of this crate.
 //!
 //! The instruction set is chosen at run time, once per batch; every path gives the same verdicts as
-//! the plain code in [`blocks`](crate::cells::blocks), which the tests hold it to.
+//! the plain code in [`blocks`], which the tests hold it to.
 
 mod advice;
 #[cfg(target_arch = "x86_64")]

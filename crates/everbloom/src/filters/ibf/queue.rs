@@ -143,13 +143,13 @@ impl Queue {
         }
         let Some(key) = new else { return };
         if packed(key, position) < self.fence {
-            self.into_front(packed(key, position));
+            self.enter_front(packed(key, position));
         } else if in_front || old.is_none_or(|old| key < old) {
             self.offer(position, key);
         }
     }
 
-    fn into_front(&mut self, entry: u64) {
+    fn enter_front(&mut self, entry: u64) {
         let place = self.front.partition_point(|other| *other < entry);
         self.front.insert(place, entry);
         if self.front.len() > self.capacity
