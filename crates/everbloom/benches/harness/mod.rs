@@ -7,6 +7,7 @@
 
 pub mod floor;
 pub mod keys;
+pub mod naive;
 pub mod peers;
 pub mod table;
 

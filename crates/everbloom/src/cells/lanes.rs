@@ -96,7 +96,7 @@ impl Shape {
     /// The shift of the first empty lane, or of the last lane if none is.
     #[inline]
     pub fn free(&self, word: u64) -> u32 {
-        self.first_zero(word).min(self.last())
+        lesser(self.first_zero(word), self.last())
     }
 
     /// How many lanes are in use.
@@ -123,6 +123,14 @@ impl Shape {
             used >= 64 || word >> used == 0
         }
     }
+}
+
+/// The lesser of two shifts, without the branch into which a compiler may turn `min`: whether a word is
+/// full is anyone's guess, and a wrong one costs more than all the rest.
+#[inline(always)]
+pub(crate) const fn lesser(one: u32, other: u32) -> u32 {
+    let difference = one.wrapping_sub(other).cast_signed();
+    other.wrapping_add((difference & (difference >> 31)).cast_unsigned())
 }
 
 /// Many words of one shape.
@@ -169,7 +177,7 @@ impl Words {
         self.shape
     }
 
-    #[inline]
+    #[inline(always)]
     fn raw(&self, byte: usize) -> u64 {
         let mut raw = [0; 8];
         raw.copy_from_slice(&self.buffer.bytes()[byte..byte + 8]);
@@ -184,7 +192,7 @@ impl Words {
     }
 
     /// Replaces word `index`, and gives what `change` says of it.
-    #[inline]
+    #[inline(always)]
     pub fn update<T>(&mut self, index: u64, change: impl FnOnce(u64) -> (u64, T)) -> T {
         let bit = index * u64::from(self.stride);
         let (byte, shift, mask) = ((bit / 8) as usize, bit % 8, self.shape.mask);
@@ -196,7 +204,7 @@ impl Words {
     }
 
     /// Asks for the one or two lines of word `index` to be brought near.
-    #[inline]
+    #[inline(always)]
     pub fn prefetch(&self, index: u64) {
         let byte = (index * u64::from(self.stride) / 8) as usize;
         prefetch(self.buffer.bytes(), byte);

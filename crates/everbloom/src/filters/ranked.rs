@@ -73,8 +73,8 @@ mod gate;
 mod plan;
 
 use super::{Kind, Restore};
-use crate::cells::lanes::{Shape, Words};
-use crate::cells::simd::{CACHED_BYTES, PREFETCH_DISTANCE, pipelined};
+use crate::cells::lanes::{Shape, Words, lesser};
+use crate::cells::simd::{CACHED_BYTES, PREFETCH_DISTANCE, Work, pipelined, run};
 use crate::error::Result;
 use crate::goal::{Forecast, Plan};
 use crate::hash::{Hashing, KeyHash};
@@ -82,6 +82,7 @@ use crate::spec::Spec;
 use crate::traits::{Body, Filter, Importance, Importances, Status, Verdict};
 use crate::wire::StateWriter;
 use gate::ImportanceGate;
+use std::hint::select_unpredictable;
 
 pub use plan::{Gate, Hit, Insert, Packing, Parameters};
 
@@ -239,18 +240,53 @@ impl Place {
 ///
 /// A hit moves the lane forward, a miss makes room at the rank: both put the fingerprint at one shift
 /// and take a lane out at another, so only the two shifts depend on the verdict.
-#[inline]
+#[inline(always)]
 fn observe_word(shape: Shape, hit: Hit, word: u64, fingerprint: u64, rank_shift: u32) -> (u64, bool) {
     let found = shape.find(word, fingerprint);
     let free = shape.free(word);
-    let from = found.unwrap_or(free);
+    let from = select_unpredictable(found.is_some(), found.unwrap_or_default(), free);
     let promoted = match hit {
         Hit::Front => 0,
         Hit::Bubble => from.saturating_sub(shape.lane_bits()),
         Hit::Still => from,
     };
-    let to = if found.is_some() { promoted } else { rank_shift.min(free) };
+    let to = select_unpredictable(found.is_some(), promoted, lesser(rank_shift, free));
     (shape.place(word, fingerprint, to, from), found.is_some())
+}
+
+/// Arrivals of one rank at their words, with no gate before them.
+struct ObserveWords<'a> {
+    words: &'a mut Words,
+    hit: Hit,
+    rank_shift: u32,
+    distance: usize,
+    hashes: &'a [KeyHash],
+    verdicts: &'a mut [Verdict],
+}
+
+impl Work for ObserveWords<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run(self) {
+        let ObserveWords { words, hit, rank_shift, distance, hashes, verdicts } = self;
+        let (shape, count) = (words.shape(), words.len());
+        // Batches no longer than the distance have been asked for: see `Filter::keys_ahead`.
+        let asks = distance > 0 && hashes.len() > distance;
+        let (first, rest) = hashes.split_at(if asks { distance } else { hashes.len() });
+        if asks {
+            first.iter().for_each(|hash| words.prefetch(hash.index(count)));
+        }
+        let mut next = rest.iter();
+        for (hash, verdict) in hashes.iter().zip(verdicts) {
+            if let Some(hash) = next.next() {
+                words.prefetch(hash.index(count));
+            }
+            let place = Place::new(*hash, count, shape);
+            let change = |word| observe_word(shape, hit, word, place.fingerprint, rank_shift);
+            *verdict = Verdict::from_seen(words.update(place.word, change));
+        }
+    }
 }
 
 impl Filter for Ranked {
@@ -307,19 +343,33 @@ impl Filter for Ranked {
 
     fn observe_hashes(&mut self, hashes: &[KeyHash], importances: Importances<'_>, verdicts: &mut [Verdict]) {
         let (count, distance) = (hashes.len().min(verdicts.len()), self.distance());
+        let (hashes, verdicts) = (&hashes[..count], &mut verdicts[..count]);
         self.arrivals = self.arrivals.saturating_add(count as u64);
         let ask = |filter: &Self, index: usize| filter.words.prefetch(hashes[index].index(filter.words.len()));
         let all_alike = matches!(importances, Importances::All(_)) || self.parameters.insert != Insert::Importance;
         if self.parameters.gate == Gate::Off && all_alike {
             let rank_shift = self.rank_shift(importances.at(0));
-            pipelined(self, count, distance, ask, |filter, index| {
-                verdicts[index] = filter.observe_ungated(hashes[index], rank_shift);
+            run(ObserveWords {
+                words: &mut self.words,
+                hit: self.parameters.hit,
+                rank_shift,
+                distance,
+                hashes,
+                verdicts,
             });
         } else {
             pipelined(self, count, distance, ask, |filter, index| {
                 verdicts[index] = filter.observe_gated(hashes[index], importances.at(index));
             });
         }
+    }
+
+    fn keys_ahead(&self) -> usize {
+        self.distance()
+    }
+
+    fn prefetch_hashes(&self, hashes: &[KeyHash]) {
+        hashes.iter().for_each(|hash| self.words.prefetch(hash.index(self.words.len())));
     }
 
     fn clear(&mut self) {

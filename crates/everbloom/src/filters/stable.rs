@@ -72,7 +72,7 @@ mod plan;
 use super::{Kind, Restore};
 use crate::cells::buffer::Line;
 use crate::cells::counters::{Counters, low_bits, lower_range, nonzero_lanes, with_width};
-use crate::cells::simd::{CACHED_BYTES, pipelined, prefetch};
+use crate::cells::simd::{AskAhead, CACHED_BYTES, Work, distance_for, pipelined, prefetch, run};
 use crate::error::Result;
 use crate::goal::{Forecast, Plan};
 use crate::hash::{Hashing, KeyHash, Probes, finalise, scale};
@@ -218,7 +218,7 @@ impl Stable {
                 let parameters = self.parameters;
                 let lines = self.cells.lines_mut();
                 with_width!(parameters.cell_bits(), D => {
-                    observe_lines::<D>(&parameters, lines, near, hashes, draws, verdicts)
+                    observe_lines::<D>(parameters, lines, hashes, draws, verdicts)
                 });
             }
         }
@@ -290,25 +290,96 @@ fn observe_line<const D: u32>(parameters: &Parameters, line: &mut Line, hash: Ke
     Verdict::from_seen(seen)
 }
 
+/// What [`observe_line_by_run`] needs of the parameters.
+#[derive(Clone, Copy)]
+struct Run {
+    cell_max: u64,
+    decrements: u32,
+    /// 1 if duplicates change nothing.
+    distinct_only: u64,
+}
+
+/// [`observe_line`] for `K` hashes and a run that spans two words at most. It has no branch on what it
+/// finds, which no predictor could foresee: where nothing is to change, nothing is masked in.
+#[inline(always)]
+fn observe_line_by_run<const D: u32, const K: usize>(by: Run, line: &mut Line, hash: KeyHash, draw: u64) -> Verdict {
+    let (low, per_word, lane) = const { (low_bits(D), 64 / D, u64::MAX >> (64 - D)) };
+    let mut probes = LineProbes::new::<D>(hash);
+    let cells: [(usize, u32); K] = std::array::from_fn(|_| probes.next::<D>());
+    let seen = cells.iter().fold(1, |seen, (word, shift)| seen & u64::from(line.0[*word] >> shift & lane != 0));
+    let mask = (seen & by.distinct_only).wrapping_sub(1);
+
+    let start = scale(draw, const { cells_per_line(D) }) as u32;
+    let (word, first) = (start / per_word, start % per_word);
+    let beyond = (first + by.decrements).saturating_sub(per_word);
+    let here = (u64::MAX >> (64 - by.decrements * D)) << (first * D);
+    let there = !(u64::MAX << (beyond * D));
+    for (word, lanes) in [(word, here), ((word + 1) % 8, there)] {
+        let word = &mut line.0[word as usize];
+        *word -= nonzero_lanes(*word, D, lanes & low & mask);
+    }
+    for (word, shift) in cells {
+        let word = &mut line.0[word];
+        *word = *word & !(lane << shift & mask) | by.cell_max << shift & mask;
+    }
+    Verdict::from_seen(seen == 1)
+}
+
+/// Arrivals at their lines, `K` hashes each, or any number if `K` is 0.
+struct ObserveLines<'a, const D: u32, const K: usize> {
+    parameters: Parameters,
+    lines: &'a mut [Line],
+    hashes: &'a [KeyHash],
+    draws: &'a [u64],
+    verdicts: &'a mut [Verdict],
+}
+
+impl<const D: u32, const K: usize> Work for ObserveLines<'_, D, K> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run(self) {
+        let ObserveLines { parameters, lines, hashes, draws, verdicts } = self;
+        let count = lines.len() as u64;
+        let by = Run {
+            cell_max: parameters.cell_max.into(),
+            decrements: parameters.decrements,
+            distinct_only: (parameters.update == Update::Distinct).into(),
+        };
+        let mut ahead = AskAhead::new(lines, hashes);
+        for ((hash, draw), verdict) in hashes.iter().zip(draws).zip(verdicts) {
+            ahead.ask(lines);
+            let line = &mut lines[hash.index(count) as usize];
+            *verdict = if K == 0 {
+                observe_line::<D>(&parameters, line, *hash, *draw)
+            } else {
+                observe_line_by_run::<D, K>(by, line, *hash, *draw)
+            };
+        }
+    }
+}
+
 fn observe_lines<const D: u32>(
-    parameters: &Parameters,
+    parameters: Parameters,
     lines: &mut [Line],
-    near: bool,
     hashes: &[KeyHash],
     draws: &[u64],
     verdicts: &mut [Verdict],
 ) {
-    let count = lines.len() as u64;
-    let at = |index: usize| hashes[index].index(count) as usize;
-    pipelined(
-        lines,
-        hashes.len(),
-        if near { 0 } else { crate::cells::simd::PREFETCH_DISTANCE },
-        |lines, index| prefetch(lines, at(index)),
-        |lines, index| {
-            verdicts[index] = observe_line::<D>(parameters, &mut lines[at(index)], hashes[index], draws[index]);
-        },
-    );
+    macro_rules! by_hashes {
+        ($($hashes:literal)*) => {
+            match parameters.num_hashes {
+                $($hashes => run(ObserveLines::<D, $hashes> { parameters, lines, hashes, draws, verdicts }),)*
+                _ => ObserveLines::<D, 0> { parameters, lines, hashes, draws, verdicts }.run(),
+            }
+        };
+    }
+    // What plans give; the rest is rare enough to take its time.
+    if D <= 3 && parameters.decrement == Decrement::Run && parameters.decrements <= 64 / D {
+        by_hashes!(1 2 3 4 5 6 7 8)
+    } else {
+        ObserveLines::<D, 0> { parameters, lines, hashes, draws, verdicts }.run()
+    }
 }
 
 /// Arrivals whose random draws are made at once.
@@ -355,9 +426,11 @@ impl Filter for Stable {
         }
     }
 
-    fn observe_hash(&mut self, hash: KeyHash, importance: Importance) -> Verdict {
+    fn observe_hash(&mut self, hash: KeyHash, _importance: Importance) -> Verdict {
         let mut verdict = [Verdict::Distinct];
-        self.observe_hashes(&[hash], Importances::All(importance), &mut verdict);
+        let draw = self.generator.bits();
+        self.arrivals = self.arrivals.saturating_add(1);
+        self.observe_chunk(&[hash], &[draw], &mut verdict);
         verdict[0]
     }
 
@@ -372,6 +445,16 @@ impl Filter for Stable {
             self.arrivals = self.arrivals.saturating_add(hashes.len() as u64);
             self.observe_chunk(hashes, draws, verdicts);
         }
+    }
+
+    fn keys_ahead(&self) -> usize {
+        // In the spread layout the draws, too, choose lines; there the batch asks for its own.
+        if self.parameters.layout == Layout::Blocked { distance_for(self.cells.lines()) } else { 0 }
+    }
+
+    fn prefetch_hashes(&self, hashes: &[KeyHash]) {
+        let lines = self.cells.lines();
+        hashes.iter().for_each(|hash| prefetch(lines, hash.index(lines.len() as u64) as usize));
     }
 
     fn clear(&mut self) {

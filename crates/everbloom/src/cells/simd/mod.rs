@@ -94,10 +94,60 @@ pub(crate) fn pipelined<S: ?Sized>(
     }
 }
 
+/// [`pipelined`] for loops over keys with one line each, which the high half of the hash chooses: call
+/// [`AskAhead::ask`] before each key. (A loop whose work is a closure would not be inlined whole.)
+pub(crate) struct AskAhead<'h> {
+    next: std::slice::Iter<'h, KeyHash>,
+}
+
+impl<'h> AskAhead<'h> {
+    /// Asks for the first lines, if the batch is long enough for asking to pay.
+    #[inline(always)]
+    pub(crate) fn new(lines: &[Line], hashes: &'h [KeyHash]) -> Self {
+        let distance = distance_for(lines);
+        if distance == 0 || hashes.len() <= distance {
+            return AskAhead { next: [].iter() };
+        }
+        let (first, rest) = hashes.split_at(distance);
+        first.iter().for_each(|hash| prefetch(lines, blocks::line_of(*hash, lines.len())));
+        AskAhead { next: rest.iter() }
+    }
+
+    /// Asks for one line more.
+    #[inline(always)]
+    pub(crate) fn ask(&mut self, lines: &[Line]) {
+        if let Some(hash) = self.next.next() {
+            prefetch(lines, blocks::line_of(*hash, lines.len()));
+        }
+    }
+}
+
 /// The distance at which to ask ahead in a buffer of this many lines.
 #[inline]
 pub(crate) fn distance_for(lines: &[Line]) -> usize {
     if size_of_val(lines) <= CACHED_BYTES { 0 } else { PREFETCH_DISTANCE }
+}
+
+/// A loop that gains from being compiled for newer machines as well.
+pub(crate) trait Work {
+    /// What the loop gives.
+    type Output;
+
+    /// Runs it. Mark it `#[inline(always)]`: it then becomes part of a function that is compiled for
+    /// newer machines, as does all that it calls and that is inlined.
+    fn run(self) -> Self::Output;
+}
+
+/// Runs a loop compiled for the machine that it runs on: three-operand shifts, wide multiplications,
+/// 256-bit registers. The same code, so the same outcome.
+#[inline]
+pub(crate) fn run<W: Work>(work: W) -> W::Output {
+    #[cfg(target_arch = "x86_64")]
+    if x86::is_recent() {
+        // SAFETY: the instructions were just detected.
+        return unsafe { x86::run_recent(work) };
+    }
+    work.run()
 }
 
 macro_rules! dispatch {
