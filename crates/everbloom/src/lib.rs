@@ -48,8 +48,8 @@ pub use goal::{Forecast, Goal, ImportanceMix, Plan, Promise};
 pub use hash::{Hashing, Key, KeyHash, SecretKey};
 pub use spec::Spec;
 pub use traits::{
-    Combine, Filter, FilterExt, Importance, ImportanceScale, Importances, Membership, Merge, Removal, Status,
-    UnseenExt, Verdict,
+    Combine, Filter, FilterExt, Importance, ImportanceScale, Importances, Membership, Merge, Multiplicity, Removal,
+    Status, UnseenExt, Verdict, Windowed,
 };
 
 /// The README's example, held to what it says.

@@ -301,6 +301,16 @@ pub trait Filter: Any + Send + Sync {
         None
     }
 
+    /// The filter as one with a window, if it has one.
+    fn as_windowed(&mut self) -> Option<&mut dyn Windowed> {
+        None
+    }
+
+    /// The filter as one that counts, if it does.
+    fn as_multiplicity(&self) -> Option<&dyn Multiplicity> {
+        None
+    }
+
     /// What besides spec, hashing and body must be saved: counters, generator.
     fn state(&self) -> Vec<u8>;
 
@@ -318,6 +328,21 @@ pub trait Removal {
     /// Only keys that were inserted may be removed: removing one that is merely a false positive
     /// takes cells away from other keys.
     fn remove_hash(&mut self, hash: KeyHash) -> bool;
+}
+
+/// Filters that remember a window of the stream, in generations.
+pub trait Windowed {
+    /// Generations that a key survives in full.
+    fn generations(&self) -> u32;
+
+    /// Begins a new generation: what is older than [`Windowed::generations`] is forgotten.
+    fn advance(&mut self);
+}
+
+/// Filters that know how often a key came.
+pub trait Multiplicity {
+    /// How often the key came, or seems to have; never less than it did, unless counts decay or are full.
+    fn count_hash(&self, hash: KeyHash) -> u64;
 }
 
 /// How two filters become one.

@@ -126,6 +126,13 @@ impl Counters {
         }
     }
 
+    /// Halves every counter, rounding down.
+    pub fn halve(&mut self) {
+        // The bit that a shift brings into the top of a lane belongs to its neighbour.
+        let keep = !(low_bits(self.cell_bits) << (self.cell_bits - 1));
+        self.buffer.words_mut().iter_mut().for_each(|word| *word = *word >> 1 & keep);
+    }
+
     /// Asks for the line of counter `position` to be brought near.
     #[inline]
     pub fn prefetch(&self, position: u64) {
@@ -376,6 +383,18 @@ mod tests {
                 plain.lower((start + step) % length);
             }
             prop_assert_eq!(fast, plain);
+        }
+    }
+
+    #[test]
+    fn halving_rounds_every_counter_down() {
+        for cell_bits in 1..=16 {
+            let mut counters = Counters::new(100, cell_bits).expect("small");
+            let value = |position: u64| (position * 37 % 71) as u16;
+            (0..100).for_each(|position| counters.set(position, value(position)));
+            counters.halve();
+            assert!((0..100).all(|position| counters.get(position) == value(position).min(counters.max()) / 2));
+            assert!(counters.check().is_ok());
         }
     }
 

@@ -54,7 +54,7 @@
 //! ```
 
 use super::{Kind, Restore};
-use crate::cells::blocks::{LANES, lane_bit, line_of};
+use crate::cells::blocks::{lane_bit, line_of};
 use crate::cells::buffer::{Buffer, LINE_BITS};
 use crate::cells::simd::{self, Detected, Isa};
 use crate::error::{Error, Result};
@@ -64,7 +64,7 @@ use crate::solve;
 use crate::spec::Spec;
 use crate::traits::{Body, Combine, Filter, Importance, Importances, Membership, Merge, Status, Verdict, same_shape};
 use crate::wire::StateWriter;
-use libm::{log1p, pow};
+use libm::log1p;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 pub(super) const KIND: Kind = Kind {
@@ -121,8 +121,7 @@ impl Parameters {
 
     /// The rate to expect once `items` keys are inside.
     pub fn predicted_fpr(self, items: u64) -> f64 {
-        let per_block = items as f64 / self.num_blocks as f64;
-        solve::poisson_mean(per_block, |keys| pow(-libm::expm1(keys as f64 * log1p(-1.0 / 64.0)), f64::from(LANES)))
+        solve::blocked_fpr(self.num_blocks, items as f64)
     }
 
     /// The most keys at which the rate stays within `target_fpr`.

@@ -3,13 +3,17 @@
 //! Adding a filter: write its file, name it here, add its line to [`KINDS`]. The command line, the
 //! laws in the tests, the lab and the bindings find it there.
 
+pub mod age_partitioned;
+pub mod aging;
 pub mod blocked;
 pub mod bloom;
 pub mod counting;
 pub mod ibf;
 pub mod ranked;
 pub mod reservoir;
+pub mod scalable;
 pub mod sharded;
+pub mod spectral;
 pub mod stable;
 
 use crate::error::{Error, Result};
@@ -19,13 +23,17 @@ use crate::spec::Spec;
 use crate::traits::Filter;
 use crate::wire::{BodyReader, StateReader};
 
+pub use age_partitioned::AgePartitioned;
+pub use aging::Aging;
 pub use blocked::{AtomicBlocked, Blocked};
 pub use bloom::Bloom;
 pub use counting::Counting;
 pub use ibf::Ibf;
 pub use ranked::Ranked;
 pub use reservoir::Reservoir;
+pub use scalable::Scalable;
 pub use sharded::Sharded;
+pub use spectral::Spectral;
 pub use stable::Stable;
 
 /// What the registry knows about a kind of filter.
@@ -64,6 +72,10 @@ pub static KINDS: &[Kind] = &[
     ibf::IBF4,
     ibf::IBF5,
     ibf::IBF6,
+    age_partitioned::KIND,
+    aging::KIND,
+    scalable::KIND,
+    spectral::KIND,
 ];
 
 /// What a filter is restored from.

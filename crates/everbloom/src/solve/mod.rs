@@ -26,6 +26,14 @@ pub fn bloom_fpr(bits: u64, items: f64, hashes: u32) -> f64 {
     (pow(fill, k) * (1.0 + k * (k - 1.0) / 2.0 * variance / (fill * fill))).min(1.0)
 }
 
+/// The expected rate of false positives of `lines` 512-bit blocks with one bit in each of eight words per
+/// key, holding `items` keys: Σ_N Poisson(N; items/lines)·(1 − (63/64)^N)^8.
+///
+/// Exact but for Poisson in place of binomial, which errs upwards.
+pub fn blocked_fpr(lines: u64, items: f64) -> f64 {
+    poisson_mean(items / lines as f64, |keys| pow(-expm1(keys as f64 * log1p(-1.0 / 64.0)), 8.0))
+}
+
 /// The smallest number of bits at which `hashes` probes keep `target` for `items` keys, by the
 /// textbook form; the caller checks it against [`bloom_fpr`].
 pub fn bloom_bits(items: f64, target: f64, hashes: u32) -> f64 {

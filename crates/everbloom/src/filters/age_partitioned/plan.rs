@@ -1,0 +1,245 @@
+//! The parameters of an age-partitioned filter and how a goal becomes them.
+
+use super::KIND;
+use crate::error::{Error, Result};
+use crate::goal::{Forecast, Goal, MAX_MEMORY_BITS, Plan};
+use crate::solve::{largest, poisson_mean, smallest};
+use crate::spec::{Spec, choice_name};
+use libm::{exp, log1p, pow};
+
+/// Slices of a block, k + l of them.
+pub(super) const SLICES: u32 = 32;
+/// Bits of a slice in a block: a word.
+pub(super) const SLICE_BITS: u32 = 64;
+/// Bits of a block: four cache lines.
+pub(super) const BLOCK_BITS: u64 = SLICES as u64 * SLICE_BITS as u64;
+
+/// Whether a repeat renews a key's age.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Refresh {
+    /// It does: a key stays while it keeps coming.
+    Yes,
+    /// It does not: a key goes when its first arrival leaves the window.
+    No,
+}
+
+/// What begins a new generation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Advance {
+    /// The number of arrivals.
+    Arrivals,
+    /// The caller, by [`Windowed::advance`](crate::Windowed::advance): for windows of time.
+    Caller,
+}
+
+const REFRESHES: &[(&str, Refresh)] = &[("yes", Refresh::Yes), ("no", Refresh::No)];
+const ADVANCES: &[(&str, Advance)] = &[("arrivals", Advance::Arrivals), ("caller", Advance::Caller)];
+
+/// The parameters of an age-partitioned filter.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Parameters {
+    /// Arrivals within which nothing is missed.
+    pub window: u64,
+    /// Blocks of four cache lines, each a small filter.
+    pub num_blocks: u64,
+    /// Slices that an insertion sets.
+    pub num_hashes: u32,
+    /// Whether a repeat renews a key's age.
+    pub refresh: Refresh,
+    /// What begins a new generation.
+    pub advance: Advance,
+}
+
+impl Parameters {
+    /// Generations that a key survives in full.
+    pub fn generations(&self) -> u32 {
+        SLICES - self.num_hashes
+    }
+
+    /// Arrivals of a generation.
+    pub fn generation(&self) -> u64 {
+        self.window.div_ceil(self.generations().into())
+    }
+
+    /// The rate of false positives once every slice is as full as it gets.
+    pub fn predicted_fpr(&self) -> f64 {
+        let k = f64::from(self.num_hashes);
+        let load = k * self.generation() as f64 / self.num_blocks as f64;
+        // Neighbouring slices share all but one generation, distant ones none: of the variance that one
+        // common load would have, a run of k sees Σ_ij (1 − |i − j|/k) / k².
+        let shared = (k + (k - 1.0) * (2.0 * k - 1.0) / 3.0) / (k * k);
+        let per_generation = shared / k * log1p(-1.0 / f64::from(SLICE_BITS));
+        let rate = poisson_mean(load / shared, |keys| run_rate(exp(keys as f64 * per_generation), self.num_hashes));
+        rate.min(1.0)
+    }
+
+    pub(super) fn checked(self) -> Result<Self> {
+        let bounded = |name, given: u64, most: u64, remedy: &str| match (1..=most).contains(&given) {
+            true => Ok(()),
+            false => Err(Error::parameter(name, given, format!("between 1 and {most}"), remedy)),
+        };
+        bounded("window", self.window, 1 << 56, "give the arrivals within which nothing may be missed")?;
+        bounded("num_blocks", self.num_blocks, MAX_MEMORY_BITS / BLOCK_BITS, "give at least 2048 bits of memory")?;
+        bounded("num_hashes", self.num_hashes.into(), u64::from(SLICES) - 1, "7 hashes suit a target of 1 %")?;
+        Ok(self)
+    }
+
+    pub(super) fn from_spec(spec: &Spec) -> Result<Self> {
+        let draft = Draft::new(spec)?;
+        draft.with(spec.required("window")?, spec.required("num_blocks")?, spec.required("num_hashes")?).checked()
+    }
+
+    pub(super) fn spec(&self) -> Spec {
+        Spec::new(KIND.name)
+            .with("window", self.window)
+            .with("num_blocks", self.num_blocks)
+            .with("num_hashes", self.num_hashes)
+            .with("refresh", choice_name(REFRESHES, self.refresh))
+            .with("advance", choice_name(ADVANCES, self.advance))
+    }
+}
+
+/// The chance of `length` set bits in a row, if a generation leaves a bit unset with probability `unset`:
+/// a run at the youngest slices, or one that begins behind an unset bit. Slices fill up over their first
+/// `length` generations.
+fn run_rate(unset: f64, length: u32) -> f64 {
+    let fill = |age: u32| 1.0 - pow(unset, f64::from((age + 1).min(length)));
+    let fills: Vec<f64> = (0..length).map(fill).collect();
+    let full = fills[fills.len() - 1];
+    let young: f64 = (0..length)
+        .map(|start| {
+            let run: f64 = fills[start as usize..].iter().product::<f64>() * pow(full, f64::from(start));
+            if start == 0 { run } else { run * (1.0 - fills[start as usize - 1]) }
+        })
+        .sum();
+    let settled = f64::from((SLICES + 1).saturating_sub(2 * length));
+    if settled == 0.0 {
+        // Fewer runs fit than the sum above counts.
+        return young;
+    }
+    young + settled * pow(full, f64::from(length)) * (1.0 - full)
+}
+
+/// What a spec says besides sizes.
+#[derive(Clone, Copy)]
+struct Draft {
+    refresh: Refresh,
+    advance: Advance,
+}
+
+impl Draft {
+    fn new(spec: &Spec) -> Result<Self> {
+        Ok(Draft {
+            refresh: spec.choice("refresh", REFRESHES, Refresh::Yes)?,
+            advance: spec.choice("advance", ADVANCES, Advance::Arrivals)?,
+        })
+    }
+
+    fn with(self, window: u64, num_blocks: u64, num_hashes: u32) -> Parameters {
+        let Draft { refresh, advance } = self;
+        Parameters { window, num_blocks, num_hashes, refresh, advance }
+    }
+}
+
+pub(super) fn planned(spec: &Spec, goal: &Goal) -> Result<Plan> {
+    let draft = Draft::new(spec)?;
+    let hashes: Option<u32> = spec.number("num_hashes")?;
+    let choices = || hashes.map_or(1..=SLICES - 1, |given| given..=given);
+    let blocks = spec.number("num_blocks")?;
+    let affordable = match (blocks, goal.memory_bits) {
+        (Some(blocks), _) => Some(blocks),
+        (None, Some(bits)) if bits < BLOCK_BITS => {
+            return Err(Error::parameter("memory_bits", bits, "at least 2048, one block", "give 2048 bits or more"));
+        }
+        (None, bits) => bits.map(|bits| bits / BLOCK_BITS),
+    };
+    // Without a window of its own: as long as the memory allows, or as many keys as are expected.
+    let window = match (spec.number("window")?, affordable) {
+        (None, None) => goal.expected_items,
+        (given, _) => given,
+    };
+    let parameters = match (window, affordable, goal.target_fpr) {
+        (Some(window), None, Some(target)) => fewest_blocks(draft, window, target, choices())?,
+        (Some(window), Some(blocks), target) => {
+            let best = lowest_rate(draft, window, blocks, choices())?;
+            match target {
+                Some(target) if blocks_given(spec) || best.predicted_fpr() <= target => {
+                    if blocks_given(spec) {
+                        best
+                    } else {
+                        fewest_blocks(draft, window, target, choices())?
+                    }
+                }
+                Some(target) => return Err(too_long(draft, window, blocks, target, choices())),
+                None => best,
+            }
+        }
+        (None, Some(blocks), Some(target)) => {
+            longest_window(draft, blocks, target, choices()).ok_or_else(|| Error::Infeasible {
+                wanted: format!("a rate of {target}"),
+                reason: format!("{blocks} blocks cannot hold a window of one arrival at it"),
+                remedy: "give more memory or accept a higher rate".into(),
+            })?
+        }
+        _ => {
+            let remedy = "give window= and a target rate, or the memory and one of them";
+            return Err(spec.error("too little is known to size it", remedy));
+        }
+    };
+    let parameters = parameters.checked()?;
+    let forecast = Forecast::always(parameters.predicted_fpr());
+    Ok(Plan {
+        spec: parameters.spec(),
+        memory_bits: parameters.num_blocks * BLOCK_BITS,
+        forecast,
+        hashing: goal.hashing,
+    })
+}
+
+fn blocks_given(spec: &Spec) -> bool {
+    spec.get("num_blocks").is_some()
+}
+
+type Hashes = std::ops::RangeInclusive<u32>;
+
+/// The fewest blocks that keep the target for the window.
+fn fewest_blocks(draft: Draft, window: u64, target: f64, hashes: Hashes) -> Result<Parameters> {
+    draft.with(window, 1, *hashes.start()).checked()?;
+    let most = MAX_MEMORY_BITS / BLOCK_BITS;
+    let blocks_for = |num_hashes: u32| {
+        let keeps = |blocks| draft.with(window, blocks, num_hashes).predicted_fpr() <= target;
+        smallest(1, most, keeps).map(|blocks| draft.with(window, blocks, num_hashes))
+    };
+    hashes.filter_map(blocks_for).min_by_key(|parameters| parameters.num_blocks).ok_or_else(|| Error::Infeasible {
+        wanted: format!("a rate of {target} for a window of {window}"),
+        reason: "no size reaches it".into(),
+        remedy: "accept a higher rate".into(),
+    })
+}
+
+/// The number of hashes with the lowest rate for the window in these blocks.
+fn lowest_rate(draft: Draft, window: u64, blocks: u64, hashes: Hashes) -> Result<Parameters> {
+    let first = draft.with(window, blocks, *hashes.start()).checked()?;
+    let all = hashes.map(|num_hashes| draft.with(window, blocks, num_hashes));
+    Ok(all.min_by(|one, other| one.predicted_fpr().total_cmp(&other.predicted_fpr())).unwrap_or(first))
+}
+
+/// The longest window that these blocks keep the target for.
+fn longest_window(draft: Draft, blocks: u64, target: f64, hashes: Hashes) -> Option<Parameters> {
+    let most = blocks.saturating_mul(BLOCK_BITS).min(1 << 56);
+    let window_for = |num_hashes: u32| {
+        let window = largest(most, |window| draft.with(window.max(1), blocks, num_hashes).predicted_fpr() <= target);
+        (window > 0).then(|| draft.with(window, blocks, num_hashes))
+    };
+    hashes.filter_map(window_for).max_by_key(|parameters| parameters.window)
+}
+
+fn too_long(draft: Draft, window: u64, blocks: u64, target: f64, hashes: Hashes) -> Error {
+    let needed = fewest_blocks(draft, window, target, hashes.clone()).map_or(0, |fits| fits.num_blocks * BLOCK_BITS);
+    let fitting = longest_window(draft, blocks, target, hashes).map_or(0, |fits| fits.window);
+    Error::Infeasible {
+        wanted: format!("a window of {window} at a rate of {target}"),
+        reason: format!("it needs {needed} bits, more than {}", blocks * BLOCK_BITS),
+        remedy: format!("give that much memory, or a window of at most {fitting}"),
+    }
+}

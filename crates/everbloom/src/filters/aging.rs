@@ -1,0 +1,333 @@
+//! `aging`: two buffers that take turns.
+//!
+//! **Answers** "was this key among the last `window` distinct keys, or so?" Never says no to one that was;
+//! keys up to twice as old may be found, too. The rate of false positives is bounded at every moment.
+//!
+//! # How it works
+//!
+//! Two Bloom filters of the same size (\[Yoon 2010\]). New keys go into the active one; a key found only in
+//! the other is copied, so that what keeps coming stays. When the active one has taken `window` keys, the
+//! other is emptied and becomes the active one.
+//!
+//! ```text
+//!              active      retiring
+//! filling      a b c …     v w x y z      both are asked
+//! full         a … q       v w x y z
+//! next         ∅           a … q          the retiring one is emptied and takes over
+//! ```
+//!
+//! Both buffers are cache-line-blocked: an arrival touches one line in each.
+//!
+//! # Theory
+//!
+//! A query errs if either buffer does: FPR ≤ 1 − (1 − f)², f the blocked filter's rate at `window` keys
+//! (see [`blocked`](super::blocked)). The older double buffering (an active and a warm-up buffer that is
+//! filled in advance and not asked) guarantees half the window with the same memory; it is not offered.
+//!
+//! # When to choose it
+//!
+//! As the simplest window there is, where memory is plentiful: the last keys take about 23 bits each at
+//! 1 %, no more than with [`AgePartitioned`](super::AgePartitioned), whose window slides smoothly and whose
+//! memory of old keys ends sharply.
+//!
+//! # Example
+//!
+//! ```
+//! use everbloom::{FilterExt, Goal, Importance};
+//!
+//! let mut recent = Goal::new().target_fpr(0.01).plan("aging:window=1000")?.build()?;
+//! for key in 0..10_000u64 {
+//!     recent.observe(&key, Importance::FULL);
+//! }
+//! assert!((9_000..10_000u64).all(|key| recent.contains(&key)));
+//! assert!(!recent.contains(&5u64));
+//! # Ok::<(), everbloom::Error>(())
+//! ```
+
+use super::{Kind, Restore};
+use crate::cells::blocks::line_of;
+use crate::cells::buffer::{Buffer, LINE_BITS};
+use crate::cells::simd::{Detected, contains_block, distance_for, insert_block, pipelined, prefetch};
+use crate::error::{Error, Result};
+use crate::goal::{Forecast, Goal, MAX_MEMORY_BITS, Plan};
+use crate::hash::{Hashing, KeyHash};
+use crate::solve::{blocked_fpr, largest, smallest};
+use crate::spec::Spec;
+use crate::traits::{Body, Filter, Importance, Importances, Status, Verdict, Windowed};
+use crate::wire::StateWriter;
+
+pub(super) const KIND: Kind = Kind {
+    id: 31,
+    name: "aging",
+    summary: "two buffers that take turns: the last keys are never missed",
+    words: &["window", "num_lines"],
+    never_forgets: false,
+    endless: true,
+    plan: planned,
+    build: |plan| Ok(Box::new(Aging::from_plan(plan)?)),
+    restore: |from| Ok(Box::new(Aging::restore(from)?)),
+};
+
+/// The parameters of an aging filter.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Parameters {
+    /// New keys that a buffer takes before the other one's turn comes.
+    pub window: u64,
+    /// Cache lines of each buffer.
+    pub num_lines: u64,
+}
+
+impl Parameters {
+    /// The bound of the rate of false positives: both buffers as full as they get.
+    pub fn predicted_fpr(&self) -> f64 {
+        let one = blocked_fpr(self.num_lines, self.window as f64);
+        one * (2.0 - one)
+    }
+
+    fn checked(self) -> Result<Self> {
+        let most = MAX_MEMORY_BITS / LINE_BITS / 2;
+        if !(1..=most).contains(&self.num_lines) {
+            let needed = format!("between 1 and {most}");
+            return Err(Error::parameter("num_lines", self.num_lines, needed, "give at least 1024 bits of memory"));
+        }
+        if !(1..=1 << 56).contains(&self.window) {
+            let remedy = "give the number of keys that must not be missed";
+            return Err(Error::parameter("window", self.window, "between 1 and 2^56", remedy));
+        }
+        Ok(self)
+    }
+
+    fn from_spec(spec: &Spec) -> Result<Self> {
+        Parameters { window: spec.required("window")?, num_lines: spec.required("num_lines")? }.checked()
+    }
+
+    fn spec(&self) -> Spec {
+        Spec::new(KIND.name).with("window", self.window).with("num_lines", self.num_lines)
+    }
+}
+
+fn planned(spec: &Spec, goal: &Goal) -> Result<Plan> {
+    let given = spec.number("num_lines")?;
+    let affordable = given.or(goal.memory_bits.map(|bits| bits / LINE_BITS / 2));
+    let window = spec.number("window")?.or(if affordable.is_none() { goal.expected_items } else { None });
+    let parameters = match (window, affordable, goal.target_fpr) {
+        (Some(window), None, Some(target)) => fewest_lines(window, target)?,
+        (Some(window), Some(num_lines), None) => Parameters { window, num_lines },
+        (Some(window), Some(num_lines), Some(target)) => {
+            let draft = Parameters { window, num_lines }.checked()?;
+            if given.is_some() { draft } else { within(draft, target)? }
+        }
+        (None, Some(num_lines), Some(target)) => Parameters {
+            window: longest(num_lines, target),
+            num_lines: Parameters { window: 1, num_lines }.checked()?.num_lines,
+        },
+        _ => {
+            let remedy = "give window= and a target rate, or the memory and one of them";
+            return Err(spec.error("too little is known to size it", remedy));
+        }
+    }
+    .checked()?;
+    Ok(Plan {
+        spec: parameters.spec(),
+        memory_bits: 2 * parameters.num_lines * LINE_BITS,
+        forecast: Forecast::always(parameters.predicted_fpr()),
+        hashing: goal.hashing,
+    })
+}
+
+fn fewest_lines(window: u64, target: f64) -> Result<Parameters> {
+    Parameters { window, num_lines: 1 }.checked()?;
+    smallest(1, MAX_MEMORY_BITS / LINE_BITS / 2, |num_lines| Parameters { window, num_lines }.predicted_fpr() <= target)
+        .map(|num_lines| Parameters { window, num_lines })
+        .ok_or_else(|| Error::Infeasible {
+            wanted: format!("a rate of {target} for a window of {window}"),
+            reason: "eight hashes in one cache line do not reach it".into(),
+            remedy: "accept a higher rate or take age_partitioned".into(),
+        })
+}
+
+fn longest(num_lines: u64, target: f64) -> u64 {
+    let most = num_lines.saturating_mul(LINE_BITS).min(1 << 56);
+    largest(most, |window| Parameters { window, num_lines }.predicted_fpr() <= target)
+}
+
+fn within(draft: Parameters, target: f64) -> Result<Parameters> {
+    let needed = fewest_lines(draft.window, target)?;
+    if needed.num_lines <= draft.num_lines {
+        return Ok(needed);
+    }
+    Err(Error::Infeasible {
+        wanted: format!("a window of {} at a rate of {target}", draft.window),
+        reason: format!(
+            "it needs {} bits, more than {}",
+            needed.num_lines * 2 * LINE_BITS,
+            draft.num_lines * 2 * LINE_BITS
+        ),
+        remedy: format!("give that much memory, or a window of at most {}", longest(draft.num_lines, target)),
+    })
+}
+
+/// The two-buffer filter. See the [module](self) for what it promises.
+#[derive(Debug, Clone)]
+pub struct Aging {
+    parameters: Parameters,
+    hashing: Hashing,
+    forecast: Forecast,
+    active: Buffer,
+    retiring: Buffer,
+    /// New keys in the active buffer.
+    taken: u64,
+    arrivals: u64,
+    isa: Detected,
+}
+
+impl Aging {
+    /// A filter with these parameters.
+    pub fn new(parameters: Parameters, hashing: Hashing) -> Result<Self> {
+        let parameters = parameters.checked()?;
+        Ok(Aging {
+            parameters,
+            hashing,
+            forecast: Forecast::always(parameters.predicted_fpr()),
+            active: Buffer::with_lines(parameters.num_lines)?,
+            retiring: Buffer::with_lines(parameters.num_lines)?,
+            taken: 0,
+            arrivals: 0,
+            isa: Detected::best(),
+        })
+    }
+
+    fn from_plan(plan: &Plan) -> Result<Self> {
+        Ok(Aging { forecast: plan.forecast, ..Self::new(Parameters::from_spec(&plan.spec)?, plan.hashing)? })
+    }
+
+    fn restore(mut from: Restore<'_, '_>) -> Result<Self> {
+        let parameters = Parameters::from_spec(from.spec)?;
+        from.body.expect_bytes(parameters.num_lines * 2 * 64)?;
+        let mut filter = Aging { forecast: from.forecast, ..Self::new(parameters, from.hashing)? };
+        filter.taken = from.state.u64()?;
+        filter.arrivals = from.state.u64()?;
+        from.state.finish()?;
+        from.body.fill(filter.active.bytes_mut())?;
+        from.body.fill(filter.retiring.bytes_mut())?;
+        Ok(filter)
+    }
+
+    /// The parameters.
+    pub fn parameters(&self) -> Parameters {
+        self.parameters
+    }
+
+    #[inline]
+    fn line(&self, hash: KeyHash) -> usize {
+        line_of(hash, self.parameters.num_lines as usize)
+    }
+
+    fn swap(&mut self) {
+        std::mem::swap(&mut self.active, &mut self.retiring);
+        self.active.clear();
+        self.taken = 0;
+    }
+
+    fn observe_lines(&mut self, hash: KeyHash) -> Verdict {
+        self.arrivals += 1;
+        let at = self.line(hash);
+        if contains_block(self.isa, &self.active.lines()[at], hash.low) {
+            return Verdict::Duplicate;
+        }
+        let seen = contains_block(self.isa, &self.retiring.lines()[at], hash.low);
+        if self.taken >= self.parameters.window {
+            self.swap();
+        }
+        insert_block(&mut self.active.lines_mut()[at], hash.low);
+        self.taken += 1;
+        Verdict::from_seen(seen)
+    }
+
+    fn prefetch(&self, hash: KeyHash) {
+        let at = self.line(hash);
+        prefetch(self.active.lines(), at);
+        prefetch(self.retiring.lines(), at);
+    }
+}
+
+/// The rate of a buffer: the mean over its lines of the product over their words.
+fn rate_of(buffer: &Buffer) -> f64 {
+    let line_rate = |words: &[u64; 8]| words.iter().map(|word| f64::from(word.count_ones()) / 64.0).product::<f64>();
+    buffer.lines().iter().map(|line| line_rate(&line.0)).sum::<f64>() / buffer.lines().len() as f64
+}
+
+impl Filter for Aging {
+    fn spec(&self) -> Spec {
+        self.parameters.spec()
+    }
+
+    fn hashing(&self) -> &Hashing {
+        &self.hashing
+    }
+
+    fn memory_bits(&self) -> u64 {
+        self.active.allocated_bits() + self.retiring.allocated_bits()
+    }
+
+    fn forecast(&self) -> Forecast {
+        self.forecast
+    }
+
+    fn status(&self) -> Status {
+        let ones = self.active.count_ones() + self.retiring.count_ones();
+        let (one, other) = (rate_of(&self.active), rate_of(&self.retiring));
+        Status {
+            arrivals: self.arrivals,
+            fill: ones as f64 / self.memory_bits() as f64,
+            estimated_fpr: one + other - one * other,
+            estimated_items: None,
+        }
+    }
+
+    fn contains_hash(&self, hash: KeyHash) -> bool {
+        let at = self.line(hash);
+        contains_block(self.isa, &self.active.lines()[at], hash.low)
+            || contains_block(self.isa, &self.retiring.lines()[at], hash.low)
+    }
+
+    fn observe_hash(&mut self, hash: KeyHash, _importance: Importance) -> Verdict {
+        self.observe_lines(hash)
+    }
+
+    fn observe_hashes(&mut self, hashes: &[KeyHash], _importances: Importances<'_>, verdicts: &mut [Verdict]) {
+        let distance = distance_for(self.active.lines());
+        let ask = |filter: &Self, index: usize| filter.prefetch(hashes[index]);
+        pipelined(self, hashes.len().min(verdicts.len()), distance, ask, |filter, index| {
+            verdicts[index] = filter.observe_lines(hashes[index]);
+        });
+    }
+
+    fn clear(&mut self) {
+        self.active.clear();
+        self.retiring.clear();
+        (self.taken, self.arrivals) = (0, 0);
+    }
+
+    fn as_windowed(&mut self) -> Option<&mut dyn Windowed> {
+        Some(self)
+    }
+
+    fn state(&self) -> Vec<u8> {
+        StateWriter::new().u64(self.taken).u64(self.arrivals).finish()
+    }
+
+    fn body(&self) -> Body<'_> {
+        Body::Bytes(vec![self.active.bytes(), self.retiring.bytes()])
+    }
+}
+
+impl Windowed for Aging {
+    fn generations(&self) -> u32 {
+        1
+    }
+
+    fn advance(&mut self) {
+        self.swap();
+    }
+}

@@ -1,0 +1,368 @@
+//! `scalable`: grows as keys come, and keeps its rate all the same.
+//!
+//! **Answers** what [`Bloom`](super::Bloom) answers, for a number of keys that nobody knows beforehand.
+//! Never a false negative; the rate of false positives stays within the target at every size. Memory
+//! grows with the keys, so it is not for endless streams.
+//!
+//! # How it works
+//!
+//! A row of Bloom filters (\[Almeida et al. 2007\]). When the last one has taken the keys it was sized for,
+//! another follows, `growth` times as large and with a rate `tightening` times as high. A key is there if
+//! any of them has it.
+//!
+//! ```text
+//! stage    0        1              2
+//! keys     1,000    2,000          4,000
+//! rate     0.1·δ    0.1·0.9·δ      0.1·0.81·δ      together at most δ
+//! ```
+//!
+//! # Theory
+//!
+//! Rates add up to at most δ0/(1 − t), so δ0 = δ·(1 − t) keeps the target δ for ever. Tightening is what
+//! growth costs: stage i needs log2(1/(δ0·t^i)) bits for each 0.69 keys. From 1,000 keys to 10 million at
+//! 1 %, beside a filter of the right size (9.59 bits a key):
+//!
+//! | `tightening=` | 0.5, the usual halving | 0.7 | 0.8 | 0.85 | **0.9** | 0.95 |
+//! |---|---|---|---|---|---|---|
+//! | memory, times | 4.84 | 3.59 | 3.16 | 3.01 | **2.91** | 2.92 |
+//!
+//! (The test `the_table_of_tightening_rules_is_true` computes it.) Halving is right for a filter that
+//! doubles once or twice; 0.9 for one that may grow ten-thousandfold. `growth=1` adds filters of equal
+//! size, the dynamic Bloom filter: less is wasted at first, and queries ask ever more filters.
+//!
+//! If the system refuses the memory for another stage, the last one takes more keys than it was sized
+//! for: the rate then rises, and `status` shows it.
+//!
+//! # Cost
+//!
+//! A query for an absent key asks every stage, newest first.
+//!
+//! # Example
+//!
+//! ```
+//! use everbloom::{Filter, FilterExt, Goal};
+//!
+//! let mut filter = Goal::new().target_fpr(0.01).plan("scalable:initial_items=100")?.build()?;
+//! for key in 0..100_000u64 {
+//!     filter.insert(&key);
+//! }
+//! assert!((0..100_000u64).all(|key| filter.contains(&key)));
+//! let wrong = (100_000..200_000u64).filter(|key| filter.contains(key)).count();
+//! assert!(wrong <= 1_100, "{wrong} of 100,000 at a promised 1 %");
+//! # Ok::<(), everbloom::Error>(())
+//! ```
+
+use super::{Kind, Restore};
+use crate::cells::bits::Bits;
+use crate::error::{Error, Result};
+use crate::goal::{Forecast, Goal, Plan};
+use crate::hash::{Hashing, KeyHash};
+use crate::solve::sizing::Size;
+use crate::spec::Spec;
+use crate::traits::{Body, Filter, Importance, Membership, Status, Verdict};
+use crate::wire::StateWriter;
+use libm::{log1p, pow};
+
+pub(super) const KIND: Kind = Kind {
+    id: 32,
+    name: "scalable",
+    summary: "grows as keys come and keeps its rate: for sets of unknown size",
+    words: &["initial_items", "target_fpr", "growth", "tightening"],
+    never_forgets: true,
+    endless: false,
+    plan: planned,
+    build: |plan| Ok(Box::new(Scalable::from_plan(plan)?)),
+    restore: |from| Ok(Box::new(Scalable::restore(from)?)),
+};
+
+/// Keys that the first stage takes if nothing is said.
+pub const DEFAULT_INITIAL_ITEMS: u64 = 1000;
+/// See the table in the [module](self).
+pub const DEFAULT_TIGHTENING: f64 = 0.9;
+const DEFAULT_GROWTH: u32 = 2;
+/// Doubling from one key passes 2^56 before this; a dynamic filter of so many stages is too slow to use.
+const MAX_STAGES: u64 = 1024;
+
+/// The parameters of a scalable filter.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Parameters {
+    /// Keys that the first stage takes.
+    pub initial_items: u64,
+    /// The rate that all stages together keep.
+    pub target_fpr: f64,
+    /// How many times as many keys the next stage takes.
+    pub growth: u32,
+    /// How many times as high the next stage's rate is.
+    pub tightening: f64,
+}
+
+impl Parameters {
+    fn checked(self) -> Result<Self> {
+        if !(1..=1 << 48).contains(&self.initial_items) {
+            let remedy = "start with about as many keys as there will be at least";
+            return Err(Error::parameter("initial_items", self.initial_items, "between 1 and 2^48", remedy));
+        }
+        Goal::new().target_fpr(self.target_fpr).checked_fpr()?;
+        if !(1..=16).contains(&self.growth) {
+            return Err(Error::parameter("growth", self.growth, "between 1 and 16", "2 doubles every stage"));
+        }
+        if !(self.tightening > 0.0 && self.tightening < 1.0) {
+            return Err(Error::parameter("tightening", self.tightening, "above 0 and below 1", "0.9 suits most"));
+        }
+        self.stage(0)?;
+        Ok(self)
+    }
+
+    /// Keys that stage `index` takes.
+    pub fn stage_items(&self, index: u32) -> u64 {
+        u64::from(self.growth).saturating_pow(index).saturating_mul(self.initial_items)
+    }
+
+    /// The size of stage `index`.
+    pub fn stage(&self, index: u32) -> Result<Size> {
+        let rate = self.target_fpr * (1.0 - self.tightening) * pow(self.tightening, f64::from(index));
+        Size::for_rate(self.stage_items(index), rate)
+    }
+
+    fn from_spec(spec: &Spec) -> Result<Self> {
+        Self::read(spec, &Goal::new())
+    }
+
+    fn read(spec: &Spec, goal: &Goal) -> Result<Self> {
+        let target = spec.value("target_fpr", "a rate")?.or(goal.target_fpr);
+        Parameters {
+            initial_items: spec.number("initial_items")?.unwrap_or(DEFAULT_INITIAL_ITEMS),
+            target_fpr: target.ok_or_else(|| spec.error("target_fpr is missing", "add target_fpr=…"))?,
+            growth: spec.number("growth")?.unwrap_or(DEFAULT_GROWTH),
+            tightening: spec.value("tightening", "a factor below 1")?.unwrap_or(DEFAULT_TIGHTENING),
+        }
+        .checked()
+    }
+
+    fn spec(&self) -> Spec {
+        Spec::new(KIND.name)
+            .with("initial_items", self.initial_items)
+            .with("target_fpr", self.target_fpr)
+            .with("growth", self.growth)
+            .with("tightening", self.tightening)
+    }
+}
+
+fn planned(spec: &Spec, goal: &Goal) -> Result<Plan> {
+    let parameters = Parameters::read(spec, goal)?;
+    let memory_bits = Bits::byte_length(parameters.stage(0)?.num_cells) * 8;
+    if let Some(most) = goal.memory_bits.filter(|most| *most < memory_bits) {
+        return Err(Error::Infeasible {
+            wanted: format!("a first stage of {} keys", parameters.initial_items),
+            reason: format!("it takes {memory_bits} bits, more than {most}, and it will grow"),
+            remedy: "give fewer initial_items or more memory; for fixed memory take ranked".into(),
+        });
+    }
+    let forecast = Forecast { predicted_fnr: Some(0.0), ..Forecast::always(parameters.target_fpr) };
+    Ok(Plan { spec: parameters.spec(), memory_bits, forecast, hashing: goal.hashing })
+}
+
+#[derive(Debug, Clone)]
+struct Stage {
+    size: Size,
+    bits: Bits,
+    taken: u64,
+    most: u64,
+}
+
+impl Stage {
+    fn new(parameters: &Parameters, index: u32) -> Result<Self> {
+        let size = parameters.stage(index)?;
+        Ok(Stage { size, bits: Bits::new(size.num_cells)?, taken: 0, most: parameters.stage_items(index) })
+    }
+
+    #[inline]
+    fn probes(&self, hash: KeyHash) -> impl Iterator<Item = u64> + use<> {
+        hash.probes(self.size.num_cells).take(self.size.num_hashes as usize)
+    }
+
+    #[inline]
+    fn contains(&self, hash: KeyHash) -> bool {
+        self.probes(hash).all(|position| self.bits.get(position))
+    }
+
+    fn insert(&mut self, hash: KeyHash) {
+        self.taken += 1;
+        for position in self.probes(hash) {
+            self.bits.set(position);
+        }
+    }
+
+    fn rate(&self) -> f64 {
+        pow(self.bits.fill(), f64::from(self.size.num_hashes))
+    }
+
+    fn estimated_items(&self) -> f64 {
+        -(self.size.num_cells as f64) / f64::from(self.size.num_hashes) * log1p(-self.bits.fill())
+    }
+}
+
+/// The growing Bloom filter. See the [module](self) for what it promises.
+#[derive(Debug, Clone)]
+pub struct Scalable {
+    parameters: Parameters,
+    hashing: Hashing,
+    forecast: Forecast,
+    stages: Vec<Stage>,
+    inserted: u64,
+}
+
+impl Scalable {
+    /// A filter with these parameters.
+    pub fn new(parameters: Parameters, hashing: Hashing) -> Result<Self> {
+        let parameters = parameters.checked()?;
+        let forecast = Forecast { predicted_fnr: Some(0.0), ..Forecast::always(parameters.target_fpr) };
+        let stages = vec![Stage::new(&parameters, 0)?];
+        Ok(Scalable { parameters, hashing, forecast, stages, inserted: 0 })
+    }
+
+    fn from_plan(plan: &Plan) -> Result<Self> {
+        Ok(Scalable { forecast: plan.forecast, ..Self::new(Parameters::from_spec(&plan.spec)?, plan.hashing)? })
+    }
+
+    fn restore(mut from: Restore<'_, '_>) -> Result<Self> {
+        let parameters = Parameters::from_spec(from.spec)?;
+        let inserted = from.state.u64()?;
+        let count = from.state.u64()?;
+        if !(1..=MAX_STAGES).contains(&count) {
+            return Err(Error::corrupt(format!("the filter claims {count} stages")));
+        }
+        let sizes = (0..count as u32).map(|index| parameters.stage(index)).collect::<Result<Vec<_>>>()?;
+        let needed = sizes.iter().fold(0u64, |sum, size| sum.saturating_add(Bits::byte_length(size.num_cells)));
+        from.body.expect_bytes(needed)?;
+        let mut stages = Vec::new();
+        for index in 0..count as u32 {
+            let mut stage = Stage::new(&parameters, index)?;
+            stage.taken = from.state.u64()?;
+            from.body.fill(stage.bits.bytes_mut())?;
+            stage.bits.check()?;
+            stages.push(stage);
+        }
+        from.state.finish()?;
+        Ok(Scalable { parameters, hashing: from.hashing, forecast: from.forecast, stages, inserted })
+    }
+
+    /// The parameters.
+    pub fn parameters(&self) -> Parameters {
+        self.parameters
+    }
+
+    /// How many stages there are.
+    pub fn num_stages(&self) -> usize {
+        self.stages.len()
+    }
+
+    /// Makes room for another key if the last stage is full, and if the system lets it.
+    fn grow(&mut self) {
+        let full = self.stages.last().is_none_or(|stage| stage.taken >= stage.most);
+        if full
+            && (self.stages.len() as u64) < MAX_STAGES
+            && let Ok(stage) = Stage::new(&self.parameters, self.stages.len() as u32)
+        {
+            self.stages.push(stage);
+        }
+    }
+}
+
+impl Filter for Scalable {
+    fn spec(&self) -> Spec {
+        self.parameters.spec()
+    }
+
+    fn hashing(&self) -> &Hashing {
+        &self.hashing
+    }
+
+    fn memory_bits(&self) -> u64 {
+        self.stages.iter().map(|stage| stage.bits.bytes().len() as u64 * 8).sum()
+    }
+
+    fn forecast(&self) -> Forecast {
+        self.forecast
+    }
+
+    fn status(&self) -> Status {
+        let (ones, cells) = self
+            .stages
+            .iter()
+            .fold((0, 0), |(ones, cells), stage| (ones + stage.bits.count_ones(), cells + stage.size.num_cells));
+        Status {
+            arrivals: self.inserted,
+            fill: ones as f64 / cells as f64,
+            estimated_fpr: 1.0 - self.stages.iter().map(|stage| 1.0 - stage.rate()).product::<f64>(),
+            estimated_items: Some(self.stages.iter().map(Stage::estimated_items).sum()),
+        }
+    }
+
+    fn contains_hash(&self, hash: KeyHash) -> bool {
+        self.stages.iter().rev().any(|stage| stage.contains(hash))
+    }
+
+    fn observe_hash(&mut self, hash: KeyHash, _importance: Importance) -> Verdict {
+        Verdict::from_seen(!self.insert_hash(hash))
+    }
+
+    fn insert_hash(&mut self, hash: KeyHash) -> bool {
+        self.inserted += 1;
+        let new = !self.contains_hash(hash);
+        if new {
+            self.grow();
+            if let Some(stage) = self.stages.last_mut() {
+                stage.insert(hash);
+            }
+        }
+        new
+    }
+
+    fn clear(&mut self) {
+        self.stages.truncate(1);
+        self.stages.iter_mut().for_each(|stage| {
+            stage.bits.clear();
+            stage.taken = 0;
+        });
+        self.inserted = 0;
+    }
+
+    fn state(&self) -> Vec<u8> {
+        let state = StateWriter::new().u64(self.inserted).u64(self.stages.len() as u64);
+        self.stages.iter().fold(state, |state, stage| state.u64(stage.taken)).finish()
+    }
+
+    fn body(&self) -> Body<'_> {
+        Body::Bytes(self.stages.iter().map(|stage| stage.bits.bytes()).collect())
+    }
+}
+
+impl Membership for Scalable {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Memory at `items` keys, as a multiple of a filter sized for them.
+    fn overhead(tightening: f64, items: u64) -> f64 {
+        let parameters = Parameters { initial_items: 1000, target_fpr: 0.01, growth: 2, tightening };
+        let (mut room, mut bits, mut index) = (0, 0, 0);
+        while room < items {
+            room += parameters.stage_items(index);
+            bits += parameters.stage(index).expect("plans").num_cells;
+            index += 1;
+        }
+        bits as f64 / Size::for_rate(items, 0.01).expect("plans").num_cells as f64
+    }
+
+    #[test]
+    fn the_table_of_tightening_rules_is_true() {
+        let table = [(0.5, 4.84), (0.7, 3.59), (0.8, 3.16), (0.85, 3.01), (0.9, 2.91), (0.95, 2.92)];
+        for (tightening, printed) in table {
+            let computed = overhead(tightening, 10_000_000);
+            assert!((computed - printed).abs() < 0.006, "{tightening}: {computed:.3}, printed {printed}");
+        }
+        assert!(overhead(DEFAULT_TIGHTENING, 10_000_000) <= 3.2);
+    }
+}

@@ -1,0 +1,348 @@
+//! `spectral`: how often did this key come?
+//!
+//! **Answers** with a count that is never too low (until a counter is full) and seldom too high, and so
+//! also whether the key came at all. With `half_life=` counts fade: the time-decaying filter.
+//!
+//! # How it works
+//!
+//! A Spectral Bloom filter with *minimum increase* (\[Cohen & Matias 2003\]): the count of a key is the
+//! smallest of its counters, and an insertion raises only those that hold that smallest value.
+//!
+//! ```text
+//! probes of "a"    2   5   3        count 2
+//! insert "a"       3   5   3        count 3; the 5 belongs to somebody else and stays
+//! ```
+//!
+//! Raising only the smallest halves the error of a plain counting filter or more, at the price that keys
+//! cannot be removed.
+//!
+//! # Theory
+//!
+//! A count is too high only if every counter of the key was raised by others: at most at the rate at which
+//! a Bloom filter with as many cells has false positives. Counters that are full stay full.
+//!
+//! `half_life=N` halves all counters, rounding down, after every N arrivals: a key that came c times
+//! within the last half-life counts about c to 2c, one that stopped coming is gone after log2 c
+//! half-lives. It may then be missed, so a spectral filter with a half-life forgets.
+//!
+//! # Cost
+//!
+//! `num_hashes` cache lines a key; a pass over the counters every half-life.
+//!
+//! # Example
+//!
+//! ```
+//! use everbloom::{Filter, FilterExt, Goal, Hashing, Key};
+//!
+//! let mut seen = Goal::new().expected_items(1_000).target_fpr(0.01).plan("spectral")?.build()?;
+//! for _ in 0..5 {
+//!     seen.insert("five times");
+//! }
+//! let counts = seen.as_multiplicity().expect("it counts");
+//! assert_eq!(counts.count_hash("five times".hash_with(&Hashing::default())), 5);
+//! assert_eq!(counts.count_hash("never".hash_with(&Hashing::default())), 0);
+//! # Ok::<(), everbloom::Error>(())
+//! ```
+
+use super::{Kind, Restore};
+use crate::cells::counters::{Counters, MAX_CELL_BITS};
+use crate::cells::simd::{CACHED_BYTES, pipelined};
+use crate::error::{Error, Result};
+use crate::goal::{Forecast, Goal, Plan, Promise};
+use crate::hash::{Hashing, KeyHash};
+use crate::solve::sizing::Size;
+use crate::spec::Spec;
+use crate::traits::{Body, Filter, Importance, Importances, Membership, Multiplicity, Status, Verdict, Windowed};
+use crate::wire::StateWriter;
+use libm::{log1p, pow};
+
+pub(super) const KIND: Kind = Kind {
+    id: 33,
+    name: "spectral",
+    summary: "counts how often each key came; counts can fade with a half-life",
+    words: &["num_cells", "num_hashes", "cell_bits", "half_life"],
+    never_forgets: true,
+    endless: false,
+    plan: planned,
+    build: |plan| Ok(Box::new(Spectral::from_plan(plan)?)),
+    restore: |from| Ok(Box::new(Spectral::restore(from)?)),
+};
+
+/// Counts up to 255.
+pub const DEFAULT_CELL_BITS: u32 = 8;
+
+/// The parameters of a spectral filter.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Parameters {
+    /// Counters and probes.
+    pub size: Size,
+    /// Bits of a counter.
+    pub cell_bits: u32,
+    /// Arrivals after which counts are halved; 0 for never.
+    pub half_life: u64,
+}
+
+impl Parameters {
+    fn checked(self) -> Result<Self> {
+        self.size.checked()?;
+        if !(2..=MAX_CELL_BITS).contains(&self.cell_bits) {
+            let needed = format!("between 2 and {MAX_CELL_BITS}");
+            return Err(Error::parameter("cell_bits", self.cell_bits, needed, "8 bits count up to 255"));
+        }
+        if self.half_life > 1 << 56 {
+            return Err(Error::parameter(
+                "half_life",
+                self.half_life,
+                "at most 2^56",
+                "give 0 for counts that never fade",
+            ));
+        }
+        Ok(self)
+    }
+
+    fn with_size(spec: &Spec, size: Size) -> Result<Self> {
+        let cell_bits = spec.number("cell_bits")?.unwrap_or(DEFAULT_CELL_BITS);
+        Parameters { size, cell_bits, half_life: spec.number("half_life")?.unwrap_or(0) }.checked()
+    }
+
+    fn from_spec(spec: &Spec) -> Result<Self> {
+        let size = Size { num_cells: spec.required("num_cells")?, num_hashes: spec.required("num_hashes")? };
+        Self::with_size(spec, size)
+    }
+
+    fn spec(&self) -> Spec {
+        Spec::new(KIND.name)
+            .with("num_cells", self.size.num_cells)
+            .with("num_hashes", self.size.num_hashes)
+            .with("cell_bits", self.cell_bits)
+            .with("half_life", self.half_life)
+    }
+
+    fn forecast(&self, items: Option<u64>) -> Forecast {
+        let forecast = self.size.forecast(items);
+        if self.half_life == 0 { forecast } else { Forecast { predicted_fnr: None, ..forecast } }
+    }
+}
+
+fn planned(spec: &Spec, goal: &Goal) -> Result<Plan> {
+    let placeholder = Parameters::with_size(spec, Size { num_cells: 1, num_hashes: 1 })?;
+    let (size, items) = Size::planned(spec, goal, "num_cells", placeholder.cell_bits)?;
+    let parameters = Parameters { size, ..placeholder };
+    Ok(Plan {
+        spec: parameters.spec(),
+        memory_bits: Counters::byte_length(size.num_cells, parameters.cell_bits).saturating_mul(8),
+        forecast: parameters.forecast(items),
+        hashing: goal.hashing,
+    })
+}
+
+/// The spectral Bloom filter. See the [module](self) for what it promises.
+#[derive(Debug, Clone)]
+pub struct Spectral {
+    parameters: Parameters,
+    hashing: Hashing,
+    forecast: Forecast,
+    counters: Counters,
+    arrivals: u64,
+    /// Arrivals since counts were last halved.
+    since_halving: u64,
+}
+
+impl Spectral {
+    /// A filter with these parameters.
+    pub fn new(parameters: Parameters, hashing: Hashing) -> Result<Self> {
+        let parameters = parameters.checked()?;
+        Ok(Spectral {
+            parameters,
+            hashing,
+            forecast: Forecast { promise: Promise::None, ..parameters.forecast(None) },
+            counters: Counters::new(parameters.size.num_cells, parameters.cell_bits)?,
+            arrivals: 0,
+            since_halving: 0,
+        })
+    }
+
+    fn from_plan(plan: &Plan) -> Result<Self> {
+        Ok(Spectral { forecast: plan.forecast, ..Self::new(Parameters::from_spec(&plan.spec)?, plan.hashing)? })
+    }
+
+    fn restore(mut from: Restore<'_, '_>) -> Result<Self> {
+        let parameters = Parameters::from_spec(from.spec)?;
+        from.body.expect_bytes(Counters::byte_length(parameters.size.num_cells, parameters.cell_bits))?;
+        let mut filter = Spectral { forecast: from.forecast, ..Self::new(parameters, from.hashing)? };
+        filter.arrivals = from.state.u64()?;
+        filter.since_halving = from.state.u64()?;
+        from.state.finish()?;
+        from.body.fill(filter.counters.bytes_mut())?;
+        filter.counters.check()?;
+        Ok(filter)
+    }
+
+    /// The parameters.
+    pub fn parameters(&self) -> Parameters {
+        self.parameters
+    }
+
+    #[inline]
+    fn probes(&self, hash: KeyHash) -> impl Iterator<Item = u64> + use<> {
+        hash.probes(self.parameters.size.num_cells).take(self.parameters.size.num_hashes as usize)
+    }
+
+    #[inline]
+    fn smallest(&self, hash: KeyHash) -> u16 {
+        self.probes(hash).map(|position| self.counters.get(position)).min().unwrap_or(0)
+    }
+
+    fn prefetch(&self, hash: KeyHash) {
+        self.probes(hash).for_each(|position| self.counters.prefetch(position));
+    }
+
+    fn distance(&self) -> usize {
+        if self.counters.bytes().len() <= CACHED_BYTES { 0 } else { 8 }
+    }
+
+    fn halve(&mut self) {
+        self.counters.halve();
+        self.since_halving = 0;
+    }
+}
+
+impl Filter for Spectral {
+    fn spec(&self) -> Spec {
+        self.parameters.spec()
+    }
+
+    fn hashing(&self) -> &Hashing {
+        &self.hashing
+    }
+
+    fn memory_bits(&self) -> u64 {
+        self.counters.memory_bits()
+    }
+
+    fn forecast(&self) -> Forecast {
+        self.forecast
+    }
+
+    fn status(&self) -> Status {
+        let (fill, Size { num_cells, num_hashes }) = (self.counters.fill(), self.parameters.size);
+        Status {
+            arrivals: self.arrivals,
+            fill,
+            estimated_fpr: pow(fill, f64::from(num_hashes)),
+            estimated_items: Some(-(num_cells as f64) / f64::from(num_hashes) * log1p(-fill)),
+        }
+    }
+
+    fn contains_hash(&self, hash: KeyHash) -> bool {
+        self.smallest(hash) > 0
+    }
+
+    fn observe_hash(&mut self, hash: KeyHash, _importance: Importance) -> Verdict {
+        Verdict::from_seen(!self.insert_hash(hash))
+    }
+
+    fn observe_hashes(&mut self, hashes: &[KeyHash], _importances: Importances<'_>, verdicts: &mut [Verdict]) {
+        let (count, distance) = (hashes.len().min(verdicts.len()), self.distance());
+        let ask = |filter: &Self, index: usize| filter.prefetch(hashes[index]);
+        pipelined(self, count, distance, ask, |filter, index| {
+            verdicts[index] = Verdict::from_seen(!filter.insert_hash(hashes[index]));
+        });
+    }
+
+    fn insert_hash(&mut self, hash: KeyHash) -> bool {
+        if self.parameters.half_life > 0 && self.since_halving >= self.parameters.half_life {
+            self.halve();
+        }
+        self.arrivals += 1;
+        self.since_halving += 1;
+        let count = self.smallest(hash);
+        for position in self.probes(hash) {
+            if self.counters.get(position) == count {
+                self.counters.set(position, count.saturating_add(1));
+            }
+        }
+        count == 0
+    }
+
+    fn clear(&mut self) {
+        self.counters.clear();
+        (self.arrivals, self.since_halving) = (0, 0);
+    }
+
+    fn as_multiplicity(&self) -> Option<&dyn Multiplicity> {
+        Some(self)
+    }
+
+    fn as_windowed(&mut self) -> Option<&mut dyn Windowed> {
+        Some(self)
+    }
+
+    fn state(&self) -> Vec<u8> {
+        StateWriter::new().u64(self.arrivals).u64(self.since_halving).finish()
+    }
+
+    fn body(&self) -> Body<'_> {
+        Body::Bytes(vec![self.counters.bytes()])
+    }
+}
+
+impl Membership for Spectral {}
+
+impl Multiplicity for Spectral {
+    fn count_hash(&self, hash: KeyHash) -> u64 {
+        self.smallest(hash).into()
+    }
+}
+
+/// A generation is a half-life: for counts that fade with time, the caller halves them.
+impl Windowed for Spectral {
+    fn generations(&self) -> u32 {
+        1
+    }
+
+    fn advance(&mut self) {
+        self.halve();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::hash::Key;
+
+    #[test]
+    fn counts_are_never_too_low_and_seldom_too_high() {
+        let plan = Goal::new().expected_items(2000).target_fpr(0.01).plan("spectral").expect("plans");
+        let mut filter = Spectral::from_plan(&plan).expect("fits");
+        let times = |key: u64| 1 + key % 7;
+        for key in 0..2000u64 {
+            (0..times(key)).for_each(|_| {
+                filter.insert_hash(key.hash_with(&plan.hashing));
+            });
+        }
+        let counts: Vec<u64> = (0..2000u64).map(|key| filter.count_hash(key.hash_with(&plan.hashing))).collect();
+        assert!((0..2000u64).all(|key| counts[key as usize] >= times(key)));
+        let high = (0..2000u64).filter(|key| counts[*key as usize] > times(*key)).count();
+        // At most the false-positive rate, with four standard deviations of room.
+        assert!((high as f64) <= 20.0 + 4.0 * 20f64.sqrt(), "{high} counts are too high");
+    }
+
+    #[test]
+    fn counts_fade_with_their_half_life() {
+        let plan = Goal::new().expected_items(5000).target_fpr(0.001).plan("spectral:half_life=1000").expect("plans");
+        let mut filter = Spectral::from_plan(&plan).expect("fits");
+        let hash = "once busy".hash_with(&plan.hashing);
+        (0..64).for_each(|_| {
+            filter.insert_hash(hash);
+        });
+        let mut counts = vec![filter.count_hash(hash)];
+        for key in 0..8000u64 {
+            filter.insert_hash(key.hash_with(&plan.hashing));
+            if key % 1000 == 999 {
+                counts.push(filter.count_hash(hash));
+            }
+        }
+        assert_eq!(counts, [64, 32, 16, 8, 4, 2, 1, 0, 0]);
+    }
+}
