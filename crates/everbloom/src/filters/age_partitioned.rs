@@ -149,14 +149,14 @@ impl AgePartitioned {
         self.parameters
     }
 
-    /// Begins a new generation if this arrival is the first of one.
+    /// Counts an arrival, and begins a new generation behind the last one of this.
     #[inline]
     fn tick(&mut self) {
-        self.arrivals += 1;
+        self.arrivals = self.arrivals.saturating_add(1);
+        self.young = self.young.saturating_add(1);
         if self.parameters.advance == Advance::Arrivals && self.young >= self.parameters.generation() {
             self.age();
         }
-        self.young += 1;
     }
 
     /// Empties the oldest slice and makes it the youngest.
@@ -176,7 +176,6 @@ impl AgePartitioned {
 
     #[inline]
     fn observe_block(&mut self, hash: KeyHash) -> Verdict {
-        self.tick();
         let Parameters { num_blocks, num_hashes, refresh, .. } = self.parameters;
         let (places, youngest) = (Places::new(hash), self.youngest);
         let start = hash.index(num_blocks) as usize * SLICES as usize;
@@ -188,6 +187,7 @@ impl AgePartitioned {
                 block[slice as usize] |= places.bit(slice);
             }
         }
+        self.tick();
         Verdict::from_seen(seen)
     }
 

@@ -230,7 +230,7 @@ impl Aging {
     }
 
     fn observe_lines(&mut self, hash: KeyHash) -> Verdict {
-        self.arrivals += 1;
+        self.arrivals = self.arrivals.saturating_add(1);
         let at = self.line(hash);
         if contains_block(self.isa, &self.active.lines()[at], hash.low) {
             return Verdict::Duplicate;
@@ -240,7 +240,7 @@ impl Aging {
             self.swap();
         }
         insert_block(&mut self.active.lines_mut()[at], hash.low);
-        self.taken += 1;
+        self.taken = self.taken.saturating_add(1);
         Verdict::from_seen(seen)
     }
 

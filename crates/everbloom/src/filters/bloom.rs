@@ -68,7 +68,6 @@ use crate::hash::{Hashing, KeyHash};
 use crate::spec::Spec;
 use crate::traits::{Body, Combine, Filter, Importance, Importances, Membership, Merge, Status, Verdict, same_shape};
 use crate::wire::StateWriter;
-use libm::log1p;
 
 pub(super) const KIND: Kind = Kind {
     id: 1,
@@ -146,12 +145,9 @@ impl Bloom {
         self.size
     }
 
-    /// How many distinct keys are inside, from the share of set bits: −(m/k)·ln(1 − X/m).
-    ///
-    /// Infinite when every bit is set.
-    pub fn estimated_items(&self) -> f64 {
-        let (m, k) = (self.size.num_cells as f64, f64::from(self.size.num_hashes));
-        -m / k * log1p(-self.bits.fill())
+    /// How many distinct keys are inside, from the share of set bits; `None` when every bit is set.
+    pub fn estimated_items(&self) -> Option<f64> {
+        self.size.items_at_fill(self.bits.fill())
     }
 
     /// The filter with these bits set, for `inserted` keys: how other filters become a plain one.
@@ -199,7 +195,7 @@ impl Filter for Bloom {
             arrivals: self.inserted,
             fill,
             estimated_fpr: libm::pow(fill, f64::from(self.size.num_hashes)),
-            estimated_items: Some(self.estimated_items()).filter(|items| items.is_finite()),
+            estimated_items: self.size.items_at_fill(fill),
         }
     }
 

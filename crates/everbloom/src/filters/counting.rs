@@ -60,7 +60,7 @@ use crate::solve::sizing::Size;
 use crate::spec::Spec;
 use crate::traits::{Body, Combine, Filter, Importance, Membership, Merge, Removal, Status, Verdict, same_shape};
 use crate::wire::StateWriter;
-use libm::{log1p, pow};
+use libm::pow;
 
 pub(super) const KIND: Kind = Kind {
     id: 3,
@@ -234,12 +234,12 @@ impl Filter for Counting {
     }
 
     fn status(&self) -> Status {
-        let (fill, Size { num_cells, num_hashes }) = (self.counters.fill(), self.parameters.size);
+        let (fill, size) = (self.counters.fill(), self.parameters.size);
         Status {
             arrivals: self.inserted,
             fill,
-            estimated_fpr: pow(fill, f64::from(num_hashes)),
-            estimated_items: (fill < 1.0).then(|| -(num_cells as f64) / f64::from(num_hashes) * log1p(-fill)),
+            estimated_fpr: pow(fill, f64::from(size.num_hashes)),
+            estimated_items: size.items_at_fill(fill),
         }
     }
 

@@ -61,7 +61,7 @@ use crate::solve::sizing::Size;
 use crate::spec::Spec;
 use crate::traits::{Body, Filter, Importance, Membership, Status, Verdict};
 use crate::wire::StateWriter;
-use libm::{log1p, pow};
+use libm::pow;
 
 pub(super) const KIND: Kind = Kind {
     id: 32,
@@ -80,6 +80,7 @@ pub const DEFAULT_INITIAL_ITEMS: u64 = 1000;
 /// See the table in the [module](self).
 pub const DEFAULT_TIGHTENING: f64 = 0.9;
 const DEFAULT_GROWTH: u32 = 2;
+const MAX_INITIAL_ITEMS: u64 = 1 << 56;
 /// Doubling from one key passes 2^56 before this; a dynamic filter of so many stages is too slow to use.
 const MAX_STAGES: u64 = 1024;
 
@@ -98,9 +99,9 @@ pub struct Parameters {
 
 impl Parameters {
     fn checked(self) -> Result<Self> {
-        if !(1..=1 << 48).contains(&self.initial_items) {
+        if !(1..=MAX_INITIAL_ITEMS).contains(&self.initial_items) {
             let remedy = "start with about as many keys as there will be at least";
-            return Err(Error::parameter("initial_items", self.initial_items, "between 1 and 2^48", remedy));
+            return Err(Error::parameter("initial_items", self.initial_items, "between 1 and 2^56", remedy));
         }
         Goal::new().target_fpr(self.target_fpr).checked_fpr()?;
         if !(1..=16).contains(&self.growth) {
@@ -130,13 +131,27 @@ impl Parameters {
 
     fn read(spec: &Spec, goal: &Goal) -> Result<Self> {
         let target = spec.value("target_fpr", "a rate")?.or(goal.target_fpr);
-        Parameters {
-            initial_items: spec.number("initial_items")?.unwrap_or(DEFAULT_INITIAL_ITEMS),
+        let draft = Parameters {
+            initial_items: 1,
             target_fpr: target.ok_or_else(|| spec.error("target_fpr is missing", "add target_fpr=…"))?,
             growth: spec.number("growth")?.unwrap_or(DEFAULT_GROWTH),
             tightening: spec.value("tightening", "a factor below 1")?.unwrap_or(DEFAULT_TIGHTENING),
         }
-        .checked()
+        .checked()?;
+        let initial_items = match (spec.number("initial_items")?, goal.expected_items, goal.memory_bits) {
+            (Some(items), _, _) | (None, Some(items), _) => items,
+            (None, None, Some(memory_bits)) => draft.fitting(memory_bits)?,
+            (None, None, None) => DEFAULT_INITIAL_ITEMS,
+        };
+        Parameters { initial_items, ..draft }.checked()
+    }
+
+    /// The keys of a first stage that fills this memory.
+    fn fitting(&self, memory_bits: u64) -> Result<u64> {
+        let num_cells = memory_bits / 512 * 512;
+        let rate = self.target_fpr * (1.0 - self.tightening);
+        let size = Size::for_cells_and_rate(num_cells.max(1), rate)?;
+        Ok(size.capacity(rate).min(MAX_INITIAL_ITEMS))
     }
 
     fn spec(&self) -> Spec {
@@ -187,7 +202,7 @@ impl Stage {
     }
 
     fn insert(&mut self, hash: KeyHash) {
-        self.taken += 1;
+        self.taken = self.taken.saturating_add(1);
         for position in self.probes(hash) {
             self.bits.set(position);
         }
@@ -195,10 +210,6 @@ impl Stage {
 
     fn rate(&self) -> f64 {
         pow(self.bits.fill(), f64::from(self.size.num_hashes))
-    }
-
-    fn estimated_items(&self) -> f64 {
-        -(self.size.num_cells as f64) / f64::from(self.size.num_hashes) * log1p(-self.bits.fill())
     }
 }
 
@@ -257,6 +268,18 @@ impl Scalable {
         self.stages.len()
     }
 
+    /// How many distinct keys came. A key that an earlier stage took for one of its own was not inserted
+    /// again, so each stage stands for a few more than it holds.
+    pub fn estimated_items(&self) -> Option<f64> {
+        let mut earlier = 0.0;
+        let mut items = 0.0;
+        for stage in &self.stages {
+            items += stage.size.items_at_fill(stage.bits.fill())? / (1.0 - earlier);
+            earlier += (1.0 - earlier) * stage.rate();
+        }
+        Some(items)
+    }
+
     /// Makes room for another key if the last stage is full, and if the system lets it.
     fn grow(&mut self) {
         let full = self.stages.last().is_none_or(|stage| stage.taken >= stage.most);
@@ -295,7 +318,7 @@ impl Filter for Scalable {
             arrivals: self.inserted,
             fill: ones as f64 / cells as f64,
             estimated_fpr: 1.0 - self.stages.iter().map(|stage| 1.0 - stage.rate()).product::<f64>(),
-            estimated_items: Some(self.stages.iter().map(Stage::estimated_items).sum()),
+            estimated_items: self.estimated_items(),
         }
     }
 
@@ -308,7 +331,7 @@ impl Filter for Scalable {
     }
 
     fn insert_hash(&mut self, hash: KeyHash) -> bool {
-        self.inserted += 1;
+        self.inserted = self.inserted.saturating_add(1);
         let new = !self.contains_hash(hash);
         if new {
             self.grow();
@@ -343,6 +366,7 @@ impl Membership for Scalable {}
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::hash::Key;
 
     /// Memory at `items` keys, as a multiple of a filter sized for them.
     fn overhead(tightening: f64, items: u64) -> f64 {
@@ -354,6 +378,25 @@ mod tests {
             index += 1;
         }
         bits as f64 / Size::for_rate(items, 0.01).expect("plans").num_cells as f64
+    }
+
+    #[test]
+    fn the_rate_is_kept_at_every_size() {
+        let (target, queries) = (0.02, 20_000u64);
+        let parameters = Parameters { initial_items: 50, target_fpr: target, growth: 2, tightening: 0.9 };
+        let mut filter = Scalable::new(parameters, Hashing::seeded(3)).expect("small");
+        let error = (target * (1.0 - target) / queries as f64).sqrt();
+        for key in 0..40_000u64 {
+            filter.insert_hash(key.hash_with(&Hashing::seeded(3)));
+            if (key + 1).is_power_of_two() || key % 10_000 == 0 {
+                let absent = (0..queries).map(|query| (1 << 40 | query).hash_with(&Hashing::seeded(3)));
+                let wrong = absent.filter(|hash| filter.contains_hash(*hash)).count();
+                assert!(wrong as f64 / queries as f64 <= target + 4.0 * error, "{wrong} wrong at {key} keys");
+            }
+        }
+        assert!(filter.num_stages() >= 10);
+        let estimated = filter.estimated_items().expect("not full");
+        assert!((estimated / 40_000.0 - 1.0).abs() < target, "{estimated} of 40,000");
     }
 
     #[test]

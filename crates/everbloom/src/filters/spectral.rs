@@ -54,7 +54,7 @@ use crate::solve::sizing::Size;
 use crate::spec::Spec;
 use crate::traits::{Body, Filter, Importance, Importances, Membership, Multiplicity, Status, Verdict, Windowed};
 use crate::wire::StateWriter;
-use libm::{log1p, pow};
+use libm::pow;
 
 pub(super) const KIND: Kind = Kind {
     id: 33,
@@ -70,6 +70,8 @@ pub(super) const KIND: Kind = Kind {
 
 /// Counts up to 255.
 pub const DEFAULT_CELL_BITS: u32 = 8;
+/// Counts up to 15, where the memory does not suffice for more.
+const NARROW_CELL_BITS: u32 = 4;
 
 /// The parameters of a spectral filter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -125,6 +127,16 @@ impl Parameters {
 }
 
 fn planned(spec: &Spec, goal: &Goal) -> Result<Plan> {
+    match planned_with(spec, goal) {
+        // Counts up to 15 are better than none where memory is short.
+        Err(Error::Infeasible { .. }) if spec.get("cell_bits").is_none() => {
+            planned_with(&spec.clone().with("cell_bits", NARROW_CELL_BITS), goal)
+        }
+        plan => plan,
+    }
+}
+
+fn planned_with(spec: &Spec, goal: &Goal) -> Result<Plan> {
     let placeholder = Parameters::with_size(spec, Size { num_cells: 1, num_hashes: 1 })?;
     let (size, items) = Size::planned(spec, goal, "num_cells", placeholder.cell_bits)?;
     let parameters = Parameters { size, ..placeholder };
@@ -225,12 +237,12 @@ impl Filter for Spectral {
     }
 
     fn status(&self) -> Status {
-        let (fill, Size { num_cells, num_hashes }) = (self.counters.fill(), self.parameters.size);
+        let (fill, size) = (self.counters.fill(), self.parameters.size);
         Status {
             arrivals: self.arrivals,
             fill,
-            estimated_fpr: pow(fill, f64::from(num_hashes)),
-            estimated_items: Some(-(num_cells as f64) / f64::from(num_hashes) * log1p(-fill)),
+            estimated_fpr: pow(fill, f64::from(size.num_hashes)),
+            estimated_items: size.items_at_fill(fill),
         }
     }
 
@@ -254,8 +266,8 @@ impl Filter for Spectral {
         if self.parameters.half_life > 0 && self.since_halving >= self.parameters.half_life {
             self.halve();
         }
-        self.arrivals += 1;
-        self.since_halving += 1;
+        self.arrivals = self.arrivals.saturating_add(1);
+        self.since_halving = self.since_halving.saturating_add(1);
         let count = self.smallest(hash);
         for position in self.probes(hash) {
             if self.counters.get(position) == count {

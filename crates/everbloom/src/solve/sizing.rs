@@ -8,7 +8,7 @@ use crate::cells::buffer::LINE_BITS;
 use crate::error::{Error, Result};
 use crate::goal::{Forecast, Goal, MAX_MEMORY_BITS};
 use crate::spec::Spec;
-use libm::log;
+use libm::{log, log1p};
 use std::f64::consts::LN_2;
 
 /// More probes than this never help: at 64 the rate is below 2^−64.
@@ -105,6 +105,12 @@ impl Size {
     /// The number of keys at which the filter is best used: half of its cells set.
     pub fn ideal_items(self) -> u64 {
         (self.num_cells as f64 * LN_2 / f64::from(self.num_hashes)).max(1.0) as u64
+    }
+
+    /// How many distinct keys leave this share of the cells set: −(m/k)·ln(1 − fill). None if all are set.
+    pub fn items_at_fill(self, fill: f64) -> Option<f64> {
+        let items = -(self.num_cells as f64) / f64::from(self.num_hashes) * log1p(-fill);
+        items.is_finite().then_some(items)
     }
 
     /// The forecast for this many keys, or for the ideal number.

@@ -65,6 +65,9 @@ impl Parameters {
     pub fn predicted_fpr(&self) -> f64 {
         let k = f64::from(self.num_hashes);
         let load = k * self.generation() as f64 / self.num_blocks as f64;
+        if load > f64::from(SLICE_BITS) * 16.0 {
+            return 1.0;
+        }
         // Neighbouring slices share all but one generation, distant ones none: of the variance that one
         // common load would have, a run of k sees Σ_ij (1 − |i − j|/k) / k².
         let shared = (k + (k - 1.0) * (2.0 * k - 1.0) / 3.0) / (k * k);
@@ -103,21 +106,25 @@ impl Parameters {
 /// a run at the youngest slices, or one that begins behind an unset bit. Slices fill up over their first
 /// `length` generations.
 fn run_rate(unset: f64, length: u32) -> f64 {
-    let fill = |age: u32| 1.0 - pow(unset, f64::from((age + 1).min(length)));
-    let fills: Vec<f64> = (0..length).map(fill).collect();
-    let full = fills[fills.len() - 1];
-    let young: f64 = (0..length)
-        .map(|start| {
-            let run: f64 = fills[start as usize..].iter().product::<f64>() * pow(full, f64::from(start));
-            if start == 0 { run } else { run * (1.0 - fills[start as usize - 1]) }
-        })
-        .sum();
-    let settled = f64::from((SLICES + 1).saturating_sub(2 * length));
-    if settled == 0.0 {
-        // Fewer runs fit than the sum above counts.
-        return young;
+    let length = length as usize;
+    let mut fills = [0.0; SLICES as usize];
+    let mut empty = 1.0;
+    for fill in &mut fills[..length] {
+        empty *= unset;
+        *fill = 1.0 - empty;
     }
-    young + settled * pow(full, f64::from(length)) * (1.0 - full)
+    let full = fills[length - 1];
+    // From the run that begins last among the young slices to the one that begins first: `rest` is the
+    // product of the young slices it covers, `beyond` that of the settled ones.
+    let (mut young, mut rest, mut beyond) = (0.0, 1.0, pow(full, length as f64 - 1.0));
+    for start in (0..length).rev() {
+        rest *= fills[start];
+        let before = if start == 0 { 1.0 } else { 1.0 - fills[start - 1] };
+        young += rest * beyond * before;
+        beyond = if full > 0.0 { beyond / full } else { 0.0 };
+    }
+    let settled = (SLICES as usize + 1).saturating_sub(2 * length) as f64;
+    young + settled * pow(full, length as f64) * (1.0 - full)
 }
 
 /// What a spec says besides sizes.
@@ -144,6 +151,9 @@ impl Draft {
 pub(super) fn planned(spec: &Spec, goal: &Goal) -> Result<Plan> {
     let draft = Draft::new(spec)?;
     let hashes: Option<u32> = spec.number("num_hashes")?;
+    if let Some(num_hashes) = hashes {
+        draft.with(1, 1, num_hashes).checked()?;
+    }
     let choices = || hashes.map_or(1..=SLICES - 1, |given| given..=given);
     let blocks = spec.number("num_blocks")?;
     let affordable = match (blocks, goal.memory_bits) {
