@@ -65,7 +65,8 @@ impl Parameters {
     pub fn predicted_fpr(&self) -> f64 {
         let k = f64::from(self.num_hashes);
         let load = k * self.generation() as f64 / self.num_blocks as f64;
-        if load > f64::from(SLICE_BITS) * 16.0 {
+        if load > f64::from(SLICE_BITS) * 4.0 {
+            // 98 % of the bits are set: useless, and not worth the sum below.
             return 1.0;
         }
         // Neighbouring slices share all but one generation, distant ones none: of the variance that one
@@ -215,15 +216,17 @@ type Hashes = std::ops::RangeInclusive<u32>;
 /// The fewest blocks that keep the target for the window.
 fn fewest_blocks(draft: Draft, window: u64, target: f64, hashes: Hashes) -> Result<Parameters> {
     draft.with(window, 1, *hashes.start()).checked()?;
-    let most = MAX_MEMORY_BITS / BLOCK_BITS;
+    let most = (MAX_MEMORY_BITS / BLOCK_BITS).min(window.saturating_mul(1 << 12));
     let blocks_for = |num_hashes: u32| {
         let keeps = |blocks| draft.with(window, blocks, num_hashes).predicted_fpr() <= target;
         smallest(1, most, keeps).map(|blocks| draft.with(window, blocks, num_hashes))
     };
-    hashes.filter_map(blocks_for).min_by_key(|parameters| parameters.num_blocks).ok_or_else(|| Error::Infeasible {
-        wanted: format!("a rate of {target} for a window of {window}"),
-        reason: "no size reaches it".into(),
-        remedy: "accept a higher rate".into(),
+    best_by(hashes.map(blocks_for), |parameters| std::cmp::Reverse(parameters.num_blocks)).ok_or_else(|| {
+        Error::Infeasible {
+            wanted: format!("a rate of {target} for a window of {window}"),
+            reason: "no size reaches it".into(),
+            remedy: "accept a higher rate".into(),
+        }
     })
 }
 
@@ -241,7 +244,27 @@ fn longest_window(draft: Draft, blocks: u64, target: f64, hashes: Hashes) -> Opt
         let window = largest(most, |window| draft.with(window.max(1), blocks, num_hashes).predicted_fpr() <= target);
         (window > 0).then(|| draft.with(window, blocks, num_hashes))
     };
-    hashes.filter_map(window_for).max_by_key(|parameters| parameters.window)
+    best_by(hashes.map(window_for), |parameters| parameters.window)
+}
+
+/// The parameters with the highest score; scores rise and then fall with the number of hashes, so the
+/// search ends when the best is three behind.
+fn best_by<S: Ord>(
+    candidates: impl Iterator<Item = Option<Parameters>>,
+    score: impl Fn(&Parameters) -> S,
+) -> Option<Parameters> {
+    let mut best: Option<Parameters> = None;
+    for candidate in candidates.flatten() {
+        match &best {
+            Some(found) if score(found) >= score(&candidate) => {
+                if candidate.num_hashes > found.num_hashes + 3 {
+                    break;
+                }
+            }
+            _ => best = Some(candidate),
+        }
+    }
+    best
 }
 
 fn too_long(draft: Draft, window: u64, blocks: u64, target: f64, hashes: Hashes) -> Error {
