@@ -132,6 +132,7 @@ fn planned(spec: &Spec, goal: &Goal) -> Result<Plan> {
         memory_bits: 2 * parameters.num_lines * LINE_BITS,
         forecast: Forecast::always(parameters.predicted_fpr()),
         hashing: goal.hashing,
+        notes: Vec::new(),
     })
 }
 

@@ -145,6 +145,7 @@ fn planned_with(spec: &Spec, goal: &Goal) -> Result<Plan> {
         memory_bits: Counters::byte_length(size.num_cells, parameters.cell_bits).saturating_mul(8),
         forecast: parameters.forecast(items),
         hashing: goal.hashing,
+        notes: Vec::new(),
     })
 }
 

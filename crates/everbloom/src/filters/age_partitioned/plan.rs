@@ -204,6 +204,7 @@ pub(super) fn planned(spec: &Spec, goal: &Goal) -> Result<Plan> {
         memory_bits: parameters.num_blocks * BLOCK_BITS,
         forecast,
         hashing: goal.hashing,
+        notes: Vec::new(),
     })
 }
 
