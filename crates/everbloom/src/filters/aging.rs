@@ -127,13 +127,12 @@ fn planned(spec: &Spec, goal: &Goal) -> Result<Plan> {
         }
     }
     .checked()?;
-    Ok(Plan {
-        spec: parameters.spec(),
-        memory_bits: 2 * parameters.num_lines * LINE_BITS,
-        forecast: Forecast::always(parameters.predicted_fpr()),
-        hashing: goal.hashing,
-        notes: Vec::new(),
-    })
+    Ok(Plan::new(
+        parameters.spec(),
+        2 * parameters.num_lines * LINE_BITS,
+        Forecast::always(parameters.predicted_fpr()),
+        goal.hashing,
+    ))
 }
 
 fn fewest_lines(window: u64, target: f64) -> Result<Parameters> {

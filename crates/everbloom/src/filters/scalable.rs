@@ -174,7 +174,7 @@ fn planned(spec: &Spec, goal: &Goal) -> Result<Plan> {
         });
     }
     let forecast = Forecast { predicted_fnr: Some(0.0), ..Forecast::always(parameters.target_fpr) };
-    Ok(Plan { spec: parameters.spec(), memory_bits, forecast, hashing: goal.hashing, notes: Vec::new() })
+    Ok(Plan::new(parameters.spec(), memory_bits, forecast, goal.hashing))
 }
 
 #[derive(Debug, Clone)]

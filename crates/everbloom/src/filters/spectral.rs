@@ -140,13 +140,12 @@ fn planned_with(spec: &Spec, goal: &Goal) -> Result<Plan> {
     let placeholder = Parameters::with_size(spec, Size { num_cells: 1, num_hashes: 1 })?;
     let (size, items) = Size::planned(spec, goal, "num_cells", placeholder.cell_bits)?;
     let parameters = Parameters { size, ..placeholder };
-    Ok(Plan {
-        spec: parameters.spec(),
-        memory_bits: Counters::byte_length(size.num_cells, parameters.cell_bits).saturating_mul(8),
-        forecast: parameters.forecast(items),
-        hashing: goal.hashing,
-        notes: Vec::new(),
-    })
+    Ok(Plan::new(
+        parameters.spec(),
+        Counters::byte_length(size.num_cells, parameters.cell_bits).saturating_mul(8),
+        parameters.forecast(items),
+        goal.hashing,
+    ))
 }
 
 /// The spectral Bloom filter. See the [module](self) for what it promises.

@@ -199,13 +199,7 @@ pub(super) fn planned(spec: &Spec, goal: &Goal) -> Result<Plan> {
     };
     let parameters = parameters.checked()?;
     let forecast = Forecast::always(parameters.predicted_fpr());
-    Ok(Plan {
-        spec: parameters.spec(),
-        memory_bits: parameters.num_blocks * BLOCK_BITS,
-        forecast,
-        hashing: goal.hashing,
-        notes: Vec::new(),
-    })
+    Ok(Plan::new(parameters.spec(), parameters.num_blocks * BLOCK_BITS, forecast, goal.hashing))
 }
 
 fn blocks_given(spec: &Spec) -> bool {
