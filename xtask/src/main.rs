@@ -1,5 +1,7 @@
 //! Project tasks: `cargo xtask TASK`. One line of [`TASKS`] each.
 
+mod bench_dedup;
+
 use std::env;
 use std::path::Path;
 use std::process::{Command, ExitCode};
@@ -16,6 +18,7 @@ const TASKS: &[Task] = &[
     ("lint", "format, clippy and documentation, warnings denied", |_| lint()),
     ("accuracy", "filters against references, promises and each other, the long runs included", accuracy),
     ("ci", "lint, then test: what must hold before a change lands", ci),
+    ("bench-dedup", "dedup beside huniq and runiq: CPU, memory, wrong answers", bench_dedup::run),
 ];
 
 fn main() -> ExitCode {

@@ -17,19 +17,22 @@
 //! ```
 //!
 //! **It grows in parts.** A table that doubles as a whole needs old and new side by side, three times
-//! its contents at the worst moment. Here one part grows at a time, by a quarter, and by adding pages of one size:
+//! its contents at the worst moment. Here one part grows at a time, by a third, and by adding pages of one size:
 //! its hashes are lifted into a scratch buffer, a sixty-fourth of the set, and put back. Nothing is
 //! ever freed, so nothing is fragmented either.
 
-use crate::cells::buffer::{Buffer, Line};
 use crate::cells::simd;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::hash::{KeyHash, scale};
 use crate::traits::Verdict;
 
 const PART_BITS: u32 = 6;
 const PAGE_LINES: u64 = 1 << 8;
-const FIRST_LINES: u64 = 16;
+/// Slabs grow with the set up to this many pages, 32 MiB.
+const MAX_SLAB_PAGES: u64 = 1 << 11;
+const PAGE_WORDS: u64 = PAGE_LINES * SLOTS;
+/// 64-bit words of a huge page. Slabs start on one, so that all of them can lie on such pages.
+const HUGE_WORDS: u64 = 1 << 18;
 const SLOTS: u64 = 8;
 const EMPTY: u64 = 0;
 
@@ -49,14 +52,16 @@ const EMPTY: u64 = 0;
 #[derive(Debug)]
 pub struct ExactSet {
     parts: Vec<Part>,
+    slabs: Slabs,
     scratch: Vec<u64>,
 }
 
 impl ExactSet {
     /// An empty set.
     pub fn new() -> Result<Self> {
-        let parts = (0..1 << PART_BITS).map(|_| Part::new()).collect::<Result<_>>()?;
-        Ok(ExactSet { parts, scratch: Vec::new() })
+        let mut slabs = Slabs::default();
+        let parts = (0..1 << PART_BITS).map(|_| Part::new(&mut slabs)).collect::<Result<_>>()?;
+        Ok(ExactSet { parts, slabs, scratch: Vec::new() })
     }
 
     /// How many hashes are inside.
@@ -71,8 +76,9 @@ impl ExactSet {
 
     /// All the memory it takes now.
     pub fn memory_bits(&self) -> u64 {
-        let pages: u64 = self.parts.iter().flat_map(|part| &part.pages).map(Buffer::allocated_bits).sum();
-        pages + 64 * self.scratch.capacity() as u64
+        let pages = 64 * PAGE_WORDS * self.slabs.used;
+        let places: usize = self.parts.iter().map(|part| part.pages.capacity() * size_of::<Page>()).sum();
+        pages + 64 * self.scratch.capacity() as u64 + 8 * places as u64
     }
 
     /// The probability that any two of the keys inside share their 64 bits, in which case one of
@@ -104,7 +110,7 @@ impl ExactSet {
 
     /// Every hash inside, for saving.
     pub fn bits(&self) -> impl Iterator<Item = u64> {
-        self.parts.iter().flat_map(Part::bits)
+        self.parts.iter().flat_map(|part| part.bits(&self.slabs))
     }
 
     /// Puts one saved hash back; true if it was not there.
@@ -112,113 +118,182 @@ impl ExactSet {
     pub fn insert_bits(&mut self, bits: u64) -> Result<bool> {
         // Zero marks an empty slot, so the one hash that is zero borrows its neighbour.
         let bits = bits.max(1);
-        let part = &mut self.parts[(bits >> (64 - PART_BITS)) as usize];
-        if part.is_full() {
-            part.grow(&mut self.scratch)?;
+        let part = &mut self.parts[part_of(bits)];
+        if part.len >= part.limit {
+            part.grow(&mut self.slabs, &mut self.scratch)?;
         }
-        Ok(part.insert(bits))
+        Ok(part.insert(&mut self.slabs, bits))
     }
 
     #[inline]
     fn prefetch(&self, bits: u64) {
-        let part = &self.parts[(bits >> (64 - PART_BITS)) as usize];
-        let line = part.line_of(bits);
-        simd::prefetch(part.pages[(line / PAGE_LINES) as usize].lines(), (line % PAGE_LINES) as usize);
+        let part = &self.parts[part_of(bits)];
+        let (slab, word) = part.place(part.line_of(bits));
+        simd::prefetch(&self.slabs.slabs[slab], word);
+    }
+}
+
+#[inline]
+fn part_of(bits: u64) -> usize {
+    (bits >> (64 - PART_BITS)) as usize
+}
+
+/// Where a page is.
+#[derive(Debug, Clone, Copy)]
+struct Page {
+    slab: u32,
+    first_word: u32,
+}
+
+/// The allocations that pages are cut from.
+#[derive(Debug, Default)]
+struct Slabs {
+    slabs: Vec<Vec<u64>>,
+    /// Pages handed out, and pages there are.
+    used: u64,
+    pages: u64,
+    last_start: u64,
+    /// The word at which the last slab's first page starts.
+    last_word: u64,
+}
+
+impl Slabs {
+    fn page(&mut self) -> Result<Page> {
+        if self.used == self.pages {
+            self.add_slab()?;
+        }
+        let first_word = self.last_word + (self.used - self.last_start) * PAGE_WORDS;
+        self.used += 1;
+        Ok(Page { slab: self.slabs.len() as u32 - 1, first_word: first_word as u32 })
+    }
+
+    /// Pages of a slab that are not used yet take no memory, and neither does what lies before its
+    /// first huge page; so the next slab can be as large as all before.
+    fn add_slab(&mut self) -> Result<()> {
+        let more = self.pages.clamp(256, MAX_SLAB_PAGES);
+        let words = more * PAGE_WORDS + HUGE_WORDS;
+        // Words rather than lines: only what has no alignment of its own comes zeroed from the system
+        // without being touched.
+        let mut slab: Vec<u64> = bytemuck::allocation::try_zeroed_vec(words as usize)
+            .map_err(|()| Error::OutOfMemory { bytes: 8 * words })?;
+        simd::advise_huge_pages(&mut slab);
+        let start = slab.as_ptr() as u64 / 8;
+        self.last_word = start.next_multiple_of(HUGE_WORDS) - start;
+        self.last_start = self.pages;
+        self.pages += more;
+        self.slabs.push(slab);
+        Ok(())
+    }
+
+    fn words(&self, page: Page) -> &[u64] {
+        &self.slabs[page.slab as usize][page.first_word as usize..][..PAGE_WORDS as usize]
+    }
+
+    fn words_mut(&mut self, page: Page) -> &mut [u64] {
+        &mut self.slabs[page.slab as usize][page.first_word as usize..][..PAGE_WORDS as usize]
+    }
+
+    /// The eight slots that start at a word of a slab.
+    #[inline]
+    fn line_mut(&mut self, (slab, word): (usize, usize)) -> &mut [u64] {
+        &mut self.slabs[slab][word..word + SLOTS as usize]
     }
 }
 
 /// The hashes that share their first bits.
 #[derive(Debug)]
 struct Part {
-    /// One page below [`PAGE_LINES`] lines, or any number of whole ones.
-    pages: Vec<Buffer>,
-    lines: u64,
+    pages: Vec<Page>,
     len: u64,
     /// How many hashes it takes before it grows.
     limit: u64,
 }
 
 impl Part {
-    fn new() -> Result<Self> {
-        Ok(Part {
-            pages: vec![Buffer::with_lines(FIRST_LINES)?],
-            lines: FIRST_LINES,
-            len: 0,
-            limit: limit(FIRST_LINES),
-        })
+    fn new(slabs: &mut Slabs) -> Result<Self> {
+        Ok(Part { pages: vec![slabs.page()?], len: 0, limit: limit(1) })
     }
 
     #[inline]
-    fn is_full(&self) -> bool {
-        self.len >= self.limit
+    fn lines(&self) -> u64 {
+        self.pages.len() as u64 * PAGE_LINES
     }
 
     #[inline]
     fn line_of(&self, bits: u64) -> u64 {
-        scale(bits << PART_BITS, self.lines)
+        scale(bits << PART_BITS, self.lines())
     }
 
+    /// The slab of a line, and the word there at which it starts.
     #[inline]
-    fn line_mut(&mut self, line: u64) -> &mut Line {
-        &mut self.pages[(line / PAGE_LINES) as usize].lines_mut()[(line % PAGE_LINES) as usize]
+    fn place(&self, line: u64) -> (usize, usize) {
+        let page = self.pages[(line / PAGE_LINES) as usize];
+        (page.slab as usize, page.first_word as usize + (line % PAGE_LINES * SLOTS) as usize)
     }
 
     /// Puts a hash in; false if it is there. There is always an empty slot, since parts grow before
     /// they are full.
     #[inline]
-    fn insert(&mut self, bits: u64) -> bool {
+    fn insert(&mut self, slabs: &mut Slabs, bits: u64) -> bool {
         let mut at = self.line_of(bits);
         loop {
-            for slot in &mut self.line_mut(at).0 {
-                if *slot == bits {
-                    return false;
-                }
-                if *slot == EMPTY {
-                    *slot = bits;
-                    self.len += 1;
-                    return true;
-                }
+            let slots = slabs.line_mut(self.place(at));
+            // All eight are looked at, without a branch that depends on where a hash is.
+            let (mut found, mut used) = (false, 0);
+            for slot in &*slots {
+                found |= *slot == bits;
+                used += usize::from(*slot != EMPTY);
             }
-            at = if at + 1 == self.lines { 0 } else { at + 1 };
+            if found {
+                return false;
+            }
+            if let Some(slot) = slots.get_mut(used) {
+                *slot = bits;
+                self.len += 1;
+                return true;
+            }
+            at = if at + 1 == self.lines() { 0 } else { at + 1 };
         }
     }
 
-    /// Makes the part a quarter larger, or twice as large while it is below a page.
+    /// Puts a hash in that is known not to be there.
+    #[inline]
+    fn put_back(&mut self, slabs: &mut Slabs, bits: u64) {
+        let mut at = self.line_of(bits);
+        loop {
+            if let Some(slot) = slabs.line_mut(self.place(at)).iter_mut().find(|slot| **slot == EMPTY) {
+                *slot = bits;
+                self.len += 1;
+                return;
+            }
+            at = if at + 1 == self.lines() { 0 } else { at + 1 };
+        }
+    }
+
+    /// Makes the part a third larger, in whole pages.
     #[cold]
-    fn grow(&mut self, scratch: &mut Vec<u64>) -> Result<()> {
-        let lines = if self.lines < PAGE_LINES { self.lines * 2 } else { self.lines + page_step(self.lines) };
-        let mut pages = Vec::new();
-        let missing = if lines <= PAGE_LINES { lines } else { lines - self.lines };
-        for start in (0..missing).step_by(PAGE_LINES as usize) {
-            pages.push(Buffer::with_lines(PAGE_LINES.min(missing - start))?);
-        }
+    fn grow(&mut self, slabs: &mut Slabs, scratch: &mut Vec<u64>) -> Result<()> {
+        let more = self.pages.len().div_ceil(3);
+        let pages = (0..more).map(|_| slabs.page()).collect::<Result<Vec<_>>>()?;
         scratch.clear();
-        scratch.extend(self.bits());
-        if lines <= PAGE_LINES {
-            self.pages.clear();
+        scratch.extend(self.bits(slabs));
+        for page in &self.pages {
+            slabs.words_mut(*page).fill(EMPTY);
         }
-        self.pages.iter_mut().for_each(Buffer::clear);
-        self.pages.append(&mut pages);
-        (self.lines, self.limit, self.len) = (lines, limit(lines), 0);
-        for bits in scratch.iter() {
-            self.insert(*bits);
-        }
+        self.pages.extend(pages);
+        (self.len, self.limit) = (0, limit(self.pages.len()));
+        scratch.iter().for_each(|bits| self.put_back(slabs, *bits));
         Ok(())
     }
 
-    fn bits(&self) -> impl Iterator<Item = u64> {
-        self.pages.iter().flat_map(|page| page.words()).copied().filter(|bits| *bits != EMPTY)
+    fn bits(&self, slabs: &Slabs) -> impl Iterator<Item = u64> {
+        self.pages.iter().flat_map(|page| slabs.words(*page)).copied().filter(|bits| *bits != EMPTY)
     }
 }
 
-/// Seven slots of eight, rounded down: lines then rarely spill.
-fn limit(lines: u64) -> u64 {
-    lines * (SLOTS - 1)
-}
-
-/// A quarter of the lines, in whole pages, rounded up so that a part always grows.
-fn page_step(lines: u64) -> u64 {
-    (lines / 4).next_multiple_of(PAGE_LINES)
+/// Seven slots of eight: lines then rarely spill.
+fn limit(pages: usize) -> u64 {
+    pages as u64 * PAGE_LINES * (SLOTS - 1)
 }
 
 #[cfg(test)]

@@ -1,13 +1,11 @@
 //! Asking the operating system for large pages.
 
-use std::mem::MaybeUninit;
-
 /// Smaller buffers gain nothing from 2-MiB pages.
-const WORTH_ADVISING: usize = 8 << 20;
+const WORTH_ADVISING: usize = 4 << 20;
 
 /// Asks for huge pages under `memory`; does nothing where that is not possible. Call it before the
 /// memory is touched.
-pub(crate) fn advise_huge_pages<T>(memory: &mut [MaybeUninit<T>]) {
+pub(crate) fn advise_huge_pages<T>(memory: &mut [T]) {
     if size_of_val(memory) < WORTH_ADVISING {
         return;
     }

@@ -1,0 +1,186 @@
+//! `cargo xtask bench-dedup`: `everbloom dedup` beside huniq and runiq, interleaved, answers checked.
+//!
+//! Every contender reads a file and writes to /dev/null, in rounds, in a process of its own whose CPU
+//! time and peak memory the kernel reports. One more run of each writes to a file, which is compared
+//! with the exact answer. The floor splits, hashes and writes everything, and judges nothing.
+
+mod answer;
+mod floor;
+mod inputs;
+mod measure;
+
+use crate::Outcome;
+use measure::Usage;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+const USAGE: &str = "cargo xtask bench-dedup [--rounds N] [--scale SHARE] [--input urls|distinct|zipf]";
+
+/// Runs the comparison, or one of the helpers that it starts as processes of their own.
+pub(crate) fn run(arguments: &[String]) -> Outcome {
+    match arguments {
+        [first, rest @ ..] if first == measure::ARGUMENT => measure::run(rest),
+        [first, file] if first == floor::ARGUMENT => floor::run(Path::new(file)).map_err(|error| error.to_string()),
+        _ => compare(&Options::parse(arguments)?),
+    }
+}
+
+struct Options {
+    rounds: usize,
+    scale: f64,
+    input: Option<String>,
+}
+
+impl Options {
+    fn parse(arguments: &[String]) -> Result<Self, String> {
+        let mut options = Options { rounds: 5, scale: 1.0, input: None };
+        for pair in arguments.chunks(2) {
+            let [name, value] = pair else { return Err(USAGE.into()) };
+            match name.as_str() {
+                "--rounds" => options.rounds = value.parse().map_err(|_| USAGE)?,
+                "--scale" => options.scale = value.parse().map_err(|_| USAGE)?,
+                "--input" => options.input = Some(value.clone()),
+                _ => return Err(USAGE.into()),
+            }
+        }
+        Ok(options)
+    }
+}
+
+/// A command line to be measured; the input's path is appended.
+struct Contender {
+    name: &'static str,
+    command: Vec<String>,
+    reads_stdin: bool,
+}
+
+/// This program as the release profile builds it: the floor must not be slow for want of optimisation.
+fn helper(root: &Path) -> PathBuf {
+    root.join("target/release/xtask")
+}
+
+fn contenders(root: &Path) -> Vec<Contender> {
+    let text = |path: PathBuf| path.display().to_string();
+    let ours = text(root.join("target/release/everbloom"));
+    let peer = |name: &str| text(root.join("target/peers/bin").join(name));
+    let everbloom = |name, more: &[&str]| Contender {
+        name,
+        command: [ours.as_str(), "dedup"].iter().chain(more).map(ToString::to_string).collect(),
+        reads_stdin: false,
+    };
+    vec![
+        Contender {
+            name: "floor",
+            command: vec![text(helper(root)), "bench-dedup".into(), floor::ARGUMENT.into()],
+            reads_stdin: false,
+        },
+        everbloom("exact", &["--exact"]),
+        everbloom("exact, 1 thread", &["--exact", "--threads", "1"]),
+        everbloom("16 MiB", &["--memory", "16MiB"]),
+        everbloom("16 MiB, 1 thread", &["--memory", "16MiB", "--threads", "1"]),
+        Contender { name: "huniq", command: vec![peer("huniq")], reads_stdin: true },
+        Contender {
+            name: "runiq quick",
+            command: vec![peer("runiq"), "-f".into(), "quick".into()],
+            reads_stdin: false,
+        },
+    ]
+}
+
+fn compare(options: &Options) -> Outcome {
+    let root = crate::root();
+    crate::cargo("build", &["--release", "--package", "everbloom-cli", "--package", "xtask"], &[], &[])?;
+    install_peers(root)?;
+    let folder = root.join("target/bench-dedup");
+    std::fs::create_dir_all(&folder).map_err(|error| error.to_string())?;
+    let contenders = contenders(root);
+    for input in inputs::INPUTS.iter().filter(|input| options.input.as_deref().is_none_or(|name| name == input.name)) {
+        let path = input.make(&folder, options.scale).map_err(|error| format!("{}: {error}", input.name))?;
+        compare_on(input, &path, &contenders, options.rounds)?;
+    }
+    Ok(())
+}
+
+fn install_peers(root: &Path) -> Outcome {
+    let peers = root.join("target/peers");
+    if ["huniq", "runiq"].iter().all(|name| peers.join("bin").join(name).exists()) {
+        return Ok(());
+    }
+    let peers = peers.display().to_string();
+    crate::cargo("install", &["--root", &peers, "huniq@2.7.0", "runiq@2.1.0"], &[], &[])
+}
+
+fn compare_on(input: &inputs::Input, path: &Path, contenders: &[Contender], rounds: usize) -> Outcome {
+    let bytes = std::fs::metadata(path).map_err(|error| error.to_string())?.len();
+    let mut usages: Vec<Vec<Usage>> = contenders.iter().map(|_| Vec::new()).collect();
+    for _ in 0..rounds {
+        for (contender, usages) in contenders.iter().zip(&mut usages) {
+            usages.push(measure::measure(&contender.command, contender.reads_stdin, path, Path::new("/dev/null"))?);
+        }
+    }
+    println!("\n{}: {}, {:.0} MB, median of {rounds} rounds", input.name, input.summary, bytes as f64 / 1e6);
+    println!(
+        "{:<18}{:>8}{:>8}{:>8}{:>9}{:>16}{:>16}{:>14}{:>12}",
+        "", "CPU s", "wall s", "MB/s", "peak MB", "CPU vs floor", "huniq CPU vs", "wrong dropped", "wrong kept"
+    );
+    let truth = answer::Truth::of(path).map_err(|error| error.to_string())?;
+    let of = |name: &str| contenders.iter().position(|contender| contender.name == name).map(|at| &usages[at]);
+    for (contender, own) in contenders.iter().zip(&usages) {
+        let cpu = median(own.iter().map(|usage| usage.cpu));
+        let wall = median(own.iter().map(|usage| usage.wall));
+        let peak = own.iter().map(|usage| usage.peak_bytes).max().unwrap_or(0) as f64 / 1e6;
+        let (dropped, kept) = match contender.name {
+            "floor" => ("-".into(), "-".into()),
+            _ => check(contender, path, &truth)?,
+        };
+        println!(
+            "{:<18}{cpu:>8.2}{wall:>8.2}{:>8.0}{peak:>9.1}{:>16}{:>16}{dropped:>14}{kept:>12}",
+            contender.name,
+            bytes as f64 / 1e6 / wall,
+            of("floor").map_or_else(String::new, |floor| ratio(own, floor)),
+            of("huniq").map_or_else(String::new, |huniq| ratio(huniq, own)),
+        );
+    }
+    println!("{} records, {} distinct", truth.records(), truth.distinct());
+    Ok(())
+}
+
+/// One more run, into a file, held against the exact answer.
+fn check(contender: &Contender, path: &Path, truth: &answer::Truth) -> Result<(String, String), String> {
+    let output = path.with_extension("out");
+    measure::measure(&contender.command, contender.reads_stdin, path, &output)?;
+    let errors = truth.compare(path, &output).map_err(|error| error.to_string())?;
+    std::fs::remove_file(&output).map_err(|error| error.to_string())?;
+    let share = |count: u64, of: u64| format!("{count} ({:.3} %)", 100.0 * count as f64 / of.max(1) as f64);
+    let repeats = truth.records() - truth.distinct();
+    Ok((share(errors.wrongly_dropped, truth.distinct()), share(errors.wrongly_kept, repeats)))
+}
+
+/// The median ratio of CPU times of the same round, and how far it ranges.
+fn ratio(above: &[Usage], below: &[Usage]) -> String {
+    let ratios: Vec<f64> = above.iter().zip(below).map(|(above, below)| above.cpu / below.cpu.max(1e-9)).collect();
+    let low = ratios.iter().copied().fold(f64::INFINITY, f64::min);
+    let high = ratios.iter().copied().fold(0.0, f64::max);
+    format!("{:.1} ({low:.1}–{high:.1})", median(ratios.into_iter()))
+}
+
+fn median(values: impl Iterator<Item = f64>) -> f64 {
+    let mut values: Vec<f64> = values.collect();
+    values.sort_by(f64::total_cmp);
+    values.get(values.len() / 2).copied().unwrap_or(f64::NAN)
+}
+
+/// The command with its input in place.
+fn prepared(command: &[String], reads_stdin: bool, input: &Path, output: &Path) -> Result<Command, String> {
+    let (program, arguments) = command.split_first().ok_or("nothing to run")?;
+    let open = |path: &Path| std::fs::File::open(path).map_err(|error| format!("{}: {error}", path.display()));
+    let create = |path: &Path| std::fs::File::create(path).map_err(|error| format!("{}: {error}", path.display()));
+    let mut prepared = Command::new(program);
+    prepared.args(arguments).stdout(create(output)?);
+    if reads_stdin {
+        prepared.stdin(open(input)?);
+    } else {
+        prepared.arg(input);
+    }
+    Ok(prepared)
+}
