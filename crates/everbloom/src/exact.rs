@@ -2,7 +2,7 @@
 //!
 //! **Answers** "was this key here?" without forgetting and, but for two keys that share a 64-bit
 //! hash, without error: among n keys that happens with probability about n²/2^65, one in 370 billion
-//! for ten thousand keys, 0.0003 % for ten million ([`ExactSet::collision_probability`]). It takes 9 to 13 bytes
+//! for ten thousand keys, 0.0003 % for ten million ([`ExactSet::collision_probability`]). It takes 9 to 14 bytes
 //! a distinct key and grows as long as keys come, so it is not a filter of the registry.
 //!
 //! # How it works
@@ -17,7 +17,7 @@
 //! ```
 //!
 //! **It grows in parts.** A table that doubles as a whole needs old and new side by side, three times
-//! its contents at the worst moment. Here one part grows at a time, by a third, and by adding pages of one size:
+//! its contents at the worst moment. Here one part grows at a time, by half, and by adding pages of one size:
 //! its hashes are lifted into a scratch buffer, a sixty-fourth of the set, and put back. Nothing is
 //! ever freed, so nothing is fragmented either.
 
@@ -270,10 +270,10 @@ impl Part {
         }
     }
 
-    /// Makes the part a third larger, in whole pages.
+    /// Makes the part half as large again, in whole pages.
     #[cold]
     fn grow(&mut self, slabs: &mut Slabs, scratch: &mut Vec<u64>) -> Result<()> {
-        let more = self.pages.len().div_ceil(3);
+        let more = self.pages.len().div_ceil(2);
         let pages = (0..more).map(|_| slabs.page()).collect::<Result<Vec<_>>>()?;
         scratch.clear();
         scratch.extend(self.bits(slabs));
@@ -328,13 +328,13 @@ mod tests {
     }
 
     #[test]
-    fn memory_stays_within_thirteen_bytes_a_key_beyond_the_first_pages() {
+    fn memory_stays_within_fifteen_bytes_a_key_beyond_the_first_pages() {
         let mut set = ExactSet::new().expect("a set");
         for key in 0..3_000_000u64 {
             set.insert_hash(key.hash_with(&Hashing::default())).expect("memory");
             if key > 500_000 && key % 10_007 == 0 {
                 let bytes_per_key = set.memory_bits() as f64 / 8.0 / set.len() as f64;
-                assert!(bytes_per_key < 13.0, "{bytes_per_key} at {key}");
+                assert!(bytes_per_key < 15.0, "{bytes_per_key} at {key}");
             }
         }
     }

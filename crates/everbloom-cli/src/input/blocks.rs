@@ -173,11 +173,11 @@ impl BlockReader {
 
     /// Opens the next input; false if there is none.
     fn open_next(&mut self) -> Result<bool> {
-        if self.ended {
-            self.position = Position { input: self.position.input + 1, offset: 0 };
-            self.ended = false;
-        }
-        let Some(path) = self.paths.get(self.position.input) else { return Ok(false) };
+        let next = if self.ended { Position { input: self.position.input + 1, offset: 0 } } else { self.position };
+        // At the end of the last input the position stays there, in case it grows.
+        let Some(path) = self.paths.get(next.input) else { return Ok(false) };
+        self.position = next;
+        self.ended = false;
         self.started = self.position.offset > 0;
         self.current = Some(Source::open_at(path, self.position.offset, &self.consumed)?);
         Ok(true)

@@ -8,9 +8,6 @@ use everbloom::hash::composite_key;
 use everbloom::{Importance, ImportanceScale};
 use std::borrow::Cow;
 
-/// The text at a place of a record, or why there is none.
-type Found<'r> = Result<Cow<'r, [u8]>, Fault>;
-
 /// Where keys are, as typed; names are not resolved yet.
 #[derive(Debug, Clone)]
 pub(crate) struct Layout {
@@ -164,33 +161,23 @@ impl Extractor {
 
     /// The key and importance of a record that comes without its ending.
     pub(crate) fn extract<'r>(&self, record: &'r [u8]) -> Result<(Cow<'r, [u8]>, Importance), Fault> {
-        let document;
         let line = trim_return(record);
-        let value: &dyn Fn(&Place) -> Found<'r> = match self.lookup {
+        let parsed = match self.lookup {
             Lookup::Whole => return Ok((self.fold(Cow::Borrowed(record)), Importance::FULL)),
-            Lookup::Fields(separation) => &move |place| match place {
-                Place::Field(number) => fields::field(line, separation, *number),
-                Place::Pointer(_) => Err(Fault::Json),
-            },
-            Lookup::Json => {
-                document = json::parse(line)?;
-                &|place| match place {
-                    Place::Pointer(pointer) => json::text_at(&document, pointer).map(Cow::Owned),
-                    Place::Field(_) => Err(Fault::Json),
-                }
-            }
+            Lookup::Fields(separation) => Parsed::Line(line, separation),
+            Lookup::Json => Parsed::Document(json::parse(line)?),
         };
         let key = match self.parts.as_slice() {
             [] => Cow::Borrowed(record),
-            [place] => value(place)?,
+            [place] => parsed.value(place)?,
             places => {
-                let parts = places.iter().map(value).collect::<Result<Vec<_>, Fault>>()?;
+                let parts = places.iter().map(|place| parsed.value(place)).collect::<Result<Vec<_>, Fault>>()?;
                 Cow::Owned(composite_key(parts.iter().map(|part| &**part)))
             }
         };
         let importance = match &self.importance {
             None => Importance::FULL,
-            Some((place, scale)) => number(&value(place)?, scale)?,
+            Some((place, scale)) => number(&parsed.value(place)?, scale)?,
         };
         Ok((self.fold(key), importance))
     }
@@ -204,6 +191,24 @@ impl Extractor {
         match std::str::from_utf8(&key) {
             Ok(text) if !text.is_ascii() => Cow::Owned(text.to_lowercase().into_bytes()),
             _ => Cow::Owned(key.to_ascii_lowercase()),
+        }
+    }
+}
+
+/// A record in which values can be looked up.
+enum Parsed<'r> {
+    Line(&'r [u8], Separation),
+    Document(serde_json::Value),
+}
+
+impl<'r> Parsed<'r> {
+    fn value(&self, place: &Place) -> Result<Cow<'r, [u8]>, Fault> {
+        match (self, place) {
+            (Parsed::Line(line, separation), Place::Field(number)) => fields::field(line, *separation, *number),
+            (Parsed::Document(document), Place::Pointer(pointer)) => json::text_at(document, pointer).map(Cow::Owned),
+            // `Layout::place` makes fields for lines and pointers for documents.
+            (_, Place::Field(number)) => Err(Fault::MissingField(number + 1)),
+            (_, Place::Pointer(pointer)) => Err(Fault::MissingPointer(pointer.clone())),
         }
     }
 }

@@ -1,0 +1,210 @@
+//! `dedup --state`: a run that was interrupted, however rudely, ends as if it had not been.
+
+mod common;
+
+use common::{Folder, assert_refused, error_of, lines};
+use std::io::Write as _;
+use std::process::{Child, Stdio};
+use std::time::Duration;
+
+/// `count` lines over `keys` keys, from a seed.
+fn stream(seed: u64, count: u64, keys: u64) -> Vec<u8> {
+    let mut state = seed;
+    let mut text = Vec::new();
+    for _ in 0..count {
+        state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+        writeln!(text, "https://example.com/page/{}", (state >> 33) % keys).expect("a vector takes every write");
+    }
+    text
+}
+
+fn start(folder: &Folder, arguments: &[&str]) -> Child {
+    let mut command = folder.command(arguments);
+    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("everbloom runs")
+}
+
+/// Kills a run at random moments until one gets to the end; says how many were killed.
+fn kill_until_done(folder: &Folder, arguments: &[&str], kills: u32) -> u32 {
+    let mut random = 12345u64;
+    for killed in 0..kills {
+        random = random.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+        let mut child = start(folder, arguments);
+        std::thread::sleep(Duration::from_micros((random >> 40) % 25_000));
+        child.kill().expect("a signal");
+        if child.wait().expect("an end").success() {
+            return killed;
+        }
+    }
+    let last = folder.run(arguments);
+    assert!(last.status.success(), "{}", error_of(&last));
+    kills
+}
+
+#[test]
+fn a_hundred_kills_leave_no_trace() {
+    let folder = Folder::new();
+    // Several files, one packed, none ending where a block does; a filter that forgets, so that a
+    // single record observed twice or not at all would change what comes out.
+    folder.write("a.txt", stream(1, 60_000, 40_000));
+    folder.write("b.zst", zstd::encode_all(&stream(2, 60_000, 40_000)[..], 1).expect("zstd"));
+    folder.write("c.txt", stream(3, 60_000, 40_000));
+    let files = ["a.txt", "b.zst", "c.txt", "a.txt"];
+    let more = ["--memory", "32KiB", "--fpr", "1%", "--checkpoint", "1ms"];
+    folder.output_of(&[&["dedup", "-o", "whole.txt", "--duplicates", "whole.dup"], &files[..], &more[..]].concat());
+    let arguments =
+        [&["dedup", "-o", "out.txt", "--duplicates", "out.dup", "--state", "s.ebf"], &files[..], &more[..]].concat();
+    let (mut kills, mut rounds) = (0, 0);
+    while kills < 100 {
+        for name in ["out.txt", "out.dup", "s.ebf"] {
+            let _ = std::fs::remove_file(folder.path(name));
+        }
+        kills += kill_until_done(&folder, &arguments, 100 - kills);
+        rounds += 1;
+        assert!(folder.read("out.txt") == folder.read("whole.txt"), "the output differs after {kills} kills");
+        assert!(folder.read("out.dup") == folder.read("whole.dup"), "the repeats differ after {kills} kills");
+        assert!(rounds < 100, "runs end before they can be killed");
+    }
+}
+
+#[test]
+fn exact_runs_survive_kills_too() {
+    let folder = Folder::new();
+    folder.write("in.txt", stream(4, 150_000, 100_000));
+    folder.output_of(&["dedup", "--exact", "in.txt", "-o", "whole.txt"]);
+    let arguments = ["dedup", "--exact", "in.txt", "-o", "out.txt", "--state", "s.ebf", "--checkpoint", "1ms"];
+    kill_until_done(&folder, &arguments, 20);
+    assert!(folder.read("out.txt") == folder.read("whole.txt"));
+}
+
+#[test]
+fn a_polite_signal_saves_the_state_at_once() {
+    let folder = Folder::new();
+    let state = ["dedup", "--memory", "64KiB", "--state", "s.ebf", "-o", "out.txt"];
+    let mut child = folder.command(&state).stdin(Stdio::piped()).spawn().expect("everbloom runs");
+    let mut pipe = child.stdin.take().expect("a pipe");
+    pipe.write_all(b"one\ntwo\nthr").expect("a live pipe");
+    while std::fs::read(folder.path("out.txt")).unwrap_or_default() != b"one\ntwo\n" {
+        std::thread::sleep(Duration::from_millis(2));
+    }
+    let id = child.id().to_string();
+    assert!(std::process::Command::new("kill").args(["-TERM", &id]).status().expect("kill runs").success());
+    assert_eq!(child.wait().expect("an end").code(), Some(143), "128 and the signal");
+    assert_eq!(folder.read("out.txt"), b"one\ntwo\nthr", "what a pipe gave is not lost");
+    let rest = folder.run_with(&state, b"two\nfour\n");
+    assert!(rest.status.success(), "{}", error_of(&rest));
+    assert_eq!(folder.read("out.txt"), b"one\ntwo\nthr\nfour\n", "the half line is ended, repeats are known");
+}
+
+#[test]
+fn an_idle_pipe_is_saved_when_the_checkpoint_is_due() {
+    let folder = Folder::new();
+    let state = ["dedup", "--memory", "64KiB", "--state", "s.ebf", "--checkpoint", "20ms"];
+    let mut child = folder.command(&state).stdin(Stdio::piped()).stdout(Stdio::null()).spawn().expect("everbloom runs");
+    let mut pipe = child.stdin.take().expect("a pipe");
+    pipe.write_all(b"one\ntwo\n").expect("a live pipe");
+    let knows = |key: &[u8]| folder.run_with(&["query", "s.ebf"], key).status.code() == Some(0);
+    while !folder.path("s.ebf").exists() || !knows(b"two\n") {
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    child.kill().expect("a signal");
+    child.wait().expect("an end");
+    assert_eq!(folder.output_with(&state, b"two\nthree\n"), b"three\n");
+}
+
+#[test]
+fn a_log_that_grows_is_read_where_the_last_run_ended() {
+    let folder = Folder::new();
+    let arguments = ["dedup", "log.txt", "--exact", "--state", "s.ebf", "-o", "out.txt", "--stats", "stats.json"];
+    folder.write("log.txt", "a\nb\na\n");
+    folder.output_of(&arguments);
+    folder.write("log.txt", "a\nb\na\nb\nc\n");
+    folder.output_of(&arguments);
+    assert_eq!(folder.read("out.txt"), b"a\nb\nc\n");
+    assert_eq!(common::json_of(&folder.read("stats.json"))["items"], 5, "every line is read once");
+    folder.write("log.txt", "d\n");
+    folder.output_of(&arguments);
+    assert_eq!(folder.read("out.txt"), b"a\nb\nc\nd\n", "a rotated log is read from its beginning");
+}
+
+#[test]
+fn a_state_knows_what_earlier_inputs_held() {
+    let folder = Folder::new();
+    let input = stream(5, 20_000, 5000);
+    folder.write("one.txt", &input);
+    let state = ["dedup", "--memory", "1MiB", "--state", "s.ebf"];
+    folder.output_of(&[&state[..], &["one.txt", "-o", "out.txt"]].concat());
+    let again = folder.output_with(&state, &input);
+    let distinct = lines(&folder.read("out.txt")).len();
+    assert!(lines(&again).len() * 100 < distinct, "{} of {distinct} forgotten", lines(&again).len());
+    assert_eq!(folder.output_with(&["query", "s.ebf", "--count"], &input), b"20000\n", "a state is a filter, too");
+}
+
+#[test]
+fn a_state_of_other_choices_is_refused_and_left_alone() {
+    let folder = Folder::new();
+    folder.write("in.txt", "a\t1\nb\t2\n");
+    folder.output_of(&["dedup", "in.txt", "--memory", "64KiB", "--state", "s.ebf", "-o", "out.txt"]);
+    let before = folder.read("s.ebf");
+    let refused = |more: &[&str], mention: &str| {
+        let arguments = [&["dedup", "in.txt", "--state", "s.ebf", "-o", "out.txt"], more].concat();
+        assert_refused(&folder.run(&arguments), mention);
+        assert!(folder.read("s.ebf") == before, "{more:?} touched the state");
+        assert_eq!(folder.read("out.txt"), b"a\t1\nb\t2\n", "{more:?} touched the output");
+    };
+    refused(&["--memory", "128KiB"], "filter");
+    refused(&["--exact"], "filter");
+    refused(&["--memory", "64KiB", "--seed", "3"], "seed");
+    refused(&["--memory", "64KiB", "--key", "1"], "key");
+    refused(&["--memory", "64KiB", "--ignore-case"], "key");
+    folder.write("s.ebf", &before[..before.len() - 1]);
+    assert_refused(&folder.run(&["dedup", "in.txt", "--memory", "64KiB", "--state", "s.ebf"]), "not a state");
+    folder.write("s.ebf", "something else altogether, which is long enough to have a footer");
+    assert_refused(&folder.run(&["dedup", "in.txt", "--memory", "64KiB", "--state", "s.ebf"]), "not a state");
+}
+
+#[test]
+fn every_damaged_byte_of_a_state_is_refused() {
+    let folder = Folder::new();
+    folder.write("in.txt", "a\nb\n");
+    for memory in [&["--memory", "512b", "--fpr", "10%"][..], &["--exact"]] {
+        let arguments = [&["dedup", "in.txt", "--state", "s.ebf", "-o", "out.txt"], memory].concat();
+        let _ = std::fs::remove_file(folder.path("s.ebf"));
+        folder.output_of(&arguments);
+        let whole = folder.read("s.ebf");
+        for index in 0..whole.len() {
+            let mut flipped = whole.clone();
+            flipped[index] ^= 0xff;
+            folder.write("s.ebf", &flipped);
+            let output = folder.run(&arguments);
+            assert_refused(&output, "s.ebf");
+            assert!(folder.read("s.ebf") == flipped, "byte {index}: a refused state is not touched");
+        }
+    }
+}
+
+#[test]
+fn an_interrupted_run_is_not_mixed_with_another() {
+    let folder = Folder::new();
+    folder.write("a.txt", stream(6, 100_000, 90_000));
+    folder.write("b.txt", "b\n");
+    let state = ["--memory", "32KiB", "--state", "s.ebf", "--checkpoint", "1ms"];
+    let mut child = start(&folder, &[&["dedup", "a.txt", "-o", "out.txt"], &state[..]].concat());
+    while !folder.path("s.ebf").exists() {
+        std::thread::sleep(Duration::from_micros(200));
+    }
+    child.kill().expect("a signal");
+    if child.wait().expect("an end").success() {
+        return; // it was faster than the signal
+    }
+    assert_refused(&folder.run(&[&["dedup", "b.txt", "-o", "out.txt"], &state[..]].concat()), "in the middle of");
+    assert_refused(
+        &folder.run(&[&["dedup", "a.txt", "-o", "other.txt"], &state[..]].concat()),
+        "belongs to the output",
+    );
+    folder.write("out.txt", "");
+    let shorter = folder.run(&[&["dedup", "a.txt", "-o", "out.txt"], &state[..]].concat());
+    // If nothing was written before the kill, an empty output is what the state expects.
+    if !shorter.status.success() {
+        assert_refused(&shorter, "shorter");
+    }
+}
