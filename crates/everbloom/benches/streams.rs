@@ -18,7 +18,8 @@ use harness::{Options, Samples, Spread, per_item, process_nanoseconds, turn};
 
 /// The stable filters: so many hashes, decrements and the largest cell value.
 const STABLE: (usize, usize, u8) = (4, 10, 3);
-const RESERVOIR_FILTERS: u64 = 3;
+/// The reservoir filters: as many arrays as a target of 1 % needs.
+const RESERVOIR_FILTERS: u64 = 7;
 
 fn main() {
     let options = Options::from_arguments(&[1 << 20, 64 << 20, 512 << 20], &[1 << 20, 8 << 20]);
@@ -57,8 +58,11 @@ impl Stream {
 /// A filter in the race: gives its verdicts on a part of the stream.
 struct Contender {
     name: &'static str,
-    observe: Box<dyn FnMut(&[u64], &mut [Verdict])>,
+    observe: Box<Observe>,
 }
+
+/// Gives a verdict on each key.
+type Observe = dyn FnMut(&[u64], &mut [Verdict]);
 
 impl Contender {
     fn naive(name: &'static str, mut observe: impl FnMut(&u64) -> bool + 'static) -> Self {

@@ -66,7 +66,7 @@
 
 use super::{Kind, Restore};
 use crate::cells::buffer::Buffer;
-use crate::cells::simd::{CACHED_BYTES, pipelined};
+use crate::cells::simd::{CACHED_BYTES, Work, run};
 use crate::error::{Error, Result};
 use crate::goal::{Forecast, Goal, MAX_MEMORY_BITS, Plan, Promise};
 use crate::hash::{Hashing, KeyHash, finalise};
@@ -185,18 +185,20 @@ impl Parameters {
         let (k, s) = (f64::from(self.num_filters), self.filter_bits() as f64);
         (pow(0.5, k) * (1.0 + k * (k - 1.0) / (4.0 * s))).min(1.0)
     }
+}
 
-    /// The probability that arrival number `arrival` (from 1) is inserted by sampling.
+impl Bias {
+    /// The probability that arrival number `arrival` (from 1) is inserted by sampling, where an array
+    /// has `filter_bits`.
     #[inline]
-    fn insert_prob(&self, arrival: u64) -> f64 {
-        let size = self.filter_bits();
-        if arrival <= size {
+    fn insert_prob(self, filter_bits: u64, arrival: u64) -> f64 {
+        if arrival <= filter_bits {
             return 1.0;
         }
-        match self.bias {
-            Bias::Reservoir => size as f64 / arrival as f64,
+        match self {
+            Bias::Reservoir => filter_bits as f64 / arrival as f64,
             Bias::Constant => CONSTANT_PROBABILITY,
-            Bias::Exponential => pow(0.5, (arrival - size) as f64 / size as f64),
+            Bias::Exponential => pow(0.5, (arrival - filter_bits) as f64 / filter_bits as f64),
         }
     }
 }
@@ -268,6 +270,9 @@ pub struct Reservoir {
     bits: Buffer,
     generator: Generator,
     arrivals: u64,
+    /// As the parameters give them; kept, since each takes a division.
+    filter_bits: u64,
+    words_per_filter: u64,
 }
 
 impl Reservoir {
@@ -282,6 +287,8 @@ impl Reservoir {
             bits: Buffer::with_lines(parameters.body_bytes() / 64)?,
             generator: Generator::for_filter(&hashing),
             arrivals: 0,
+            filter_bits: parameters.filter_bits(),
+            words_per_filter: parameters.words_per_filter(),
         })
     }
 
@@ -328,17 +335,11 @@ impl Reservoir {
     }
 
     /// The probed bit of each array, as positions in the whole.
-    #[inline]
+    #[inline(always)]
     fn places(&self, hash: KeyHash) -> impl Iterator<Item = u64> + use<> {
-        let start_step = self.parameters.words_per_filter() * 64;
-        let probes = hash.probes(self.parameters.filter_bits()).take(self.parameters.num_filters as usize);
+        let start_step = self.words_per_filter * 64;
+        let probes = hash.probes(self.filter_bits).take(self.parameters.num_filters as usize);
         probes.zip(0..).map(move |(probe, filter)| filter * start_step + probe)
-    }
-
-    /// The random bit of each array that goes with a draw.
-    #[inline]
-    fn random_places(&self, draw: u64) -> impl Iterator<Item = u64> + use<> {
-        self.places(KeyHash { high: finalise(draw), low: draw.rotate_left(23) })
     }
 
     #[inline]
@@ -346,12 +347,12 @@ impl Reservoir {
         self.bits.words()[(place / 64) as usize] >> (place % 64) & 1 == 1
     }
 
-    #[inline]
+    #[inline(always)]
     fn set(&mut self, place: u64) {
         self.bits.words_mut()[(place / 64) as usize] |= 1 << (place % 64);
     }
 
-    #[inline]
+    #[inline(always)]
     fn unset(&mut self, place: u64) {
         self.bits.words_mut()[(place / 64) as usize] &= !(1 << (place % 64));
     }
@@ -360,7 +361,7 @@ impl Reservoir {
     /// the next word that has one. A start drawn at random makes it a random set bit in O(1).
     #[inline]
     fn unset_from(&mut self, place: u64, filter: u64) {
-        let per_filter = self.parameters.words_per_filter();
+        let per_filter = self.words_per_filter;
         let (first, turn) = (filter * per_filter, (place % 64) as u32);
         let array = &mut self.bits.words_mut()[first as usize..(first + per_filter) as usize];
         let start = (place / 64 - first) as usize;
@@ -374,28 +375,88 @@ impl Reservoir {
         }
     }
 
-    fn prefetch(&self, hash: KeyHash, draw: u64) {
-        for place in self.places(hash).chain(self.random_places(draw)) {
-            self.bits.prefetch_word(place / 64);
+    /// Fills in where an arrival's bits lie, and asks for them if that pays.
+    #[inline(always)]
+    fn locate(&self, asks: bool, hash: KeyHash, draw: u64, probed: &mut [u64], random: &mut [u64]) {
+        probed.iter_mut().zip(self.places(hash)).for_each(|(to, place)| *to = place);
+        // The random bit of each array that goes with a draw.
+        let drawn = KeyHash { high: finalise(draw), low: draw.rotate_left(23) };
+        random.iter_mut().zip(self.places(drawn)).for_each(|(to, place)| *to = place);
+        if asks {
+            probed.iter().chain(random.iter()).for_each(|place| self.bits.prefetch_word(place / 64));
         }
     }
 
-    fn observe_drawn(&mut self, hash: KeyHash, draw: u64) -> Verdict {
+    /// One arrival at its bits.
+    #[inline(always)]
+    fn observe_at(&mut self, draw: u64, probed: &[u64], random: &[u64]) -> Verdict {
         self.arrivals = self.arrivals.saturating_add(1);
-        let seen = self.places(hash).all(|place| self.get(place));
+        // All of them, since the first that is missing is anyone's guess.
+        let seen = probed.iter().fold(true, |seen, place| seen & self.get(*place));
         let unit = (draw >> 11) as f64 * (1.0 / (1u64 << 53) as f64);
-        if unit <= self.parameters.insert_prob(self.arrivals) {
-            self.random_places(draw).for_each(|place| self.unset(place));
-            self.places(hash).for_each(|place| self.set(place));
+        if unit <= self.parameters.bias.insert_prob(self.filter_bits, self.arrivals) {
+            random.iter().for_each(|place| self.unset(*place));
+            probed.iter().for_each(|place| self.set(*place));
         } else if !seen && unit > self.parameters.insert_floor {
-            for (filter, (place, random)) in self.places(hash).zip(self.random_places(draw)).enumerate() {
-                if !self.get(place) {
-                    self.unset_from(random, filter as u64);
-                    self.set(place);
+            for (filter, (place, random)) in probed.iter().zip(random).enumerate() {
+                if !self.get(*place) {
+                    self.unset_from(*random, filter as u64);
+                    self.set(*place);
                 }
             }
         }
         Verdict::from_seen(seen)
+    }
+}
+
+impl Reservoir {
+    fn observe_chunk(&mut self, hashes: &[KeyHash], draws: &[u64], verdicts: &mut [Verdict]) {
+        let filter = self;
+        match filter.parameters.num_filters {
+            0..=4 => run(ObserveArrays::<4> { filter, hashes, draws, verdicts }),
+            5..=8 => run(ObserveArrays::<8> { filter, hashes, draws, verdicts }),
+            9..=16 => run(ObserveArrays::<16> { filter, hashes, draws, verdicts }),
+            _ => run(ObserveArrays::<{ MAX_FILTERS as usize }> { filter, hashes, draws, verdicts }),
+        }
+    }
+}
+
+/// Arrivals whose bits are asked for together.
+const PART: usize = 8;
+
+/// Arrivals at a filter of at most `K` arrays: where a part's bits lie is found, and they are asked
+/// for, before the part ahead of it is worked on.
+struct ObserveArrays<'a, const K: usize> {
+    filter: &'a mut Reservoir,
+    hashes: &'a [KeyHash],
+    draws: &'a [u64],
+    verdicts: &'a mut [Verdict],
+}
+
+impl<const K: usize> Work for ObserveArrays<'_, K> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run(self) {
+        let ObserveArrays { filter, hashes, draws, verdicts } = self;
+        let arrays = filter.parameters.num_filters as usize;
+        let asks = filter.bits.bytes().len() > CACHED_BYTES;
+        let mut places = [[[[0; K]; 2]; PART]; 2];
+        let mut parts = hashes.chunks(PART).zip(draws.chunks(PART));
+        let mut ahead = hashes.chunks(PART).zip(draws.chunks(PART));
+        for (turn, verdicts) in (0..).zip(std::iter::once(None).chain(verdicts.chunks_mut(PART).map(Some))) {
+            if let Some((hashes, draws)) = ahead.next() {
+                for ((hash, draw), [probed, random]) in hashes.iter().zip(draws).zip(&mut places[turn % 2]) {
+                    filter.locate(asks, *hash, *draw, &mut probed[..arrays], &mut random[..arrays]);
+                }
+            }
+            let (Some(verdicts), Some((_, draws))) = (verdicts, (turn > 0).then(|| parts.next()).flatten()) else {
+                continue;
+            };
+            for ((verdict, draw), [probed, random]) in verdicts.iter_mut().zip(draws).zip(&places[(turn + 1) % 2]) {
+                *verdict = filter.observe_at(*draw, &probed[..arrays], &random[..arrays]);
+            }
+        }
     }
 }
 
@@ -437,22 +498,20 @@ impl Filter for Reservoir {
 
     fn observe_hash(&mut self, hash: KeyHash, _importance: Importance) -> Verdict {
         let draw = self.generator.bits();
-        self.observe_drawn(hash, draw)
+        let arrays = self.parameters.num_filters as usize;
+        let [probed, random] = &mut [[0; MAX_FILTERS as usize]; 2];
+        let (probed, random) = (&mut probed[..arrays], &mut random[..arrays]);
+        self.locate(false, hash, draw, probed, random);
+        self.observe_at(draw, probed, random)
     }
 
     fn observe_hashes(&mut self, hashes: &[KeyHash], _importances: Importances<'_>, verdicts: &mut [Verdict]) {
         let count = hashes.len().min(verdicts.len());
-        let distance = if self.bits.bytes().len() <= CACHED_BYTES { 0 } else { 8 };
         let mut draws = [0; CHUNK];
         for (hashes, verdicts) in hashes[..count].chunks(CHUNK).zip(verdicts.chunks_mut(CHUNK)) {
-            draws[..hashes.len()].fill_with(|| self.generator.bits());
-            pipelined(
-                self,
-                hashes.len(),
-                distance,
-                |filter, index| filter.prefetch(hashes[index], draws[index]),
-                |filter, index| verdicts[index] = filter.observe_drawn(hashes[index], draws[index]),
-            );
+            let draws = &mut draws[..hashes.len()];
+            draws.fill_with(|| self.generator.bits());
+            self.observe_chunk(hashes, draws, verdicts);
         }
     }
 
