@@ -113,7 +113,8 @@ fn specs_that_lie_are_refused() {
                     // A number that says nothing about sizes may be any; then the filter is no larger.
                     let bytes = document.with_spec(text.clone()).bytes();
                     let memory = decode(&bytes).map_or(0, |filter| filter.memory_bits());
-                    assert!(memory <= bytes.len() as u64 * 8, "{text}: {memory} bits from {} bytes", bytes.len());
+                    // An index that is not stored may take as much again.
+                    assert!(memory <= bytes.len() as u64 * 16, "{text}: {memory} bits from {} bytes", bytes.len());
                 } else {
                     refused(&document.with_spec(text.clone()), &text);
                 }

@@ -62,8 +62,10 @@ pub(super) struct Queue {
     levels: Vec<Vec<[u32; FAN]>>,
 }
 
-fn capacity_for(decrements: u32) -> usize {
-    LEAST_FRONT.max(2 * decrements as usize)
+/// The length of the front: never more than there are cells, so that a spec alone cannot make it long.
+fn capacity_for(groups: u64, decrements: u32) -> usize {
+    let cells = groups.saturating_mul(GROUP as u64);
+    LEAST_FRONT.max(cells.min(2 * u64::from(decrements)) as usize)
 }
 
 /// How many nodes each level has.
@@ -75,7 +77,7 @@ fn nodes_for(groups: u64) -> impl Iterator<Item = u64> {
 impl Queue {
     pub(super) fn new(groups: u64, decrements: u32) -> Result<Self> {
         let refused = |_| Error::OutOfMemory { bytes: groups.saturating_mul(4) };
-        let capacity = capacity_for(decrements);
+        let capacity = capacity_for(groups, decrements);
         let mut levels = Vec::new();
         for nodes in nodes_for(groups) {
             let mut level = Vec::new();
@@ -88,7 +90,7 @@ impl Queue {
 
     pub(super) fn memory_bits_for(groups: u64, decrements: u32) -> u64 {
         let tree: u64 = nodes_for(groups).fold(0, |sum, nodes| sum.saturating_add(nodes.saturating_mul(512)));
-        tree.saturating_add((capacity_for(decrements) as u64 + 1) * 64)
+        tree.saturating_add((capacity_for(groups, decrements) as u64 + 1) * 64)
     }
 
     /// Forgets front and fence and computes every minimum anew.
