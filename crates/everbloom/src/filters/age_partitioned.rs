@@ -116,7 +116,7 @@ impl AgePartitioned {
         Ok(AgePartitioned {
             parameters,
             hashing,
-            forecast: Forecast::always(parameters.predicted_fpr()),
+            forecast: parameters.forecast(),
             cells: Buffer::with_bits(parameters.num_blocks * BLOCK_BITS)?,
             arrivals: 0,
             young: 0,

@@ -133,7 +133,7 @@ fn rates_by_tenth(filter: &mut dyn Filter, stream: Stream, arrivals: u64, seed: 
 
 #[test]
 fn filters_for_endless_streams_keep_their_rate_at_every_moment() {
-    let (memory, arrivals) = (1 << 15, 120_000);
+    let (memory, arrivals) = (1 << 14, 50_000);
     for kind in endless_kinds() {
         for target in [0.1, 0.01, 0.001] {
             for stream in [Stream::AllDistinct, Stream::HalfRepeats, Stream::HotKeys] {

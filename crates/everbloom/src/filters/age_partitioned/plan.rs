@@ -2,7 +2,7 @@
 
 use super::KIND;
 use crate::error::{Error, Result};
-use crate::goal::{Forecast, Goal, MAX_MEMORY_BITS, Plan};
+use crate::goal::{Forecast, Goal, MAX_MEMORY_BITS, Plan, Promise};
 use crate::solve::{largest, poisson_mean, smallest};
 use crate::spec::{Spec, choice_name};
 use libm::{exp, log1p, pow};
@@ -59,6 +59,16 @@ impl Parameters {
     /// Arrivals of a generation.
     pub fn generation(&self) -> u64 {
         self.window.div_ceil(self.generations().into())
+    }
+
+    /// What is promised: always, where arrivals turn the window; where the caller does, only while no
+    /// more than a generation's keys come between two turns.
+    pub(super) fn forecast(&self) -> Forecast {
+        let promise = match self.advance {
+            Advance::Arrivals => Promise::Always,
+            Advance::Caller => Promise::UntilItems(self.generation().max(1)),
+        };
+        Forecast { promise, ..Forecast::always(self.predicted_fpr()) }
     }
 
     /// The rate of false positives once every slice is as full as it gets.
@@ -198,8 +208,7 @@ pub(super) fn planned(spec: &Spec, goal: &Goal) -> Result<Plan> {
         }
     };
     let parameters = parameters.checked()?;
-    let forecast = Forecast::always(parameters.predicted_fpr());
-    Ok(Plan::new(parameters.spec(), parameters.num_blocks * BLOCK_BITS, forecast, goal.hashing))
+    Ok(Plan::new(parameters.spec(), parameters.num_blocks * BLOCK_BITS, parameters.forecast(), goal.hashing))
 }
 
 fn blocks_given(spec: &Spec) -> bool {
