@@ -57,6 +57,7 @@ use crate::cells::bits::Bits;
 use crate::error::{Error, Result};
 use crate::goal::{Forecast, Goal, Plan};
 use crate::hash::{Hashing, KeyHash};
+use crate::solve::largest;
 use crate::solve::sizing::Size;
 use crate::spec::Spec;
 use crate::traits::{Body, Filter, Importance, Membership, Status, Verdict};
@@ -150,8 +151,10 @@ impl Parameters {
     fn fitting(&self, memory_bits: u64) -> Result<u64> {
         let num_cells = memory_bits / 512 * 512;
         let rate = self.target_fpr * (1.0 - self.tightening);
-        let size = Size::for_cells_and_rate(num_cells.max(1), rate)?;
-        Ok(size.capacity(rate).min(MAX_INITIAL_ITEMS))
+        let most = Size::for_cells_and_rate(num_cells.max(1), rate)?.capacity(rate).min(MAX_INITIAL_ITEMS);
+        // Sizing rounds up where capacity rounds down, so the last few keys may not fit.
+        let fits = |items: u64| Size::for_rate(items.max(1), rate).is_ok_and(|size| size.num_cells <= num_cells);
+        Ok(largest(most, fits).max(1))
     }
 
     fn spec(&self) -> Spec {

@@ -253,9 +253,33 @@ fn best(
 ) -> Result<Parameters> {
     let target = goal.required_fpr()?;
     let fewest = if target >= 0.03 { 3 } else { 4 };
-    let counts = || lanes.map_or(fewest..=7, |given| given..=given).rev();
+    // Fingerprints for rates below 5e-5 are so long that fewer of them fit into a word: as many as do.
+    let choices = match lanes {
+        Some(given) => vec![given..=given],
+        None => std::iter::once(fewest..=7).chain((1..fewest).rev().map(|count| count..=count)).collect(),
+    };
+    for counts in choices {
+        if let Some(parameters) = narrowest(goal, target, counts, lane_bits, &sized)? {
+            return Ok(parameters);
+        }
+    }
+    Err(Error::Infeasible {
+        wanted: format!("a rate of {target}"),
+        reason: "it needs fingerprints of more than 32 bits".into(),
+        remedy: "accept a higher rate, or keep every key with --exact".into(),
+    })
+}
+
+/// The narrowest lanes for which one of these numbers of them keeps the target, and the largest of those.
+fn narrowest(
+    goal: &Goal,
+    target: f64,
+    counts: std::ops::RangeInclusive<u32>,
+    lane_bits: Option<u32>,
+    sized: impl Fn(u32, u32) -> Result<Parameters>,
+) -> Result<Option<Parameters>> {
     let widths = lane_bits.map_or(1..=32, |given| given..=given);
-    for (lane_bits, lanes) in widths.flat_map(|bits| counts().map(move |lanes| (bits, lanes))) {
+    for (lane_bits, lanes) in widths.flat_map(|bits| counts.clone().rev().map(move |lanes| (bits, lanes))) {
         if lanes.saturating_mul(lane_bits) > 64 {
             continue;
         }
@@ -265,12 +289,23 @@ fn best(
             None => parameters.predicted_fpr(),
         };
         if rate <= target {
-            return Ok(parameters);
+            return Ok(Some(parameters));
         }
     }
-    Err(Error::Infeasible {
-        wanted: format!("a rate of {target}"),
-        reason: "no word of 64 bits has fingerprints that long".into(),
-        remedy: "accept a higher rate, or give fewer lanes".into(),
-    })
+    Ok(None)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_rate_down_to_a_billionth_has_a_word() {
+        let words: Vec<String> = [0.1, 0.01, 0.001, 1e-4, 1e-5, 1e-6, 1e-9]
+            .map(|rate| Goal::new().memory_bits(1 << 20).target_fpr(rate).plan("ranked").expect("plans"))
+            .map(|plan| Parameters::from_spec(&plan.spec).expect("a full spec"))
+            .map(|parameters| format!("{}x{}", parameters.lanes, parameters.lane_bits))
+            .into();
+        assert_eq!(words, ["3x5", "5x9", "4x12", "4x16", "3x19", "2x21", "2x31"]);
+    }
 }
