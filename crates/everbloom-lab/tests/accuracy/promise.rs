@@ -40,32 +40,41 @@ fn set(name: &str, items: u64, distinct: Option<f64>) -> datasets::Set {
     datasets::open(name, &Request { items: Some(items), distinct, seed: 11, ..Default::default() }).expect(name)
 }
 
-const MEMORIES: [u64; 3] = [16 << 10, 256 << 10, 4 << 20];
+/// Small enough for the streams below to reach every filter's last state.
+const MEMORIES: [u64; 2] = [16 << 10, 256 << 10];
 
 #[test]
 fn planned_filters_keep_their_target_on_a_uniform_stream() {
-    assert_kept("uniform", &mut set("uniform", 2_000_000, Some(0.49)), &MEMORIES);
+    assert_kept("uniform", &mut set("uniform", 250_000, Some(0.49)), &MEMORIES);
 }
 
 #[test]
 fn planned_filters_keep_their_target_on_a_skewed_stream() {
-    assert_kept("zipf", &mut set("zipf", 2_000_000, None), &MEMORIES);
+    assert_kept("zipf", &mut set("zipf", 250_000, None), &MEMORIES);
 }
 
 #[test]
 fn planned_filters_keep_their_target_when_nothing_repeats() {
-    assert_kept("all_distinct", &mut set("all_distinct", 2_000_000, None), &MEMORIES);
+    assert_kept("all_distinct", &mut set("all_distinct", 250_000, None), &MEMORIES);
 }
 
 #[test]
 fn planned_filters_keep_their_target_on_a_stream_with_locality() {
-    assert_kept("log_lag", &mut set("log_lag", 1_000_000, Some(0.3)), &MEMORIES);
+    assert_kept("log_lag", &mut set("log_lag", 250_000, Some(0.3)), &MEMORIES);
 }
 
 #[test]
 fn planned_filters_keep_their_target_on_the_history_stream() {
     if let Some(mut history) = recording("history") {
         assert_kept("history", &mut history, &MEMORIES);
+    }
+}
+
+#[test]
+#[ignore = "a minute or two: every filter on 4 million arrivals, three times"]
+fn planned_filters_keep_their_target_at_4_megabits() {
+    for name in ["uniform", "zipf", "all_distinct"] {
+        assert_kept(name, &mut set(name, 4_000_000, None), &[4 << 20]);
     }
 }
 
