@@ -1,6 +1,7 @@
 //! The rules of ARCHITECTURE.md, read off the sources: who may import whom, and where unsafe lives.
 //!
-//! A plain scan of lines: comments are skipped, and everything from a file's `#[cfg(test)]` on.
+//! A plain scan of lines: comments are skipped, everything from a file's `#[cfg(test)]` on, and files
+//! named `tests.rs`.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -15,7 +16,7 @@ fn sources(folder: &Path) -> Vec<PathBuf> {
         let path = entry.expect("a readable entry").path();
         if path.is_dir() {
             found.extend(sources(&path));
-        } else if path.extension().is_some_and(|extension| extension == "rs") {
+        } else if path.extension().is_some_and(|extension| extension == "rs") && !path.ends_with("tests.rs") {
             found.push(path);
         }
     }
@@ -124,4 +125,23 @@ fn unsafe_has_one_address() {
             && line.split(|c: char| !c.is_alphanumeric() && c != '_').any(|word| word == "unsafe")
     });
     assert!(found.is_empty(), "unsafe code lives in cells/simd alone:\n{}", found.join("\n"));
+}
+
+#[test]
+fn every_paper_that_the_code_cites_is_listed() {
+    // A citation is an escaped bracket with a year: \\[Deng & Rafiei 2006\\].
+    let papers = fs::read_to_string(root().join("PAPERS.md")).expect("PAPERS.md");
+    let mut found = 0;
+    for path in core_sources("") {
+        let text = fs::read_to_string(&path).expect("a source file");
+        for part in text.split("\\[").skip(1) {
+            let key = part.split("\\]").next().unwrap_or_default();
+            let year = key.rsplit(' ').next().unwrap_or_default();
+            if key.len() < 60 && year.len() == 4 && year.parse::<u16>().is_ok() {
+                found += 1;
+                assert!(papers.contains(&format!("[{key}]")), "{} cites [{key}]: add it to PAPERS.md", path.display());
+            }
+        }
+    }
+    assert!(found > 5, "only {found} citations found: the scan is broken");
 }

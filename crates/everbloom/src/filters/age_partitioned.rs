@@ -6,7 +6,7 @@
 //!
 //! # How it works
 //!
-//! An Age-Partitioned Bloom filter (\[Shtul, Baquero & Almeida 2020\]): k + l slices in order of age. An
+//! An Age-Partitioned Bloom filter (\[Shtul et al. 2020\]): k + l slices in order of age. An
 //! insertion sets one bit in each of the k youngest. After every generation of arrivals the oldest slice
 //! is emptied and becomes the youngest. A key is there if **k neighbouring** slices have its bits set.
 //!

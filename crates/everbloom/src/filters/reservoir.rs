@@ -23,7 +23,7 @@
 //!
 //! # Readings
 //!
-//! The printed Algorithm 1 (\[RSBF 2012\]) taken literally does not reset a bit on a reservoir insertion
+//! The printed Algorithm 1 (\[Dutta et al. 2012\]) taken literally does not reset a bit on a reservoir insertion
 //! and saturates: FPR 75 % where the paper prints 11 %. The reading above, with the reset also during
 //! the first `filter_bits` arrivals, gives the paper's tables to within their spread (PAPERS.md).
 //!
