@@ -13,9 +13,19 @@ pub struct Line(pub [u64; 8]);
 pub const LINE_BITS: u64 = 512;
 
 /// A zeroed run of cache lines. It holds no pointer into itself, so it can be moved or copied.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, PartialEq, Eq)]
 pub struct Buffer {
     lines: Vec<Line>,
+}
+
+impl Clone for Buffer {
+    /// A copy on large pages of its own.
+    fn clone(&self) -> Self {
+        let mut lines = Vec::with_capacity(self.lines.len());
+        simd::advise_huge_pages(lines.spare_capacity_mut());
+        lines.extend_from_slice(&self.lines);
+        Buffer { lines }
+    }
 }
 
 impl Buffer {
