@@ -95,17 +95,7 @@ impl ExactSet {
 
     /// Remembers a batch of keys, and says of each whether it was there; `verdicts` is as long as `hashes`.
     pub fn observe_hashes(&mut self, hashes: &[KeyHash], verdicts: &mut [Verdict]) -> Result<()> {
-        let distance = simd::PREFETCH_DISTANCE.min(hashes.len());
-        for hash in &hashes[..distance] {
-            self.prefetch(hash.high);
-        }
-        for (index, (hash, verdict)) in hashes.iter().zip(verdicts).enumerate() {
-            if let Some(ahead) = hashes.get(index + distance) {
-                self.prefetch(ahead.high);
-            }
-            *verdict = Verdict::from_seen(!self.insert_bits(hash.high)?);
-        }
-        Ok(())
+        simd::run(Observing { set: self, hashes, verdicts })
     }
 
     /// Every hash inside, for saving.
@@ -114,7 +104,7 @@ impl ExactSet {
     }
 
     /// Puts one saved hash back; true if it was not there.
-    #[inline]
+    #[inline(always)]
     pub fn insert_bits(&mut self, bits: u64) -> Result<bool> {
         // Zero marks an empty slot, so the one hash that is zero borrows its neighbour.
         let bits = bits.max(1);
@@ -125,11 +115,38 @@ impl ExactSet {
         Ok(part.insert(&mut self.slabs, bits))
     }
 
-    #[inline]
+    #[inline(always)]
     fn prefetch(&self, bits: u64) {
         let part = &self.parts[part_of(bits)];
         let (slab, word) = part.place(part.line_of(bits));
         simd::prefetch(&self.slabs.slabs[slab], word);
+    }
+}
+
+/// A batch at work, compiled for the instructions that this machine has.
+struct Observing<'s, 'b> {
+    set: &'s mut ExactSet,
+    hashes: &'b [KeyHash],
+    verdicts: &'b mut [Verdict],
+}
+
+impl simd::Work for Observing<'_, '_> {
+    type Output = Result<()>;
+
+    #[inline(always)]
+    fn run(self) -> Result<()> {
+        let Observing { set, hashes, verdicts } = self;
+        let distance = simd::PREFETCH_DISTANCE.min(hashes.len());
+        for hash in &hashes[..distance] {
+            set.prefetch(hash.high);
+        }
+        for (index, (hash, verdict)) in hashes.iter().zip(verdicts).enumerate() {
+            if let Some(ahead) = hashes.get(index + distance) {
+                set.prefetch(ahead.high);
+            }
+            *verdict = Verdict::from_seen(!set.insert_bits(hash.high)?);
+        }
+        Ok(())
     }
 }
 
@@ -193,10 +210,11 @@ impl Slabs {
         &mut self.slabs[page.slab as usize][page.first_word as usize..][..PAGE_WORDS as usize]
     }
 
-    /// The eight slots that start at a word of a slab.
-    #[inline]
-    fn line_mut(&mut self, (slab, word): (usize, usize)) -> &mut [u64] {
-        &mut self.slabs[slab][word..word + SLOTS as usize]
+    /// The eight slots that start at a word of a slab; a page always has all of them.
+    #[inline(always)]
+    fn line_mut(&mut self, (slab, word): (usize, usize)) -> &mut [u64; SLOTS as usize] {
+        let (lines, _) = self.slabs[slab][word..].as_chunks_mut();
+        &mut lines[0]
     }
 }
 
@@ -214,18 +232,18 @@ impl Part {
         Ok(Part { pages: vec![slabs.page()?], len: 0, limit: limit(1) })
     }
 
-    #[inline]
+    #[inline(always)]
     fn lines(&self) -> u64 {
         self.pages.len() as u64 * PAGE_LINES
     }
 
-    #[inline]
+    #[inline(always)]
     fn line_of(&self, bits: u64) -> u64 {
         scale(bits << PART_BITS, self.lines())
     }
 
     /// The slab of a line, and the word there at which it starts.
-    #[inline]
+    #[inline(always)]
     fn place(&self, line: u64) -> (usize, usize) {
         let page = self.pages[(line / PAGE_LINES) as usize];
         (page.slab as usize, page.first_word as usize + (line % PAGE_LINES * SLOTS) as usize)
@@ -233,21 +251,18 @@ impl Part {
 
     /// Puts a hash in; false if it is there. There is always an empty slot, since parts grow before
     /// they are full.
-    #[inline]
+    #[inline(always)]
     fn insert(&mut self, slabs: &mut Slabs, bits: u64) -> bool {
         let mut at = self.line_of(bits);
         loop {
             let slots = slabs.line_mut(self.place(at));
             // All eight are looked at, without a branch that depends on where a hash is.
-            let (mut found, mut used) = (false, 0);
-            for slot in &*slots {
-                found |= *slot == bits;
-                used += usize::from(*slot != EMPTY);
-            }
-            if found {
+            let same = slots.map(|slot| u64::from(slot == bits));
+            if same.iter().fold(0, |any, same| any | same) != 0 {
                 return false;
             }
-            if let Some(slot) = slots.get_mut(used) {
+            let used = slots.map(|slot| u64::from(slot != EMPTY)).iter().sum::<u64>();
+            if let Some(slot) = slots.get_mut(used as usize) {
                 *slot = bits;
                 self.len += 1;
                 return true;

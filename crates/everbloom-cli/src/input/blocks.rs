@@ -10,7 +10,7 @@ use std::sync::atomic::AtomicU64;
 
 /// How much is read at a time: large enough that system calls do not count, small enough that a
 /// block is still in the second-level cache when it is written.
-pub(crate) const BLOCK_BYTES: usize = 256 << 10;
+pub(crate) const BLOCK_BYTES: usize = 128 << 10;
 
 /// How far the inputs have been read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
