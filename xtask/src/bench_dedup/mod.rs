@@ -1,6 +1,6 @@
 //! `cargo xtask bench-dedup`: `everbloom dedup` beside huniq and runiq, interleaved, answers checked.
 //!
-//! Every contender reads a file and writes to /dev/null, in rounds, in a process of its own whose CPU
+//! Every contender reads a file and writes to /dev/null (or, with `--to file`, to a file), in rounds, in a process of its own whose CPU
 //! time and peak memory the kernel reports. One more run of each writes to a file, which is compared
 //! with the exact answer. The floor splits, hashes and writes everything, and judges nothing.
 
@@ -14,7 +14,8 @@ use measure::Usage;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-const USAGE: &str = "cargo xtask bench-dedup [--rounds N] [--scale SHARE] [--input urls|distinct|zipf]";
+const USAGE: &str =
+    "cargo xtask bench-dedup [--rounds N] [--scale SHARE] [--input urls|distinct|zipf] [--to null|file]";
 
 /// Runs the comparison, or one of the helpers that it starts as processes of their own.
 pub(crate) fn run(arguments: &[String]) -> Outcome {
@@ -29,22 +30,33 @@ struct Options {
     rounds: usize,
     scale: f64,
     input: Option<String>,
+    to_file: bool,
 }
 
 impl Options {
     fn parse(arguments: &[String]) -> Result<Self, String> {
-        let mut options = Options { rounds: 5, scale: 1.0, input: None };
+        let mut options = Options { rounds: 5, scale: 1.0, input: None, to_file: false };
         for pair in arguments.chunks(2) {
             let [name, value] = pair else { return Err(USAGE.into()) };
             match name.as_str() {
                 "--rounds" => options.rounds = value.parse().map_err(|_| USAGE)?,
                 "--scale" => options.scale = value.parse().map_err(|_| USAGE)?,
+                "--to" => to_file_from(value, &mut options)?,
                 "--input" => options.input = Some(value.clone()),
                 _ => return Err(USAGE.into()),
             }
         }
         Ok(options)
     }
+}
+
+fn to_file_from(value: &str, options: &mut Options) -> Outcome {
+    options.to_file = match value {
+        "file" => true,
+        "null" => false,
+        _ => return Err(USAGE.into()),
+    };
+    Ok(())
 }
 
 /// A command line to be measured; the input's path is appended.
@@ -96,7 +108,7 @@ fn compare(options: &Options) -> Outcome {
     let contenders = contenders(root);
     for input in inputs::INPUTS.iter().filter(|input| options.input.as_deref().is_none_or(|name| name == input.name)) {
         let path = input.make(&folder, options.scale).map_err(|error| format!("{}: {error}", input.name))?;
-        compare_on(input, &path, &contenders, options.rounds)?;
+        compare_on(input, &path, &contenders, options)?;
     }
     Ok(())
 }
@@ -110,17 +122,25 @@ fn install_peers(root: &Path) -> Outcome {
     crate::cargo("install", &["--root", &peers, "huniq@2.7.0", "runiq@2.1.0"], &[], &[])
 }
 
-fn compare_on(input: &inputs::Input, path: &Path, contenders: &[Contender], rounds: usize) -> Outcome {
+fn compare_on(input: &inputs::Input, path: &Path, contenders: &[Contender], options: &Options) -> Outcome {
     let bytes = std::fs::metadata(path).map_err(|error| error.to_string())?.len();
     let mut usages: Vec<Vec<Usage>> = contenders.iter().map(|_| Vec::new()).collect();
+    let rounds = options.rounds;
+    let output = if options.to_file { path.with_extension("out") } else { PathBuf::from("/dev/null") };
     for _ in 0..rounds {
         for (contender, usages) in contenders.iter().zip(&mut usages) {
-            usages.push(measure::measure(&contender.command, contender.reads_stdin, path, Path::new("/dev/null"))?);
+            usages.push(measure::measure(&contender.command, contender.reads_stdin, path, &output)?);
         }
     }
-    println!("\n{}: {}, {:.0} MB, median of {rounds} rounds", input.name, input.summary, bytes as f64 / 1e6);
     println!(
-        "{:<18}{:>8}{:>8}{:>8}{:>9}{:>16}{:>16}{:>14}{:>12}",
+        "\n{}: {}, {:.0} MB, to {}, median of {rounds} rounds",
+        input.name,
+        input.summary,
+        bytes as f64 / 1e6,
+        if options.to_file { "a file" } else { "/dev/null" },
+    );
+    println!(
+        "{:<18}{:>8}{:>8}{:>8}{:>9}{:>18}{:>18}{:>18}{:>18}",
         "", "CPU s", "wall s", "MB/s", "peak MB", "CPU vs floor", "huniq CPU vs", "wrong dropped", "wrong kept"
     );
     let truth = answer::Truth::of(path).map_err(|error| error.to_string())?;
@@ -134,7 +154,7 @@ fn compare_on(input: &inputs::Input, path: &Path, contenders: &[Contender], roun
             _ => check(contender, path, &truth)?,
         };
         println!(
-            "{:<18}{cpu:>8.2}{wall:>8.2}{:>8.0}{peak:>9.1}{:>16}{:>16}{dropped:>14}{kept:>12}",
+            "{:<18}{cpu:>8.2}{wall:>8.2}{:>8.0}{peak:>9.1}{:>18}{:>18}{dropped:>18}{kept:>18}",
             contender.name,
             bytes as f64 / 1e6 / wall,
             of("floor").map_or_else(String::new, |floor| ratio(own, floor)),
