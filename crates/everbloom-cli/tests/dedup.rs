@@ -55,6 +55,35 @@ fn verdicts_do_not_depend_on_the_number_of_threads() {
 }
 
 #[test]
+fn nothing_within_the_window_is_written_twice() {
+    let folder = Folder::new();
+    let numbers = |keys: std::ops::Range<u32>| keys.map(|key| format!("{key}\n")).collect::<String>();
+    // Each key comes back after 900 others, well within the window; then 5,000 others push it out.
+    let round = numbers(0..900).repeat(5);
+    let all = format!("{round}{}{}", numbers(10_000..15_000), numbers(0..900));
+    let written = folder.output_with(&["dedup", "--window", "1000", "--fpr", "1e-6"], all.as_bytes());
+    assert_eq!(
+        String::from_utf8_lossy(&written),
+        format!("{}{}{}", numbers(0..900), numbers(10_000..15_000), numbers(0..900))
+    );
+    // Without refresh a key goes when the line that was written leaves the window.
+    let alone = "x\n".repeat(10_000);
+    let refreshed = folder.output_with(&["dedup", "--window", "1000"], alone.as_bytes());
+    let kept = folder.output_with(&["dedup", "--window", "1000", "--refresh", "no"], alone.as_bytes());
+    assert_eq!(lines(&refreshed).len(), 1);
+    assert!((8..=10).contains(&lines(&kept).len()), "{} of 10,000 lines in windows of 1,000", lines(&kept).len());
+}
+
+#[test]
+fn windows_that_cannot_be_are_refused() {
+    let folder = Folder::new();
+    assert_refused(&folder.run(&["dedup", "--window", "0"]), "window");
+    assert_refused(&folder.run(&["dedup", "--window", "1e9", "--memory", "1MiB"]), "a window of at most");
+    assert_refused(&folder.run(&["dedup", "--window", "10", "--exact"]), "--exact");
+    assert_refused(&folder.run(&["dedup", "--refresh", "no"]), "--window");
+}
+
+#[test]
 fn every_record_is_accounted_for() {
     let folder = Folder::new();
     let input = stream(50_000, 20_000);

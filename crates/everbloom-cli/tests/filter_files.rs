@@ -354,3 +354,14 @@ fn two_inputs_never_run_into_each_other() {
     folder.output_of(&["build", "a.txt", "b.txt", "-o", "keys.ebf"]);
     assert_eq!(folder.output_of(&["query", "keys.ebf", "a.txt", "b.txt"]), b"one\ntwo");
 }
+
+#[test]
+fn a_spectral_filter_says_how_often_each_key_came() {
+    let folder = Folder::new();
+    folder.write("keys.txt", "a\nb\na\nc\na\n");
+    folder.output_of(&["build", "keys.txt", "--filter", "spectral", "--fpr", "1e-6", "-o", "counts.ebf"]);
+    let counts = folder.output_with(&["query", "counts.ebf", "--count-each"], b"c\na\nnever\n");
+    assert_eq!(String::from_utf8_lossy(&counts), "1\tc\n3\ta\n0\tnever\n");
+    folder.output_of(&["build", "keys.txt", "-o", "plain.ebf"]);
+    assert_refused(&folder.run(&["query", "plain.ebf", "keys.txt", "--count-each"]), "spectral");
+}

@@ -63,13 +63,12 @@ impl Build {
     fn count_then_insert(&self, reader: &mut RecordReader) -> Result<Box<dyn Filter>> {
         let mut hashes: Vec<KeyHash> = Vec::new();
         self.for_each_key_batch(reader, |batch| hashes.extend_from_slice(batch))?;
-        hashes.sort_unstable_by_key(|hash| (hash.high, hash.low));
-        hashes.dedup();
         if hashes.is_empty() {
             return Err(Failure::new("there are no keys in the input; say how many will come with --expect"));
         }
-        let mut filter =
-            planner::plan(&self.goal.filter, &self.goal.goal().expected_items(hashes.len() as u64))?.build()?;
+        // In the order they came, repeats and all: some filters count them, some forget the oldest.
+        let goal = self.goal.goal().expected_items(count_distinct(&hashes));
+        let mut filter = planner::plan(&self.goal.filter, &goal)?.build()?;
         filter.insert_hashes(&hashes);
         Ok(filter)
     }
@@ -95,4 +94,11 @@ impl Build {
             _ => Ok(()),
         }
     }
+}
+
+fn count_distinct(hashes: &[KeyHash]) -> u64 {
+    let mut sorted = hashes.to_vec();
+    sorted.sort_unstable_by_key(|hash| (hash.high, hash.low));
+    sorted.dedup();
+    sorted.len() as u64
 }

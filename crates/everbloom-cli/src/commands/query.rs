@@ -23,6 +23,9 @@ pub(crate) struct Query {
     /// Print only how many
     #[arg(long)]
     count: bool,
+    /// Print every line behind the number of times its key came and a tab; for spectral filters
+    #[arg(long, conflicts_with_all = ["count", "missing"])]
+    count_each: bool,
     #[command(flatten)]
     keys: KeyArgs,
 }
@@ -30,6 +33,13 @@ pub(crate) struct Query {
 impl Query {
     pub(crate) fn run(self) -> Result<Ending> {
         let filter = filter_file::load(&self.filter)?;
+        if self.count_each && filter.as_multiplicity().is_none() {
+            let kind = filter.spec().kind().to_string();
+            return Err(Failure::at(
+                &self.filter,
+                format!("a {kind} filter does not count; build with --filter spectral"),
+            ));
+        }
         let layout = Layout::new(&self.keys, &ImportanceArgs::default())?;
         let mut reader = RecordReader::new(BlockReader::new(self.files.clone(), self.keys.ending()), layout)?;
         let mut answers = Answers { query: &self, stdout: Stdout::new()?, found: Vec::new(), records: 0, matched: 0 };
@@ -61,15 +71,19 @@ impl Answers<'_> {
         let mut faults = batch.faults().iter().peekable();
         let mut answered = 0;
         for index in 0..batch.len() {
-            let is_match = match faults.next_if(|(at, _)| *at == index) {
-                Some((_, fault)) => self.keyless(index, fault)?,
+            let (is_match, hash) = match faults.next_if(|(at, _)| *at == index) {
+                Some((_, fault)) => (self.keyless(index, fault)?, None),
                 None => {
                     answered += 1;
-                    self.found[answered - 1] != self.query.missing
+                    (self.found[answered - 1] != self.query.missing, Some(batch.hashes()[answered - 1]))
                 }
             };
-            if is_match {
-                self.matched += 1;
+            self.matched += u64::from(is_match);
+            if let (true, Some(hash)) = (self.query.count_each, hash) {
+                let count = filter.as_multiplicity().map_or(0, |counts| counts.count_hash(hash));
+                self.stdout.write(format!("{count}\t").as_bytes())?;
+                self.print(batch.record(bytes, index))?;
+            } else if is_match {
                 self.print(batch.record(bytes, index))?;
             }
         }

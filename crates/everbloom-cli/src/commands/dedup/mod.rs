@@ -19,9 +19,9 @@ use crate::platform::Interrupt;
 use crate::record::{Layout, RecordReader};
 use crate::{output, report};
 use arrange::{Manner, Mode};
-use clap::Args;
+use clap::{Args, ValueEnum};
 use engine::{Engine, Outcome, Plan};
-use everbloom::planner;
+use everbloom::{Spec, planner};
 use memory::Planned;
 use progress::Progress;
 use resume::Resumption;
@@ -50,6 +50,13 @@ pub(crate) struct Dedup {
     exact: bool,
     #[command(flatten)]
     goal: GoalArgs,
+    /// Drop every repeat of a key among the last COUNT lines, without exception; older ones are
+    /// forgotten. Takes the memory it needs, or refuses if --memory is less
+    #[arg(long, value_name = "COUNT", value_parser = quantity::count, conflicts_with_all = ["exact", "filter"], help_heading = "Window")]
+    window: Option<u64>,
+    /// Whether a repeat renews a key's age in the window
+    #[arg(long, value_name = "WHETHER", default_value = "yes", requires = "window", help_heading = "Window")]
+    refresh: Refresh,
     #[command(flatten)]
     keys: KeyArgs,
     #[command(flatten)]
@@ -82,6 +89,15 @@ pub(crate) struct Dedup {
     /// How many threads work [default: one per core]
     #[arg(long, value_name = "COUNT", value_parser = quantity::count)]
     threads: Option<u64>,
+}
+
+/// Whether a repeat counts as a fresh arrival.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Refresh {
+    /// A key stays while it keeps coming
+    Yes,
+    /// A key goes when the line that was written leaves the window
+    No,
 }
 
 /// Memory of the filter when none is asked for: 64 MiB.
@@ -137,9 +153,17 @@ impl Dedup {
             return Ok(Planned::Exact(self.goal.hashing()));
         }
         let mut goal = self.goal.goal();
-        goal.memory_bits.get_or_insert(DEFAULT_MEMORY_BITS);
         goal.importance = layout.has_importance();
+        if let Some(window) = self.window {
+            return Ok(Planned::Filter(planner::plan(&self.window_spec(window), &goal)?));
+        }
+        goal.memory_bits.get_or_insert(DEFAULT_MEMORY_BITS);
         Ok(Planned::Filter(planner::plan(&self.goal.filter, &goal)?))
+    }
+
+    fn window_spec(&self, window: u64) -> Spec {
+        let refresh = if self.refresh == Refresh::Yes { "yes" } else { "no" };
+        Spec::new("age_partitioned").with("window", window).with("refresh", refresh)
     }
 
     fn threads(&self) -> usize {
