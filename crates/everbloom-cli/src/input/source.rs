@@ -41,6 +41,12 @@ impl Source {
         checked.map_err(|error| Failure::io(path.display(), &error))
     }
 
+    /// Whether a file is stored packed, so that its length says nothing about what is in it.
+    pub(crate) fn is_packed(path: &Path) -> bool {
+        let start = File::open(path).and_then(|mut file| read_magic(&mut file));
+        start.is_ok_and(|start| start == GZIP || start == ZSTD)
+    }
+
     /// Opens `path`, or stdin for `-`. `consumed` counts the bytes as they are stored.
     pub(crate) fn open(path: &Path, consumed: &Arc<AtomicU64>) -> Result<Self> {
         Self::open_at(path, 0, consumed)

@@ -66,7 +66,15 @@ struct Judge {
     memory: Memory,
     records: u64,
     saved: Instant,
+    saved_records: u64,
     progress: Option<Progress>,
+}
+
+impl Judge {
+    /// Whether the time has come to save what has changed.
+    fn is_due(&self, interval: Duration) -> bool {
+        self.records != self.saved_records && self.saved.elapsed() >= interval
+    }
 }
 
 /// What is left when all is done.
@@ -100,7 +108,7 @@ impl Engine {
         let records = outlet.tally.items;
         Engine {
             intake: Mutex::new(Intake { reader, turn: 0, is_over: false }),
-            judge: Turnstile::new(Judge { memory, records, saved: Instant::now(), progress }),
+            judge: Turnstile::new(Judge { memory, records, saved: Instant::now(), saved_records: records, progress }),
             outlet: Turnstile::new(outlet),
             manner,
             hashing,
@@ -187,7 +195,7 @@ impl Engine {
             stopped = self.judge_batch(&mut judge, batch, verdicts)?;
             start = batch.end();
         }
-        let is_due = self.saving.as_ref().is_some_and(|saving| judge.saved.elapsed() >= saving.interval);
+        let is_due = self.saving.as_ref().is_some_and(|saving| judge.is_due(saving.interval));
         let judge = if is_due || stopped.is_some() {
             Some(judge)
         } else {
@@ -210,7 +218,7 @@ impl Engine {
         }
         if let Some(mut judge) = judge {
             self.save(&judge.memory, &outlet, position, false)?;
-            judge.saved = Instant::now();
+            (judge.saved, judge.saved_records) = (Instant::now(), judge.records);
             judge.pass();
         }
         outlet.pass();

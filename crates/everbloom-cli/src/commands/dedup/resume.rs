@@ -7,7 +7,7 @@ use super::outlet::{Outlet, Sink};
 use super::state::{self, Journal, Written};
 use super::tally::Tally;
 use crate::failure::{Failure, Result};
-use crate::input::Position;
+use crate::input::{Position, Source};
 use crate::record::Layout;
 use std::path::{Path, PathBuf};
 
@@ -100,7 +100,7 @@ fn position(dedup: &Dedup, path: &Path, now: &Journal, saved: &Journal) -> Resul
         .files
         .get(saved.input)
         .and_then(|file| file.metadata().ok())
-        .is_some_and(|data| !is_packed(&dedup.files[saved.input]) && data.len() < saved.offset);
+        .is_some_and(|data| !Source::is_packed(&dedup.files[saved.input]) && data.len() < saved.offset);
     match (has_shrunk, saved.finished) {
         (false, _) => Ok(Position { input: saved.input, offset: saved.offset }),
         // A log that was rotated is a new one.
@@ -113,10 +113,6 @@ fn position(dedup: &Dedup, path: &Path, now: &Journal, saved: &Journal) -> Resul
             ),
         )),
     }
-}
-
-fn is_packed(path: &Path) -> bool {
-    path.extension().is_some_and(|extension| extension == "gz" || extension == "zst")
 }
 
 fn fresh(dedup: &Dedup) -> Result<Outlet> {
