@@ -23,7 +23,8 @@
 //!
 //! `half_life=N` halves all counters, rounding down, after every N arrivals: a key that came c times
 //! within the last half-life counts about c to 2c, one that stopped coming is gone after log2 c
-//! half-lives. It may then be missed, so a spectral filter with a half-life forgets.
+//! half-lives. It may then be missed, so a spectral filter with a half-life forgets (the registry's
+//! `never_forgets` speaks of the kind without one; the forecast of one with it has no FNR of 0).
 //!
 //! # Cost
 //!
