@@ -68,6 +68,12 @@ fn part_of(parts: [u32; 4], offset: u32) -> (usize, u32) {
     (part, offset - [0, ends[0], ends[1], ends[2]][part])
 }
 
+/// The draws that this many picks usually take: five for four, and one to spare.
+#[inline]
+fn draws_ahead(decrements: u32) -> u32 {
+    decrements + decrements / 4 + 1
+}
+
 impl<const COMPULSORY: bool> Probabilistic<COMPULSORY> {
     pub(super) fn new(parameters: &Parameters) -> Result<Self> {
         Ok(Probabilistic {
@@ -130,6 +136,18 @@ impl<const COMPULSORY: bool> Cells for Probabilistic<COMPULSORY> {
     #[inline]
     fn prefetch(&self, position: u64) {
         self.cells.prefetch(position);
+    }
+
+    #[inline]
+    fn prefetch_picks(&self, decrements: u32, draws: &mut Draws) {
+        self.index.prefetch_order(draws_ahead(decrements), draws);
+    }
+
+    #[inline]
+    fn prefetch_picked(&self, decrements: u32, draws: &mut Draws) {
+        for group in self.index.likely_groups(draws_ahead(decrements), draws) {
+            self.cells.prefetch((group * GROUP) as u64);
+        }
     }
 
     #[inline]

@@ -16,6 +16,7 @@
 //! Moving a group by one class swaps it to the edge of its segment and shifts the edge.
 
 use super::draws::Draws;
+use crate::cells::simd::prefetch;
 use crate::error::{Error, Result};
 use bytemuck::{cast_slice, cast_slice_mut};
 use std::marker::PhantomData;
@@ -208,17 +209,23 @@ impl<C: Classes> SamplingIndex<C> {
         self.occupied.0 > self.occupied.1
     }
 
-    /// Draws a group. Not to be called when empty.
+    /// Draws a class, a slot in it, and what the draw left over. Not to be called when empty.
     #[inline(always)]
-    pub(super) fn propose(&self, draws: &mut Draws) -> Proposal {
+    fn draw(&self, draws: &mut Draws) -> (usize, u32, u64) {
         let (first, last) = self.occupied;
         let drawn = draws.below(self.masses[last]);
         let class = first + self.masses[first..last].partition_point(|mass| *mass <= drawn);
-        let (start, bound) = (self.starts[class], C::BOUNDS[class]);
-        // One draw gives slot, offset and fraction: each product's low half is what the last left over.
+        let start = self.starts[class];
         let product = u128::from(draws.more_bits()) * u128::from(self.starts[class + 1] - start);
-        let slot = start + (product >> 64) as u32;
-        let product = u128::from(product as u64) * u128::from(bound);
+        (class, start + (product >> 64) as u32, product as u64)
+    }
+
+    /// Draws a group. Not to be called when empty.
+    #[inline(always)]
+    pub(super) fn propose(&self, draws: &mut Draws) -> Proposal {
+        // One draw gives slot, offset and fraction: each product's low half is what the last left over.
+        let (class, slot, rest) = self.draw(draws);
+        let product = u128::from(rest) * u128::from(C::BOUNDS[class]);
         Proposal {
             group: self.order[slot as usize],
             offset: (product >> 64) as u32,
@@ -227,20 +234,39 @@ impl<C: Classes> SamplingIndex<C> {
         }
     }
 
+    /// Asks for what the next draws will choose, unless groups move before they are made.
+    #[inline]
+    pub(super) fn prefetch_order(&self, count: u32, draws: &mut Draws) {
+        for _ in 0..if self.is_empty() { 0 } else { count } {
+            prefetch(&self.order, self.draw(draws).1 as usize);
+        }
+    }
+
+    /// The groups that the next draws will choose, unless groups move before they are made.
+    #[inline]
+    pub(super) fn likely_groups(&self, count: u32, draws: &mut Draws) -> impl Iterator<Item = usize> {
+        let count = if self.is_empty() { 0 } else { count };
+        (0..count).map(|_| self.order[self.draw(draws).1 as usize] as usize)
+    }
+
     /// Moves a group up if its weight has grown out of its class.
     #[inline]
     pub(super) fn raise(&mut self, group: usize, weight: u32) {
         let class = C::of(weight);
-        if self.place[group] < self.starts[class] {
-            self.move_to(group, class);
+        let slot = self.place[group];
+        if slot < self.starts[class] {
+            let one_below = slot >= self.starts[class - 1];
+            self.move_to(group, if one_below { class - 1 } else { self.class_at(slot) }, class);
         }
     }
 
     /// Moves a group, found to be lighter than its class, down to where it belongs.
     pub(super) fn settle(&mut self, group: usize, weight: u32) {
         let class = C::of(weight);
-        if self.place[group] >= self.starts[class + 1] {
-            self.move_to(group, class);
+        let slot = self.place[group];
+        if slot >= self.starts[class + 1] {
+            let one_above = slot < self.starts[class + 2];
+            self.move_to(group, if one_above { class + 1 } else { self.class_at(slot) }, class);
         }
     }
 
@@ -253,8 +279,7 @@ impl<C: Classes> SamplingIndex<C> {
         }
     }
 
-    fn move_to(&mut self, group: usize, class: usize) {
-        let old = self.class_at(self.place[group]);
+    fn move_to(&mut self, group: usize, old: usize, class: usize) {
         for current in old..class {
             self.starts[current + 1] -= 1;
             self.swap_to(group, self.starts[current + 1]);
