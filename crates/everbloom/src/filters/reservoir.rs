@@ -40,9 +40,15 @@
 //! The paper leaves other bias functions to future work: `bias=constant` inserts with a fixed
 //! probability, `bias=exponential` with one that halves every `filter_bits` arrivals.
 //!
+//! # Layout
+//!
+//! `layout=spread` is the paper's. `layout=blocked`, which a planned filter takes, puts an arrival's bits
+//! and those that are cleared for it into one cache line; arrivals fall on lines evenly, so each line is a
+//! small filter with the same share of set bits. A spec with numbers of its own means the paper's layout.
+//!
 //! # Cost
 //!
-//! Two cache lines per array and arrival, asked for ahead in batches.
+//! One cache line an arrival (blocked), or two per array (spread), asked for ahead in batches.
 //!
 //! # When to choose it
 //!
@@ -64,9 +70,11 @@
 //! # Ok::<(), everbloom::Error>(())
 //! ```
 
+mod line;
+
 use super::{Kind, Restore};
-use crate::cells::buffer::Buffer;
-use crate::cells::simd::{CACHED_BYTES, Work, run};
+use crate::cells::buffer::{Buffer, LINE_BITS, Line};
+use crate::cells::simd::{CACHED_BYTES, Work, distance_for, prefetch, run};
 use crate::error::{Error, Result};
 use crate::goal::{Forecast, Goal, MAX_MEMORY_BITS, Plan, Promise};
 use crate::hash::{Hashing, KeyHash, finalise};
@@ -75,12 +83,13 @@ use crate::spec::{Spec, choice_name};
 use crate::traits::{Body, Filter, Importance, Importances, Status, Verdict};
 use crate::wire::StateWriter;
 use libm::{log, pow};
+use line::Rule;
 
 pub(super) const KIND: Kind = Kind {
     id: 11,
     name: "reservoir",
     summary: "reservoir-sampling Bloom filter: fixed memory for ever, keeps half of its bits set",
-    words: &["memory_bits", "num_filters", "insert_floor", "setting", "bias"],
+    words: &["memory_bits", "num_filters", "insert_floor", "setting", "bias", "layout"],
     never_forgets: false,
     endless: true,
     plan: planned,
@@ -99,6 +108,15 @@ pub enum Bias {
     Exponential,
 }
 
+/// Where an arrival's bits lie.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Layout {
+    /// One in each array, anywhere, as in the paper.
+    Spread,
+    /// All in one cache line, those that are cleared for it, too.
+    Blocked,
+}
+
 /// The paper's three ways to pick the number of arrays.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Setting {
@@ -109,6 +127,7 @@ enum Setting {
 
 const BIASES: &[(&str, Bias)] =
     &[("reservoir", Bias::Reservoir), ("constant", Bias::Constant), ("exponential", Bias::Exponential)];
+const LAYOUTS: &[(&str, Layout)] = &[("spread", Layout::Spread), ("blocked", Layout::Blocked)];
 const SETTINGS: &[(&str, Option<Setting>)] =
     &[("balanced", Some(Setting::Balanced)), ("low_fnr", Some(Setting::LowFnr)), ("low_fpr", Some(Setting::LowFpr))];
 
@@ -128,6 +147,8 @@ pub struct Parameters {
     pub insert_floor: f64,
     /// How the probability of insertion falls.
     pub bias: Bias,
+    /// Where an arrival's bits lie.
+    pub layout: Layout,
 }
 
 impl Parameters {
@@ -142,6 +163,9 @@ impl Parameters {
     }
 
     fn body_bytes(&self) -> u64 {
+        if self.layout == Layout::Blocked {
+            return self.memory_bits / 8;
+        }
         (self.words_per_filter() * u64::from(self.num_filters)).div_ceil(8) * 64
     }
 
@@ -153,6 +177,11 @@ impl Parameters {
         if self.filter_bits() == 0 || self.memory_bits > MAX_MEMORY_BITS {
             let needed = format!("between {} and {MAX_MEMORY_BITS}: a bit for each array", self.num_filters);
             return Err(Error::parameter("memory_bits", self.memory_bits, needed, "give more memory or fewer arrays"));
+        }
+        if self.layout == Layout::Blocked && !self.memory_bits.is_multiple_of(LINE_BITS) {
+            let remedy = format!("take {}, or layout=spread", self.memory_bits.next_multiple_of(LINE_BITS));
+            let needed = "a multiple of 512, the bits of a cache line, in the blocked layout";
+            return Err(Error::parameter("memory_bits", self.memory_bits, needed, remedy));
         }
         if !(0.0..=1.0).contains(&self.insert_floor) {
             return Err(Error::parameter("insert_floor", self.insert_floor, "between 0 and 1", "the paper takes 0.03"));
@@ -166,6 +195,7 @@ impl Parameters {
             num_filters: spec.required("num_filters")?,
             insert_floor: spec.value("insert_floor", "a probability")?.unwrap_or(DEFAULT_INSERT_FLOOR),
             bias: spec.choice("bias", BIASES, Bias::Reservoir)?,
+            layout: spec.choice("layout", LAYOUTS, Layout::Spread)?,
         }
         .checked()
     }
@@ -176,14 +206,20 @@ impl Parameters {
             .with("num_filters", self.num_filters)
             .with("insert_floor", self.insert_floor)
             .with("bias", choice_name(BIASES, self.bias))
+            .with("layout", choice_name(LAYOUTS, self.layout))
     }
 
     /// The rate of false positives once half of the bits are set, and never before.
     ///
-    /// The share of set bits varies by ±√(1/8s), which lifts its k-th power a little.
+    /// The share of set bits varies by ±√(1/8s), which lifts its k-th power a little; in the blocked
+    /// layout s is the line, and two of more than eight bits may be the same one of a word's 64.
     pub fn predicted_fpr(&self) -> f64 {
-        let (k, s) = (f64::from(self.num_filters), self.filter_bits() as f64);
-        (pow(0.5, k) * (1.0 + k * (k - 1.0) / (4.0 * s))).min(1.0)
+        let k = f64::from(self.num_filters);
+        let (s, shared) = match self.layout {
+            Layout::Spread => (self.filter_bits() as f64, 0.0),
+            Layout::Blocked => (LINE_BITS as f64, pairs_in_words(self.num_filters)),
+        };
+        (pow(0.5, k) * (1.0 + k * (k - 1.0) / (4.0 * s)) * pow(1.0 + 1.0 / 64.0, shared)).min(1.0)
     }
 }
 
@@ -203,6 +239,12 @@ impl Bias {
     }
 }
 
+/// How many pairs of a key's bits share a word, dealt out over eight of them.
+fn pairs_in_words(num_filters: u32) -> f64 {
+    let in_word = |word: u32| f64::from((num_filters + 7 - word) / 8);
+    (0..8).map(|word| in_word(word) * (in_word(word) - 1.0) / 2.0).sum()
+}
+
 /// The paper's number of arrays for a target rate.
 fn paper_filters(setting: Setting, target: f64) -> u32 {
     let full = log(target) / log(1.0 - 1.0 / std::f64::consts::E);
@@ -217,9 +259,13 @@ fn paper_filters(setting: Setting, target: f64) -> u32 {
 fn planned(spec: &Spec, goal: &Goal) -> Result<Plan> {
     let setting = spec.choice("setting", SETTINGS, None)?;
     let given_memory = spec.number("memory_bits")?;
+    // Numbers given by hand or by a setting of the paper's mean the paper's filter.
+    let by_hand = given_memory.is_some() || spec.get("num_filters").is_some() || setting.is_some();
+    let layout = spec.choice("layout", LAYOUTS, if by_hand { Layout::Spread } else { Layout::Blocked })?;
     let with_filters = |num_filters: u32, goal: &Goal| -> Result<Parameters> {
         let memory_bits = match given_memory {
             Some(given) => given,
+            None if layout == Layout::Blocked => goal.required_memory()? / LINE_BITS * LINE_BITS,
             // Whole lines in all and whole words in each array, so that nothing is lost to padding.
             None => {
                 goal.required_memory()? / 512 * 512 / u64::from(num_filters.max(1)) / 64 * 64 * u64::from(num_filters)
@@ -230,6 +276,7 @@ fn planned(spec: &Spec, goal: &Goal) -> Result<Plan> {
             num_filters,
             insert_floor: spec.value("insert_floor", "a probability")?.unwrap_or(DEFAULT_INSERT_FLOOR),
             bias: spec.choice("bias", BIASES, Bias::Reservoir)?,
+            layout,
         }
         .checked()
     };
@@ -310,6 +357,10 @@ impl Reservoir {
 
     /// Refuses bits outside the arrays, and arrays without a bit to clear.
     fn check(&self) -> Result<()> {
+        if self.parameters.layout == Layout::Blocked {
+            // Every bit is in use, and a line that no key has chosen is rightly empty.
+            return Ok(());
+        }
         let (per_filter, rest) = (self.parameters.words_per_filter() as usize, self.parameters.filter_bits() % 64);
         let inside = if rest == 0 { u64::MAX } else { (1 << rest) - 1 };
         let (arrays, padding) = self.bits.words().split_at(per_filter * self.parameters.num_filters as usize);
@@ -330,7 +381,10 @@ impl Reservoir {
 
     /// The share of bits that are set.
     pub fn ones(&self) -> f64 {
-        let bits = self.parameters.filter_bits() * u64::from(self.parameters.num_filters);
+        let bits = match self.parameters.layout {
+            Layout::Spread => self.parameters.filter_bits() * u64::from(self.parameters.num_filters),
+            Layout::Blocked => self.parameters.memory_bits,
+        };
         self.bits.count_ones() as f64 / bits as f64
     }
 
@@ -412,11 +466,55 @@ impl Reservoir {
 impl Reservoir {
     fn observe_chunk(&mut self, hashes: &[KeyHash], draws: &[u64], verdicts: &mut [Verdict]) {
         let filter = self;
+        if filter.parameters.layout == Layout::Blocked {
+            return run(ObserveLines { filter, hashes, draws, verdicts });
+        }
         match filter.parameters.num_filters {
             0..=4 => run(ObserveArrays::<4> { filter, hashes, draws, verdicts }),
             5..=8 => run(ObserveArrays::<8> { filter, hashes, draws, verdicts }),
             9..=16 => run(ObserveArrays::<16> { filter, hashes, draws, verdicts }),
             _ => run(ObserveArrays::<{ MAX_FILTERS as usize }> { filter, hashes, draws, verdicts }),
+        }
+    }
+}
+
+impl Reservoir {
+    #[inline]
+    fn rule(&self) -> Rule {
+        let Parameters { num_filters, insert_floor, bias, .. } = self.parameters;
+        Rule { num_filters, filter_bits: self.filter_bits, insert_floor, bias }
+    }
+
+    fn line(&self, hash: KeyHash) -> &Line {
+        let lines = self.bits.lines();
+        &lines[hash.index(lines.len() as u64) as usize]
+    }
+}
+
+/// Arrivals at a filter of the blocked layout.
+struct ObserveLines<'a> {
+    filter: &'a mut Reservoir,
+    hashes: &'a [KeyHash],
+    draws: &'a [u64],
+    verdicts: &'a mut [Verdict],
+}
+
+impl Work for ObserveLines<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run(self) {
+        let ObserveLines { filter, hashes, draws, verdicts } = self;
+        let (rule, before) = (filter.rule(), filter.arrivals);
+        filter.arrivals = before.saturating_add(hashes.len() as u64);
+        let lines = filter.bits.lines_mut();
+        let (count, distance) = (lines.len() as u64, distance_for(lines));
+        for (index, ((hash, draw), verdict)) in hashes.iter().zip(draws).zip(verdicts).enumerate() {
+            if let Some(ahead) = hashes.get(index + distance).filter(|_| distance > 0) {
+                prefetch(lines, ahead.index(count) as usize);
+            }
+            let line = &mut lines[hash.index(count) as usize];
+            *verdict = line::observe(&rule, line, *hash, *draw, before.saturating_add(index as u64 + 1));
         }
     }
 }
@@ -481,6 +579,15 @@ impl Filter for Reservoir {
     }
 
     fn status(&self) -> Status {
+        if self.parameters.layout == Layout::Blocked {
+            let rate = |line: &Line| {
+                let ones: u32 = line.0.iter().map(|word| word.count_ones()).sum();
+                pow(f64::from(ones) / LINE_BITS as f64, f64::from(self.parameters.num_filters))
+            };
+            let lines = self.bits.lines();
+            let estimated_fpr = lines.iter().map(rate).sum::<f64>() / lines.len() as f64;
+            return Status { arrivals: self.arrivals, fill: self.ones(), estimated_fpr, estimated_items: None };
+        }
         let per_filter = self.parameters.words_per_filter() as usize;
         let arrays = self.bits.words().chunks(per_filter).take(self.parameters.num_filters as usize);
         let ones = arrays.map(|array| array.iter().map(|word| u64::from(word.count_ones())).sum::<u64>());
@@ -493,16 +600,16 @@ impl Filter for Reservoir {
     }
 
     fn contains_hash(&self, hash: KeyHash) -> bool {
+        if self.parameters.layout == Layout::Blocked {
+            return line::contains(self.line(hash), hash, self.parameters.num_filters);
+        }
         self.places(hash).all(|place| self.get(place))
     }
 
-    fn observe_hash(&mut self, hash: KeyHash, _importance: Importance) -> Verdict {
-        let draw = self.generator.bits();
-        let arrays = self.parameters.num_filters as usize;
-        let [probed, random] = &mut [[0; MAX_FILTERS as usize]; 2];
-        let (probed, random) = (&mut probed[..arrays], &mut random[..arrays]);
-        self.locate(false, hash, draw, probed, random);
-        self.observe_at(draw, probed, random)
+    fn observe_hash(&mut self, hash: KeyHash, importance: Importance) -> Verdict {
+        let mut verdict = [Verdict::Distinct];
+        self.observe_hashes(&[hash], Importances::All(importance), &mut verdict);
+        verdict[0]
     }
 
     fn observe_hashes(&mut self, hashes: &[KeyHash], _importances: Importances<'_>, verdicts: &mut [Verdict]) {
