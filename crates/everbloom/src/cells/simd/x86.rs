@@ -10,7 +10,10 @@ use std::arch::x86_64::*;
 /// Whether the machine has what [`run_recent`] needs: since 2013 from Intel, 2015 from AMD.
 #[inline]
 pub(crate) fn is_recent() -> bool {
-    is_x86_feature_detected!("avx2") && is_x86_feature_detected!("bmi1") && is_x86_feature_detected!("bmi2") && is_x86_feature_detected!("popcnt")
+    is_x86_feature_detected!("avx2")
+        && is_x86_feature_detected!("bmi1")
+        && is_x86_feature_detected!("bmi2")
+        && is_x86_feature_detected!("popcnt")
 }
 
 /// Runs a loop compiled for recent machines.
