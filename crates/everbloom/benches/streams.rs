@@ -99,7 +99,7 @@ fn stable(bytes: u64, layout: &str) -> Box<dyn Filter> {
 }
 
 fn reservoir(bytes: u64) -> Box<dyn Filter> {
-    build(bytes, &format!("reservoir:num_filters={RESERVOIR_FILTERS}"))
+    build(bytes, &format!("reservoir:num_filters={RESERVOIR_FILTERS},layout=blocked"))
 }
 
 const STABLE_NAIVE: &str = "stable, naive";

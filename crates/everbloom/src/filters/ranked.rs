@@ -41,7 +41,8 @@
 //! # Measured
 //!
 //! FNR on a project's history of 1.4 M file paths, 178 K distinct, at an FPR of at most 1 % and 0.74
-//! bits per distinct key: 16.9 % (stable 37 to 49, reservoir 58). PAPERS.md has the command.
+//! bits per distinct key, all as planned: 18.0 % (stable 39.6 %, reservoir 57.5 %). The README has the
+//! command.
 //!
 //! # Cost
 //!
