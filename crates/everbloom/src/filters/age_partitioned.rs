@@ -40,7 +40,8 @@
 //! a run of k set bits at the youngest slices, or one that begins behind an unset bit; slices younger
 //! than k generations are filled in proportion to their age. The slices of a run share generations, so N
 //! varies as 67 % of a Poisson number does (k = 9). The plan tries every k from 1 to 31 (l = 32 − k) and
-//! takes the one that needs fewest blocks. Measured at 1 %: 0.96 % late in a stream of distinct keys.
+//! takes the one that needs fewest blocks. Measured at 1 % (window
+//! 100,000, 2 M distinct keys, one seed): 0.93 % over the stream, 0.99 % late in it.
 //!
 //! # Cost
 //!

@@ -27,7 +27,7 @@
 //! # When to choose it
 //!
 //! As the simplest window there is, where memory is plentiful: the last keys take about 23 bits each at
-//! 1 %, no more than with [`AgePartitioned`](super::AgePartitioned), whose window slides smoothly and whose
+//! 1 %, a little more than the 21 of [`AgePartitioned`](super::AgePartitioned), whose window slides smoothly and whose
 //! memory of old keys ends sharply.
 //!
 //! # Example
