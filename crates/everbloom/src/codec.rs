@@ -138,6 +138,7 @@ pub fn summarise(source: &mut dyn Read, length: u64) -> Result<Summary> {
     let (hash, seed) = match header.hash_id {
         1 => ("xxh3", Some(header.seed)),
         2 => ("siphash", None),
+        3 => ("xxh3_measured", Some(header.seed)),
         id => return Err(wire::unknown_hash(id)),
     };
     Ok(Summary { spec: Spec::parse(&header.spec)?, forecast: header.forecast, hash, seed })

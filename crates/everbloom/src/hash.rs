@@ -62,6 +62,18 @@ impl KeyHash {
         Probes { state: self.high, step: self.low | 1, range }
     }
 
+    /// The key's length in bytes, 255 if it is longer; only of hashes made by [`Hashing::Measured`].
+    #[inline]
+    pub fn key_length(self) -> u8 {
+        self.low as u8
+    }
+
+    /// The hash with the key's length in place of the last byte.
+    #[inline]
+    fn measured(self, length: usize) -> Self {
+        KeyHash { low: self.low & !255 | length.min(255) as u64, ..self }
+    }
+
     /// The shard in `0..shards` that the key belongs to.
     ///
     /// A filter indexes with the bits of `high` and `low`; a shard chosen by those same bits would
@@ -131,6 +143,12 @@ pub enum Hashing {
         /// The seed.
         seed: u64,
     },
+    /// XXH3-128 with a seed, whose last byte gives way to the key's length (255 if it is longer): for filters
+    /// that treat short and long keys differently. A hash is all that a filter sees of a key.
+    Measured {
+        /// The seed.
+        seed: u64,
+    },
     /// SipHash-2-4-128 under a secret key: slower, for keys that an adversary may choose.
     SipHash {
         /// The key.
@@ -150,6 +168,11 @@ impl Hashing {
         Hashing::Xxh3 { seed }
     }
 
+    /// XXH3-128 with this seed and the key's length.
+    pub fn measured(seed: u64) -> Self {
+        Hashing::Measured { seed }
+    }
+
     /// SipHash-128 with this secret key.
     pub fn keyed(key: SecretKey) -> Self {
         Hashing::SipHash { key }
@@ -160,6 +183,7 @@ impl Hashing {
     pub fn hash(&self, key: &[u8]) -> KeyHash {
         match self {
             Hashing::Xxh3 { seed } => xxh3_128_with_seed(key, *seed).into(),
+            Hashing::Measured { seed } => KeyHash::from(xxh3_128_with_seed(key, *seed)).measured(key.len()),
             Hashing::SipHash { key: secret } => siphash(secret, key),
         }
     }
@@ -169,6 +193,7 @@ impl Hashing {
     pub fn hash_u64(&self, key: u64) -> KeyHash {
         match self {
             Hashing::Xxh3 { seed } => xxh3_of_u64(key, *seed),
+            Hashing::Measured { seed } => xxh3_of_u64(key, *seed).measured(8),
             Hashing::SipHash { key: secret } => siphash(secret, &key.to_le_bytes()),
         }
     }
@@ -177,6 +202,7 @@ impl Hashing {
     pub fn name(&self) -> &'static str {
         match self {
             Hashing::Xxh3 { .. } => "xxh3",
+            Hashing::Measured { .. } => "xxh3_measured",
             Hashing::SipHash { .. } => "siphash",
         }
     }
@@ -184,7 +210,7 @@ impl Hashing {
     /// The seed, where there is one to show.
     pub fn seed(&self) -> Option<u64> {
         match self {
-            Hashing::Xxh3 { seed } => Some(*seed),
+            Hashing::Xxh3 { seed } | Hashing::Measured { seed } => Some(*seed),
             Hashing::SipHash { .. } => None,
         }
     }
@@ -198,7 +224,7 @@ impl Hashing {
     /// What the format stores to recognise the right secret key.
     pub(crate) fn check_value(&self) -> u64 {
         match self {
-            Hashing::Xxh3 { .. } => 0,
+            Hashing::Xxh3 { .. } | Hashing::Measured { .. } => 0,
             Hashing::SipHash { .. } => self.derive("everbloom key check"),
         }
     }
@@ -321,6 +347,18 @@ mod tests {
                 assert_eq!((value as i64).hash_with(&hashing), value.hash_with(&hashing));
             }
         }
+    }
+
+    #[test]
+    fn measured_hashes_carry_the_length_and_differ_in_nothing_else() {
+        let (plain, measured) = (Hashing::seeded(3), Hashing::measured(3));
+        for length in [0, 1, 16, 17, 240, 241, 254, 255, 256, 1000] {
+            let key = vec![b'a'; length];
+            let (one, other) = (plain.hash(&key), measured.hash(&key));
+            assert_eq!(other.key_length() as usize, length.min(255));
+            assert_eq!((one.high, one.low >> 8), (other.high, other.low >> 8));
+        }
+        assert_eq!(measured.hash_u64(77), measured.hash(&77u64.to_le_bytes()));
     }
 
     #[test]

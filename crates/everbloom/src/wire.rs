@@ -5,7 +5,8 @@
 //!      0     8  magic 89 45 42 46 0d 0a 1a 0a ("\x89EBF\r\n\x1a\n": survives no text conversion)
 //!      8     2  format version
 //!     10     2  filter id, from the registry
-//!     12     1  hash id: 1 = XXH3-128 with seed, 2 = SipHash-2-4-128 with a secret key
+//!     12     1  hash id: 1 = XXH3-128 with seed, 2 = SipHash-2-4-128 with a secret key,
+//!              3 = XXH3-128 with seed and the key's length in its last byte
 //!     13     1  body coding: 0 = plain
 //!     14     2  zero
 //!     16     8  seed (XXH3), zero (SipHash)
@@ -61,22 +62,14 @@ impl Header {
     pub(crate) fn hash_fields(hashing: &Hashing) -> (u8, u64, u64) {
         match hashing {
             Hashing::Xxh3 { seed } => (1, *seed, 0),
+            Hashing::Measured { seed } => (3, *seed, 0),
             Hashing::SipHash { .. } => (2, 0, hashing.check_value()),
         }
     }
 
     /// The hashing that the header describes; a secret key must be the right one.
     pub(crate) fn hashing(&self, key: Option<SecretKey>) -> Result<Hashing> {
-        match (self.hash_id, key) {
-            (1, _) => Ok(Hashing::seeded(self.seed)),
-            (2, None) => Err(Error::SecretKey { needed: "a secret key", remedy: "decode it with that key" }),
-            (2, Some(key)) if Hashing::keyed(key).check_value() == self.key_check => Ok(Hashing::keyed(key)),
-            (2, Some(_)) => Err(Error::SecretKey {
-                needed: "another secret key",
-                remedy: "decode it with the key it was built with",
-            }),
-            (id, _) => Err(unknown_hash(id)),
-        }
+        stored_hashing((self.hash_id, self.seed, self.key_check), key)
     }
 
     pub(crate) fn encode(&self) -> Vec<u8> {
@@ -158,6 +151,20 @@ impl Header {
             },
         };
         Ok((Header { kind_id, hash_id, seed, key_check, forecast, spec, state, body_bytes }, total as u64))
+    }
+}
+
+/// The hashing behind stored fields (see [`Header::hash_fields`]); a secret key must be the right one.
+pub(crate) fn stored_hashing((hash_id, seed, key_check): (u8, u64, u64), key: Option<SecretKey>) -> Result<Hashing> {
+    match (hash_id, key) {
+        (1, _) => Ok(Hashing::seeded(seed)),
+        (3, _) => Ok(Hashing::measured(seed)),
+        (2, None) => Err(Error::SecretKey { needed: "a secret key", remedy: "decode it with that key" }),
+        (2, Some(key)) if Hashing::keyed(key).check_value() == key_check => Ok(Hashing::keyed(key)),
+        (2, Some(_)) => {
+            Err(Error::SecretKey { needed: "another secret key", remedy: "decode it with the key it was built with" })
+        }
+        (id, _) => Err(unknown_hash(id)),
     }
 }
 

@@ -7,6 +7,7 @@
 //! | [`counters`] | saturating counters of 1 to 16 bits |
 //! | [`blocks`] | 512-bit blocks with one bit in each of eight lanes |
 //! | [`lanes`] | words of short lanes in priority order |
+//! | [`ribbon`] | a static map from keys to a few bits each, without the keys |
 //! | [`simd`] | the same operations on wider registers, prefetch, page advice: the only unsafe code |
 
 pub mod bits;
@@ -14,5 +15,6 @@ pub mod blocks;
 pub mod buffer;
 pub mod counters;
 pub mod lanes;
+pub mod ribbon;
 #[allow(unsafe_code)]
 pub mod simd;

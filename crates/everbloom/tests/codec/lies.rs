@@ -55,7 +55,8 @@ fn identities_that_lie_are_refused() {
                 refused(&lie, &format!("{spec} under id {id}"));
             }
         }
-        for hash_id in (0..=255u8).filter(|id| *id != 1) {
+        // 3 is the same hash with the key's length in it: another filter, but a filter.
+        for hash_id in (0..=255u8).filter(|id| ![1, 3].contains(id)) {
             refused(&document.with(12, &[hash_id]), &format!("{spec} with hash {hash_id}"));
         }
         for coding in 1..=255u8 {
