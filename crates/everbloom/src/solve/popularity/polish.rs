@@ -1,0 +1,109 @@
+//! Small moves that better a solution where single classes weigh much.
+//!
+//! Following the order of scores is nearly optimal when every class is a small part of the load. A class that holds
+//! a third of the members is not: whether it gets one hash more changes the fill for all. So the heaviest classes
+//! are moved by one or two hashes, alone and in pairs, as long as that helps.
+
+use super::{MAX_HASHES, Popularity, Solution, powers};
+
+/// How many of the heaviest classes are moved.
+const MOVED: usize = 40;
+
+/// Passes end by themselves; this only bounds them.
+const MOST_MOVES: usize = 1000;
+
+/// A class and by how many hashes it moves.
+type Move = (usize, i8);
+
+pub(super) fn polished(problem: &Popularity, solution: Solution) -> Solution {
+    let mut state = State::new(problem, &solution);
+    let heavy = heaviest(problem);
+    let mut hashes = solution.hashes.clone();
+    for _ in 0..MOST_MOVES {
+        match best_moves(&state, &hashes, &heavy) {
+            Some(moves) => moves.into_iter().flatten().for_each(|step| state.apply(step, &mut hashes)),
+            None => break,
+        }
+    }
+    let moved = problem.scored(hashes);
+    if moved.fpr < solution.fpr { moved } else { solution }
+}
+
+/// The classes with the most members that can be moved with an effect.
+fn heaviest(problem: &Popularity) -> Vec<usize> {
+    let mut heavy: Vec<usize> = (0..problem.classes().len()).collect();
+    let weight = |class: &usize| problem.classes()[*class].members;
+    if heavy.len() > MOVED {
+        heavy.select_nth_unstable_by(MOVED, |one, other| weight(other).total_cmp(&weight(one)).then(one.cmp(other)));
+        heavy.truncate(MOVED);
+    }
+    heavy.retain(|class| weight(class) > 0.0);
+    heavy.sort_unstable();
+    heavy
+}
+
+/// The load, and the missing queries at each number of hashes: enough to score any change.
+struct State<'a> {
+    problem: &'a Popularity,
+    load: f64,
+    misses: [f64; MAX_HASHES as usize + 1],
+    fpr: f64,
+}
+
+impl<'a> State<'a> {
+    fn new(problem: &'a Popularity, solution: &Solution) -> Self {
+        let mut misses = [0.0; MAX_HASHES as usize + 1];
+        for (class, &count) in problem.classes().iter().zip(&solution.hashes) {
+            misses[usize::from(count)] += class.misses;
+        }
+        State { problem, load: solution.load, misses, fpr: solution.fpr }
+    }
+
+    /// The rate after some moves.
+    fn after(&self, moves: [Option<Move>; 2], hashes: &[u8]) -> f64 {
+        let (mut load, mut change) = (self.load, 0.0);
+        for (class, by) in moves.into_iter().flatten() {
+            load += self.problem.classes()[class].members * f64::from(by);
+        }
+        let rates = powers(self.problem.fill(load));
+        for (class, by) in moves.into_iter().flatten() {
+            let count = usize::from(hashes[class]);
+            change +=
+                self.problem.classes()[class].misses * (rates[count.wrapping_add_signed(by.into())] - rates[count]);
+        }
+        change + self.misses.iter().zip(&rates).map(|(misses, rate)| misses * rate).sum::<f64>()
+    }
+
+    fn may(&self, (class, by): Move, hashes: &[u8]) -> bool {
+        hashes[class].checked_add_signed(by).is_some_and(|count| self.problem.hashes().contains(&count))
+    }
+
+    fn apply(&mut self, (class, by): Move, hashes: &mut [u8]) {
+        let shares = self.problem.classes()[class];
+        self.fpr = self.after([Some((class, by)), None], hashes);
+        self.misses[usize::from(hashes[class])] -= shares.misses;
+        hashes[class] = hashes[class].saturating_add_signed(by);
+        self.misses[usize::from(hashes[class])] += shares.misses;
+        self.load += shares.members * f64::from(by);
+    }
+}
+
+/// The single or double move that lowers the rate most, if any lowers it by more than rounding.
+fn best_moves(state: &State<'_>, hashes: &[u8], heavy: &[usize]) -> Option<[Option<Move>; 2]> {
+    let all = heavy.iter().flat_map(|&class| [-2, -1, 1, 2].map(|by| (class, by)));
+    let possible: Vec<Move> = all.filter(|&step| state.may(step, hashes)).collect();
+    let mut best = (state.fpr * (1.0 - 1e-9), None);
+    let mut consider = |moves| {
+        let fpr = state.after(moves, hashes);
+        if fpr < best.0 {
+            best = (fpr, Some(moves));
+        }
+    };
+    for (position, &one) in possible.iter().enumerate() {
+        consider([Some(one), None]);
+        possible[position + 1..].iter().filter(|other| other.0 != one.0).for_each(|&other| {
+            consider([Some(one), Some(other)]);
+        });
+    }
+    best.1
+}
