@@ -206,6 +206,21 @@ impl ImportanceMix {
         (above + here).min(1.0)
     }
 
+    /// The importance that a share of `below` of the arrivals stays under.
+    pub fn quantile(&self, below: f64) -> Importance {
+        let (mut step, mut rest) = (0, below);
+        while step < Self::STEPS && rest >= self.shares[step] {
+            rest -= self.shares[step];
+            step += 1;
+        }
+        let within = if self.shares[step] > 0.0 && step < Self::STEPS { rest / self.shares[step] } else { 0.0 };
+        let share = ((step as f64 + within.clamp(0.0, 1.0)) / Self::STEPS as f64)
+            .clamp(self.range.0.share(), self.range.1.share());
+        // A grid fine enough for every number of steps that filters tell apart.
+        let grid = 1 << 20;
+        Importance::new((share * f64::from(grid)).round() as u32, grid).unwrap_or_default()
+    }
+
     /// ⌊`steps` · importance⌋, if it is the same for all arrivals.
     pub fn only_share_of(&self, steps: u32) -> Option<u32> {
         let (least, greatest) = (self.range.0.share_of(steps), self.range.1.share_of(steps));

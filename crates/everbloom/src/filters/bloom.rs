@@ -59,13 +59,16 @@
 //!
 //! [Bloom 1970]: https://doi.org/10.1145/362686.362692
 
-use super::{Kind, Restore};
+use super::model::never_forgetting;
+use super::{Kind, Model, Restore};
 use crate::cells::bits::Bits;
 use crate::cells::simd::{CACHED_BYTES, pipelined};
 use crate::error::Result;
 use crate::goal::{Forecast, Goal, Plan};
 use crate::hash::{Hashing, KeyHash};
+use crate::outlook::Outlook;
 use crate::spec::Spec;
+use crate::stream::Stream;
 use crate::traits::{Body, Combine, Filter, Importance, Importances, Membership, Merge, Status, Verdict, same_shape};
 use crate::wire::StateWriter;
 
@@ -76,6 +79,7 @@ pub(super) const KIND: Kind = Kind {
     words: &["num_bits", "num_hashes"],
     never_forgets: true,
     endless: false,
+    model: Model { outlook, ..Model::sized(&["num_bits"]) },
     plan: planned,
     build: |plan| Ok(Box::new(Bloom::from_plan(plan)?)),
     restore: |from| Ok(Box::new(Bloom::restore(from)?)),
@@ -96,6 +100,11 @@ fn planned(spec: &Spec, goal: &Goal) -> Result<Plan> {
     let (size, items) = Size::planned(spec, goal, "num_bits", 1)?;
     let memory_bits = Bits::byte_length(size.num_cells) * 8;
     Ok(Plan::new(spec_of(size), memory_bits, size.forecast(items), goal.hashing))
+}
+
+fn outlook(plan: &Plan, stream: &Stream) -> Result<Option<Outlook>> {
+    let size = size_from_spec(&plan.spec)?;
+    Ok(Some(never_forgetting(plan, stream, |items| size.state(items))))
 }
 
 /// The classic Bloom filter. See the [module](self) for what it promises.

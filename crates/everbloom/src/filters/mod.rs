@@ -9,6 +9,7 @@ pub mod blocked;
 pub mod bloom;
 pub mod counting;
 pub mod ibf;
+pub mod model;
 pub mod ranked;
 pub mod reservoir;
 pub mod scalable;
@@ -19,7 +20,9 @@ pub mod stable;
 use crate::error::{Error, Result};
 use crate::goal::{Forecast, Goal, Plan};
 use crate::hash::{Hashing, SecretKey};
+use crate::outlook::Outlook;
 use crate::spec::Spec;
+use crate::stream::Stream;
 use crate::traits::Filter;
 use crate::wire::{BodyReader, StateReader};
 
@@ -29,6 +32,7 @@ pub use blocked::{AtomicBlocked, Blocked};
 pub use bloom::Bloom;
 pub use counting::Counting;
 pub use ibf::Ibf;
+pub use model::Model;
 pub use ranked::Ranked;
 pub use reservoir::Reservoir;
 pub use scalable::Scalable;
@@ -51,6 +55,8 @@ pub struct Kind {
     pub never_forgets: bool,
     /// Whether the filter works for ever in fixed memory, so that stream comparisons include it.
     pub endless: bool,
+    /// How its errors are foretold.
+    pub model: Model,
     /// Fills in what a spec leaves out.
     pub plan: fn(&Spec, &Goal) -> Result<Plan>,
     build: fn(&Plan) -> Result<Box<dyn Filter>>,
@@ -111,6 +117,26 @@ pub(crate) fn plan(spec: &Spec, goal: &Goal) -> Result<Plan> {
     goal.checked_items()?;
     let plan_one = kind(spec)?.plan;
     if is_sharded(spec) { sharded::planned(spec, goal, plan_one) } else { plan_one(spec, goal) }
+}
+
+/// A plan for about 1/`divisor` of the filter, shards put together; `None` if its kind does not scale.
+pub(crate) fn scaled(plan: &Plan, divisor: f64) -> Result<Option<Plan>> {
+    let shards = if is_sharded(&plan.spec) { plan.spec.required::<u32>(sharded::WORD)? } else { 1 };
+    let whole = plan.spec.without(sharded::WORD);
+    let Some((spec, share)) = kind(&whole)?.model.scaled(&whole, divisor / f64::from(shards))? else { return Ok(None) };
+    let memory_bits = (plan.memory_bits as f64 * share / f64::from(shards)) as u64;
+    Ok(Some(Plan { spec, memory_bits, ..plan.clone() }))
+}
+
+/// What a formula or a chain says of a full spec on a stream; `None` where there is none.
+pub(crate) fn outlook(plan: &Plan, stream: &Stream) -> Result<Option<Outlook>> {
+    if is_sharded(&plan.spec) {
+        return match scaled(plan, 1.0)? {
+            Some(whole) => outlook(&whole, stream),
+            None => Ok(None),
+        };
+    }
+    (kind(&plan.spec)?.model.outlook)(plan, stream)
 }
 
 /// Allocates what a plan describes.

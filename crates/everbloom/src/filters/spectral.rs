@@ -45,14 +45,17 @@
 //! # Ok::<(), everbloom::Error>(())
 //! ```
 
-use super::{Kind, Restore};
+use super::model::never_forgetting;
+use super::{Kind, Model, Restore};
 use crate::cells::counters::{Counters, MAX_CELL_BITS};
 use crate::cells::simd::{CACHED_BYTES, pipelined};
 use crate::error::{Error, Result};
 use crate::goal::{Forecast, Goal, Plan, Promise};
 use crate::hash::{Hashing, KeyHash};
 use crate::solve::sizing::Size;
+use crate::outlook::Outlook;
 use crate::spec::Spec;
+use crate::stream::Stream;
 use crate::traits::{Body, Filter, Importance, Importances, Membership, Multiplicity, Status, Verdict, Windowed};
 use crate::wire::StateWriter;
 use libm::pow;
@@ -64,6 +67,7 @@ pub(super) const KIND: Kind = Kind {
     words: &["num_cells", "num_hashes", "cell_bits", "half_life"],
     never_forgets: true,
     endless: false,
+    model: Model { outlook, ..Model::sized(&["num_cells", "half_life"]) },
     plan: planned,
     build: |plan| Ok(Box::new(Spectral::from_plan(plan)?)),
     restore: |from| Ok(Box::new(Spectral::restore(from)?)),
@@ -125,6 +129,12 @@ impl Parameters {
         let forecast = self.size.forecast(items);
         if self.half_life == 0 { forecast } else { Forecast { predicted_fnr: None, ..forecast } }
     }
+}
+
+fn outlook(plan: &Plan, stream: &Stream) -> Result<Option<Outlook>> {
+    let Parameters { size, half_life, .. } = Parameters::from_spec(&plan.spec)?;
+    // Counts that fade have no formula.
+    Ok((half_life == 0).then(|| never_forgetting(plan, stream, |items| size.state(items))))
 }
 
 fn planned(spec: &Spec, goal: &Goal) -> Result<Plan> {

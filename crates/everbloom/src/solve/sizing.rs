@@ -97,6 +97,12 @@ impl Size {
         bloom_fpr(self.num_cells, items as f64, self.num_hashes)
     }
 
+    /// (rate of false positives, share of zero cells) with `items` keys inside.
+    pub(crate) fn state(self, items: f64) -> (f64, f64) {
+        let zeros = libm::exp(items * f64::from(self.num_hashes) * log1p(-1.0 / self.num_cells as f64));
+        (bloom_fpr(self.num_cells, items, self.num_hashes), zeros)
+    }
+
     /// The most keys at which the rate stays within `target_fpr`.
     pub fn capacity(self, target_fpr: f64) -> u64 {
         bloom_capacity(self.num_cells, target_fpr, self.num_hashes)
