@@ -11,10 +11,17 @@ use std::fmt;
 /// The streams of the settings.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Kind {
-    Uniform { distinct: f64 },
-    Zipf { distinct: f64, exponent: f64 },
+    Uniform {
+        distinct: f64,
+    },
+    Zipf {
+        distinct: f64,
+        exponent: f64,
+    },
     /// Told by a sample: the same kind of stream with another seed.
-    LogLag { distinct: f64 },
+    LogLag {
+        distinct: f64,
+    },
     Linear,
     Exponential70,
 }
@@ -58,7 +65,9 @@ const SPECS: &[&str] = &[
 /// Settings drawn from a seed: every spec in turn, everything else at random.
 pub(crate) fn draw(count: usize, seed: u64, arrivals: u64) -> Vec<Setting> {
     let mut generator = Generator::seeded(seed);
-    (0..count).map(|index| draw_one(SPECS[index % SPECS.len()], seed + index as u64, arrivals, &mut generator)).collect()
+    (0..count)
+        .map(|index| draw_one(SPECS[index % SPECS.len()], seed + index as u64, arrivals, &mut generator))
+        .collect()
 }
 
 fn draw_one(spec: &str, seed: u64, arrivals: u64, generator: &mut Generator) -> Setting {

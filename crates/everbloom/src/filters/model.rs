@@ -53,7 +53,6 @@ impl Model {
 /// The outlook of a filter that never forgets: its rate and its share of zero cells by distinct keys inside.
 pub(super) fn never_forgetting(plan: &Plan, stream: &Stream, state: impl Fn(f64) -> (f64, f64)) -> Outlook {
     let footprint = stream.footprint();
-    let along =
-        Along { state: &|time| state(footprint.distinct(time)), fnr: &|_, _| 0.0, levels: ALL_ALIKE };
+    let along = Along { state: &|time| state(footprint.distinct(time)), fnr: &|_, _| 0.0, levels: ALL_ALIKE };
     along.outlook(stream, plan.forecast, Method::ClosedForm)
 }

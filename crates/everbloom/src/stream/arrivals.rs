@@ -177,7 +177,8 @@ mod tests {
 
     #[test]
     fn lags_follow_the_footprint() {
-        let stream = Stream::by_lag(200_000, 60_000, &[(10.0, 1.0), (1000.0, 1.0), (100_000.0, 1.0)]).expect("a stream");
+        let stream =
+            Stream::by_lag(200_000, 60_000, &[(10.0, 1.0), (1000.0, 1.0), (100_000.0, 1.0)]).expect("a stream");
         let rehearsal = Rehearsal::new(&stream, 1.0, 9);
         let footprint = stream.footprint();
         for lag in [10.0, 300.0, 5000.0] {

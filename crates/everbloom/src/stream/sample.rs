@@ -5,9 +5,9 @@
 //! the distribution of lags and a stream to rehearse on: a filter of a part of the memory that sees the
 //! part of the keys has the rates of the whole one.
 
+use super::Stream;
 use super::arrivals::{LastSeen, Rehearsal};
 use super::footprint::LagCurve;
-use super::Stream;
 use crate::error::{Error, Result};
 use crate::goal::ImportanceMix;
 use crate::hash::KeyHash;
@@ -84,7 +84,9 @@ impl Sample {
             return Err(Error::Infeasible {
                 wanted: "a forecast from this sample".into(),
                 reason: format!("only {repeats} of its {} arrivals are repeats", self.arrivals),
-                remedy: format!("give a sample with at least {FEWEST_REPEATS}, or describe the stream: uniform, zipf:1"),
+                remedy: format!(
+                    "give a sample with at least {FEWEST_REPEATS}, or describe the stream: uniform, zipf:1"
+                ),
             });
         }
         let mix = self.weighted.then(|| ImportanceMix::of(kept.records.iter().map(|record| record.importance)));
