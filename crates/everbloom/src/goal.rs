@@ -38,6 +38,8 @@ pub struct Goal {
     pub importance: bool,
     /// How their importances are spread, if known.
     pub importance_mix: Option<ImportanceMix>,
+    /// Whether the filter is to be small when compressed, rather than in memory.
+    pub compressed: bool,
     /// How keys are hashed.
     pub hashing: Hashing,
 }
@@ -75,6 +77,14 @@ impl Goal {
     /// Says that arrivals carry importances, and how these are spread.
     pub fn importance_mix(mut self, mix: ImportanceMix) -> Self {
         (self.importance, self.importance_mix) = (true, Some(mix));
+        self
+    }
+
+    /// Asks for the fewest bytes on the wire ([`codec::encode_compressed`](crate::codec::encode_compressed))
+    /// instead of the fewest in memory: a `bloom` filter is then planned sparser, within the memory that
+    /// is given, or 16 times what it would take otherwise.
+    pub fn compressed(mut self) -> Self {
+        self.compressed = true;
         self
     }
 

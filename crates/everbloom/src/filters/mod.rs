@@ -51,7 +51,7 @@ pub struct Kind {
     pub summary: &'static str,
     /// The words a spec may give, in the order a full spec prints them.
     pub words: &'static [&'static str],
-    /// Whether a key that was inserted is always found.
+    /// Whether a key that was inserted is always found; a spec may say otherwise, see [`Kind::keeps_all`].
     pub never_forgets: bool,
     /// Whether the filter works for ever in fixed memory, so that stream comparisons include it.
     pub endless: bool,
@@ -61,6 +61,17 @@ pub struct Kind {
     pub plan: fn(&Spec, &Goal) -> Result<Plan>,
     build: fn(&Plan) -> Result<Box<dyn Filter>>,
     restore: fn(Restore<'_, '_>) -> Result<Box<dyn Filter>>,
+}
+
+/// The word of every filter whose counts fade.
+pub(crate) const HALF_LIFE: &str = "half_life";
+
+impl Kind {
+    /// Whether a filter of this kind and spec always finds a key that was inserted: not if its counts fade.
+    pub fn keeps_all(&self, spec: &Spec) -> bool {
+        let fades = spec.number::<u64>(HALF_LIFE).is_ok_and(|arrivals| arrivals.is_some_and(|arrivals| arrivals > 0));
+        self.never_forgets && !fades
+    }
 }
 
 /// Every kind of filter.

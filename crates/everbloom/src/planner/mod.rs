@@ -55,6 +55,9 @@ fn choose(spec: &Spec, goal: &Goal) -> Result<Plan> {
         return Err(spec.error(format!("auto has no '{word}'"), "name a filter to set its words"));
     }
     let named = |kind: &str| filters::plan(&spec.renamed(kind), goal);
+    if goal.compressed && goal.expected_items.is_some() {
+        return named("bloom");
+    }
     if goal.expected_items.is_some() {
         match lasting(named("blocked"), named("bloom")) {
             Err(Error::Infeasible { .. }) if goal.memory_bits.is_some() => {}
