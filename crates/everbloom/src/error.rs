@@ -93,6 +93,16 @@ pub enum Error {
         /// What to do.
         remedy: &'static str,
     },
+    /// The filter was built with a scheme that the caller did not give, or another one.
+    #[error("the filter was built with scheme {needed}, {given}; {remedy}")]
+    Scheme {
+        /// The id of the filter's own scheme.
+        needed: String,
+        /// What the caller gave.
+        given: String,
+        /// What to do.
+        remedy: &'static str,
+    },
     /// The reader or writer that the caller passed in failed.
     #[error("{message}")]
     Io {
@@ -120,10 +130,6 @@ impl Error {
 
 impl From<std::io::Error> for Error {
     fn from(error: std::io::Error) -> Self {
-        // What a reader of ours had to say went through the standard library's traits.
-        if let Some(own) = error.get_ref().and_then(|inner| inner.downcast_ref::<Error>()) {
-            return own.clone();
-        }
         match error.kind() {
             std::io::ErrorKind::UnexpectedEof => Error::corrupt("the filter ends before its header says it should"),
             _ => Error::Io { message: error.to_string() },

@@ -215,6 +215,14 @@ impl Hashing {
         }
     }
 
+    /// The secret key, where there is one.
+    pub(crate) fn secret_key(&self) -> Option<SecretKey> {
+        match self {
+            Hashing::SipHash { key } => Some(*key),
+            Hashing::Xxh3 { .. } | Hashing::Measured { .. } => None,
+        }
+    }
+
     /// 64 bits for a stated purpose, different for every seed or key.
     pub(crate) fn derive(&self, purpose: &str) -> u64 {
         let hash = self.hash(purpose.as_bytes());

@@ -3,9 +3,9 @@
 //! Logarithms and powers come from `libm`, not from the platform, because they reach parameters:
 //! the same goal must give the same filter on every machine.
 
-pub mod golomb;
 pub mod popularity;
 pub mod sizing;
+pub mod stacking;
 
 use libm::{exp, expm1, log1p, pow};
 

@@ -1,0 +1,177 @@
+//! Schemes: what a query log teaches, frozen before a filter is built.
+//!
+//! A set and the queries that miss it are both skewed. A [`Scheme`] says what to make of that, once, for as many
+//! filters as share it. It is an artefact of its own (`.ebs`, see [`Scheme::encode`]) with an id:
+//!
+//! - [`Recipe::Popularity`]: classes of keys and the number of hashes of each. Keys that are often asked for in
+//!   vain get more hashes, keys that are often in a set fewer. The number must be the same when a key is inserted
+//!   and when it is asked for, so a filter names its scheme, and another one is refused.
+//! - [`Recipe::Stacked`]: the keys asked for in vain most often, to be learnt by heart when a filter is built.
+//!   Such a filter needs its scheme no longer once it is built.
+//! - [`Recipe::Standard`]: the log helps nothing; build an ordinary filter.
+//!
+//! # How a key finds its class
+//!
+//! ```text
+//! key ── hash ──┬─ exceptions: a static map, without the keys ── code of a class? ── that class
+//!               ├─ otherwise, if lengths tell keys apart: the class of its length
+//!               └─ otherwise: class 0, the default
+//! ```
+//!
+//! The map is approximate: a key that is not in it reads a value as good as random, and may be taken for an
+//! exception. That costs a little accuracy and nothing else: the same key reads the same value whenever it is
+//! looked up, so it is misread at both ends, and **never** becomes a false negative.
+//!
+//! ```
+//! use everbloom::scheme::{Class, Classes, Recipe, Scheme};
+//! use everbloom::{FilterExt, Hashing, Key, filters::Popularity};
+//! use std::sync::Arc;
+//!
+//! // Two classes: 5 hashes by default, 12 for two keys that are asked for all the time.
+//! let hashing = Hashing::seeded(0);
+//! let hot = ["/favicon.ico", "/robots.txt"].map(|key| (key.hash_with(&hashing), 1));
+//! let classes = Classes::new(vec![Class::of(5), Class::of(12)])?.with_exceptions(&hot, 8)?;
+//! assert_eq!(classes.hashes_for(hot[0].0), 12);
+//! let scheme = Arc::new(Scheme::new(hashing, 8.0, Recipe::Popularity(classes))?);
+//!
+//! let mut filter = Popularity::with_scheme(&scheme, 8 * 1000)?;
+//! filter.insert("/index.html");
+//! assert!(filter.contains("/index.html") && !filter.contains("/favicon.ico"));
+//! # Ok::<(), everbloom::Error>(())
+//! ```
+
+mod bytes;
+mod classes;
+
+pub use classes::{Class, Classes, MAX_CLASSES, MAX_HASHES};
+
+use crate::error::{Error, Result};
+use crate::hash::{Hashing, KeyHash};
+use crate::solve::stacking::Design;
+use std::fmt;
+
+/// The name of a scheme: a checksum of all it says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct SchemeId(pub u64);
+
+impl fmt::Display for SchemeId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:016x}", self.0)
+    }
+}
+
+impl std::str::FromStr for SchemeId {
+    type Err = std::num::ParseIntError;
+
+    fn from_str(text: &str) -> std::result::Result<Self, Self::Err> {
+        u64::from_str_radix(text, 16).map(SchemeId)
+    }
+}
+
+/// What to build, and from what.
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub enum Recipe {
+    /// An ordinary Bloom filter.
+    Standard,
+    /// A filter whose keys have as many hashes as their class.
+    Popularity(Classes),
+    /// A filter that knows some keys by heart that are asked for in vain.
+    Stacked(HotNegatives),
+}
+
+/// Keys that are asked for in vain, and how a stacked filter learns them.
+#[derive(Debug, Clone, PartialEq)]
+pub struct HotNegatives {
+    keys: Vec<KeyHash>,
+    design: Design,
+    query_share: f64,
+}
+
+impl HotNegatives {
+    /// These keys, which are asked for in this share of the queries that miss.
+    pub fn new(mut keys: Vec<KeyHash>, design: Design, query_share: f64) -> Result<Self> {
+        keys.sort_unstable_by_key(|hash| (hash.high, hash.low));
+        keys.dedup();
+        if !(0.0..=1.0).contains(&query_share) {
+            return Err(Error::parameter("query_share", query_share, "between 0 and 1", "give a share"));
+        }
+        Ok(HotNegatives { keys, design: design.checked()?, query_share })
+    }
+
+    /// The keys, sorted by hash.
+    pub fn keys(&self) -> &[KeyHash] {
+        &self.keys
+    }
+
+    /// The layers.
+    pub fn design(&self) -> &Design {
+        &self.design
+    }
+
+    /// The share of missing queries that ask for one of them.
+    pub fn query_share(&self) -> f64 {
+        self.query_share
+    }
+}
+
+/// What a query log teaches about building filters; shared by many. See the [module](self).
+#[derive(Debug, Clone, PartialEq)]
+pub struct Scheme {
+    hashing: Hashing,
+    bits_per_key: f64,
+    recipe: Recipe,
+    id: SchemeId,
+}
+
+/// More bits a key than this is a mistake.
+const MAX_BITS_PER_KEY: f64 = 1e6;
+
+impl Scheme {
+    /// A scheme for keys hashed this way, tuned for filters of `bits_per_key`.
+    pub fn new(hashing: Hashing, bits_per_key: f64, recipe: Recipe) -> Result<Self> {
+        if !(bits_per_key > 0.0 && bits_per_key <= MAX_BITS_PER_KEY) {
+            let needed = format!("above 0 and at most {MAX_BITS_PER_KEY}");
+            return Err(Error::parameter("bits_per_key", bits_per_key, needed, "try 8"));
+        }
+        if let Recipe::Popularity(classes) = &recipe {
+            classes.check_hashing(&hashing)?;
+        }
+        let mut scheme = Scheme { hashing, bits_per_key, recipe, id: SchemeId(0) };
+        scheme.id = SchemeId(scheme.checksum());
+        Ok(scheme)
+    }
+
+    /// The name by which filters know it.
+    pub fn id(&self) -> SchemeId {
+        self.id
+    }
+
+    /// How keys are hashed.
+    pub fn hashing(&self) -> &Hashing {
+        &self.hashing
+    }
+
+    /// The bits a key that it was tuned for.
+    pub fn bits_per_key(&self) -> f64 {
+        self.bits_per_key
+    }
+
+    /// What to build.
+    pub fn recipe(&self) -> &Recipe {
+        &self.recipe
+    }
+
+    /// The classes, if keys have any.
+    pub fn classes(&self) -> Option<&Classes> {
+        match &self.recipe {
+            Recipe::Popularity(classes) => Some(classes),
+            _ => None,
+        }
+    }
+
+    /// Bits that whoever asks a filter needs besides the filter: the whole scheme, where keys have classes.
+    pub fn table_bits(&self) -> u64 {
+        if self.classes().is_some() { self.encode().len() as u64 * 8 } else { 0 }
+    }
+}
