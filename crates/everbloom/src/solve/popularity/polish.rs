@@ -9,6 +9,10 @@ use super::{MAX_HASHES, Popularity, Solution, powers};
 /// How many of the heaviest classes are moved.
 const MOVED: usize = 40;
 
+/// Among more classes than that, those with less of the members are not worth it: a hash of theirs changes the fill
+/// by a part in ten thousand.
+const HEAVY: f64 = 1e-3;
+
 /// Passes end by themselves; this only bounds them.
 const MOST_MOVES: usize = 1000;
 
@@ -16,8 +20,11 @@ const MOST_MOVES: usize = 1000;
 type Move = (usize, i8);
 
 pub(super) fn polished(problem: &Popularity, solution: Solution) -> Solution {
-    let mut state = State::new(problem, &solution);
     let heavy = heaviest(problem);
+    if heavy.is_empty() {
+        return solution;
+    }
+    let mut state = State::new(problem, &solution);
     let mut hashes = solution.hashes.clone();
     for _ in 0..MOST_MOVES {
         match best_moves(&state, &hashes, &heavy) {
@@ -31,14 +38,11 @@ pub(super) fn polished(problem: &Popularity, solution: Solution) -> Solution {
 
 /// The classes with the most members that can be moved with an effect.
 fn heaviest(problem: &Popularity) -> Vec<usize> {
-    let mut heavy: Vec<usize> = (0..problem.classes().len()).collect();
-    let weight = |class: &usize| problem.classes()[*class].members;
-    if heavy.len() > MOVED {
-        heavy.select_nth_unstable_by(MOVED, |one, other| weight(other).total_cmp(&weight(one)).then(one.cmp(other)));
-        heavy.truncate(MOVED);
-    }
-    heavy.retain(|class| weight(class) > 0.0);
-    heavy.sort_unstable();
+    let classes = problem.classes();
+    let least = if classes.len() > MOVED { HEAVY } else { f64::MIN_POSITIVE };
+    let mut heavy: Vec<usize> = (0..classes.len()).filter(|&class| classes[class].members >= least).collect();
+    heavy.sort_by(|&one, &other| classes[other].members.total_cmp(&classes[one].members));
+    heavy.truncate(MOVED);
     heavy
 }
 

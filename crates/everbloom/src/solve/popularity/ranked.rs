@@ -170,10 +170,11 @@ impl Ranked {
     pub(super) fn hashes(&self, taken: &Boundaries, min_hashes: u8, max_hashes: u8, classes: usize) -> Vec<u8> {
         // Classes that are never members are in no order and keep the most.
         let mut hashes = vec![max_hashes; classes];
-        for (rank, &index) in self.order.iter().enumerate() {
-            let steps = usize::from(max_hashes - min_hashes);
-            let raised = taken.0[..steps].partition_point(|&count| count as usize > rank);
-            hashes[index as usize] = min_hashes + raised as u8;
+        let mut rest = self.len();
+        for (count, boundary) in (min_hashes..).zip(taken.0.iter().take(usize::from(max_hashes - min_hashes))) {
+            let raised = *boundary as usize;
+            self.order[raised..rest].iter().for_each(|&class| hashes[class as usize] = count);
+            rest = raised;
         }
         hashes
     }
