@@ -42,6 +42,7 @@ pub mod scheme;
 pub mod solve;
 pub mod spec;
 pub mod traits;
+pub mod tune;
 pub mod wire;
 
 pub use error::{Error, Result};

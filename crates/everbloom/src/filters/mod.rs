@@ -16,6 +16,7 @@ pub mod scalable;
 pub mod sharded;
 pub mod spectral;
 pub mod stable;
+pub mod stacked;
 
 use crate::error::{Error, Result};
 use crate::goal::{Forecast, Goal, Plan};
@@ -39,6 +40,7 @@ pub use scalable::Scalable;
 pub use sharded::Sharded;
 pub use spectral::Spectral;
 pub use stable::Stable;
+pub use stacked::Stacked;
 
 /// What the registry knows about a kind of filter.
 #[non_exhaustive]
@@ -81,6 +83,7 @@ pub static KINDS: &[Kind] = &[
     scalable::KIND,
     spectral::KIND,
     popularity::KIND,
+    stacked::KIND,
 ];
 
 /// What a filter is restored from.

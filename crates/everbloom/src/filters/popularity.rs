@@ -23,7 +23,8 @@
 //!
 //! With q′_c the share of missing queries for class c, k_c its hashes, p_c its share of the members, and B the share
 //! of set bits, the rate of false positives is Σ q′_c·B^k_c, where B = 1 − e^(−n·Σ p_c·k_c / m) (\[Zhong et al.
-//! 2008\], eqs. 5 and 6). [`solve::popularity`](crate::solve::popularity) finds the k_c.
+//! 2008\], eqs. 5 and 6). [`solve::popularity`](crate::solve::popularity) finds the k_c, and
+//! [`tune`](crate::tune) the classes.
 //!
 //! **Where we differ.** The paper has a number of hashes for every object and no rule for an object it has not seen.
 //! Fitted per object to a log, that loses to a classic filter; here keys are in a few classes, one of them "unseen".
@@ -37,7 +38,7 @@
 //! # When to choose it
 //!
 //! When one scheme serves many sets (from about 100 sets of 2,000 keys), or when a key's length tells hot from cold:
-//! then the map costs little or nothing. For one large set with a log take a stacked filter; with no log,
+//! then the map costs little or nothing. For one large set with a log take [`Stacked`](super::Stacked); with no log,
 //! [`Bloom`](super::Bloom). `everbloom tune` tries all three.
 //!
 //! [`codec::decode_with_scheme`]: crate::codec::decode_with_scheme

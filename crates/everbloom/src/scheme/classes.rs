@@ -147,6 +147,11 @@ impl Classes {
         }
     }
 
+    /// Bits of a value in the map of exceptions, if there is one.
+    pub fn map_width(&self) -> Option<u32> {
+        self.exceptions.as_ref().map(|exceptions| exceptions.map.shape().width)
+    }
+
     /// Bits of the map of exceptions.
     pub fn map_bits(&self) -> u64 {
         self.exceptions.as_ref().map_or(0, |exceptions| exceptions.map.shape().bits())

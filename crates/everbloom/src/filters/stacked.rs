@@ -1,0 +1,439 @@
+//! `stacked`: knows by heart the keys that are asked for in vain.
+//!
+//! **Answers** "was this key inserted?" Never says no to a key that was. Keys that are often asked for in vain, and
+//! were named when the filter was built, are nearly always refused; any other key errs a little more often than in a
+//! Bloom filter of the same size. It does not forget and does not grow.
+//!
+//! # How it works
+//!
+//! Layers, each asked only about what the one before lets through:
+//!
+//! ```text
+//! 1  a Bloom filter of the members            no → not a member
+//! 2  a map of the hot negatives that pass 1   no → a member (or a false positive of 1)
+//! 3  a Bloom filter of the members that pass 2    no → not a member: a hot negative
+//! 4  a map of the hot negatives that pass 3 …
+//! ```
+//!
+//! Inserting a key sets its bits in layer 1, and goes on to the next filter of members for as long as the map in
+//! between takes it for a hot negative. So keys can be added at any time and are never lost; the maps are built once,
+//! and hot negatives that pass layer 1 only because of later keys are not in them.
+//!
+//! # Theory
+//!
+//! \[Deeds et al. 2020\]; the forms are in [`solve::stacking`](crate::solve::stacking), with the search for the
+//! layers' sizes. For 100,000 members at 8 bits a key and queries with Zipf's law over a million keys, of which a
+//! million train: 4.1e-3, against 2.2e-2 of a Bloom filter; all but a fiftieth of that are queries for keys that the log
+//! did not show.
+//!
+//! **Where we differ.** The negative layers are ribbons, not Bloom filters: they are built once, and take 1.03 bits a
+//! key and bit of rate in place of 1.44. That is felt where hot negatives outnumber members.
+//!
+//! # Cost
+//!
+//! A key that is no member mostly ends in layer 1, after two or three cache lines; a member takes all of layer 1 and
+//! the width of layer 2.
+//!
+//! # When to choose it
+//!
+//! For one large set whose queries are logged and repeat themselves. Not when many sets share the hot negatives
+//! ([`Popularity`](super::Popularity)), nor when queries hardly repeat ([`Bloom`](super::Bloom)). `everbloom tune`
+//! tries all three. Without hot negatives it is the classic filter: one layer.
+//!
+//! # Example
+//!
+//! ```
+//! use everbloom::filters::Stacked;
+//! use everbloom::scheme::HotNegatives;
+//! use everbloom::solve::stacking::{Demand, Design};
+//! use everbloom::{FilterExt, Hashing, Key};
+//!
+//! let hashing = Hashing::seeded(0);
+//! let hash = |key: u64| key.hash_with(&hashing);
+//! let members: Vec<_> = (0..10_000).map(hash).collect();
+//! let hot: Vec<_> = (10_000..15_000).map(hash).collect();
+//! let demand = Demand { members: 1e4, hot_negatives: 5e3, query_share: 0.9, memory_bits: 8e4 };
+//! let design = Design::best(&demand).expect("room enough").design;
+//!
+//! let filter = Stacked::build(hashing, 80_000, &members, &HotNegatives::new(hot, design, 0.9)?, None)?;
+//! assert!((0..10_000u64).all(|key| filter.contains(&key)));
+//! let wrong = (10_000..15_000u64).filter(|key| filter.contains(key)).count();
+//! assert!(wrong < 5, "{wrong} of 5,000 hot negatives, where a Bloom filter has 108");
+//! # Ok::<(), everbloom::Error>(())
+//! ```
+
+use super::{Kind, Restore};
+use crate::cells::bits::Bits;
+use crate::cells::ribbon::{Ribbon, Shape};
+use crate::cells::simd::CACHED_BYTES;
+use crate::error::{Error, Result};
+use crate::goal::{Forecast, Goal, Plan, Promise};
+use crate::hash::{Hashing, KeyHash};
+use crate::scheme::{HotNegatives, SchemeId};
+use crate::solve::sizing::Size;
+use crate::solve::stacking::MAX_PAIRS;
+use crate::spec::Spec;
+use crate::traits::{Body, Filter, Importance, Membership, Status, Verdict};
+use crate::wire::StateWriter;
+use libm::{exp2, pow};
+use std::collections::HashSet;
+
+pub(super) const KIND: Kind = Kind {
+    id: 41,
+    name: "stacked",
+    summary: "layers that know by heart the keys asked for in vain, from a scheme made by `everbloom tune`",
+    words: &["num_bits", "num_hashes", "map_slots", "map_width", "scheme"],
+    never_forgets: true,
+    endless: false,
+    plan: planned,
+    build: |plan| Ok(Box::new(Stacked::from_plan(plan)?)),
+    restore: |from| Ok(Box::new(Stacked::restore(from)?)),
+};
+
+/// A Bloom filter of members.
+#[derive(Debug, Clone)]
+struct Layer {
+    num_hashes: u32,
+    bits: Bits,
+}
+
+impl Layer {
+    fn new(size: Size) -> Result<Self> {
+        let size = size.checked()?;
+        Ok(Layer { num_hashes: size.num_hashes, bits: Bits::new(size.num_cells)? })
+    }
+
+    #[inline]
+    fn probes(&self, hash: KeyHash) -> impl Iterator<Item = u64> + use<> {
+        hash.probes(self.bits.len()).take(self.num_hashes as usize)
+    }
+
+    #[inline]
+    fn contains(&self, hash: KeyHash) -> bool {
+        self.probes(hash).all(|position| self.bits.get(position))
+    }
+
+    fn insert(&mut self, hash: KeyHash) {
+        for position in self.probes(hash) {
+            self.bits.set(position);
+        }
+    }
+
+    fn rate(&self) -> f64 {
+        pow(self.bits.fill(), f64::from(self.num_hashes))
+    }
+}
+
+/// The shape of all layers, as the spec writes it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Shapes {
+    layers: Vec<Size>,
+    maps: Vec<Shape>,
+    scheme: Option<SchemeId>,
+}
+
+/// The numbers of a word, `8192/512/64`.
+fn numbers<T: std::str::FromStr>(spec: &Spec, word: &str) -> Result<Vec<T>> {
+    let Some(text) = spec.get(word) else { return Ok(Vec::new()) };
+    let wrong = || spec.error(format!("{word} is '{text}'"), format!("{word} takes whole numbers, as 8192/512"));
+    text.split('/').map(|number| number.parse().map_err(|_| wrong())).collect()
+}
+
+impl Shapes {
+    fn from_spec(spec: &Spec) -> Result<Self> {
+        let (bits, hashes) = (numbers(spec, "num_bits")?, numbers(spec, "num_hashes")?);
+        let (slots, widths) = (numbers(spec, "map_slots")?, numbers(spec, "map_width")?);
+        let fits = bits.len() == hashes.len() && slots.len() == widths.len() && bits.len() == slots.len() + 1;
+        if !fits || slots.len() > MAX_PAIRS {
+            let problem = format!("it has {} filters of members and {} maps between them", bits.len(), slots.len());
+            let remedy = format!("give one map fewer than filters, and at most {MAX_PAIRS}");
+            return Err(spec.error(problem, remedy));
+        }
+        let layers =
+            bits.into_iter().zip(hashes).map(|(num_cells, num_hashes)| Size { num_cells, num_hashes }.checked());
+        let maps = slots.into_iter().zip(widths).map(|(slots, width)| Shape { slots, width }.checked());
+        let scheme = spec.value("scheme", "the id of a scheme")?;
+        Ok(Shapes { layers: layers.collect::<Result<_>>()?, maps: maps.collect::<Result<_>>()?, scheme })
+    }
+
+    fn spec(&self) -> Spec {
+        let join = |numbers: Vec<String>| numbers.join("/");
+        let spec = Spec::new(KIND.name)
+            .with("num_bits", join(self.layers.iter().map(|size| size.num_cells.to_string()).collect()))
+            .with("num_hashes", join(self.layers.iter().map(|size| size.num_hashes.to_string()).collect()));
+        let spec = match self.maps.is_empty() {
+            true => spec,
+            false => spec
+                .with("map_slots", join(self.maps.iter().map(|shape| shape.slots.to_string()).collect()))
+                .with("map_width", join(self.maps.iter().map(|shape| shape.width.to_string()).collect())),
+        };
+        self.scheme.iter().fold(spec, |spec, id| spec.with("scheme", id))
+    }
+
+    fn memory_bits(&self) -> u64 {
+        let layers = self.layers.iter().map(|size| Bits::byte_length(size.num_cells) * 8);
+        layers.chain(self.maps.iter().map(|shape| shape.bits())).fold(0, u64::saturating_add)
+    }
+}
+
+/// A spec with maps gives every size itself; anything else is planned as one layer.
+fn planned(spec: &Spec, goal: &Goal) -> Result<Plan> {
+    if spec.get("map_slots").is_some() || spec.get("map_width").is_some() {
+        let shapes = Shapes::from_spec(spec)?;
+        let forecast = shapes.layers[0].forecast(None);
+        return Ok(Plan::new(shapes.spec(), shapes.memory_bits(), forecast, goal.hashing));
+    }
+    let (size, items) = Size::planned(spec, goal, "num_bits", 1)?;
+    let scheme = spec.value("scheme", "the id of a scheme")?;
+    let shapes = Shapes { layers: vec![size], maps: Vec::new(), scheme };
+    Ok(Plan::new(shapes.spec(), shapes.memory_bits(), size.forecast(items), goal.hashing))
+}
+
+/// A stacked filter. See the [module](self) for what it promises.
+#[derive(Debug, Clone)]
+pub struct Stacked {
+    hashing: Hashing,
+    forecast: Forecast,
+    /// Filters of members; `maps[i]` lies between `layers[i]` and `layers[i + 1]`.
+    layers: Vec<Layer>,
+    maps: Vec<Ribbon>,
+    scheme: Option<SchemeId>,
+    inserted: u64,
+}
+
+/// Attempts to fit the layers to the memory: each starts where the last one missed.
+const FITTINGS: u32 = 6;
+
+impl Stacked {
+    /// A filter of these members within `memory_bits`, that knows these negatives by heart; `scheme` is the scheme
+    /// they come from, for those who want to check.
+    ///
+    /// Of keys that are in both lists, being a member counts.
+    pub fn build(
+        hashing: Hashing,
+        memory_bits: u64,
+        members: &[KeyHash],
+        negatives: &HotNegatives,
+        scheme: Option<SchemeId>,
+    ) -> Result<Self> {
+        let too_small = || Error::Infeasible {
+            wanted: format!("{} hot negatives within {memory_bits} bits", negatives.keys().len()),
+            reason: "the layers that know them leave no room for the members".into(),
+            remedy: "give more memory, or tune again for this much".into(),
+        };
+        let keys = without(negatives.keys(), members);
+        let hot = Hot { keys: &keys, negatives };
+        // What the rear layers take is only known once they are built; the first then gets the rest.
+        let mut first_bits = memory_bits / 512 * 512;
+        let mut best: Option<Stacked> = None;
+        for _ in 0..FITTINGS {
+            if first_bits == 0 {
+                break;
+            }
+            let built = Self::stack(hashing, first_bits, members, hot, scheme)?;
+            let total = built.memory_bits();
+            let fits = total <= memory_bits;
+            let missed = (memory_bits / 512).abs_diff(total / 512) * 512;
+            if fits && best.as_ref().is_none_or(|best| best.memory_bits() < total) {
+                best = Some(built);
+            }
+            if fits && missed == 0 {
+                break;
+            }
+            first_bits = if fits { first_bits + missed } else { first_bits.saturating_sub(missed.max(512)) };
+        }
+        best.ok_or_else(too_small)
+    }
+
+    /// The layers, given the size of the first.
+    fn stack(
+        hashing: Hashing,
+        first_bits: u64,
+        members: &[KeyHash],
+        Hot { keys, negatives }: Hot<'_>,
+        scheme: Option<SchemeId>,
+    ) -> Result<Self> {
+        let inserted = members.len();
+        let count = (inserted as u64).max(1);
+        let first = Size::for_cells(first_bits, count)?;
+        let mut layers = vec![filled(first, members)?];
+        let mut maps = Vec::new();
+        let (mut members, mut hot) = (members.to_vec(), passing(&layers[0], keys));
+        for pair in negatives.design().pairs() {
+            let map = Ribbon::build(&hot.iter().map(|hash| (*hash, KNOWN)).collect::<Vec<_>>(), pair.width)?;
+            members.retain(|hash| map.get(*hash) == KNOWN);
+            let layer = filled(Size::for_rate(members.len().max(1) as u64, pair.target_fpr)?, &members)?;
+            hot = passing(&layer, &hot);
+            maps.push(map);
+            layers.push(layer);
+        }
+        let (hot_rate, other_rate) = negatives.design().rates(first.predicted_fpr(count));
+        let predicted_fpr = negatives.query_share() * hot_rate + (1.0 - negatives.query_share()) * other_rate;
+        // It holds for queries like those of the log, and nobody can promise those.
+        let forecast = Forecast { predicted_fpr, predicted_fnr: Some(0.0), promise: Promise::None };
+        Ok(Stacked { hashing, forecast, layers, maps, scheme, inserted: inserted as u64 })
+    }
+
+    fn from_plan(plan: &Plan) -> Result<Self> {
+        Self::empty(&Shapes::from_spec(&plan.spec)?, plan.hashing, plan.forecast, &[0; MAX_PAIRS])
+    }
+
+    fn empty(shapes: &Shapes, hashing: Hashing, forecast: Forecast, seeds: &[u64]) -> Result<Self> {
+        let layers = shapes.layers.iter().map(|size| Layer::new(*size)).collect::<Result<_>>()?;
+        let maps = shapes.maps.iter().zip(seeds).map(|(shape, seed)| Ribbon::empty(*shape, *seed));
+        let maps = maps.collect::<Result<_>>()?;
+        Ok(Stacked { hashing, forecast, layers, maps, scheme: shapes.scheme, inserted: 0 })
+    }
+
+    fn restore(mut from: Restore<'_, '_>) -> Result<Self> {
+        let shapes = Shapes::from_spec(from.spec)?;
+        from.body.expect_bytes(shapes.memory_bits() / 8)?;
+        let inserted = from.state.u64()?;
+        let seeds = shapes.maps.iter().map(|_| from.state.u64()).collect::<Result<Vec<_>>>()?;
+        from.state.finish()?;
+        let mut filter = Self::empty(&shapes, from.hashing, from.forecast, &seeds)?;
+        filter.inserted = inserted;
+        for layer in &mut filter.layers {
+            from.body.fill(layer.bits.bytes_mut())?;
+            layer.bits.check()?;
+        }
+        for map in &mut filter.maps {
+            from.body.fill(map.columns_mut().bytes_mut())?;
+            map.columns().check()?;
+        }
+        Ok(filter)
+    }
+
+    fn shapes(&self) -> Shapes {
+        let size = |layer: &Layer| Size { num_cells: layer.bits.len(), num_hashes: layer.num_hashes };
+        let (layers, maps) = (self.layers.iter().map(size), self.maps.iter().map(Ribbon::shape));
+        Shapes { layers: layers.collect(), maps: maps.collect(), scheme: self.scheme }
+    }
+
+    /// The scheme that its hot negatives come from, if any.
+    pub fn scheme(&self) -> Option<SchemeId> {
+        self.scheme
+    }
+
+    /// The rate of false positives for keys that it does not know by heart, from the present contents.
+    fn rate_of_unknown(&self) -> f64 {
+        let mut rate = 1.0;
+        for (layer, map) in self.layers[1..].iter().zip(&self.maps).rev() {
+            let known = exp2(-f64::from(map.shape().width));
+            rate = (1.0 - known) + known * layer.rate() * rate;
+        }
+        (self.layers[0].rate() * rate).min(1.0)
+    }
+}
+
+/// Hot negatives that are no members, and what is known of them.
+#[derive(Clone, Copy)]
+struct Hot<'n> {
+    keys: &'n [KeyHash],
+    negatives: &'n HotNegatives,
+}
+
+/// The keys that are not among the members.
+fn without(keys: &[KeyHash], members: &[KeyHash]) -> Vec<KeyHash> {
+    let members: HashSet<&KeyHash> = members.iter().collect();
+    keys.iter().filter(|hash| !members.contains(hash)).copied().collect()
+}
+
+/// The value of hot negatives in a map.
+const KNOWN: u32 = 0;
+
+fn filled(size: Size, keys: &[KeyHash]) -> Result<Layer> {
+    let mut layer = Layer::new(size)?;
+    keys.iter().for_each(|hash| layer.insert(*hash));
+    Ok(layer)
+}
+
+fn passing(layer: &Layer, keys: &[KeyHash]) -> Vec<KeyHash> {
+    keys.iter().filter(|hash| layer.contains(**hash)).copied().collect()
+}
+
+impl Filter for Stacked {
+    fn spec(&self) -> Spec {
+        self.shapes().spec()
+    }
+
+    fn hashing(&self) -> &Hashing {
+        &self.hashing
+    }
+
+    fn memory_bits(&self) -> u64 {
+        self.shapes().memory_bits()
+    }
+
+    fn forecast(&self) -> Forecast {
+        self.forecast
+    }
+
+    fn status(&self) -> Status {
+        let (first, fill) = (&self.layers[0], self.layers[0].bits.fill());
+        let size = Size { num_cells: first.bits.len(), num_hashes: first.num_hashes };
+        Status {
+            arrivals: self.inserted,
+            fill,
+            estimated_fpr: self.rate_of_unknown(),
+            estimated_items: size.items_at_fill(fill),
+        }
+    }
+
+    #[inline]
+    fn contains_hash(&self, hash: KeyHash) -> bool {
+        for (layer, map) in self.layers.iter().zip(&self.maps) {
+            if !layer.contains(hash) {
+                return false;
+            }
+            if map.get(hash) != KNOWN {
+                return true;
+            }
+        }
+        self.layers.last().is_some_and(|layer| layer.contains(hash))
+    }
+
+    fn observe_hash(&mut self, hash: KeyHash, _importance: Importance) -> Verdict {
+        Verdict::from_seen(!self.insert_hash(hash))
+    }
+
+    fn insert_hash(&mut self, hash: KeyHash) -> bool {
+        self.inserted = self.inserted.saturating_add(1);
+        let new = !self.contains_hash(hash);
+        for at in 0..self.layers.len() {
+            self.layers[at].insert(hash);
+            if self.maps.get(at).is_none_or(|map| map.get(hash) != KNOWN) {
+                break;
+            }
+        }
+        new
+    }
+
+    fn keys_ahead(&self) -> usize {
+        if self.layers[0].bits.bytes().len() <= CACHED_BYTES { 0 } else { 8 }
+    }
+
+    fn prefetch_hashes(&self, hashes: &[KeyHash]) {
+        for hash in hashes {
+            self.layers[0].probes(*hash).for_each(|position| self.layers[0].bits.prefetch(position));
+        }
+    }
+
+    /// Forgets the members, not the hot negatives.
+    fn clear(&mut self) {
+        self.layers.iter_mut().for_each(|layer| layer.bits.clear());
+        self.inserted = 0;
+    }
+
+    fn state(&self) -> Vec<u8> {
+        let state = StateWriter::new().u64(self.inserted);
+        self.maps.iter().fold(state, |state, map| state.u64(map.seed())).finish()
+    }
+
+    fn body(&self) -> Body<'_> {
+        let layers = self.layers.iter().map(|layer| layer.bits.bytes());
+        Body::Bytes(layers.chain(self.maps.iter().map(|map| map.columns().bytes())).collect())
+    }
+}
+
+impl Membership for Stacked {}
