@@ -1,7 +1,7 @@
 //! Any bytes: an error, or a filter that works.
 #![no_main]
 
-use everbloom::codec::{decode, encode};
+use everbloom::codec::{decode, decode_compressed, encode, encode_compressed};
 use everbloom::{Filter, FilterExt, Importance};
 use libfuzzer_sys::fuzz_target;
 use xxhash_rust::xxh3::xxh3_64;
@@ -28,11 +28,17 @@ fn sealed(mut bytes: Vec<u8>) -> Vec<u8> {
     bytes
 }
 
+/// What a compressed body may unpack to.
+const LIMIT: u64 = 1 << 20;
+
 fn try_decode(bytes: &[u8]) {
-    let Ok(mut filter) = decode(bytes) else { return };
+    let Ok(mut filter) = decode_compressed(bytes, LIMIT) else { return };
     let again = encode(&*filter);
     let copy = decode(&again).expect("a filter's own bytes");
     assert_eq!(encode(&*copy), again);
+    let packed = encode_compressed(&*filter);
+    assert!(packed.len() <= again.len());
+    assert_eq!(encode(&*decode_compressed(&packed, again.len() as u64).expect("its own bytes")), again);
     let answers = |filter: &dyn Filter| (0..64u64).map(|key| filter.contains(&key)).collect::<Vec<_>>();
     assert_eq!(answers(&*filter), answers(&*copy));
     for key in 0..64u64 {

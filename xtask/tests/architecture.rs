@@ -100,6 +100,7 @@ fn dependencies_point_one_way() {
         ("error.rs", &["hash", "traits", "goal", "cells", "wire", "filters", "planner", "codec"]),
         ("rng.rs", &["traits", "goal", "filters", "planner", "codec"]),
         ("wire.rs", &["filters", "planner", "codec"]),
+        ("wire", &["filters", "planner", "codec"]),
         ("traits.rs", &["filters", "planner", "codec"]),
         ("filters", &["planner"]),
     ];

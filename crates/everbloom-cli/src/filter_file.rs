@@ -3,17 +3,26 @@
 use crate::commands::dedup;
 use crate::failure::{Failure, Result};
 use crate::output;
-use everbloom::{Filter, codec};
+use everbloom::{Error, Filter, codec};
 use std::fs::File;
 use std::io::BufReader;
 use std::path::Path;
 
-/// Reads the filter in a file.
-pub(crate) fn load(path: &Path) -> Result<Box<dyn Filter>> {
+/// What a compressed filter may take when nothing is said: 1 GiB.
+pub(crate) const UNPACKED_BITS: u64 = 1 << 33;
+
+/// Reads the filter in a file; if it is compressed, it may unpack to `limit_bits`.
+pub(crate) fn load(path: &Path, limit_bits: Option<u64>) -> Result<Box<dyn Filter>> {
     let (mut file, length) = open(path)?;
     let length = dedup::filter_bytes(&mut file, length).map_err(|error| Failure::io(path.display(), &error))?;
     let mut reader = BufReader::with_capacity(1 << 16, file);
-    codec::decode_from(&mut reader, length, None).map_err(|error| Failure::at(path, error))
+    let limit = limit_bits.unwrap_or(UNPACKED_BITS) / 8;
+    codec::decode_within(&mut reader, length, limit, None).map_err(|error| match error {
+        Error::Parameter { name: "unpacked size", given, .. } => {
+            Failure::at(path, format!("is compressed and unpacks to {given}; allow that much with --memory"))
+        }
+        error => Failure::at(path, error),
+    })
 }
 
 /// Opens a filter file, and says how long it is.
@@ -30,7 +39,16 @@ pub(crate) fn open(path: &Path) -> Result<(File, u64)> {
     Ok((file, metadata.len()))
 }
 
+/// What the header of a filter file says.
+pub(crate) fn summary(path: &Path) -> Result<codec::Summary> {
+    let (file, length) = open(path)?;
+    codec::summarise(&mut BufReader::new(file), length).map_err(|error| Failure::at(path, error))
+}
+
 /// Saves a filter, replacing the file only once all is written.
-pub(crate) fn save(path: &Path, filter: &dyn Filter) -> Result<()> {
-    output::replace(path, |out| codec::encode_to(filter, out))
+pub(crate) fn save(path: &Path, filter: &dyn Filter, compress: bool) -> Result<()> {
+    output::replace(path, |out| match compress {
+        true => codec::encode_compressed_to(filter, out),
+        false => codec::encode_to(filter, out),
+    })
 }

@@ -369,3 +369,71 @@ fn a_spectral_filter_says_how_often_each_key_came() {
     folder.output_of(&["build", "keys.txt", "-o", "plain.ebf"]);
     assert_refused(&folder.run(&["query", "plain.ebf", "keys.txt", "--count-each"]), "spectral");
 }
+
+#[test]
+fn a_compressed_filter_is_smaller_and_answers_alike() {
+    let folder = Folder::new();
+    folder.write("keys.txt", numbered("user", 20_000));
+    folder.output_of(&["build", "keys.txt", "--fpr", "1%", "--filter", "bloom", "-o", "plain.ebf"]);
+    folder.output_of(&["build", "keys.txt", "--fpr", "1%", "--compress", "-o", "small.ebf"]);
+    let (plain, small) = (folder.read("plain.ebf").len(), folder.read("small.ebf").len());
+    assert!(small * 100 < plain * 87, "{small} bytes instead of {plain}");
+    assert_eq!(folder.output_of(&["query", "small.ebf", "keys.txt"]), folder.read("keys.txt"));
+    let document = json_of(&folder.output_of(&["info", "small.ebf", "--format", "json"]));
+    assert_eq!((&document["compressed"], document["file_bytes"].as_u64()), (&true.into(), Some(small as u64)));
+    assert!(document["predicted_fpr"].as_f64().expect("a rate") <= 0.01);
+
+    folder.write("others.txt", numbered("none", 20_000));
+    let spec = document["filter"].as_str().expect("a spec");
+    folder.output_of(&["build", "others.txt", "--filter", spec, "--compress", "-o", "others.ebf"]);
+    folder.output_of(&["merge", "small.ebf", "others.ebf", "--compress", "-o", "both.ebf"]);
+    for name in ["keys.txt", "others.txt"] {
+        assert_eq!(folder.output_of(&["query", "both.ebf", name, "--count"]), b"20000\n", "{name}");
+    }
+}
+
+#[test]
+fn memory_bounds_what_is_built_sparse_and_what_is_unpacked() {
+    let folder = Folder::new();
+    folder.write("keys.txt", numbered("user", 20_000));
+    folder.output_of(&["build", "keys.txt", "--fpr", "1%", "--compress", "--memory", "64KiB", "-o", "two.ebf"]);
+    let document = json_of(&folder.output_of(&["info", "two.ebf", "--format", "json"]));
+    assert!(document["memory_bits"].as_u64().expect("bits") <= 64 << 13);
+    assert!(document["filter"].as_str().expect("a spec").ends_with("num_hashes=2"), "{document}");
+    for command in
+        [&["query", "two.ebf", "keys.txt", "--memory", "32KiB"][..], &["info", "two.ebf", "--memory", "1KiB"]]
+    {
+        assert_refused(&folder.run(command), "allow that much with --memory");
+    }
+    folder.output_of(&["query", "two.ebf", "keys.txt", "--memory", "64KiB"]);
+}
+
+#[test]
+fn compression_works_with_every_filter() {
+    let folder = Folder::new();
+    folder.write("keys.txt", numbered("user", 1000));
+    for filter in
+        ["counting", "blocked", "scalable", "spectral", "stable", "bloom:shards=4", "age_partitioned:window=5000"]
+    {
+        let name = format!("{}.ebf", filter.replace(':', "-"));
+        folder.output_of(&["build", "keys.txt", "--filter", filter, "--memory", "64KiB", "--compress", "-o", &name]);
+        let found = folder.output_of(&["query", &name, "keys.txt", "--count"]);
+        assert_eq!(found, b"1000\n", "{filter}");
+    }
+}
+
+#[test]
+fn damaged_compressed_filters_are_refused() {
+    let folder = Folder::new();
+    folder.write("keys.txt", numbered("user", 1000));
+    folder.output_of(&["build", "keys.txt", "--fpr", "1%", "--compress", "-o", "small.ebf"]);
+    let bytes = folder.read("small.ebf");
+    for at in [8, 13, 200, bytes.len() / 2, bytes.len() - 1] {
+        let mut damaged = bytes.clone();
+        damaged[at] ^= 0x10;
+        folder.write("damaged.ebf", damaged);
+        assert_eq!(folder.run(&["query", "damaged.ebf", "keys.txt"]).status.code(), Some(2), "byte {at}");
+    }
+    folder.write("cut.ebf", &bytes[..bytes.len() - 70]);
+    assert_refused(&folder.run(&["info", "cut.ebf"]), "ends before");
+}

@@ -6,6 +6,7 @@
 //! - [`limit`]: the false negatives that no filter of a given memory can avoid.
 //! - [`evaluate`]: several filters over one stream in one pass, a [`Report`](evaluate::Report) each.
 //! - [`matched`]: filters tuned over a stated grid and compared at the same rate of false positives.
+//! - [`suite`]: what an experiment is, and how experiments are run, kept, drawn and judged; [`experiments`]: all of them.
 //!
 //! ```
 //! use everbloom::{Goal, Hashing};
@@ -25,10 +26,12 @@
 pub mod curve;
 pub mod datasets;
 pub mod evaluate;
+pub mod experiments;
 pub mod limit;
 pub mod matched;
 pub mod metrics;
 pub mod oracle;
+pub mod suite;
 
 /// A bad request, in the words of the library's own errors.
 pub(crate) fn bad(name: &'static str, given: impl ToString, needed: &str, remedy: &str) -> everbloom::Error {

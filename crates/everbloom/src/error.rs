@@ -130,6 +130,10 @@ impl Error {
 
 impl From<std::io::Error> for Error {
     fn from(error: std::io::Error) -> Self {
+        // What a reader of ours had to say went through the standard library's traits.
+        if let Some(own) = error.get_ref().and_then(|inner| inner.downcast_ref::<Error>()) {
+            return own.clone();
+        }
         match error.kind() {
             std::io::ErrorKind::UnexpectedEof => Error::corrupt("the filter ends before its header says it should"),
             _ => Error::Io { message: error.to_string() },

@@ -38,6 +38,8 @@ pub struct Goal {
     pub importance: bool,
     /// How their importances are spread, if known.
     pub importance_mix: Option<ImportanceMix>,
+    /// Whether the filter is to be small when compressed, rather than in memory.
+    pub compressed: bool,
     /// How keys are hashed.
     pub hashing: Hashing,
 }
@@ -75,6 +77,14 @@ impl Goal {
     /// Says that arrivals carry importances, and how these are spread.
     pub fn importance_mix(mut self, mix: ImportanceMix) -> Self {
         (self.importance, self.importance_mix) = (true, Some(mix));
+        self
+    }
+
+    /// Asks for the fewest bytes on the wire ([`codec::encode_compressed`](crate::codec::encode_compressed))
+    /// instead of the fewest in memory: a `bloom` filter is then planned sparser, within the memory that
+    /// is given, or 16 times what it would take otherwise.
+    pub fn compressed(mut self) -> Self {
+        self.compressed = true;
         self
     }
 
@@ -204,6 +214,21 @@ impl ImportanceMix {
         let above: f64 = self.shares.iter().skip(place as usize + 1).sum();
         let here = self.shares.get(place as usize).map_or(0.0, |share| share * (1.0 - place.fract()));
         (above + here).min(1.0)
+    }
+
+    /// The importance that a share of `below` of the arrivals stays under.
+    pub fn quantile(&self, below: f64) -> Importance {
+        let (mut step, mut rest) = (0, below);
+        while step < Self::STEPS && rest >= self.shares[step] {
+            rest -= self.shares[step];
+            step += 1;
+        }
+        let within = if self.shares[step] > 0.0 && step < Self::STEPS { rest / self.shares[step] } else { 0.0 };
+        let share = ((step as f64 + within.clamp(0.0, 1.0)) / Self::STEPS as f64)
+            .clamp(self.range.0.share(), self.range.1.share());
+        // A grid fine enough for every number of steps that filters tell apart.
+        let grid = 1 << 20;
+        Importance::new((share * f64::from(grid)).round() as u32, grid).unwrap_or_default()
     }
 
     /// ⌊`steps` · importance⌋, if it is the same for all arrivals.

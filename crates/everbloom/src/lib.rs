@@ -36,11 +36,13 @@ pub mod exact;
 pub mod filters;
 pub mod goal;
 pub mod hash;
+pub mod outlook;
 pub mod planner;
 pub mod rng;
 pub mod scheme;
 pub mod solve;
 pub mod spec;
+pub mod stream;
 pub mod traits;
 pub mod tune;
 pub mod wire;
@@ -48,7 +50,9 @@ pub mod wire;
 pub use error::{Error, Result};
 pub use goal::{Forecast, Goal, ImportanceMix, Plan, Promise};
 pub use hash::{Hashing, Key, KeyHash, SecretKey};
+pub use outlook::Outlook;
 pub use spec::Spec;
+pub use stream::Stream;
 pub use traits::{
     Combine, Filter, FilterExt, Importance, ImportanceScale, Importances, Membership, Merge, Multiplicity, Removal,
     Status, UnseenExt, Verdict, Windowed,

@@ -7,7 +7,7 @@
 //!     10     2  filter id, from the registry
 //!     12     1  hash id: 1 = XXH3-128 with seed, 2 = SipHash-2-4-128 with a secret key,
 //!              3 = XXH3-128 with seed and the key's length in its last byte
-//!     13     1  body coding: 0 = plain
+//!     13     1  body coding: 0 = plain, 1 = compressed (`gaps.rs` has its layout)
 //!     14     2  zero
 //!     16     8  seed (XXH3), zero (SipHash)
 //!     24     8  check value of the secret key (SipHash), zero (XXH3)
@@ -27,6 +27,8 @@
 //! after another. The spec is stored as text, so that what a file holds can be read off it, and so
 //! that the parser which guards the command line guards the decoder, too.
 
+pub(crate) mod gaps;
+
 use crate::error::{Error, Result};
 use crate::goal::{Forecast, Promise};
 use crate::hash::{Hashing, SecretKey};
@@ -45,11 +47,19 @@ const ALIGNMENT: usize = 64;
 /// No filter has a longer spec or state; what claims to is not read.
 const MAX_SECTION_BYTES: u32 = 1 << 16;
 
+/// How the body is stored.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Coding {
+    Plain = 0,
+    Compressed = 1,
+}
+
 /// A header, as stored.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Header {
     pub(crate) kind_id: u16,
     pub(crate) hash_id: u8,
+    pub(crate) coding: Coding,
     pub(crate) seed: u64,
     pub(crate) key_check: u64,
     pub(crate) forecast: Forecast,
@@ -77,7 +87,7 @@ impl Header {
         bytes.extend_from_slice(&MAGIC);
         bytes.extend_from_slice(&VERSION.to_le_bytes());
         bytes.extend_from_slice(&self.kind_id.to_le_bytes());
-        bytes.extend_from_slice(&[self.hash_id, 0, 0, 0]);
+        bytes.extend_from_slice(&[self.hash_id, self.coding as u8, 0, 0]);
         let promise = match self.forecast.promise {
             Promise::None => 0,
             Promise::Always => u64::MAX,
@@ -126,9 +136,13 @@ impl Header {
         if xxh3_64(content) != u64::from_le_bytes(array(checksum)) {
             return Err(Error::corrupt("the filter's header does not match its checksum"));
         }
-        if coding != 0 {
-            return Err(Error::corrupt(format!("the filter's body has coding {coding}, which does not exist")));
-        }
+        let coding = match coding {
+            0 => Coding::Plain,
+            1 => Coding::Compressed,
+            other => {
+                return Err(Error::corrupt(format!("the filter's body has coding {other}, which does not exist")));
+            }
+        };
         let header_padding = &content[FIXED_BYTES + spec_bytes + state_bytes..];
         if bytes[14..16].iter().chain(header_padding).any(|byte| *byte != 0) {
             return Err(Error::corrupt("the filter's header has bytes set that must be zero"));
@@ -150,7 +164,7 @@ impl Header {
                 items => Promise::UntilItems(items),
             },
         };
-        Ok((Header { kind_id, hash_id, seed, key_check, forecast, spec, state, body_bytes }, total as u64))
+        Ok((Header { kind_id, hash_id, coding, seed, key_check, forecast, spec, state, body_bytes }, total as u64))
     }
 }
 
@@ -281,11 +295,17 @@ impl<'r> BodyReader<'r> {
         Ok(())
     }
 
-    /// Checks that the body was read to its end and matches its checksum.
-    pub(crate) fn finish(mut self) -> Result<()> {
+    /// Checks that the body was read to its end.
+    pub(crate) fn end(&self) -> Result<()> {
         if self.remaining != 0 {
             return Err(Error::corrupt(format!("the filter's body has {} bytes too many", self.remaining)));
         }
+        Ok(())
+    }
+
+    /// Checks that the body was read to its end and matches its checksum.
+    pub(crate) fn finish(mut self) -> Result<()> {
+        self.end()?;
         let mut padding = vec![0; body_padding(self.total) as usize];
         self.source.read_exact(&mut padding)?;
         self.checksum.update(&padding);

@@ -10,7 +10,8 @@ mod document;
 use allocation_counter::measure;
 use common::{arrivals, large, observe_all, small, variants};
 use document::Document;
-use everbloom::codec::{decode, encode};
+use everbloom::codec::{decode, decode_compressed, encode, encode_compressed};
+use everbloom::{FilterExt, Goal};
 
 /// An index that is rebuilt from the cells, not stored, may take as much again as the bytes.
 fn justified(bytes: usize) -> u64 {
@@ -124,6 +125,24 @@ fn decoding_lies_allocates_no_more_than_the_lie_is_long() {
             assert!(peak <= most, "{spec}: {peak} bytes for {} given", bytes.len());
         }
     }
+}
+
+/// Two chunks of 256 KiB: one plain, one in codes, with room for both to grow into.
+const UNPACKING_BYTES: u64 = 600 << 10;
+
+#[test]
+fn unpacking_allocates_no_more_than_the_limit_and_a_constant() {
+    let goal = Goal::new().expected_items(20_000).target_fpr(0.01).compressed();
+    let mut filter = goal.plan("bloom").and_then(|plan| plan.build()).expect("fits");
+    (0..20_000u64).for_each(|key| {
+        filter.insert(&key);
+    });
+    let (bytes, plain) = (encode_compressed(&*filter), filter.memory_bits() / 8);
+    assert!((bytes.len() as u64) < plain / 8);
+    let peak = |limit: u64| measure(|| drop(decode_compressed(&bytes, limit))).bytes_max;
+    assert!(peak(plain) <= plain + UNPACKING_BYTES, "{} bytes for {plain}", peak(plain));
+    assert!(peak(plain - 1) <= DECODING_BYTES, "{} bytes to refuse", peak(plain - 1));
+    assert!(peak_of_decoding(&bytes) <= DECODING_BYTES);
 }
 
 #[test]

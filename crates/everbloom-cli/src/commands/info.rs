@@ -1,6 +1,6 @@
 //! `everbloom info`: what a filter file holds and promises.
 
-use crate::args::Format;
+use crate::args::{Format, quantity};
 use crate::failure::{Ending, Result};
 use crate::{filter_file, report};
 use clap::Args;
@@ -16,6 +16,9 @@ pub(crate) struct Info {
     /// How to print it
     #[arg(long, value_name = "FORMAT", default_value = "table")]
     format: Format,
+    /// The most memory that a compressed filter may unpack to [default: 1GiB]
+    #[arg(long, value_name = "SIZE", value_parser = quantity::size_in_bits)]
+    memory: Option<u64>,
 }
 
 #[derive(Debug, Serialize)]
@@ -34,18 +37,20 @@ struct Document {
     hash: &'static str,
     seed: Option<u64>,
     file_bytes: u64,
+    compressed: bool,
 }
 
 impl Info {
     pub(crate) fn run(self) -> Result<Ending> {
         let (_, file_bytes) = filter_file::open(&self.filter)?;
-        let document = describe(filter_file::load(&self.filter)?.as_ref(), file_bytes);
+        let compressed = filter_file::summary(&self.filter)?.compressed;
+        let document = describe(filter_file::load(&self.filter, self.memory)?.as_ref(), file_bytes, compressed);
         report::print(self.format, &document, || table(&document))?;
         Ok(Ending::Done)
     }
 }
 
-fn describe(filter: &dyn Filter, file_bytes: u64) -> Document {
+fn describe(filter: &dyn Filter, file_bytes: u64, compressed: bool) -> Document {
     let (forecast, status) = (filter.forecast(), filter.status());
     let (promise, promised_items) = match forecast.promise {
         Promise::Always => ("always", None),
@@ -66,6 +71,7 @@ fn describe(filter: &dyn Filter, file_bytes: u64) -> Document {
         hash: filter.hashing().name(),
         seed: filter.hashing().seed(),
         file_bytes,
+        compressed,
     }
 }
 
@@ -77,6 +83,7 @@ fn table(document: &Document) -> String {
     };
     let items = document.estimated_items.map_or("unknown".into(), |items| report::thousands(items.round() as u64));
     let seed = document.seed.map_or(String::new(), |seed| format!(", seed {seed}"));
+    let compressed = if document.compressed { ", compressed" } else { "" };
     let mut rows = vec![
         ("filter", document.filter.clone()),
         ("memory", report::size(document.memory_bits)),
@@ -91,7 +98,7 @@ fn table(document: &Document) -> String {
         ("estimated fpr", report::percent(document.estimated_fpr)),
         ("estimated items", items),
         ("hash", format!("{}{seed}", document.hash)),
-        ("file", format!("{} bytes", report::thousands(document.file_bytes))),
+        ("file", format!("{} bytes{compressed}", report::thousands(document.file_bytes))),
     ]);
     report::columns(&rows)
 }

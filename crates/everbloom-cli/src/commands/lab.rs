@@ -1,6 +1,11 @@
-//! `everbloom lab`: streams to try filters on.
+//! `everbloom lab`: streams to try filters on, and the papers' tables and figures run again.
 
 mod generate;
+mod list;
+mod progress;
+mod report;
+mod run;
+mod verdicts;
 
 use crate::failure::{Ending, Result};
 use clap::Subcommand;
@@ -8,6 +13,14 @@ use clap::Subcommand;
 /// What to do in the lab.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Lab {
+    /// List the experiments: source, figure, what they show, how long they take
+    List(list::List),
+    /// Run experiments; what an earlier run finished is kept
+    Run(run::Run),
+    /// Write a page with the charts and verdicts of finished experiments
+    Report(report::Report),
+    /// Print what came of every claim
+    Verdicts(verdicts::Verdicts),
     /// Write a synthetic stream, one key and importance a line
     Generate(generate::Generate),
 }
@@ -15,6 +28,10 @@ pub(crate) enum Lab {
 impl Lab {
     pub(crate) fn run(self) -> Result<Ending> {
         match self {
+            Lab::List(list) => list.run(),
+            Lab::Run(run) => run.run(),
+            Lab::Report(report) => report.run(),
+            Lab::Verdicts(verdicts) => verdicts.run(),
             Lab::Generate(generate) => generate.run(),
         }
     }

@@ -1,5 +1,6 @@
 //! `everbloom merge`: several filter files to one.
 
+use crate::args::quantity;
 use crate::failure::{Ending, Failure, Result};
 use crate::filter_file;
 use clap::Args;
@@ -18,26 +19,32 @@ pub(crate) struct Merge {
     /// Keep what all of them know instead of what any of them knows
     #[arg(long)]
     intersection: bool,
+    /// Compress the file that is written
+    #[arg(long)]
+    compress: bool,
+    /// The most memory that a compressed filter may unpack to [default: 1GiB]
+    #[arg(long, value_name = "SIZE", value_parser = quantity::size_in_bits)]
+    memory: Option<u64>,
 }
 
 impl Merge {
     pub(crate) fn run(self) -> Result<Ending> {
         let how = if self.intersection { Combine::Intersection } else { Combine::Union };
         let (first, others) = self.filters.split_first().ok_or_else(|| Failure::new("name at least two filters"))?;
-        let mut merged = filter_file::load(first)?;
+        let mut merged = filter_file::load(first, self.memory)?;
         for path in others {
-            merge_into(merged.as_mut(), path, how)?;
+            let other = filter_file::load(path, self.memory)?;
+            merge_into(merged.as_mut(), other.as_ref(), path, how)?;
         }
-        filter_file::save(&self.output, merged.as_ref())?;
+        filter_file::save(&self.output, merged.as_ref(), self.compress)?;
         Ok(Ending::Done)
     }
 }
 
-fn merge_into(merged: &mut dyn Filter, path: &Path, how: Combine) -> Result<()> {
-    let other = filter_file::load(path)?;
+fn merge_into(merged: &mut dyn Filter, other: &dyn Filter, path: &Path, how: Combine) -> Result<()> {
     let kind = merged.spec().kind().to_string();
     let merge = merged
         .as_merge()
         .ok_or_else(|| Failure::new(format!("a {kind} filter cannot be merged; bloom and blocked filters can")))?;
-    merge.merge(other.as_ref(), how).map_err(|error| Failure::at(path, error))
+    merge.merge(other, how).map_err(|error| Failure::at(path, error))
 }

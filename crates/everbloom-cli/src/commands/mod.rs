@@ -7,6 +7,7 @@ mod info;
 mod lab;
 mod merge;
 mod query;
+mod tune;
 
 use crate::failure::{Ending, Result};
 use clap::Subcommand;
@@ -26,6 +27,8 @@ pub(crate) enum Command {
     Merge(merge::Merge),
     /// Try filters on a stream: error rates, memory, speed
     Compare(compare::Compare),
+    /// Find how many hashes each key deserves
+    Tune(tune::Tune),
     /// Streams and experiments
     #[command(subcommand)]
     Lab(lab::Lab),
@@ -41,6 +44,7 @@ impl Command {
             Command::Info(info) => info.run(),
             Command::Merge(merge) => merge.run(),
             Command::Compare(compare) => compare.run(),
+            Command::Tune(tune) => tune.run(),
             Command::Lab(lab) => lab.run(),
         }
     }

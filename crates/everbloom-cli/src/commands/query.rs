@@ -1,6 +1,6 @@
 //! `everbloom query`: which keys a filter file knows.
 
-use crate::args::{ImportanceArgs, KeyArgs, OnError};
+use crate::args::{ImportanceArgs, KeyArgs, OnError, quantity};
 use crate::failure::{Ending, Failure, Result};
 use crate::filter_file;
 use crate::input::BlockReader;
@@ -26,13 +26,16 @@ pub(crate) struct Query {
     /// Print every line behind the number of times its key came and a tab; for spectral filters
     #[arg(long, conflicts_with_all = ["count", "missing"])]
     count_each: bool,
+    /// The most memory that a compressed filter may unpack to [default: 1GiB]
+    #[arg(long, value_name = "SIZE", value_parser = quantity::size_in_bits)]
+    memory: Option<u64>,
     #[command(flatten)]
     keys: KeyArgs,
 }
 
 impl Query {
     pub(crate) fn run(self) -> Result<Ending> {
-        let filter = filter_file::load(&self.filter)?;
+        let filter = filter_file::load(&self.filter, self.memory)?;
         if self.count_each && filter.as_multiplicity().is_none() {
             let kind = filter.spec().kind().to_string();
             return Err(Failure::at(

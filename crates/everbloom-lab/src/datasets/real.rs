@@ -76,6 +76,11 @@ pub struct Recording {
     line: Vec<u8>,
 }
 
+/// The folder of recordings that the environment names, if it does.
+pub fn folder() -> Option<std::path::PathBuf> {
+    std::env::var_os("EVERBLOOM_DATA").filter(|folder| !folder.is_empty()).map(std::path::PathBuf::from)
+}
+
 /// Opens the recording of this name in a folder; `None` if the folder does not have it.
 pub fn open(folder: &Path, name: &str) -> Result<Option<Recording>> {
     let names = || KINDS.iter().map(|kind| kind.name).collect::<Vec<_>>().join(", ");

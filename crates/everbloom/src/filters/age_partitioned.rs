@@ -71,7 +71,7 @@
 
 mod plan;
 
-use super::{Kind, Restore};
+use super::{Kind, Model, Restore};
 use crate::cells::buffer::Buffer;
 use crate::cells::simd::{distance_for, pipelined, prefetch};
 use crate::error::{Error, Result};
@@ -91,6 +91,7 @@ pub(super) const KIND: Kind = Kind {
     words: &["window", "num_blocks", "num_hashes", "refresh", "advance"],
     never_forgets: false,
     endless: true,
+    model: Model::sized(&["num_blocks", "window"]),
     plan: plan::planned,
     build: |plan| Ok(Box::new(AgePartitioned::from_plan(plan)?)),
     restore: |from| Ok(Box::new(AgePartitioned::restore(from)?)),

@@ -44,7 +44,7 @@
 //! # Ok::<(), everbloom::Error>(())
 //! ```
 
-use super::{Kind, Restore};
+use super::{Kind, Model, Restore};
 use crate::cells::blocks::line_of;
 use crate::cells::buffer::{Buffer, LINE_BITS};
 use crate::cells::simd::{Detected, contains_block, distance_for, insert_block, pipelined, prefetch};
@@ -63,6 +63,7 @@ pub(super) const KIND: Kind = Kind {
     words: &["window", "num_lines"],
     never_forgets: false,
     endless: true,
+    model: Model::sized(&["num_lines", "window"]),
     plan: planned,
     build: |plan| Ok(Box::new(Aging::from_plan(plan)?)),
     restore: |from| Ok(Box::new(Aging::restore(from)?)),

@@ -53,15 +53,18 @@
 //! # Ok::<(), everbloom::Error>(())
 //! ```
 
-use super::{Kind, Restore};
+use super::model::never_forgetting;
+use super::{Kind, Model, Restore};
 use crate::cells::blocks::{lane_bit, line_of};
 use crate::cells::buffer::{Buffer, LINE_BITS};
 use crate::cells::simd::{self, Detected, Isa};
 use crate::error::{Error, Result};
 use crate::goal::{Forecast, Goal, MAX_MEMORY_BITS, Plan};
 use crate::hash::{Hashing, Key, KeyHash};
+use crate::outlook::Outlook;
 use crate::solve;
 use crate::spec::Spec;
+use crate::stream::Stream;
 use crate::traits::{Body, Combine, Filter, Importance, Importances, Membership, Merge, Status, Verdict, same_shape};
 use crate::wire::StateWriter;
 use libm::log1p;
@@ -74,10 +77,17 @@ pub(super) const KIND: Kind = Kind {
     words: &["num_bits"],
     never_forgets: true,
     endless: false,
+    model: Model { unit: |_| Ok(LINE_BITS), outlook, ..Model::sized(&["num_bits"]) },
     plan: |spec, goal| Parameters::planned(spec, goal),
     build: |plan| Ok(Box::new(Blocked::from_plan(plan)?)),
     restore: |from| Ok(Box::new(Blocked::restore(from)?)),
 };
+
+fn outlook(plan: &Plan, stream: &Stream) -> Result<Option<Outlook>> {
+    let blocks = Parameters::from_spec(&plan.spec)?.num_blocks;
+    let zeros = |items: f64| libm::exp(items / blocks as f64 * 8.0 * log1p(-1.0 / LINE_BITS as f64));
+    Ok(Some(never_forgetting(plan, stream, |items| (solve::blocked_fpr(blocks, items), zeros(items)))))
+}
 
 /// The size of a blocked filter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

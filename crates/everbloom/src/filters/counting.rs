@@ -49,15 +49,18 @@
 //! # Ok::<(), everbloom::Error>(())
 //! ```
 
-use super::{Kind, Restore};
+use super::model::never_forgetting;
+use super::{Kind, Model, Restore};
 use crate::cells::bits::Bits;
 use crate::cells::counters::{Counters, MAX_CELL_BITS};
 use crate::cells::simd::{CACHED_BYTES, pipelined};
 use crate::error::{Error, Result};
 use crate::goal::{Forecast, Goal, Plan};
 use crate::hash::{Hashing, KeyHash};
+use crate::outlook::Outlook;
 use crate::solve::sizing::Size;
 use crate::spec::Spec;
+use crate::stream::Stream;
 use crate::traits::{Body, Combine, Filter, Importance, Membership, Merge, Removal, Status, Verdict, same_shape};
 use crate::wire::StateWriter;
 use libm::pow;
@@ -69,6 +72,7 @@ pub(super) const KIND: Kind = Kind {
     words: &["num_cells", "num_hashes", "cell_bits"],
     never_forgets: true,
     endless: false,
+    model: Model { outlook, ..Model::sized(&["num_cells"]) },
     plan: planned,
     build: |plan| Ok(Box::new(Counting::from_plan(plan)?)),
     restore: |from| Ok(Box::new(Counting::restore(from)?)),
@@ -125,6 +129,11 @@ fn planned(spec: &Spec, goal: &Goal) -> Result<Plan> {
     let parameters = Parameters { size, cell_bits };
     let memory_bits = Counters::byte_length(size.num_cells, cell_bits).saturating_mul(8);
     Ok(Plan::new(parameters.spec(), memory_bits, size.forecast(items), goal.hashing))
+}
+
+fn outlook(plan: &Plan, stream: &Stream) -> Result<Option<Outlook>> {
+    let size = Parameters::from_spec(&plan.spec)?.size;
+    Ok(Some(never_forgetting(plan, stream, |items| size.state(items))))
 }
 
 /// The counting Bloom filter. See the [module](self) for what it promises.

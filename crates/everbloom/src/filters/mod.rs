@@ -9,6 +9,7 @@ pub mod blocked;
 pub mod bloom;
 pub mod counting;
 pub mod ibf;
+pub mod model;
 pub mod popularity;
 pub mod ranked;
 pub mod reservoir;
@@ -21,8 +22,10 @@ pub mod stacked;
 use crate::error::{Error, Result};
 use crate::goal::{Forecast, Goal, Plan};
 use crate::hash::{Hashing, SecretKey};
+use crate::outlook::Outlook;
 use crate::scheme::Scheme;
 use crate::spec::Spec;
+use crate::stream::Stream;
 use crate::traits::Filter;
 use crate::wire::{BodyReader, StateReader};
 use std::sync::Arc;
@@ -33,6 +36,7 @@ pub use blocked::{AtomicBlocked, Blocked};
 pub use bloom::Bloom;
 pub use counting::Counting;
 pub use ibf::Ibf;
+pub use model::Model;
 pub use popularity::Popularity;
 pub use ranked::Ranked;
 pub use reservoir::Reservoir;
@@ -53,14 +57,27 @@ pub struct Kind {
     pub summary: &'static str,
     /// The words a spec may give, in the order a full spec prints them.
     pub words: &'static [&'static str],
-    /// Whether a key that was inserted is always found.
+    /// Whether a key that was inserted is always found; a spec may say otherwise, see [`Kind::keeps_all`].
     pub never_forgets: bool,
     /// Whether the filter works for ever in fixed memory, so that stream comparisons include it.
     pub endless: bool,
+    /// How its errors are foretold.
+    pub model: Model,
     /// Fills in what a spec leaves out.
     pub plan: fn(&Spec, &Goal) -> Result<Plan>,
     build: fn(&Plan) -> Result<Box<dyn Filter>>,
     restore: fn(Restore<'_, '_>) -> Result<Box<dyn Filter>>,
+}
+
+/// The word of every filter whose counts fade.
+pub(crate) const HALF_LIFE: &str = "half_life";
+
+impl Kind {
+    /// Whether a filter of this kind and spec always finds a key that was inserted: not if its counts fade.
+    pub fn keeps_all(&self, spec: &Spec) -> bool {
+        let fades = spec.number::<u64>(HALF_LIFE).is_ok_and(|arrivals| arrivals.is_some_and(|arrivals| arrivals > 0));
+        self.never_forgets && !fades
+    }
 }
 
 /// Every kind of filter.
@@ -126,6 +143,26 @@ pub(crate) fn plan(spec: &Spec, goal: &Goal) -> Result<Plan> {
     goal.checked_items()?;
     let plan_one = kind(spec)?.plan;
     if is_sharded(spec) { sharded::planned(spec, goal, plan_one) } else { plan_one(spec, goal) }
+}
+
+/// A plan for about 1/`divisor` of the filter, shards put together; `None` if its kind does not scale.
+pub(crate) fn scaled(plan: &Plan, divisor: f64) -> Result<Option<Plan>> {
+    let shards = if is_sharded(&plan.spec) { plan.spec.required::<u32>(sharded::WORD)? } else { 1 };
+    let whole = plan.spec.without(sharded::WORD);
+    let Some((spec, share)) = kind(&whole)?.model.scaled(&whole, divisor / f64::from(shards))? else { return Ok(None) };
+    let memory_bits = (plan.memory_bits as f64 * share / f64::from(shards)) as u64;
+    Ok(Some(Plan { spec, memory_bits, ..plan.clone() }))
+}
+
+/// What a formula or a chain says of a full spec on a stream; `None` where there is none.
+pub(crate) fn outlook(plan: &Plan, stream: &Stream) -> Result<Option<Outlook>> {
+    if is_sharded(&plan.spec) {
+        return match scaled(plan, 1.0)? {
+            Some(whole) => outlook(&whole, stream),
+            None => Ok(None),
+        };
+    }
+    (kind(&plan.spec)?.model.outlook)(plan, stream)
 }
 
 /// Allocates what a plan describes.

@@ -65,15 +65,18 @@
 //! # Ok::<(), everbloom::Error>(())
 //! ```
 
-use super::{Kind, Restore};
+use super::model::never_forgetting;
+use super::{Kind, Model, Restore};
 use crate::cells::bits::Bits;
 use crate::cells::simd::{CACHED_BYTES, pipelined};
 use crate::error::{Error, Result};
 use crate::goal::{Forecast, Goal, Plan, Promise};
 use crate::hash::{Hashing, KeyHash};
+use crate::outlook::Outlook;
 use crate::scheme::{Classes, MAX_HASHES, Recipe, Scheme, SchemeId};
 use crate::solve::sizing::Size;
 use crate::spec::Spec;
+use crate::stream::Stream;
 use crate::traits::{Body, Combine, Filter, Importance, Importances, Membership, Merge, Status, Verdict, same_shape};
 use crate::wire::StateWriter;
 use libm::log1p;
@@ -86,6 +89,7 @@ pub(super) const KIND: Kind = Kind {
     words: &["num_bits", "num_hashes", "scheme"],
     never_forgets: true,
     endless: false,
+    model: Model { outlook, ..Model::sized(&["num_bits"]) },
     plan: planned,
     build: |plan| Ok(Box::new(Popularity::from_plan(plan)?)),
     restore: |from| Ok(Box::new(Popularity::restore(from)?)),
@@ -107,6 +111,12 @@ fn planned(spec: &Spec, goal: &Goal) -> Result<Plan> {
     let memory_bits = Bits::byte_length(size.num_cells) * 8;
     let spec = Spec::new(KIND.name).with("num_bits", size.num_cells).with("num_hashes", size.num_hashes);
     Ok(Plan::new(spec, memory_bits, size.forecast(items), goal.hashing))
+}
+
+fn outlook(plan: &Plan, stream: &Stream) -> Result<Option<Outlook>> {
+    let spec = &plan.spec;
+    let size = Size { num_cells: spec.required("num_bits")?, num_hashes: spec.required("num_hashes")? }.checked()?;
+    Ok(Some(never_forgetting(plan, stream, |items| size.state(items))))
 }
 
 /// A filter with hashes per class. See the [module](self) for what it promises.

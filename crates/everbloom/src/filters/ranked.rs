@@ -73,7 +73,7 @@
 mod gate;
 mod plan;
 
-use super::{Kind, Restore};
+use super::{Kind, Model, Restore};
 use crate::cells::lanes::{Shape, Words, lesser};
 use crate::cells::simd::{CACHED_BYTES, PREFETCH_DISTANCE, Work, pipelined, run};
 use crate::error::Result;
@@ -94,6 +94,14 @@ pub(super) const KIND: Kind = Kind {
     words: &["num_words", "lanes", "lane_bits", "packing", "insert", "hit", "gate", "gate_fpr", "gate_items"],
     never_forgets: false,
     endless: true,
+    model: Model {
+        choices: &[("lanes", &["1", "2", "3", "4", "5", "6", "7"]), ("insert", &["middle", "front", "tail"])],
+        choices_by_importance: Some(&[
+            ("lanes", &["1", "2", "3", "4", "5", "6", "7"]),
+            ("insert", &["importance", "middle", "front"]),
+        ]),
+        ..Model::sized(&["num_words", "gate_items"])
+    },
     plan: plan::planned,
     build: |plan| Ok(Box::new(Ranked::from_plan(plan)?)),
     restore: |from| Ok(Box::new(Ranked::restore(from)?)),

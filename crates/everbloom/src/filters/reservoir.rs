@@ -72,7 +72,7 @@
 
 mod line;
 
-use super::{Kind, Restore};
+use super::{Kind, Model, Restore};
 use crate::cells::buffer::{Buffer, LINE_BITS, Line};
 use crate::cells::simd::{CACHED_BYTES, Work, distance_for, prefetch, run};
 use crate::error::{Error, Result};
@@ -92,6 +92,14 @@ pub(super) const KIND: Kind = Kind {
     words: &["memory_bits", "num_filters", "insert_floor", "setting", "bias", "layout"],
     never_forgets: false,
     endless: true,
+    model: Model {
+        unit: |spec| Ok(if spec.get("layout") == Some("blocked") { LINE_BITS } else { 1 }),
+        choices: &[
+            ("num_filters", &["1", "2", "3", "4", "5", "6", "7", "8"]),
+            ("insert_floor", &["0.01", "0.03", "0.1"]),
+        ],
+        ..Model::sized(&["memory_bits"])
+    },
     plan: planned,
     build: |plan| Ok(Box::new(Reservoir::from_plan(plan)?)),
     restore: |from| Ok(Box::new(Reservoir::restore(from)?)),

@@ -52,7 +52,7 @@
 //! # Ok::<(), everbloom::Error>(())
 //! ```
 
-use super::{Kind, Restore};
+use super::{Kind, Model, Restore};
 use crate::cells::bits::Bits;
 use crate::error::{Error, Result};
 use crate::goal::{Forecast, Goal, Plan};
@@ -71,6 +71,7 @@ pub(super) const KIND: Kind = Kind {
     words: &["initial_items", "target_fpr", "growth", "tightening"],
     never_forgets: true,
     endless: false,
+    model: Model::sized(&["initial_items"]),
     plan: planned,
     build: |plan| Ok(Box::new(Scalable::from_plan(plan)?)),
     restore: |from| Ok(Box::new(Scalable::restore(from)?)),

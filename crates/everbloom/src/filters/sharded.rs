@@ -142,7 +142,7 @@ impl Sharded {
         let mut shards = Vec::new();
         for _ in 0..count {
             let available = from.body.remaining();
-            let (filter, _) = codec::read_document(from.body, available, from.needed, from.depth + 1)?;
+            let (filter, _) = codec::read_document(from.body, available, None, from.needed, from.depth + 1)?;
             if filter.spec() != part || *filter.hashing() != from.hashing {
                 return Err(Error::corrupt("the filter's shards do not match its spec"));
             }

@@ -23,8 +23,8 @@
 //!
 //! `half_life=N` halves all counters, rounding down, after every N arrivals: a key that came c times
 //! within the last half-life counts about c to 2c, one that stopped coming is gone after log2 c
-//! half-lives. It may then be missed, so a spectral filter with a half-life forgets (the registry's
-//! `never_forgets` speaks of the kind without one; the forecast of one with it has no FNR of 0).
+//! half-lives. It may then be missed, so a spectral filter with a half-life forgets:
+//! [`Kind::keeps_all`](super::Kind::keeps_all) says so, and its forecast has no FNR of 0.
 //!
 //! # Cost
 //!
@@ -45,14 +45,17 @@
 //! # Ok::<(), everbloom::Error>(())
 //! ```
 
-use super::{Kind, Restore};
+use super::model::never_forgetting;
+use super::{HALF_LIFE, Kind, Model, Restore};
 use crate::cells::counters::{Counters, MAX_CELL_BITS};
 use crate::cells::simd::{CACHED_BYTES, pipelined};
 use crate::error::{Error, Result};
 use crate::goal::{Forecast, Goal, Plan, Promise};
 use crate::hash::{Hashing, KeyHash};
+use crate::outlook::Outlook;
 use crate::solve::sizing::Size;
 use crate::spec::Spec;
+use crate::stream::Stream;
 use crate::traits::{Body, Filter, Importance, Importances, Membership, Multiplicity, Status, Verdict, Windowed};
 use crate::wire::StateWriter;
 use libm::pow;
@@ -61,9 +64,10 @@ pub(super) const KIND: Kind = Kind {
     id: 33,
     name: "spectral",
     summary: "counts how often each key came; counts can fade with a half-life",
-    words: &["num_cells", "num_hashes", "cell_bits", "half_life"],
+    words: &["num_cells", "num_hashes", "cell_bits", HALF_LIFE],
     never_forgets: true,
     endless: false,
+    model: Model { outlook, ..Model::sized(&["num_cells", "half_life"]) },
     plan: planned,
     build: |plan| Ok(Box::new(Spectral::from_plan(plan)?)),
     restore: |from| Ok(Box::new(Spectral::restore(from)?)),
@@ -105,7 +109,7 @@ impl Parameters {
 
     fn with_size(spec: &Spec, size: Size) -> Result<Self> {
         let cell_bits = spec.number("cell_bits")?.unwrap_or(DEFAULT_CELL_BITS);
-        Parameters { size, cell_bits, half_life: spec.number("half_life")?.unwrap_or(0) }.checked()
+        Parameters { size, cell_bits, half_life: spec.number(HALF_LIFE)?.unwrap_or(0) }.checked()
     }
 
     fn from_spec(spec: &Spec) -> Result<Self> {
@@ -118,13 +122,19 @@ impl Parameters {
             .with("num_cells", self.size.num_cells)
             .with("num_hashes", self.size.num_hashes)
             .with("cell_bits", self.cell_bits)
-            .with("half_life", self.half_life)
+            .with(HALF_LIFE, self.half_life)
     }
 
     fn forecast(&self, items: Option<u64>) -> Forecast {
         let forecast = self.size.forecast(items);
         if self.half_life == 0 { forecast } else { Forecast { predicted_fnr: None, ..forecast } }
     }
+}
+
+fn outlook(plan: &Plan, stream: &Stream) -> Result<Option<Outlook>> {
+    let Parameters { size, half_life, .. } = Parameters::from_spec(&plan.spec)?;
+    // Counts that fade have no formula.
+    Ok((half_life == 0).then(|| never_forgetting(plan, stream, |items| size.state(items))))
 }
 
 fn planned(spec: &Spec, goal: &Goal) -> Result<Plan> {

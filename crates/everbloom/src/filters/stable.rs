@@ -69,7 +69,7 @@
 
 mod plan;
 
-use super::{Kind, Restore};
+use super::{Kind, Model, Restore};
 use crate::cells::buffer::Line;
 use crate::cells::counters::{Counters, low_bits, lower_range, nonzero_lanes, with_width};
 use crate::cells::simd::{AskAhead, CACHED_BYTES, Work, distance_for, pipelined, prefetch, run};
@@ -92,6 +92,15 @@ pub(super) const KIND: Kind = Kind {
     words: &["num_cells", "cell_max", "num_hashes", "decrements", "decrement", "layout", "update"],
     never_forgets: false,
     endless: true,
+    model: Model {
+        unit: plan::cells_unit,
+        choices: &[
+            ("update", &["always", "distinct"]),
+            ("cell_max", &["1", "3"]),
+            ("num_hashes", &["1", "2", "3", "4", "6"]),
+        ],
+        ..Model::sized(&["num_cells"])
+    },
     plan: plan::planned,
     build: |plan| Ok(Box::new(Stable::from_plan(plan)?)),
     restore: |from| Ok(Box::new(Stable::restore(from)?)),

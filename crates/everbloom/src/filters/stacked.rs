@@ -62,17 +62,20 @@
 //! # Ok::<(), everbloom::Error>(())
 //! ```
 
-use super::{Kind, Restore};
+use super::model::never_forgetting;
+use super::{Kind, Model, Restore};
 use crate::cells::bits::Bits;
 use crate::cells::ribbon::{Ribbon, Shape};
 use crate::cells::simd::CACHED_BYTES;
 use crate::error::{Error, Result};
 use crate::goal::{Forecast, Goal, Plan, Promise};
 use crate::hash::{Hashing, KeyHash};
+use crate::outlook::Outlook;
 use crate::scheme::{HotNegatives, SchemeId};
 use crate::solve::sizing::Size;
 use crate::solve::stacking::MAX_PAIRS;
 use crate::spec::Spec;
+use crate::stream::Stream;
 use crate::traits::{Body, Filter, Importance, Membership, Status, Verdict};
 use crate::wire::StateWriter;
 use libm::{exp2, pow};
@@ -85,6 +88,7 @@ pub(super) const KIND: Kind = Kind {
     words: &["num_bits", "num_hashes", "map_slots", "map_width", "scheme"],
     never_forgets: true,
     endless: false,
+    model: Model { outlook, ..Model::sized(&[]) },
     plan: planned,
     build: |plan| Ok(Box::new(Stacked::from_plan(plan)?)),
     restore: |from| Ok(Box::new(Stacked::restore(from)?)),
@@ -187,6 +191,12 @@ fn planned(spec: &Spec, goal: &Goal) -> Result<Plan> {
     let scheme = spec.value("scheme", "the id of a scheme")?;
     let shapes = Shapes { layers: vec![size], maps: Vec::new(), scheme };
     Ok(Plan::new(shapes.spec(), shapes.memory_bits(), size.forecast(items), goal.hashing))
+}
+
+/// On a stream nothing is known by heart: what passes the first layer passes.
+fn outlook(plan: &Plan, stream: &Stream) -> Result<Option<Outlook>> {
+    let shapes = Shapes::from_spec(&plan.spec)?;
+    Ok(Some(never_forgetting(plan, stream, |items| shapes.layers[0].state(items))))
 }
 
 /// A stacked filter. See the [module](self) for what it promises.

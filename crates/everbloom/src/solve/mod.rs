@@ -3,6 +3,7 @@
 //! Logarithms and powers come from `libm`, not from the platform, because they reach parameters:
 //! the same goal must give the same filter on every machine.
 
+pub mod golomb;
 pub mod popularity;
 pub mod sizing;
 pub mod stacking;

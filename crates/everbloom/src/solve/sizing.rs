@@ -3,6 +3,7 @@
 //! Shared by every filter that sets `num_hashes` of `num_cells` cells per key and never clears them
 //! unasked: the classic filter (a cell is a bit) and the counting one (a cell is a counter).
 
+use super::golomb::code_bits;
 use super::{bloom_bits, bloom_capacity, bloom_fpr, smallest};
 use crate::cells::buffer::LINE_BITS;
 use crate::error::{Error, Result};
@@ -46,6 +47,29 @@ impl Size {
             num_cells += (num_cells / 1_000_000).max(1);
         }
         Size { num_cells, num_hashes }
+    }
+
+    /// The size that compresses best among those that keep `target_fpr` for `expected_items` keys in at
+    /// most `most` cells.
+    ///
+    /// One hash and a sparse filter would always win \[Mitzenmacher 2001\]; the cells decide how far one
+    /// can go there.
+    pub fn for_wire(expected_items: u64, target_fpr: f64, most: u64) -> Result<Self> {
+        let usual = Self::for_rate(expected_items, target_fpr)?;
+        let sizes = (1..usual.num_hashes)
+            .map(|num_hashes| Self::for_rate_and_hashes(expected_items as f64, target_fpr, num_hashes))
+            .filter(|size| size.num_cells <= most.min(MAX_MEMORY_BITS));
+        let by_size = |one: &Self, other: &Self| {
+            one.compressed_bits(expected_items).total_cmp(&other.compressed_bits(expected_items))
+        };
+        Ok(sizes.chain([usual]).min_by(by_size).unwrap_or(usual))
+    }
+
+    /// What the bits come to, compressed, once `items` keys are inside.
+    pub fn compressed_bits(self, items: u64) -> f64 {
+        let probes = items as f64 * f64::from(self.num_hashes);
+        let fill = super::one_minus_exp(-probes * log1p(-1.0 / self.num_cells as f64));
+        self.num_cells as f64 * code_bits(fill)
     }
 
     /// The best number of hashes for `expected_items` keys in `num_cells` cells.
@@ -95,6 +119,12 @@ impl Size {
     /// The rate to expect once `items` keys are inside.
     pub fn predicted_fpr(self, items: u64) -> f64 {
         bloom_fpr(self.num_cells, items as f64, self.num_hashes)
+    }
+
+    /// (rate of false positives, share of zero cells) with `items` keys inside.
+    pub(crate) fn state(self, items: f64) -> (f64, f64) {
+        let zeros = libm::exp(items * f64::from(self.num_hashes) * log1p(-1.0 / self.num_cells as f64));
+        (bloom_fpr(self.num_cells, items, self.num_hashes), zeros)
     }
 
     /// The most keys at which the rate stays within `target_fpr`.

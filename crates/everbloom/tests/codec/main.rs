@@ -7,6 +7,7 @@ mod common;
 #[allow(unreachable_pub, dead_code)]
 mod document;
 
+mod compressed;
 mod damage;
 mod golden;
 mod lies;

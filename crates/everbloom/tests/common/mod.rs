@@ -54,8 +54,8 @@ fn plannable(spec: &str) -> Option<String> {
 }
 
 pub fn never_forgets(spec: &str) -> bool {
-    let name = spec.split(':').next().expect("split gives one");
-    KINDS.iter().any(|kind| kind.name == name && kind.never_forgets)
+    let spec = everbloom::Spec::parse(spec).expect("a spec");
+    KINDS.iter().any(|kind| kind.name == spec.kind() && kind.keeps_all(&spec))
 }
 
 /// Kinds that fill up: their promise is a number of keys.

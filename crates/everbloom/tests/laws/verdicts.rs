@@ -2,6 +2,7 @@
 
 use crate::common::{arrivals, bare_kinds, large, never_forgets, observe_all, observe_batched, small, variants};
 use everbloom::codec::{decode, decode_from, encode, encode_to, encoded_bytes, summarise};
+use everbloom::filters::KINDS;
 use everbloom::{Filter, FilterExt};
 use std::io::Read;
 
@@ -157,6 +158,17 @@ fn kinds_that_never_forget_never_do() {
         }
         assert!((0..8000u64).all(|key| filter.contains(&key)), "{spec} forgot");
         assert_eq!(filter.forecast().predicted_fnr, Some(0.0), "{spec}");
+    }
+}
+
+#[test]
+fn the_registry_and_the_forecast_agree_on_who_forgets() {
+    let fading = KINDS.iter().filter(|kind| kind.words.contains(&"half_life"));
+    let fading: Vec<String> = fading.map(|kind| format!("{}:half_life=100", kind.name)).collect();
+    assert!(!fading.is_empty() && fading.iter().all(|spec| !never_forgets(spec)), "{fading:?}");
+    for spec in variants().iter().chain(&fading) {
+        let forecast = small(spec, 2).forecast();
+        assert_eq!(forecast.predicted_fnr == Some(0.0), never_forgets(spec), "{spec}: {forecast:?}");
     }
 }
 

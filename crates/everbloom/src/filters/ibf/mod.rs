@@ -109,7 +109,7 @@ mod reinsertion;
 mod sampling;
 mod weighed;
 
-use super::{Kind, Restore};
+use super::{Kind, Model, Restore};
 use crate::cells::simd::{CACHED_BYTES, pipelined};
 use crate::error::{Error, Result};
 use crate::goal::{Forecast, ImportanceMix, Plan};
@@ -133,6 +133,7 @@ const fn kind(id: u16, name: &'static str, summary: &'static str) -> Kind {
         words: parameters::WORDS,
         never_forgets: false,
         endless: true,
+        model: Model::sized(&["num_cells", "fill_limit", "reinsert_slots", "reinsert_every"]),
         plan: plan::planned,
         build: |plan| Ok(Box::new(Ibf::from_plan(plan)?)),
         restore: |from| Ok(Box::new(Ibf::restore(from)?)),

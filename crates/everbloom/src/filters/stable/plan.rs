@@ -205,6 +205,12 @@ pub(super) const fn cells_per_line(cell_bits: u32) -> u64 {
     (64 / cell_bits) as u64 * WORDS_PER_LINE
 }
 
+/// Cells come in whole lines in the blocked layout.
+pub(super) fn cells_unit(spec: &Spec) -> Result<u64> {
+    let parameters = Parameters::from_spec(spec)?;
+    Ok(if parameters.layout == Layout::Blocked { parameters.neighbourhood() } else { 1 })
+}
+
 pub(super) fn planned(spec: &Spec, goal: &Goal) -> Result<Plan> {
     let by_hand = ["num_cells", "cell_max", "num_hashes", "decrements"].iter().all(|word| spec.get(word).is_some());
     let parameters = if by_hand { Parameters::from_spec(spec)? } else { best(spec, goal)? };

@@ -1,0 +1,55 @@
+//! `everbloom lab report`: finished experiments as a page.
+
+use crate::failure::{Ending, Failure, Result};
+use crate::output;
+use clap::Args;
+use everbloom_lab::suite::{Store, report, write_whole};
+use std::path::{Path, PathBuf};
+
+/// Writes a page with the charts and verdicts of what `lab run` finished: HTML with everything inside,
+/// or, for a name that ends in .md, Markdown with the charts in a folder beside it.
+#[derive(Debug, Args)]
+pub(crate) struct Report {
+    /// The directory that `lab run` wrote to
+    #[arg(value_name = "DIR")]
+    results: PathBuf,
+    /// The page [default: DIR/report.html]
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<PathBuf>,
+    /// The command that made the results, for the page to quote
+    #[arg(long, value_name = "TEXT", default_value = "everbloom lab run")]
+    command: String,
+}
+
+/// Where a Markdown page's charts go, beside it.
+const CHARTS: &str = "charts";
+
+impl Report {
+    pub(crate) fn run(self) -> Result<Ending> {
+        let store = Store::open(&self.results)?;
+        let results = report::read(&store)?;
+        let page = self.output.clone().unwrap_or_else(|| self.results.join("report.html"));
+        match page.extension().and_then(|extension| extension.to_str()) {
+            Some("md") => self.markdown(&store, &results, &page)?,
+            Some("html") => write_whole(&page, report::html(&store, &results)?.as_bytes())?,
+            _ => return Err(Failure::at(&page, "must end in .html or .md")),
+        }
+        output::print(&format!("{}\n", page.display()))?;
+        Ok(Ending::Done)
+    }
+
+    fn markdown(&self, store: &Store, results: &[report::Results], page: &Path) -> Result<()> {
+        let folder = page.parent().unwrap_or(Path::new("")).join(CHARTS);
+        for result in results {
+            for chart in &result.charts {
+                let drawn = store.read_text(&Path::new(&result.experiment).join(&chart.file))?;
+                let drawn = drawn.ok_or_else(|| {
+                    Failure::at(&self.results, format!("lacks {}; run {} again", chart.file, result.experiment))
+                })?;
+                write_whole(&folder.join(format!("{}-{}", result.experiment, chart.file)), drawn.as_bytes())?;
+            }
+        }
+        write_whole(page, report::markdown(results, &self.command, CHARTS).as_bytes())?;
+        Ok(())
+    }
+}

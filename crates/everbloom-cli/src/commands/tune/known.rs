@@ -1,0 +1,202 @@
+//! Popularities that are known: every key with its share of the members and of the missing queries.
+
+use crate::args::{Format, quantity};
+use crate::failure::{Ending, Failure, Result};
+use crate::input::{Block, BlockReader, Reading};
+use crate::{output, report};
+use clap::Args;
+use everbloom::solve::popularity::{Certified, Class, MAX_HASHES, Popularity};
+use everbloom::{Hashing, Key as _, KeyHash};
+use serde::Serialize;
+use std::io::{self, Write};
+use std::path::PathBuf;
+use std::time::Instant;
+
+/// Known popularities, and what to make of them.
+#[derive(Debug, Args)]
+pub(crate) struct Known {
+    /// Known popularities, a line each: key, tab, share of members, tab, share of missing queries
+    #[arg(long, value_name = "FILE", help_heading = "Known popularities")]
+    popularity: PathBuf,
+    /// Bits of the filter per member
+    #[arg(long, value_name = "BITS", default_value_t = 8.0, help_heading = "Known popularities")]
+    bits_per_key: f64,
+    /// How many keys limited optimisation may give a number of hashes of their own
+    #[arg(long, value_name = "COUNT", default_value = "1000", value_parser = quantity::count, help_heading = "Known popularities")]
+    limit: u64,
+    /// Write every key, a tab and its number of hashes to a file
+    #[arg(long, value_name = "FILE", help_heading = "Known popularities")]
+    per_key: Option<PathBuf>,
+    /// The fewest hashes that a key may get
+    #[arg(long, value_name = "COUNT", default_value_t = 1)]
+    min_hashes: u8,
+    /// The most hashes that a key may get
+    #[arg(long, value_name = "COUNT", default_value_t = MAX_HASHES)]
+    max_hashes: u8,
+}
+
+#[derive(Debug, Serialize)]
+struct Document {
+    keys: u64,
+    bits_per_key: f64,
+    standard_fpr: f64,
+    optimal_real_fpr: f64,
+    rounding_fpr: f64,
+    fixed_fill_fpr: f64,
+    limited_fpr: f64,
+    predicted_fpr: f64,
+    lower_bound: f64,
+    /// The share of bits set by our numbers of hashes.
+    fill: f64,
+    /// What finding and certifying them took.
+    seconds: f64,
+}
+
+impl Known {
+    pub(super) fn run(&self, format: Format) -> Result<Ending> {
+        let hashes = self.min_hashes..=self.max_hashes;
+        // What is wrong with the numbers is said before a long file is read.
+        Popularity::new(vec![Class::new(1.0, 1.0)], self.bits_per_key, hashes.clone())?;
+        if let Some(output) = &self.per_key {
+            output::refuse_overwriting(output, std::slice::from_ref(&self.popularity))?;
+        }
+        let table = Table::read(self)?;
+        let problem = Popularity::new(table.classes, self.bits_per_key, hashes)
+            .map_err(|error| Failure::at(&self.popularity, error))?;
+        let start = Instant::now();
+        let solved = problem.solve();
+        let document = self.describe(&problem, &solved, start.elapsed().as_secs_f64());
+        if let Some(path) = &self.per_key {
+            output::replace(path, |file| table.keys.write_with(&solved.solution.hashes, file))?;
+        }
+        report::print(format, &document, || text(&document))?;
+        Ok(Ending::Done)
+    }
+
+    fn describe(&self, problem: &Popularity, solved: &Certified, seconds: f64) -> Document {
+        let limit = usize::try_from(self.limit).unwrap_or(usize::MAX);
+        Document {
+            keys: problem.classes().len() as u64,
+            bits_per_key: problem.bits_per_key(),
+            standard_fpr: problem.standard().fpr,
+            optimal_real_fpr: problem.real_optimum().fpr,
+            rounding_fpr: problem.rounding().fpr,
+            fixed_fill_fpr: problem.fixed_fill().fpr,
+            limited_fpr: problem.limited(limit).fpr,
+            predicted_fpr: solved.solution.fpr,
+            lower_bound: solved.lower_bound,
+            fill: solved.solution.fill,
+            seconds,
+        }
+    }
+}
+
+fn text(document: &Document) -> String {
+    let rate = |rate: f64| {
+        let factor = document.standard_fpr / rate;
+        if factor.is_finite() {
+            format!("{}, {factor:.1}x fewer", report::percent(rate))
+        } else {
+            report::percent(rate)
+        }
+    };
+    report::columns(&[
+        ("keys", report::thousands(document.keys)),
+        ("bits per key", document.bits_per_key.to_string()),
+        ("standard fpr", report::percent(document.standard_fpr)),
+        ("optimal real fpr", rate(document.optimal_real_fpr)),
+        ("rounding fpr", rate(document.rounding_fpr)),
+        ("fixed fill fpr", rate(document.fixed_fill_fpr)),
+        ("limited fpr", rate(document.limited_fpr)),
+        ("predicted fpr", rate(document.predicted_fpr)),
+        ("lower bound", report::percent(document.lower_bound)),
+        ("fill", report::percent(document.fill)),
+        ("seconds", format!("{:.3}", document.seconds)),
+    ])
+}
+
+/// The popularity file, read.
+struct Table {
+    classes: Vec<Class>,
+    keys: Keys,
+}
+
+/// The keys one after another, if they are wanted again.
+#[derive(Default)]
+struct Keys {
+    bytes: Vec<u8>,
+    ends: Vec<usize>,
+}
+
+impl Table {
+    fn read(known: &Known) -> Result<Table> {
+        let mut table = Table { classes: Vec::new(), keys: Keys::default() };
+        let mut hashes: Vec<(KeyHash, u64)> = Vec::new();
+        let mut reader = BlockReader::new(vec![known.popularity.clone()], b'\n');
+        let mut block = Block::default();
+        while reader.next(&mut block)? == Reading::Block {
+            for record in block.bytes().split_inclusive(|byte| *byte == b'\n') {
+                let line = hashes.len() as u64 + 1;
+                let (key, class) = parse(record)
+                    .map_err(|problem| Failure::at(&known.popularity, format!("line {line}: {problem}")))?;
+                table.classes.push(class);
+                hashes.push((key.hash_with(&Hashing::default()), line));
+                if known.per_key.is_some() {
+                    table.keys.push(key);
+                }
+            }
+        }
+        match (table.classes.is_empty(), repeated(hashes)) {
+            (true, _) => {
+                Err(Failure::at(&known.popularity, "there are no keys in it; write key, tab, share, tab, share"))
+            }
+            (_, Some((one, other))) => Err(Failure::at(
+                &known.popularity,
+                format!("lines {one} and {other} have the same key; add their shares up"),
+            )),
+            _ => Ok(table),
+        }
+    }
+}
+
+impl Keys {
+    fn push(&mut self, key: &[u8]) {
+        self.bytes.extend_from_slice(key);
+        self.ends.push(self.bytes.len());
+    }
+
+    fn write_with(&self, hashes: &[u8], file: &mut dyn Write) -> io::Result<()> {
+        let mut start = 0;
+        for (&end, count) in self.ends.iter().zip(hashes) {
+            file.write_all(&self.bytes[start..end])?;
+            writeln!(file, "\t{count}")?;
+            start = end;
+        }
+        Ok(())
+    }
+}
+
+/// The lines of the first key that comes twice.
+fn repeated(mut hashes: Vec<(KeyHash, u64)>) -> Option<(u64, u64)> {
+    hashes.sort_unstable_by_key(|(hash, line)| (hash.high, hash.low, *line));
+    let twice = hashes.windows(2).filter(|pair| pair[0].0 == pair[1].0);
+    twice.map(|pair| (pair[0].1, pair[1].1)).min_by_key(|(_, other)| *other)
+}
+
+fn parse(line: &[u8]) -> Result<(&[u8], Class), String> {
+    let line = line.strip_suffix(b"\n").unwrap_or(line);
+    let line = line.strip_suffix(b"\r").unwrap_or(line);
+    let fields: Vec<&[u8]> = line.split(|byte| *byte == b'\t').collect();
+    let [key, members, misses] = fields[..] else {
+        return Err(format!("{} fields instead of 3: key, tab, share of members, tab, share of misses", fields.len()));
+    };
+    Ok((key, Class::new(share(members)?, share(misses)?)))
+}
+
+fn share(text: &[u8]) -> Result<f64, String> {
+    let number = std::str::from_utf8(text).ok().and_then(|text| text.trim().parse().ok());
+    match number {
+        Some(share) if share >= 0.0 && f64::is_finite(share) => Ok(share),
+        _ => Err(format!("'{}' is no share; write a number of 0 or above", String::from_utf8_lossy(text))),
+    }
+}

@@ -1,0 +1,163 @@
+//! What a chart shows; how it looks is [`draw`](super::draw)'s business.
+
+use super::table::{Sample, Summary, Table};
+
+/// One or several panels under one title, with one legend.
+#[derive(Debug, Clone)]
+pub struct Figure {
+    /// The file's name, without its ending.
+    pub name: String,
+    /// The title.
+    pub title: String,
+    /// What to see in it, in a sentence or two.
+    pub caption: String,
+    /// The panels, in rows from left to right.
+    pub panels: Vec<Panel>,
+}
+
+impl Figure {
+    /// A figure without panels yet.
+    pub fn new(name: &str, title: impl Into<String>, caption: impl Into<String>) -> Self {
+        Figure { name: name.into(), title: title.into(), caption: caption.into(), panels: Vec::new() }
+    }
+
+    /// Adds a panel.
+    #[must_use]
+    pub fn panel(mut self, panel: Panel) -> Self {
+        self.panels.push(panel);
+        self
+    }
+}
+
+/// A pair of axes and what is drawn between them.
+#[derive(Debug, Clone)]
+pub struct Panel {
+    /// What tells it from the other panels; may be empty.
+    pub title: String,
+    /// The axis to the right.
+    pub x: Axis,
+    /// The axis upwards.
+    pub y: Axis,
+    /// The lines and points.
+    pub series: Vec<Series>,
+}
+
+impl Panel {
+    /// A panel without series yet.
+    pub fn new(title: impl Into<String>, x: Axis, y: Axis) -> Self {
+        Panel { title: title.into(), x, y, series: Vec::new() }
+    }
+
+    /// Adds a series.
+    #[must_use]
+    pub fn series(mut self, series: Series) -> Self {
+        self.series.push(series);
+        self
+    }
+}
+
+/// An axis, named in words, with its unit.
+#[derive(Debug, Clone)]
+pub struct Axis {
+    /// What it measures and in which unit.
+    pub name: String,
+    /// Whether equal steps are equal factors: 10, or 2 for sizes.
+    pub log_base: Option<f64>,
+    /// What it spans at least; by default what the points need, and 0 where the axis is linear.
+    pub range: Option<(f64, f64)>,
+}
+
+impl Axis {
+    /// An axis of equal steps.
+    pub fn linear(name: &str) -> Self {
+        Axis { name: name.into(), log_base: None, range: None }
+    }
+
+    /// An axis of equal factors.
+    pub fn log(name: &str) -> Self {
+        Axis { name: name.into(), log_base: Some(10.0), range: None }
+    }
+
+    /// An axis of doublings.
+    pub fn log2(name: &str) -> Self {
+        Axis { name: name.into(), log_base: Some(2.0), range: None }
+    }
+
+    /// Says what it spans.
+    #[must_use]
+    pub fn from(mut self, low: f64, high: f64) -> Self {
+        self.range = Some((low, high));
+        self
+    }
+}
+
+/// How a series is drawn.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Look {
+    /// A line with a mark at each point: few points.
+    LineAndMarks,
+    /// A line alone: many points.
+    Line,
+    /// Marks alone: points without an order.
+    Marks,
+    /// A dashed grey line: theory, limits, printed figures.
+    Reference,
+    /// Hollow grey marks: printed figures.
+    ReferenceMarks,
+}
+
+/// A line or a cloud of points.
+#[derive(Debug, Clone)]
+pub struct Series {
+    /// Its name in the legend; the same name has the same colour everywhere.
+    pub name: String,
+    /// How it is drawn.
+    pub look: Look,
+    /// Its points, in order.
+    pub points: Vec<Point>,
+}
+
+/// A point, with the standard error of its height.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Point {
+    /// To the right.
+    pub x: f64,
+    /// Upwards.
+    pub y: f64,
+    /// Half the height of its error bar; 0 for none.
+    pub error: f64,
+}
+
+impl Point {
+    /// A point without an error bar.
+    pub fn new(x: f64, y: f64) -> Self {
+        Point { x, y, error: 0.0 }
+    }
+
+    /// The mean of a sample, times `unit`, with its standard error.
+    pub fn of(x: f64, sample: &Sample, unit: f64) -> Self {
+        Point { x, y: sample.mean() * unit, error: sample.error() * unit }
+    }
+}
+
+impl Series {
+    /// A series.
+    pub fn new(name: impl Into<String>, look: Look, points: impl IntoIterator<Item = Point>) -> Self {
+        Series { name: name.into(), look, points: points.into_iter().collect() }
+    }
+
+    /// The means of `value`, times `unit`, over the numeric label `x`, for the rows that `belong`.
+    pub fn from_table(
+        name: impl Into<String>,
+        look: Look,
+        (table, rows): (&Table, &str),
+        (x, value, unit): (&str, &str, f64),
+        belong: impl Fn(&Summary) -> bool,
+    ) -> Self {
+        let summaries = table.summary(rows);
+        let point = |summary: &Summary| Some(Point::of(summary.label(x)?.number()?, summary.sample(value)?, unit));
+        let mut points: Vec<_> = summaries.iter().filter(|summary| belong(summary)).filter_map(point).collect();
+        points.sort_by(|a, b| a.x.total_cmp(&b.x));
+        Series { name: name.into(), look, points }
+    }
+}

@@ -1,0 +1,223 @@
+//! What is claimed, and what came out.
+//!
+//! A number **holds** if the mean over the seeds lies within four standard errors of it, where the
+//! printed number is taken for one run with the same spread, and within the rounding of its last
+//! digit. It **holds in direction** if it does not, but the mean is within a tenth of it or half a
+//! percentage point. A claim without a number of its own (a rises with b, a is below b) holds if the
+//! difference has the claimed sign and exceeds four standard errors. A **misprint** is a printed number
+//! that does not hold beside a mended one, found by reading the paper, that does.
+
+use super::table::Sample;
+use serde::{Deserialize, Serialize};
+
+/// How a claim fared.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Outcome {
+    /// As claimed.
+    Holds,
+    /// The tendency is as claimed, the size is not.
+    HoldsInDirection,
+    /// Not as claimed.
+    DoesNotHold,
+    /// Printed wrongly; a mended form holds.
+    Misprint,
+}
+
+impl Outcome {
+    /// Every outcome.
+    pub const ALL: [Outcome; 4] = [Outcome::Holds, Outcome::HoldsInDirection, Outcome::DoesNotHold, Outcome::Misprint];
+
+    /// In words.
+    pub fn words(self) -> &'static str {
+        match self {
+            Outcome::Holds => "holds",
+            Outcome::HoldsInDirection => "holds in direction",
+            Outcome::DoesNotHold => "does not hold",
+            Outcome::Misprint => "misprint",
+        }
+    }
+
+    /// Holds or does not.
+    pub fn of(holds: bool) -> Self {
+        if holds { Outcome::Holds } else { Outcome::DoesNotHold }
+    }
+
+    /// Holds, holds in direction only, or not at all.
+    pub fn graded(holds: bool, direction: bool) -> Self {
+        match (holds, direction) {
+            (true, _) => Outcome::Holds,
+            (false, true) => Outcome::HoldsInDirection,
+            (false, false) => Outcome::DoesNotHold,
+        }
+    }
+}
+
+/// A number behind a verdict.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Number {
+    /// What it is.
+    pub what: String,
+    /// How much.
+    pub value: f64,
+    /// Its standard error, where it is a mean over seeds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error: Option<f64>,
+}
+
+/// A claim and what came of it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Verdict {
+    /// The experiment's own name for the claim, unique within it.
+    pub id: String,
+    /// Where it is made: a table, figure, equation or section.
+    pub place: String,
+    /// What is claimed, in a sentence.
+    pub claim: String,
+    /// How it fared.
+    pub outcome: Outcome,
+    /// The numbers, printed and measured.
+    pub numbers: Vec<Number>,
+    /// What else there is to say.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub remark: String,
+}
+
+impl Verdict {
+    /// A verdict without numbers yet; it needs one at least.
+    pub fn new(id: impl Into<String>, place: &str, claim: impl Into<String>, outcome: Outcome) -> Self {
+        Verdict {
+            id: id.into(),
+            place: place.into(),
+            claim: claim.into(),
+            outcome,
+            numbers: Vec::new(),
+            remark: String::new(),
+        }
+    }
+
+    /// Adds a number.
+    #[must_use]
+    pub fn number(mut self, what: &str, value: f64) -> Self {
+        self.numbers.push(Number { what: what.into(), value, error: None });
+        self
+    }
+
+    /// Adds a mean over seeds.
+    #[must_use]
+    pub fn mean(mut self, what: &str, sample: &Sample) -> Self {
+        let error = (sample.count() > 1).then(|| sample.error());
+        self.numbers.push(Number { what: what.into(), value: sample.mean(), error });
+        self
+    }
+
+    /// Adds a remark.
+    #[must_use]
+    pub fn remark(mut self, text: impl Into<String>) -> Self {
+        self.remark = text.into();
+        self
+    }
+
+    /// The numbers in a line.
+    pub fn figures(&self) -> String {
+        let one = |number: &Number| match number.error {
+            Some(error) if error > 0.0 => format!("{} {} ± {}", number.what, short(number.value), short(error)),
+            _ => format!("{} {}", number.what, short(number.value)),
+        };
+        self.numbers.iter().map(one).collect::<Vec<_>>().join(", ")
+    }
+}
+
+/// A number with four significant digits.
+pub fn short(value: f64) -> String {
+    let size = value.abs();
+    if size == 0.0 {
+        return "0".into();
+    }
+    if !(1e-3..1e7).contains(&size) {
+        return format!("{value:.2e}");
+    }
+    let digits = (3 - size.log10().floor() as i32).clamp(0, 6) as usize;
+    let text = format!("{value:.digits$}");
+    if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.').to_string() } else { text }
+}
+
+/// A number that a paper prints.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Printed {
+    /// The number.
+    pub value: f64,
+    /// How many digits after the point are printed.
+    pub digits: i32,
+}
+
+impl Printed {
+    /// A number and its digits.
+    pub const fn new(value: f64, digits: i32) -> Self {
+        Printed { value, digits }
+    }
+
+    /// Whether a measurement, in the same unit, agrees with it.
+    pub fn agrees(&self, sample: &Sample) -> bool {
+        // The paper's figure is one run with the same spread as ours.
+        let error = sample.deviation() * (1.0 + 1.0 / sample.count() as f64).sqrt();
+        (sample.mean() - self.value).abs() <= 4.0 * error + 0.5 * 10f64.powi(-self.digits)
+    }
+
+    /// Whether a measurement, in percent, is at least near it.
+    pub fn is_near(&self, sample: &Sample) -> bool {
+        let off = (sample.mean() - self.value).abs();
+        off <= 0.5 || off <= 0.1 * self.value.abs()
+    }
+
+    /// How the claim of this number fared.
+    pub fn outcome(&self, sample: &Sample) -> Outcome {
+        Outcome::graded(self.agrees(sample), self.is_near(sample))
+    }
+
+    /// How it fared, given what it should read.
+    pub fn outcome_if_mended(&self, mended: Printed, sample: &Sample) -> Outcome {
+        match (self.agrees(sample), mended.agrees(sample)) {
+            (false, true) => Outcome::Misprint,
+            _ => self.outcome(sample),
+        }
+    }
+}
+
+/// Whether the mean of `low` is below that of `high` by more than four standard errors.
+pub fn clearly_below(low: &Sample, high: &Sample) -> bool {
+    high.mean() - low.mean() > 4.0 * low.error().hypot(high.error())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_printed_number_holds_within_its_spread_and_rounding() {
+        let sample = Sample(vec![10.0, 10.2, 9.8, 10.0]);
+        assert_eq!(Printed::new(10.1, 1).outcome(&sample), Outcome::Holds);
+        assert_eq!(Printed::new(10.9, 1).outcome(&sample), Outcome::HoldsInDirection);
+        assert_eq!(Printed::new(15.0, 1).outcome(&sample), Outcome::DoesNotHold);
+        assert_eq!(Printed::new(15.0, 1).outcome_if_mended(Printed::new(10.0, 1), &sample), Outcome::Misprint);
+        assert_eq!(Printed::new(10.0, 1).outcome_if_mended(Printed::new(15.0, 1), &sample), Outcome::Holds);
+        assert_eq!(Printed::new(2.34, 2).outcome(&Sample(vec![2.3449])), Outcome::Holds);
+    }
+
+    #[test]
+    fn numbers_are_short() {
+        for (value, text) in
+            [(0.0, "0"), (0.12345, "0.1235"), (74.371, "74.37"), (1e-7, "1.00e-7"), (123456.0, "123456")]
+        {
+            assert_eq!(short(value), text);
+        }
+    }
+
+    #[test]
+    fn verdicts_survive_json() {
+        let verdict = Verdict::new("a", "Table 1", "claims", Outcome::HoldsInDirection).number("x", 1.5);
+        let text = serde_json::to_string(&verdict).expect("JSON");
+        assert!(text.contains("holds_in_direction"), "{text}");
+        assert_eq!(serde_json::from_str::<Verdict>(&text).expect("a verdict"), verdict);
+    }
+}

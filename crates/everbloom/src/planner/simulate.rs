@@ -1,0 +1,161 @@
+//! A smaller filter on a shorter stream, for what no formula tells.
+
+use crate::error::Result;
+use crate::filters;
+use crate::goal::{Forecast, Plan};
+use crate::outlook::{Method, Outlook, RateAt};
+use crate::stream::Stream;
+use crate::stream::along::by_octave;
+use crate::stream::arrivals::Rehearsal;
+use crate::traits::{Filter, Importances, Verdict};
+
+/// The seed of every rehearsal: a forecast is the same today and tomorrow.
+const SEED: u64 = 0x0e5e_b100;
+
+/// A filter smaller than this is not like a large one any more.
+const LEAST_BITS: f64 = 16_384.0;
+
+/// Rows of the curve by importance.
+const LEVELS: usize = 16;
+
+/// How often a run looks at the share of cells in use.
+const LOOKS: usize = 64;
+
+/// The stream that filters of about `memory_bits` are tried on, with about `arrivals` arrivals.
+pub(super) fn rehearsal(stream: &Stream, memory_bits: u64, arrivals: f64) -> Rehearsal {
+    let wanted = stream.arrivals() as f64 / arrivals;
+    let most = (memory_bits as f64 / LEAST_BITS).max(1.0);
+    Rehearsal::new(stream, wanted.min(most).max(1.0), SEED)
+}
+
+/// What the plan's filter, scaled down, does on a rehearsed stream. `None` if its kind does not scale.
+pub(super) fn simulated(plan: &Plan, stream: &Stream, rehearsal: &Rehearsal) -> Result<Option<Outlook>> {
+    let Some(small) = filters::scaled(plan, rehearsal.divisor)? else { return Ok(None) };
+    let mut filter = small.build()?;
+    let mut counts = Counts::new(rehearsal);
+    counts.run(filter.as_mut(), rehearsal);
+    Ok(Some(counts.outlook(plan.forecast, stream, 1.0 - filter.status().fill)))
+}
+
+#[derive(Debug, Clone, Copy, Default)]
+struct Tally {
+    wrong: f64,
+    of: f64,
+}
+
+impl Tally {
+    fn add(&mut self, wrong: bool) {
+        self.wrong += f64::from(u8::from(wrong));
+        self.of += 1.0;
+    }
+
+    fn rate(self) -> f64 {
+        if self.of > 0.0 { self.wrong / self.of } else { 0.0 }
+    }
+
+    /// The rate and one standard error: forecasts of false positives err upwards.
+    fn cautious_rate(self) -> f64 {
+        let rate = self.rate();
+        if self.of > 0.0 { (rate + (rate * (1.0 - rate) / self.of).sqrt()).min(1.0) } else { 0.0 }
+    }
+}
+
+struct Counts<'r> {
+    rehearsal: &'r Rehearsal,
+    positives: Tally,
+    negatives: Tally,
+    late_positives: Tally,
+    late_negatives: Tally,
+    /// By octave of the lag.
+    by_lag: [Tally; 33],
+    by_importance: [Tally; LEVELS + 1],
+    importance: f64,
+    importance_wrong: (f64, f64),
+    fills: Vec<f64>,
+}
+
+impl<'r> Counts<'r> {
+    fn new(rehearsal: &'r Rehearsal) -> Self {
+        let none = Tally::default();
+        Counts {
+            rehearsal,
+            positives: none,
+            negatives: none,
+            late_positives: none,
+            late_negatives: none,
+            by_lag: [none; 33],
+            by_importance: [none; LEVELS + 1],
+            importance: 0.0,
+            importance_wrong: (0.0, 0.0),
+            fills: vec![0.0],
+        }
+    }
+
+    fn run(&mut self, filter: &mut dyn Filter, rehearsal: &Rehearsal) {
+        let part = rehearsal.hashes.len().div_ceil(LOOKS).max(1);
+        let mut verdicts = vec![Verdict::Distinct; part];
+        for (index, hashes) in rehearsal.hashes.chunks(part).enumerate() {
+            let importances = match rehearsal.importances.get(index * part..index * part + hashes.len()) {
+                Some(each) if !each.is_empty() => Importances::Each(each),
+                _ => Importances::default(),
+            };
+            filter.observe_hashes(hashes, importances, &mut verdicts[..hashes.len()]);
+            for (place, verdict) in verdicts[..hashes.len()].iter().enumerate() {
+                self.judge(index * part + place, importances.at(place).share(), *verdict);
+            }
+            self.fills.push(filter.status().fill);
+        }
+    }
+
+    fn judge(&mut self, place: usize, importance: f64, verdict: Verdict) {
+        let lag = self.rehearsal.lags[place];
+        let late = place * 10 >= self.rehearsal.lags.len() * 9;
+        self.importance += importance;
+        if lag == 0 {
+            let wrong = !verdict.is_distinct();
+            self.positives.add(wrong);
+            self.importance_wrong.0 += if wrong { importance } else { 0.0 };
+            if late {
+                self.late_positives.add(wrong);
+            }
+            return;
+        }
+        let wrong = verdict.is_distinct();
+        self.negatives.add(wrong);
+        self.importance_wrong.1 += if wrong { importance } else { 0.0 };
+        self.by_lag[lag.ilog2() as usize].add(wrong);
+        self.by_importance[(importance * LEVELS as f64) as usize].add(wrong);
+        if late {
+            self.late_negatives.add(wrong);
+        }
+    }
+
+    fn outlook(&self, forecast: Forecast, stream: &Stream, zeros: f64) -> Outlook {
+        let last = self.fills.last().copied().unwrap_or(0.0);
+        let settled = self.fills.iter().rposition(|fill| (fill - last).abs() > 0.01 * last).map_or(0, |at| at + 1);
+        let stable_after = stream.arrivals() as f64 * settled as f64 / (self.fills.len().max(2) - 1) as f64;
+        let divisor = self.rehearsal.divisor;
+        let octaves: Vec<_> = (0..33)
+            .map(|octave| (libm::exp2(octave as f64) * divisor, self.by_lag[octave].wrong, self.by_lag[octave].of))
+            .collect();
+        let share = |tally: &Tally| if self.negatives.of > 0.0 { tally.of / self.negatives.of } else { 0.0 };
+        let levels = self.by_importance.iter().enumerate().filter(|(_, tally)| tally.of > 0.0);
+        let middle = |level: usize| ((level as f64 + 0.5) / LEVELS as f64).min(1.0);
+        Outlook {
+            forecast: Forecast { predicted_fnr: Some(self.negatives.rate()), ..forecast },
+            method: Method::Simulation,
+            predicted_fpr: self.positives.cautious_rate(),
+            predicted_fnr: self.negatives.rate(),
+            late_fpr: self.late_positives.rate(),
+            late_fnr: self.late_negatives.rate(),
+            wfp: self.importance_wrong.0 / self.importance.max(1e-300),
+            wfn: self.importance_wrong.1 / self.importance.max(1e-300),
+            by_lag: by_octave(&octaves, self.negatives.of),
+            by_importance: levels
+                .map(|(level, tally)| RateAt { at: middle(level), predicted_fnr: tally.rate(), share: share(tally) })
+                .collect(),
+            zeros,
+            stable_after: (settled + 1 < self.fills.len()).then_some(stable_after),
+        }
+    }
+}

@@ -1,0 +1,231 @@
+//! What a stream is like, as far as a forecast needs to know.
+//!
+//! A description says how many arrivals there are, how many of them are distinct, how keys come back and
+//! how importances are spread. Everything that depends on lags alone follows from one function, the
+//! **footprint** D(τ): the distinct keys among τ successive arrivals. Its slope is the share of arrivals
+//! whose key did not come within the last τ, so an arrival's lag exceeds τ with probability D′(τ), and a
+//! stream that begins with nothing sees new keys at the rate D′(t).
+//!
+//! [`Sample`] learns a description from a stream; [`Rehearsal`](arrivals::Rehearsal) plays one, scaled down.
+
+pub(crate) mod along;
+pub mod arrivals;
+mod footprint;
+mod sample;
+
+use crate::error::{Error, Result};
+use crate::goal::{ImportanceMix, MAX_ITEMS};
+pub use footprint::{Class, Footprint, LagCurve};
+pub use sample::Sample;
+use std::sync::Arc;
+
+/// How keys come back.
+#[derive(Debug, Clone)]
+pub(crate) enum Repeats {
+    /// Every arrival is drawn from `universe` keys, ∝ rank^−`exponent`; 0 for all alike.
+    Drawn { universe: f64, exponent: f64 },
+    /// By the number of arrivals since a key was last seen.
+    Lags(LagCurve),
+    /// As in a sample that was kept.
+    Learned(Arc<sample::Kept>),
+}
+
+/// The description of a stream.
+///
+/// ```
+/// use everbloom::stream::Stream;
+///
+/// let stream = Stream::uniform(1_000_000, 490_000)?;
+/// let footprint = stream.footprint();
+/// assert!((footprint.distinct(1e6) - 490_000.0).abs() < 1.0);
+/// // Half of the way there were more distinct keys than half of them.
+/// assert!(footprint.distinct(5e5) > 300_000.0);
+/// # Ok::<(), everbloom::Error>(())
+/// ```
+#[derive(Debug, Clone)]
+pub struct Stream {
+    arrivals: u64,
+    repeats: Repeats,
+    importance: Option<ImportanceMix>,
+}
+
+/// Larger universes are not needed to be told apart from infinite ones.
+const MOST_KEYS: f64 = 1e15;
+
+impl Stream {
+    /// Draws from keys that are all alike, as many that `distinct` of the arrivals are new.
+    pub fn uniform(arrivals: u64, distinct: u64) -> Result<Self> {
+        Self::drawn(arrivals, distinct, 0.0)
+    }
+
+    /// Draws ∝ rank^−`exponent`, from as many keys that `distinct` of the arrivals are new.
+    pub fn zipf(arrivals: u64, distinct: u64, exponent: f64) -> Result<Self> {
+        Self::drawn(arrivals, distinct, checked_exponent(exponent)?)
+    }
+
+    /// Draws ∝ rank^−`exponent`, ending when `distinct` keys have come, half of those there are.
+    pub fn zipf_of(distinct: u64, exponent: f64) -> Result<Self> {
+        checked_counts(distinct, distinct)?;
+        let universe = 2.0 * distinct as f64;
+        let footprint = Footprint::drawn(universe, checked_exponent(exponent)?);
+        let (mut low, mut high) = (distinct as f64, 1e17);
+        for _ in 0..80 {
+            let middle = libm::sqrt(low * high);
+            if footprint.distinct(middle) < distinct as f64 { low = middle } else { high = middle }
+        }
+        checked_counts(high as u64, distinct)?;
+        Ok(Stream { arrivals: high as u64, repeats: Repeats::Drawn { universe, exponent }, importance: None })
+    }
+
+    fn drawn(arrivals: u64, distinct: u64, exponent: f64) -> Result<Self> {
+        checked_counts(arrivals, distinct)?;
+        let (items, wanted) = (arrivals as f64, distinct as f64);
+        let reached = |universe: f64| Footprint::drawn(universe, exponent).distinct(items);
+        let most = reached(MOST_KEYS.max(items * 1e3));
+        if most + 1.0 < wanted {
+            return Err(Error::Infeasible {
+                wanted: format!("{distinct} distinct keys among {arrivals} arrivals"),
+                reason: format!("the first keys repeat too often with an exponent of {exponent}"),
+                remedy: format!("expect at most {} distinct keys, more arrivals, or a lower exponent", most as u64),
+            });
+        }
+        let (mut low, mut high) = (wanted.max(1.0), MOST_KEYS.max(items * 1e3));
+        for _ in 0..60 {
+            let middle = libm::sqrt(low * high);
+            if reached(middle) < wanted { low = middle } else { high = middle }
+        }
+        Ok(Stream { arrivals, repeats: Repeats::Drawn { universe: high.round(), exponent }, importance: None })
+    }
+
+    /// Repeats whose lags (arrivals since the key was last seen) follow `lags`, so often that `distinct` of
+    /// the arrivals are new. `lags` lists a lag and its weight; weight in between is spread evenly.
+    pub fn by_lag(arrivals: u64, distinct: u64, lags: &[(f64, f64)]) -> Result<Self> {
+        checked_counts(arrivals, distinct)?;
+        let curve = LagCurve::with_distinct(lags, arrivals as f64, distinct as f64)?;
+        Ok(Stream { arrivals, repeats: Repeats::Lags(curve), importance: None })
+    }
+
+    /// What is assumed of a stream of which nothing is said but its distinct keys: every second arrival is
+    /// new, the others come back soon or much later, every order of magnitude as often as every other.
+    pub fn assumed(distinct: u64) -> Result<Self> {
+        checked_counts(distinct, distinct)?;
+        let arrivals = distinct.saturating_mul(2);
+        let octaves = libm::ceil(libm::log2(arrivals as f64)).max(1.0) as i32;
+        let lags: Vec<_> = (0..=octaves).map(|octave| (libm::exp2(f64::from(octave)), 1.0)).collect();
+        Self::by_lag(arrivals, distinct, &lags)
+    }
+
+    pub(crate) fn learned(arrivals: u64, kept: sample::Kept, importance: Option<ImportanceMix>) -> Self {
+        Stream { arrivals, repeats: Repeats::Learned(Arc::new(kept)), importance }
+    }
+
+    /// The same stream with importances, fixed for each key.
+    pub fn with_importance(mut self, mix: ImportanceMix) -> Self {
+        self.importance = Some(mix);
+        self
+    }
+
+    /// Arrivals in all.
+    pub fn arrivals(&self) -> u64 {
+        self.arrivals
+    }
+
+    /// Distinct keys in all.
+    pub fn distinct(&self) -> u64 {
+        match &self.repeats {
+            Repeats::Learned(kept) => kept.distinct(),
+            _ => self.footprint().distinct(self.arrivals as f64).round() as u64,
+        }
+    }
+
+    /// How importances are spread, if arrivals have any.
+    pub fn importance(&self) -> Option<&ImportanceMix> {
+        self.importance.as_ref()
+    }
+
+    /// How fast distinct keys come, and come back.
+    pub fn footprint(&self) -> Footprint {
+        match &self.repeats {
+            Repeats::Drawn { universe, exponent } => Footprint::drawn(*universe, *exponent),
+            Repeats::Lags(curve) => Footprint::Lags(curve.clone()),
+            Repeats::Learned(kept) => Footprint::Lags(kept.curve().clone()),
+        }
+    }
+
+    pub(crate) fn repeats(&self) -> &Repeats {
+        &self.repeats
+    }
+
+    /// Whether repeats fall evenly on all keys.
+    pub fn is_even(&self) -> bool {
+        matches!(self.repeats, Repeats::Drawn { exponent: 0.0, .. })
+    }
+
+    /// How it is described, for people.
+    pub fn describe(&self) -> String {
+        match &self.repeats {
+            Repeats::Drawn { exponent, .. } if *exponent == 0.0 => "uniform repeats".into(),
+            Repeats::Drawn { exponent, .. } => format!("Zipf repeats with exponent {exponent}"),
+            Repeats::Lags(_) => "repeats by lag".into(),
+            Repeats::Learned(_) => "repeats as in the sample".into(),
+        }
+    }
+}
+
+fn checked_exponent(exponent: f64) -> Result<f64> {
+    if exponent > 0.0 && exponent <= 10.0 {
+        return Ok(exponent);
+    }
+    Err(Error::parameter("exponent", exponent, "above 0 and at most 10", "natural streams have about 1"))
+}
+
+fn checked_counts(arrivals: u64, distinct: u64) -> Result<()> {
+    if !(1..=MAX_ITEMS).contains(&arrivals) {
+        let needed = format!("between 1 and {MAX_ITEMS}");
+        return Err(Error::parameter("arrivals", arrivals, needed, "say how long the stream is"));
+    }
+    if !(1..=arrivals).contains(&distinct) {
+        let needed = format!("between 1 and the {arrivals} arrivals");
+        return Err(Error::parameter("distinct", distinct, needed, "say how many different keys will come"));
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_description_has_the_distinct_keys_it_was_asked_for() {
+        let streams = [
+            Stream::uniform(100_000, 49_000),
+            Stream::uniform(100_000, 99_999),
+            Stream::zipf(100_000, 20_000, 1.0),
+            Stream::zipf(100_000, 20_000, 0.6),
+            Stream::by_lag(100_000, 30_000, &[(1.0, 1.0), (100.0, 2.0), (10_000.0, 1.0)]),
+            Stream::assumed(50_000),
+            Stream::zipf_of(20_000, 1.1),
+        ];
+        let wanted = [49_000, 99_999, 20_000, 20_000, 30_000, 50_000, 20_000];
+        for (stream, wanted) in streams.into_iter().zip(wanted) {
+            let stream = stream.expect("a stream");
+            let found = stream.distinct() as f64;
+            assert!((found / f64::from(wanted) - 1.0).abs() < 0.002, "{found} of {wanted}: {}", stream.describe());
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_is_refused_with_what_can() {
+        for (arrivals, distinct) in [(0, 0), (10, 0), (10, 11), (u64::MAX, 5)] {
+            assert!(Stream::uniform(arrivals, distinct).is_err(), "{distinct} of {arrivals}");
+        }
+        for exponent in [0.0, -1.0, f64::NAN, 11.0] {
+            assert!(Stream::zipf(1000, 500, exponent).is_err(), "{exponent}");
+        }
+        let error = Stream::zipf(1_000_000, 900_000, 1.5).expect_err("the first keys repeat").to_string();
+        assert!(error.contains("at most"), "{error}");
+        assert!(Stream::by_lag(1000, 500, &[]).is_err());
+        assert!(Stream::by_lag(1000, 500, &[(5.0, -1.0)]).is_err());
+        assert!(Stream::by_lag(1000, 500, &[(f64::NAN, 1.0)]).is_err());
+    }
+}
