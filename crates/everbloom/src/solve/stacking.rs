@@ -127,7 +127,7 @@ impl Design {
         let mut first_bits = left(0.0);
         for _ in 0..MAX_STEPS {
             let lower = left(rate_with(first_bits.max(1.0), demand.members));
-            if !(lower >= LEAST_FIRST_BITS) {
+            if lower.is_nan() || lower < LEAST_FIRST_BITS {
                 return None;
             }
             if first_bits - lower < 1.0 {
