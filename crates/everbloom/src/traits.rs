@@ -337,6 +337,12 @@ pub trait Windowed {
 
     /// Begins a new generation: what is older than [`Windowed::generations`] is forgotten.
     fn advance(&mut self);
+
+    /// Begins so many generations, one after another.
+    fn advance_by(&mut self, generations: u64) {
+        // No filter remembers anything for longer.
+        (0..generations.min(64)).for_each(|_| self.advance());
+    }
 }
 
 /// Filters that know how often a key came.

@@ -1,6 +1,7 @@
 //! The parameters of an age-partitioned filter and how a goal becomes them.
 
 use super::KIND;
+use super::touched::Touched;
 use crate::error::{Error, Result};
 use crate::goal::{Forecast, Goal, MAX_MEMORY_BITS, Plan, Promise};
 use crate::solve::{largest, poisson_mean, smallest};
@@ -59,6 +60,15 @@ impl Parameters {
     /// Arrivals of a generation.
     pub fn generation(&self) -> u64 {
         self.window.div_ceil(self.generations().into())
+    }
+
+    /// All the memory: the blocks, and notes of which changed where the caller turns the window.
+    pub(super) fn memory_bits(&self) -> u64 {
+        let notes = match self.advance {
+            Advance::Arrivals => 0,
+            Advance::Caller => Touched::memory_bits(self.num_blocks),
+        };
+        self.num_blocks * BLOCK_BITS + notes
     }
 
     /// What is promised: always, where arrivals turn the window; where the caller does, only while no
@@ -153,6 +163,11 @@ impl Draft {
         })
     }
 
+    /// The most blocks in this memory, of which there is enough for one.
+    fn affordable(self, memory_bits: u64) -> u64 {
+        largest(memory_bits / BLOCK_BITS, |blocks| self.with(1, blocks, 1).memory_bits() <= memory_bits)
+    }
+
     fn with(self, window: u64, num_blocks: u64, num_hashes: u32) -> Parameters {
         let Draft { refresh, advance } = self;
         Parameters { window, num_blocks, num_hashes, refresh, advance }
@@ -172,7 +187,7 @@ pub(super) fn planned(spec: &Spec, goal: &Goal) -> Result<Plan> {
         (None, Some(bits)) if bits < BLOCK_BITS => {
             return Err(Error::parameter("memory_bits", bits, "at least 2048, one block", "give 2048 bits or more"));
         }
-        (None, bits) => bits.map(|bits| bits / BLOCK_BITS),
+        (None, bits) => bits.map(|bits| draft.affordable(bits)),
     };
     // Without a window of its own: as long as the memory allows, or as many keys as are expected.
     let window = match (spec.number("window")?, affordable) {
@@ -208,7 +223,7 @@ pub(super) fn planned(spec: &Spec, goal: &Goal) -> Result<Plan> {
         }
     };
     let parameters = parameters.checked()?;
-    Ok(Plan::new(parameters.spec(), parameters.num_blocks * BLOCK_BITS, parameters.forecast(), goal.hashing))
+    Ok(Plan::new(parameters.spec(), parameters.memory_bits(), parameters.forecast(), goal.hashing))
 }
 
 fn blocks_given(spec: &Spec) -> bool {
