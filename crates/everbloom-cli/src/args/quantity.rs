@@ -72,6 +72,30 @@ pub(crate) fn duration(text: &str) -> Result<std::time::Duration, String> {
     std::time::Duration::try_from_secs_f64(number * seconds_each).map_err(|_| needed())
 }
 
+/// How far back a window reaches.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) enum Window {
+    /// The last so many records.
+    Arrivals(u64),
+    /// Those of the last while.
+    Time(std::time::Duration),
+}
+
+/// A window from a count, `1000000` or `1e6`, or a time with its unit, `24h` or `90s`.
+pub(crate) fn window(text: &str) -> Result<Window, String> {
+    let (_, unit) = split_unit(text);
+    if unit.is_empty() {
+        return count(text).map(Window::Arrivals).map_err(|problem| format!("{problem}, or a time such as 24h"));
+    }
+    let needed = "must be a number of lines such as 1e6, or a time such as 24h, 90s or 7d";
+    match duration(text) {
+        // A thousand years; microseconds since 1970 stay within 64 bits.
+        Ok(time) if (1e-3..=3.2e10).contains(&time.as_secs_f64()) => Ok(Window::Time(time)),
+        Ok(_) => Err("must be at least 1ms and at most a thousand years".into()),
+        Err(_) => Err(needed.into()),
+    }
+}
+
 /// The single byte that a delimiter stands for.
 pub(crate) fn delimiter(text: &str) -> Result<u8, String> {
     match text.as_bytes() {
@@ -121,6 +145,17 @@ mod tests {
         assert_eq!(count("10_000"), Ok(10_000));
         for text in ["0", "0.5", "-3", "1e30", "many", "NaN"] {
             assert!(count(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn windows_are_counts_or_times() {
+        assert_eq!(window("1e6"), Ok(Window::Arrivals(1_000_000)));
+        assert_eq!(window("500"), Ok(Window::Arrivals(500)));
+        assert_eq!(window("24h"), Ok(Window::Time(std::time::Duration::from_secs(86_400))));
+        assert_eq!(window("7d"), Ok(Window::Time(std::time::Duration::from_secs(604_800))));
+        for text in ["", "0", "0s", "-1", "-5m", "0.5", "soon", "h", "1e30", "9e99d", "24 hours", "NaNs"] {
+            assert!(window(text).is_err(), "{text}");
         }
     }
 

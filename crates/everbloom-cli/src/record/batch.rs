@@ -1,6 +1,7 @@
 //! Many records at once: where each ends, and what its key hashes to.
 
-use super::{Extractor, Fault};
+use super::layout::Extract;
+use super::{Extractor, Fault, time};
 use everbloom::{Hashing, Importance, Importances, KeyHash};
 use memchr::memchr_iter;
 
@@ -17,6 +18,7 @@ pub(crate) struct Batch {
     ends: Vec<usize>,
     hashes: Vec<KeyHash>,
     importances: Vec<Importance>,
+    times: Vec<i64>,
     faults: Vec<(usize, Fault)>,
 }
 
@@ -27,6 +29,7 @@ impl Batch {
         self.split(bytes, start, delimiter);
         self.hashes.clear();
         self.importances.clear();
+        self.times.clear();
         self.faults.clear();
         if extractor.is_whole_line() {
             self.hash_lines(bytes, delimiter, hashing);
@@ -83,10 +86,12 @@ impl Batch {
     }
 
     fn hash_keys(&mut self, bytes: &[u8], delimiter: u8, extractor: &Extractor, hashing: &Hashing) {
+        let latest = if extractor.has_time() { time::latest_plausible() } else { i64::MAX };
         for index in 0..self.ends.len() {
-            match extractor.extract(without_ending(self.record(bytes, index), delimiter)) {
-                Ok((key, importance)) => {
+            match extractor.extract(without_ending(self.record(bytes, index), delimiter), latest) {
+                Ok(Extract { key, importance, time }) => {
                     self.hashes.push(hashing.hash(&key));
+                    self.times.extend(time);
                     if extractor.has_importance() {
                         self.importances.push(importance);
                     }
@@ -107,6 +112,7 @@ impl Batch {
         self.ends.truncate(index);
         self.hashes.truncate(index);
         self.importances.truncate(index);
+        self.times.truncate(index);
         self.faults.clear();
     }
 
@@ -149,6 +155,11 @@ impl Batch {
     /// The importances that belong to [`Batch::hashes`].
     pub(crate) fn importances(&self) -> Importances<'_> {
         if self.importances.is_empty() { Importances::default() } else { Importances::Each(&self.importances) }
+    }
+
+    /// The times that belong to [`Batch::hashes`]; none if records have no time.
+    pub(crate) fn times(&self) -> &[i64] {
+        &self.times
     }
 
     /// The records without a key, by index.

@@ -1,7 +1,7 @@
 //! From what was typed to an extractor: which fields, by number or by name.
 
 use super::fields::{self, Fields, Separation};
-use super::{Fault, json};
+use super::{Fault, json, time};
 use crate::args::{ImportanceArgs, KeyArgs, Scale};
 use crate::failure::{Failure, Result};
 use everbloom::hash::composite_key;
@@ -13,6 +13,7 @@ use std::borrow::Cow;
 pub(crate) struct Layout {
     keys: Vec<String>,
     importance: Option<(String, ImportanceScale)>,
+    time: Vec<String>,
     kind: Kind,
     ignore_case: bool,
     /// Whether each input starts with a line of names.
@@ -47,11 +48,21 @@ impl Layout {
             (Some(field), Some(max)) => Some((field.clone(), scale(max)?)),
             _ => None,
         };
-        let layout = Layout { keys, importance, kind, ignore_case: key.ignore_case, has_header: key.header };
+        let (ignore_case, has_header) = (key.ignore_case, key.header);
+        let layout = Layout { keys, importance, time: Vec::new(), kind, ignore_case, has_header };
         if !layout.has_header {
             layout.resolve(&[])?;
         }
         Ok(layout)
+    }
+
+    /// Records carry a time, too: in one field, or in several that are read as one.
+    pub(crate) fn with_time(mut self, fields: Option<&str>) -> Result<Self> {
+        self.time = fields.map_or(Vec::new(), |fields| fields.split(',').map(str::to_string).collect());
+        if !self.has_header {
+            self.resolve(&[])?;
+        }
+        Ok(self)
     }
 
     /// Whether records carry importances.
@@ -79,7 +90,8 @@ impl Layout {
             Some((field, scale)) => format!(", importance {field} on {scale:?}"),
             None => String::new(),
         };
-        format!("key {key} ({kind}{case}{importance})")
+        let time = if self.time.is_empty() { String::new() } else { format!(", time {}", self.time.join(",")) };
+        format!("key {key} ({kind}{case}{importance}{time})")
     }
 
     /// Turns names into numbers, with the header line where there is one.
@@ -89,12 +101,13 @@ impl Layout {
             Some((field, scale)) => Some((self.place(field, header)?, *scale)),
             None => None,
         };
+        let time = self.time.iter().map(|field| self.place(field, header)).collect::<Result<Vec<_>>>()?;
         let lookup = match self.kind {
-            _ if parts.is_empty() && importance.is_none() => Lookup::Whole,
+            _ if parts.is_empty() && importance.is_none() && time.is_empty() => Lookup::Whole,
             Kind::Fields(separation) => Lookup::Fields(separation),
             Kind::Json => Lookup::Json,
         };
-        Ok(Extractor { lookup, parts, importance, ignore_case: self.ignore_case })
+        Ok(Extractor { lookup, parts, importance, time, ignore_case: self.ignore_case })
     }
 
     fn place(&self, name: &str, header: &[u8]) -> Result<Place> {
@@ -145,7 +158,16 @@ pub(crate) struct Extractor {
     lookup: Lookup,
     parts: Vec<Place>,
     importance: Option<(Place, ImportanceScale)>,
+    time: Vec<Place>,
     ignore_case: bool,
+}
+
+/// What a record comes to.
+pub(crate) struct Extract<'r> {
+    pub(crate) key: Cow<'r, [u8]>,
+    pub(crate) importance: Importance,
+    /// Microseconds since 1970, if records have a time.
+    pub(crate) time: Option<i64>,
 }
 
 impl Extractor {
@@ -159,11 +181,19 @@ impl Extractor {
         self.importance.is_some()
     }
 
-    /// The key and importance of a record that comes without its ending.
-    pub(crate) fn extract<'r>(&self, record: &'r [u8]) -> Result<(Cow<'r, [u8]>, Importance), Fault> {
+    /// Whether records carry times.
+    pub(crate) fn has_time(&self) -> bool {
+        !self.time.is_empty()
+    }
+
+    /// What is in a record that comes without its ending, and is no later than `latest`.
+    pub(crate) fn extract<'r>(&self, record: &'r [u8], latest: i64) -> Result<Extract<'r>, Fault> {
         let line = trim_return(record);
         let parsed = match self.lookup {
-            Lookup::Whole => return Ok((self.fold(Cow::Borrowed(record)), Importance::FULL)),
+            Lookup::Whole => {
+                let key = self.fold(Cow::Borrowed(record));
+                return Ok(Extract { key, importance: Importance::FULL, time: None });
+            }
             Lookup::Fields(separation) => Parsed::Line(line, separation),
             Lookup::Json => Parsed::Document(json::parse(line)?),
         };
@@ -179,7 +209,15 @@ impl Extractor {
             None => Importance::FULL,
             Some((place, scale)) => number(&parsed.value(place)?, scale)?,
         };
-        Ok((self.fold(key), importance))
+        let time = match self.time.as_slice() {
+            [] => None,
+            [place] => Some(time::parse(&parsed.value(place)?, latest)?),
+            places => {
+                let parts = places.iter().map(|place| parsed.value(place)).collect::<Result<Vec<_>, Fault>>()?;
+                Some(time::parse(&parts.join(&b' '), latest)?)
+            }
+        };
+        Ok(Extract { key: self.fold(key), importance, time })
     }
 
     /// The key in lower case, if case is to be ignored: letters as Unicode knows them in valid

@@ -9,6 +9,7 @@ mod fields;
 mod json;
 mod layout;
 mod reader;
+pub(crate) mod time;
 
 pub(crate) use batch::Batch;
 pub(crate) use layout::{Extractor, Layout};
@@ -27,6 +28,8 @@ pub(crate) enum Fault {
     MissingPointer(String),
     /// The importance is no number, or outside its range.
     Importance(String),
+    /// The time cannot be read, or cannot be.
+    Time(String),
 }
 
 impl std::fmt::Display for Fault {
@@ -36,7 +39,7 @@ impl std::fmt::Display for Fault {
             Fault::Quoting => write!(f, "its quoting is broken"),
             Fault::Json => write!(f, "it is not JSON"),
             Fault::MissingPointer(pointer) => write!(f, "it has no value at {pointer}"),
-            Fault::Importance(problem) => write!(f, "{problem}"),
+            Fault::Importance(problem) | Fault::Time(problem) => write!(f, "{problem}"),
         }
     }
 }

@@ -16,6 +16,7 @@ use super::memory::Memory;
 use super::outlet::Outlet;
 use super::progress::Progress;
 use super::state::{self, Journal};
+use super::timeline::Timeline;
 use super::turnstile::Turnstile;
 use crate::args::OnError;
 use crate::failure::{Failure, Result};
@@ -64,6 +65,7 @@ struct Intake {
 
 struct Judge {
     memory: Memory,
+    timeline: Option<Timeline>,
     records: u64,
     saved: Instant,
     saved_records: u64,
@@ -80,6 +82,7 @@ impl Judge {
 /// What is left when all is done.
 pub(super) struct Outcome {
     pub(super) memory: Memory,
+    pub(super) timeline: Option<Timeline>,
     pub(super) outlet: Outlet,
     pub(super) position: Position,
     pub(super) failure: Option<Failure>,
@@ -102,13 +105,26 @@ struct Taken {
 }
 
 impl Engine {
-    pub(super) fn new(reader: RecordReader, memory: Memory, outlet: Outlet, plan: Plan) -> Self {
+    pub(super) fn new(
+        reader: RecordReader,
+        memory: Memory,
+        timeline: Option<Timeline>,
+        outlet: Outlet,
+        plan: Plan,
+    ) -> Self {
         let Plan { manner, saving, progress, interrupt } = plan;
         let (hashing, delimiter) = (memory.hashing(), reader.blocks().delimiter());
         let records = outlet.tally.items;
         Engine {
             intake: Mutex::new(Intake { reader, turn: 0, is_over: false }),
-            judge: Turnstile::new(Judge { memory, records, saved: Instant::now(), saved_records: records, progress }),
+            judge: Turnstile::new(Judge {
+                memory,
+                timeline,
+                records,
+                saved: Instant::now(),
+                saved_records: records,
+                progress,
+            }),
             outlet: Turnstile::new(outlet),
             manner,
             hashing,
@@ -128,8 +144,10 @@ impl Engine {
             self.work();
         });
         let reader = self.intake.into_inner().unwrap_or_else(PoisonError::into_inner).reader;
+        let Judge { memory, timeline, .. } = self.judge.into_inner();
         Outcome {
-            memory: self.judge.into_inner().memory,
+            memory,
+            timeline,
             outlet: self.outlet.into_inner(),
             position: reader.blocks().position(),
             failure: self.failure.into_inner().unwrap_or_else(PoisonError::into_inner),
@@ -217,7 +235,7 @@ impl Engine {
             return Err(failure);
         }
         if let Some(mut judge) = judge {
-            self.save(&judge.memory, &outlet, position, false)?;
+            self.save(&judge, &outlet, position)?;
             (judge.saved, judge.saved_records) = (Instant::now(), judge.records);
             judge.pass();
         }
@@ -250,7 +268,11 @@ impl Engine {
             }
             _ => None,
         };
-        judge.memory.observe(batch, verdicts)?;
+        let Judge { memory, timeline, .. } = judge;
+        match timeline {
+            Some(timeline) => timeline.observe(memory, batch, verdicts)?,
+            None => memory.observe(batch, verdicts)?,
+        }
         judge.records += batch.len() as u64;
         if let Some(progress) = &mut judge.progress {
             progress.show(&judge.memory, verdicts);
@@ -259,8 +281,9 @@ impl Engine {
     }
 
     /// Syncs the outputs, then saves what belongs to them.
-    fn save(&self, memory: &Memory, outlet: &Outlet, position: Position, finished: bool) -> Result<()> {
-        self.saving.as_ref().map_or(Ok(()), |saving| saving.save(memory, outlet, position, finished))
+    fn save(&self, judge: &Judge, outlet: &Outlet, position: Position) -> Result<()> {
+        let Some(saving) = &self.saving else { return Ok(()) };
+        saving.save(&judge.memory, judge.timeline.as_ref(), outlet, position, false)
     }
 
     fn give_up(&self, failure: Failure) {
@@ -293,7 +316,14 @@ impl Drop for CloseOnPanic<'_> {
 
 impl Saving {
     /// Syncs the outputs, then saves what belongs to them.
-    pub(super) fn save(&self, memory: &Memory, outlet: &Outlet, position: Position, finished: bool) -> Result<()> {
+    pub(super) fn save(
+        &self,
+        memory: &Memory,
+        timeline: Option<&Timeline>,
+        outlet: &Outlet,
+        position: Position,
+        finished: bool,
+    ) -> Result<()> {
         outlet.sync()?;
         let journal = Journal {
             input: position.input,
@@ -302,6 +332,7 @@ impl Saving {
             output: outlet.main.written(),
             duplicates: outlet.duplicates.as_ref().and_then(|sink| sink.written()),
             tally: outlet.tally,
+            clock: timeline.map(|timeline| timeline.clock.clone()),
             ..self.journal.clone()
         };
         state::save(&self.path, memory, &journal)

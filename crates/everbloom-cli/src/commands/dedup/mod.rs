@@ -8,10 +8,12 @@ mod progress;
 mod resume;
 mod state;
 mod tally;
+mod timeline;
 mod turnstile;
 
 pub(crate) use state::filter_bytes;
 
+use crate::args::quantity::Window;
 use crate::args::{GoalArgs, ImportanceArgs, KeyArgs, OnError, quantity};
 use crate::failure::{Ending, Failure, Result};
 use crate::input::{BlockReader, Source, is_stdin};
@@ -50,10 +52,22 @@ pub(crate) struct Dedup {
     exact: bool,
     #[command(flatten)]
     goal: GoalArgs,
-    /// Drop every repeat of a key among the last COUNT lines, without exception; older ones are
-    /// forgotten. Takes the memory it needs, or refuses if --memory is less
-    #[arg(long, value_name = "COUNT", value_parser = quantity::count, conflicts_with_all = ["exact", "filter"], help_heading = "Window")]
-    window: Option<u64>,
+    /// Drop every repeat of a key among the last so many lines (1000000) or within a time (24h, 90s, 7d),
+    /// without exception; older ones are forgotten.
+    ///
+    /// Lines: takes the memory it needs, or refuses if --memory is less. Time: planned for --expect lines
+    /// in a window, or for as many as --memory holds; when more come the window stays whole, and the rate
+    /// of false positives rises and is reported (--stats, --verbose)
+    #[arg(long, value_name = "COUNT|TIME", value_parser = quantity::window, conflicts_with_all = ["exact", "filter"], help_heading = "Window")]
+    window: Option<Window>,
+    /// The time of a record, for a window of time: a field or JSON pointer, as for --key, or several that
+    /// are read as one [default: when it arrives]
+    ///
+    /// Seconds since 1970 (or milli-, micro-, nanoseconds), RFC 3339, or the web servers' log format. A
+    /// record whose time cannot be read, or is more than a day ahead of this machine's clock, has no key:
+    /// see --on-error. One whose time is before that of an earlier one counts as arriving with it
+    #[arg(long, value_name = "FIELD", requires = "window", help_heading = "Window")]
+    time: Option<String>,
     /// Whether a repeat renews a key's age in the window
     #[arg(long, value_name = "WHETHER", default_value = "yes", requires = "window", help_heading = "Window")]
     refresh: Refresh,
@@ -110,28 +124,28 @@ impl Dedup {
         self.refuse_clashes()?;
         self.files.iter().try_for_each(|path| Source::check(path))?;
         let started = Instant::now();
-        let layout = Layout::new(&self.keys, &self.importance)?;
+        let layout = Layout::new(&self.keys, &self.importance)?.with_time(self.time.as_deref())?;
         let mut interrupt = Interrupt::new()?;
         if self.state.is_some() {
             interrupt.catch_signals(self.checkpoint)?;
         }
         let interrupt = Arc::new(interrupt);
-        let Resumption { memory, outlet, position, saving } = resume::start(&self, &layout)?;
+        let Resumption { memory, timeline, outlet, position, saving } = resume::start(&self, &layout)?;
         let blocks = BlockReader::new(self.files.clone(), self.keys.ending()).start_at(position);
         let reader = RecordReader::new(blocks.stop_on(Some(Arc::clone(&interrupt))), layout)?;
         let stdout_is_free = self.output.is_some() || self.count;
         let progress = Progress::for_terminal(reader.blocks().consumed(), self.total_bytes(), stdout_is_free);
         let saving = saving.map(Arc::new);
         let plan = Plan { manner: self.manner(), saving: saving.clone(), progress, interrupt: Arc::clone(&interrupt) };
-        let outcome = Engine::new(reader, memory, outlet, plan).run(self.threads());
+        let mut outcome = Engine::new(reader, memory, timeline, outlet, plan).run(self.threads());
 
         let finished = outcome.failure.is_none() && interrupt.signal().is_none();
-        self.report(&outcome, started, finished)?;
+        self.report(&mut outcome, started, finished)?;
         if let Some(failure) = outcome.failure {
             return Err(failure);
         }
         if let Some(saving) = saving {
-            saving.save(&outcome.memory, &outcome.outlet, outcome.position, finished)?;
+            saving.save(&outcome.memory, outcome.timeline.as_ref(), &outcome.outlet, outcome.position, finished)?;
         }
         Ok(interrupt.signal().map_or(Ending::Done, Ending::Interrupted))
     }
@@ -154,16 +168,36 @@ impl Dedup {
         }
         let mut goal = self.goal.goal();
         goal.importance = layout.has_importance();
+        let has_arrivals = matches!(self.window, Some(Window::Arrivals(_))) || self.timed_arrivals().is_some();
+        if !has_arrivals {
+            goal.memory_bits.get_or_insert(DEFAULT_MEMORY_BITS);
+        }
         if let Some(window) = self.window {
             return Ok(Planned::Filter(planner::plan(&self.window_spec(window), &goal)?));
         }
-        goal.memory_bits.get_or_insert(DEFAULT_MEMORY_BITS);
         Ok(Planned::Filter(planner::plan(&self.goal.filter, &goal)?))
     }
 
-    fn window_spec(&self, window: u64) -> Spec {
+    /// How many lines a window of time is expected to have, if that is known.
+    fn timed_arrivals(&self) -> Option<u64> {
+        self.window_time().and(self.goal.wanted.expect)
+    }
+
+    fn window_time(&self) -> Option<Duration> {
+        match self.window {
+            Some(Window::Time(time)) => Some(time),
+            _ => None,
+        }
+    }
+
+    fn window_spec(&self, window: Window) -> Spec {
         let refresh = if self.refresh == Refresh::Yes { "yes" } else { "no" };
-        Spec::new("age_partitioned").with("window", window).with("refresh", refresh)
+        let spec = Spec::new("age_partitioned").with("refresh", refresh);
+        match (window, self.timed_arrivals()) {
+            (Window::Arrivals(arrivals), _) => spec.with("window", arrivals),
+            (Window::Time(_), Some(arrivals)) => spec.with("advance", "caller").with("window", arrivals),
+            (Window::Time(_), None) => spec.with("advance", "caller"),
+        }
     }
 
     fn threads(&self) -> usize {
@@ -181,8 +215,11 @@ impl Dedup {
         !self.files.is_empty() && self.files.iter().all(|path| !is_stdin(path) && path.is_file())
     }
 
-    /// Refuses calls in which one file would destroy another.
+    /// Refuses calls that contradict themselves, or in which one file would destroy another.
     fn refuse_clashes(&self) -> Result<()> {
+        if self.time.is_some() && self.window_time().is_none() {
+            return Err(Failure::new("--time goes with a window of time; write --window 24h, or leave --time out"));
+        }
         let outputs: Vec<&PathBuf> =
             [&self.output, &self.duplicates, &self.state, &self.stats].into_iter().flatten().collect();
         for (index, output) in outputs.iter().enumerate() {
@@ -195,7 +232,7 @@ impl Dedup {
         Ok(())
     }
 
-    fn report(&self, outcome: &Outcome, started: Instant, finished: bool) -> Result<()> {
+    fn report(&self, outcome: &mut Outcome, started: Instant, finished: bool) -> Result<()> {
         let tally = outcome.outlet.tally;
         if self.count && outcome.failure.is_none() {
             let rows = [
@@ -210,7 +247,8 @@ impl Dedup {
             return Ok(());
         }
         let seconds = started.elapsed().as_secs_f64();
-        let stats = Stats::new(tally, &outcome.memory, seconds, self.threads(), finished);
+        let window = outcome.timeline.as_mut().map(|timeline| timeline.stats(&outcome.memory));
+        let stats = Stats::new(tally, &outcome.memory, seconds, self.threads(), finished).with_window(window);
         if let Some(path) = &self.stats {
             let text = report::json(&stats)?;
             output::replace(path, |out| out.write_all(text.as_bytes()))?;

@@ -6,6 +6,7 @@ use super::memory::{Memory, Planned};
 use super::outlet::{Outlet, Sink};
 use super::state::{self, Journal, Written};
 use super::tally::Tally;
+use super::timeline::Timeline;
 use crate::failure::{Failure, Result};
 use crate::input::{Position, Source};
 use crate::record::Layout;
@@ -14,6 +15,7 @@ use std::path::{Path, PathBuf};
 /// What a run starts with.
 pub(super) struct Resumption {
     pub(super) memory: Memory,
+    pub(super) timeline: Option<Timeline>,
     pub(super) outlet: Outlet,
     pub(super) position: Position,
     pub(super) saving: Option<Saving>,
@@ -23,23 +25,33 @@ pub(super) struct Resumption {
 pub(super) fn start(dedup: &Dedup, layout: &Layout) -> Result<Resumption> {
     let planned = dedup.plan_memory(layout)?;
     let Some(path) = &dedup.state else {
-        let memory = planned.build()?;
-        return Ok(Resumption { memory, outlet: fresh(dedup)?, position: Position::default(), saving: None });
+        let mut memory = planned.build()?;
+        let timeline = timeline(dedup, &mut memory)?;
+        let (outlet, position) = (fresh(dedup)?, Position::default());
+        return Ok(Resumption { memory, timeline, outlet, position, saving: None });
     };
     let journal = journal_of(dedup, layout, &planned);
-    let (memory, outlet, position) = match state::load(path)? {
-        None => (planned.build()?, fresh(dedup)?, Position::default()),
+    let (mut memory, outlet, position, clock) = match state::load(path)? {
+        None => (planned.build()?, fresh(dedup)?, Position::default(), None),
         Some((memory, saved)) => {
             check_same(path, &journal, &saved)?;
             let position = position(dedup, path, &journal, &saved)?;
-            (memory, reopen(dedup, &saved)?, position)
+            (memory, reopen(dedup, &saved)?, position, saved.clock)
         }
     };
+    let mut timeline = timeline(dedup, &mut memory)?;
+    if let (Some(timeline), Some(clock)) = (&mut timeline, clock) {
+        timeline.resume(clock);
+    }
     let saving = Saving { path: path.clone(), interval: dedup.checkpoint, journal };
     // What cannot be saved is better known before the input is read; and from here on the state says
     // which inputs it is in the middle of.
-    saving.save(&memory, &outlet, position, false)?;
-    Ok(Resumption { memory, outlet, position, saving: Some(saving) })
+    saving.save(&memory, timeline.as_ref(), &outlet, position, false)?;
+    Ok(Resumption { memory, timeline, outlet, position, saving: Some(saving) })
+}
+
+fn timeline(dedup: &Dedup, memory: &mut Memory) -> Result<Option<Timeline>> {
+    dedup.window_time().map(|window| Timeline::new(window, memory)).transpose()
 }
 
 /// What this call would save.
@@ -47,10 +59,16 @@ fn journal_of(dedup: &Dedup, layout: &Layout, planned: &Planned) -> Journal {
     let manner = dedup.manner();
     let ending = if dedup.keys.null { ", NUL-ended" } else { "" };
     let header = if layout.has_header { ", with a header" } else { "" };
+    let window = dedup.window_time().map_or(String::new(), |window| format!(", window {window:?}"));
     Journal {
         filter: planned.spec(),
         seed: dedup.goal.wanted.seed,
-        keys: format!("{}{ending}{header}, {:?}, {:?} on errors", layout.describe(), manner.mode, manner.on_error),
+        keys: format!(
+            "{}{ending}{header}{window}, {:?}, {:?} on errors",
+            layout.describe(),
+            manner.mode,
+            manner.on_error
+        ),
         inputs: dedup.files.iter().map(|path| absolute(path)).collect(),
         input: 0,
         offset: 0,
@@ -58,6 +76,7 @@ fn journal_of(dedup: &Dedup, layout: &Layout, planned: &Planned) -> Journal {
         output: None,
         duplicates: None,
         tally: Tally::default(),
+        clock: None,
     }
 }
 

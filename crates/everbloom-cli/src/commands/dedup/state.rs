@@ -9,6 +9,7 @@
 
 use super::memory::{EXACT, Memory};
 use super::tally::Tally;
+use super::timeline::Clock;
 use crate::failure::{Failure, Result};
 use crate::filter_file;
 use crate::output;
@@ -40,6 +41,9 @@ pub(super) struct Journal {
     pub(super) output: Option<Written>,
     pub(super) duplicates: Option<Written>,
     pub(super) tally: Tally,
+    /// Where a window of time is.
+    #[serde(default)]
+    pub(super) clock: Option<Clock>,
 }
 
 /// An output file, and how much of it belongs to the state.

@@ -1,6 +1,7 @@
 //! What happened, in numbers.
 
 use super::memory::Memory;
+use super::timeline::WindowStats;
 use crate::report;
 use serde::{Deserialize, Serialize};
 
@@ -54,6 +55,9 @@ pub(super) struct Stats {
     collision_probability: Option<f64>,
     /// Whether all of the input was read.
     finished: bool,
+    /// What became of a window of time.
+    #[serde(flatten)]
+    window: Option<WindowStats>,
 }
 
 impl Stats {
@@ -71,6 +75,7 @@ impl Stats {
             estimated_fpr,
             collision_probability: None,
             finished,
+            window: None,
         };
         match memory {
             Memory::Filter(filter) => {
@@ -86,6 +91,11 @@ impl Stats {
                 Stats { grows: true, collision_probability, ..common(rate, rate) }
             }
         }
+    }
+
+    /// With what a window of time has to report.
+    pub(super) fn with_window(self, window: Option<WindowStats>) -> Self {
+        Stats { window, ..self }
     }
 
     /// One line for people.
@@ -106,8 +116,9 @@ impl Stats {
                 report::percent(self.estimated_fpr)
             ),
         };
+        let window = self.window.as_ref().map_or(String::new(), |window| format!("; {}", window.summary()));
         format!(
-            "{} items, {} written, {} dropped, {} errors; {} bytes in {:.2} s ({rate:.0} MB/s); {memory}",
+            "{} items, {} written, {} dropped, {} errors; {} bytes in {:.2} s ({rate:.0} MB/s); {memory}{window}",
             report::thousands(items),
             report::thousands(written),
             report::thousands(dropped),
