@@ -46,13 +46,19 @@ pub fn fn_share_line(by_importance: &ByImportance) -> Option<Line> {
 /// a tenth of all importances to either side, gives the crossing. (One line through the whole
 /// difference is biased: the curves are not straight, and IBF3's crossing moves from 17 to 23.)
 pub fn crossover(filter: &ByImportance, other: &ByImportance) -> Option<f64> {
-    let difference: Vec<_> = filter
-        .iter()
-        .zip(other.iter())
-        .filter_map(|((share, mine), (_, theirs))| {
-            Some((share * filter.max(), mine.fn_share()? - theirs.fn_share()?, mine.arrivals() as f64))
-        })
-        .collect();
+    let points = |curve: &ByImportance| -> Vec<_> {
+        let point = |(share, tally): (f64, &crate::metrics::Tally)| {
+            (share * filter.max(), tally.fn_share().unwrap_or(f64::NAN), tally.arrivals() as f64)
+        };
+        curve.iter().map(point).collect()
+    };
+    crossing(&points(filter), &points(other))
+}
+
+/// [`crossover`] of two curves given as (importance, `fn_share`, arrivals), point by point.
+pub fn crossing(filter: &[(f64, f64, f64)], other: &[(f64, f64, f64)]) -> Option<f64> {
+    let both = filter.iter().zip(other).map(|((at, mine, weight), (_, theirs, _))| (*at, mine - theirs, *weight));
+    let difference: Vec<_> = both.filter(|(_, difference, _)| difference.is_finite()).collect();
     let split = best_split(&difference)?;
     let reach = (difference.len() / 10).max(2);
     let around = difference.get(split.saturating_sub(reach)..(split + reach).min(difference.len()))?;

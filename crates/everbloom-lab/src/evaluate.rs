@@ -178,6 +178,7 @@ impl Contender {
             crossover_importance: crossover,
             total,
             late,
+            slices: self.judged.slices,
             fill: self.fill,
         }
     }
@@ -256,6 +257,9 @@ pub struct Report {
     /// The counts behind the late rates.
     #[serde(skip)]
     pub late: Tally,
+    /// The counts slice by slice, in the order of arrival.
+    #[serde(skip)]
+    pub slices: Slices,
     /// Share of cells that are not zero, after so many arrivals.
     #[serde(skip)]
     pub fill: Vec<(u64, f64)>,

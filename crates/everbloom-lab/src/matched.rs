@@ -135,6 +135,7 @@ mod tests {
             crossover_importance: None,
             total: Default::default(),
             late: Default::default(),
+            slices: Default::default(),
             fill: Vec::new(),
         }
     }

@@ -191,11 +191,14 @@ fn dashes(from: (i32, i32), to: (i32, i32)) -> Vec<[(i32, i32); 2]> {
 }
 
 fn draw_mark(canvas: &Canvas<'_>, at: (i32, i32), style: Style, hollow: bool) -> Drawn {
-    let size = 4;
-    let shape: ShapeStyle = if hollow { style.colour.stroke_width(2) } else { style.colour.filled() };
+    if hollow {
+        // A ring around what was measured, if it agrees.
+        return Ok(canvas.draw(&Circle::new(at, 7, style.colour.stroke_width(2)))?);
+    }
+    let shape: ShapeStyle = style.colour.filled();
     let corner = |x: i32, y: i32| (at.0 + x, at.1 + y);
     match style.mark {
-        0 => canvas.draw(&Circle::new(at, size, shape))?,
+        0 => canvas.draw(&Circle::new(at, 4, shape))?,
         1 => canvas.draw(&Polygon::new(vec![corner(0, -5), corner(5, 4), corner(-5, 4)], shape))?,
         2 => canvas.draw(&Rectangle::new([corner(-4, -4), corner(4, 4)], shape))?,
         _ => canvas.draw(&Polygon::new(vec![corner(0, -5), corner(5, 0), corner(0, 5), corner(-5, 0)], shape))?,
@@ -220,7 +223,7 @@ fn draw_panel(area: &Canvas<'_>, panel: &Panel, styles: &Styles) -> Drawn {
     let x = span(&panel.x, points().map(|point| (point.x, point.x)));
     let y = span(&panel.y, points().map(|point| (point.y - point.error, point.y + point.error)));
     let mut builder = ChartBuilder::on(area);
-    builder.margin(6).margin_right(16).x_label_area_size(46).y_label_area_size(62);
+    builder.margin(6).margin_right(16).x_label_area_size(40).y_label_area_size(62);
     if !panel.title.is_empty() {
         builder.caption(&panel.title, (FONT, 14).into_font().color(&INK));
     }
@@ -241,6 +244,35 @@ fn draw_panel(area: &Canvas<'_>, panel: &Panel, styles: &Styles) -> Drawn {
     Ok(())
 }
 
+/// Error bars; a band where points are many.
+fn draw_errors(chart: &mut Chart<'_, '_>, points: &[Point], look: Look, style: Style, y: &Span) -> Drawn {
+    let low = |point: &Point| (point.x, y.clamp(point.y - point.error));
+    let high = |point: &Point| (point.x, y.clamp(point.y + point.error));
+    let uncertain = || points.iter().filter(|point| point.error > 0.0);
+    if look == Look::Line {
+        let outline = points.iter().map(low).chain(points.iter().rev().map(high)).collect::<Vec<_>>();
+        if uncertain().next().is_some() {
+            chart.draw_series([Polygon::new(outline, style.colour.mix(0.25).filled())])?;
+        }
+        return Ok(());
+    }
+    let canvas = chart.plotting_area().strip_coord_spec();
+    let origin = canvas.get_base_pixel();
+    let pixel = |at: (f64, f64)| {
+        let at = chart.backend_coord(&at);
+        (at.0 - origin.0, at.1 - origin.1)
+    };
+    for point in uncertain() {
+        let (low, high) = (pixel(low(point)), pixel(high(point)));
+        let bar = |from: (i32, i32), to: (i32, i32)| PathElement::new(vec![from, to], style.colour.stroke_width(1));
+        canvas.draw(&bar(low, high))?;
+        for end in [low, high] {
+            canvas.draw(&bar((end.0 - 3, end.1), (end.0 + 3, end.1)))?;
+        }
+    }
+    Ok(())
+}
+
 fn draw_series(chart: &mut Chart<'_, '_>, series: &Series, style: Style, (x, y): (&Span, &Span)) -> Drawn {
     let inside = |point: &&Point| x.holds(point.x) && y.holds(point.y);
     let points: Vec<Point> = series.points.iter().filter(inside).copied().collect();
@@ -254,11 +286,7 @@ fn draw_series(chart: &mut Chart<'_, '_>, series: &Series, style: Style, (x, y):
         }
         Look::Marks | Look::ReferenceMarks => {}
     }
-    let bars = points.iter().filter(|point| point.error > 0.0);
-    chart.draw_series(bars.map(|point| {
-        let ends = (y.clamp(point.y - point.error), y.clamp(point.y + point.error));
-        ErrorBar::new_vertical(point.x, ends.0, point.y, ends.1, style.colour.stroke_width(1), 6)
-    }))?;
+    draw_errors(chart, &points, series.look, style, y)?;
     if matches!(series.look, Look::LineAndMarks | Look::Marks | Look::ReferenceMarks) {
         let canvas = chart.plotting_area().strip_coord_spec();
         let origin = canvas.get_base_pixel();

@@ -118,7 +118,7 @@ pub fn tally<'a>(verdicts: impl Iterator<Item = &'a Verdict> + Clone) -> String 
 
 /// What is the same on every page.
 const INTRODUCTION: &str = "Every claim of the papers, run again. A number holds if it lies within four standard errors \
-    of the mean over the seeds; it holds in direction if it is off by more, but within a tenth or half a percentage point; \
+    of the mean over the seeds; it holds in direction if it is off by more, but within a tenth; \
     a misprint is a printed number that does not hold where a mended one does. Error bars are standard errors.";
 
 /// A page in Markdown. Charts are linked below `charts`, as `EXPERIMENT-CHART.svg`.

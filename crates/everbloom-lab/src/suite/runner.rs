@@ -43,7 +43,9 @@ pub struct Request {
 impl Request {
     /// What an experiment is asked for.
     pub fn scope(&self, experiment: &Experiment) -> Scope {
-        let own = self.scale.pick(experiment.seeds.min(2), experiment.seeds, experiment.seeds);
+        // One run of a paper's own size says more than several smaller ones.
+        let whole = if experiment.expected.full.is_some() { 1 } else { experiment.seeds };
+        let own = self.scale.pick(experiment.seeds.min(2), experiment.seeds, whole);
         Scope { scale: self.scale, num_seeds: self.num_seeds.unwrap_or(own), data: self.data.clone() }
     }
 }

@@ -172,6 +172,24 @@ impl Sample {
         self.deviation() / (self.0.len() as f64).max(1.0).sqrt()
     }
 
+    /// The sample in another unit.
+    #[must_use]
+    pub fn times(&self, unit: f64) -> Sample {
+        Sample(self.0.iter().map(|value| value * unit).collect())
+    }
+
+    /// The sample in percent.
+    #[must_use]
+    pub fn percent(&self) -> Sample {
+        self.times(100.0)
+    }
+
+    /// Seed by seed, what two samples come to together.
+    #[must_use]
+    pub fn with(&self, other: &Sample, join: impl Fn(f64, f64) -> f64) -> Sample {
+        Sample(self.0.iter().zip(&other.0).map(|(mine, theirs)| join(*mine, *theirs)).collect())
+    }
+
     /// How many seeds.
     pub fn count(&self) -> usize {
         self.0.len()

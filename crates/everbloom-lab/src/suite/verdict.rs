@@ -2,8 +2,8 @@
 //!
 //! A number **holds** if the mean over the seeds lies within four standard errors of it, where the
 //! printed number is taken for one run with the same spread, and within the rounding of its last
-//! digit. It **holds in direction** if it does not, but the mean is within a tenth of it or half a
-//! percentage point. A claim without a number of its own (a rises with b, a is below b) holds if the
+//! digit. It **holds in direction** if it does not, but the mean is within a tenth of it, or a twentieth
+//! of a unit. A claim without a number of its own (a rises with b, a is below b) holds if the
 //! difference has the claimed sign and exceeds four standard errors. A **misprint** is a printed number
 //! that does not hold beside a mended one, found by reading the paper, that does.
 
@@ -159,15 +159,27 @@ impl Printed {
 
     /// Whether a measurement, in the same unit, agrees with it.
     pub fn agrees(&self, sample: &Sample) -> bool {
+        self.agrees_given(sample, 0.0)
+    }
+
+    /// [`Printed::agrees`] where the deviation from seed to seed is known to be at least so much.
+    pub fn agrees_given(&self, sample: &Sample, least_deviation: f64) -> bool {
         // The paper's figure is one run with the same spread as ours.
-        let error = sample.deviation() * (1.0 + 1.0 / sample.count() as f64).sqrt();
+        let error = sample.deviation().max(least_deviation) * (1.0 + 1.0 / sample.count() as f64).sqrt();
         (sample.mean() - self.value).abs() <= 4.0 * error + 0.5 * 10f64.powi(-self.digits)
     }
 
     /// Whether a measurement, in percent, is at least near it.
     pub fn is_near(&self, sample: &Sample) -> bool {
         let off = (sample.mean() - self.value).abs();
-        off <= 0.5 || off <= 0.1 * self.value.abs()
+        off <= 0.05 || off <= 0.1 * self.value.abs()
+    }
+
+    /// How a figure that a paper's prose rounds or reads off a chart fared: it holds within a tenth or
+    /// one unit; else it holds in direction if the tendency that it stands for does.
+    pub fn outcome_about(&self, sample: &Sample, tendency: bool) -> Outcome {
+        let off = (sample.mean() - self.value).abs();
+        Outcome::graded(self.agrees(sample) || off <= 1.0 || off <= 0.1 * self.value.abs(), tendency)
     }
 
     /// How the claim of this number fared.

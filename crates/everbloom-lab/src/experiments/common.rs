@@ -1,0 +1,81 @@
+//! What several experiments share: filters by spec on a stream, and rows of what came out.
+
+use crate::datasets::{self, Request};
+use crate::evaluate::{self, Batch, Outcome, Record, Report, Source};
+use crate::suite::{Context, Row};
+use everbloom::{Filter, Goal, Hashing, Result};
+
+/// A filter: the name it has in charts, and its spec.
+pub(super) type Named = (&'static str, String);
+
+/// The filter of a full spec.
+pub(super) fn build(spec: &str, seed: u64) -> Result<Box<dyn Filter>> {
+    Goal::new().hashing(Hashing::seeded(seed)).plan(spec)?.build()
+}
+
+/// Runs filters over a stream, all with the same seed.
+pub(super) fn judge(source: &mut dyn Source, filters: &[Named], seed: u64, record: Record) -> Result<Outcome> {
+    let built = filters.iter().map(|(_, spec)| build(spec, seed)).collect::<Result<Vec<_>>>()?;
+    evaluate::run_recording(source, Hashing::seeded(seed), built, record)
+}
+
+/// Runs filters over a data set of so many arrivals; its seed is not the filters'.
+pub(super) fn judge_set(set: &str, request: Request, filters: &[Named], record: Record) -> Result<Outcome> {
+    let mut stream = datasets::open(set, &Request { seed: 1000 + request.seed, ..request })?;
+    judge(&mut stream, filters, request.seed, record)
+}
+
+/// Adds every rate of a report to a row.
+pub(super) fn with_rates(row: Row, report: &Report) -> Row {
+    row.value("fpr", report.measured_fpr)
+        .value("fnr", report.measured_fnr)
+        .value("late_fpr", report.late_fpr)
+        .value("late_fnr", report.late_fnr)
+        .value("wfp", report.wfp)
+        .value("wfn", report.wfn)
+        .value("weighted_precision", report.weighted_precision)
+        .value("weighted_recall", report.weighted_recall)
+        .value("memory_bits", report.memory_bits as f64)
+}
+
+/// Rates along the stream, in so many equal parts: (arrivals so far, fpr, fnr).
+pub(super) fn along(report: &Report, parts: usize) -> Vec<(u64, Option<f64>, Option<f64>)> {
+    let slices: Vec<_> = report.slices.iter().collect();
+    let (each, arrivals) = (slices.len().div_ceil(parts).max(1), report.slices.arrivals());
+    let mut seen = 0;
+    let part = |part: &[&crate::metrics::Tally]| {
+        let mut sum = crate::metrics::Tally::default();
+        part.iter().for_each(|tally| sum.add(tally));
+        seen += sum.arrivals();
+        (seen.min(arrivals), sum.fpr(), sum.fnr())
+    };
+    slices.chunks(each).map(part).collect()
+}
+
+/// A stream that says how far it is.
+pub(super) struct Watched<'a, S> {
+    source: S,
+    context: &'a Context<'a>,
+    items: u64,
+    seen: u64,
+}
+
+impl<'a, S: Source> Watched<'a, S> {
+    /// A stream of about `items` arrivals.
+    pub(super) fn new(source: S, context: &'a Context<'a>, items: u64) -> Self {
+        Watched { source, context, items, seen: 0 }
+    }
+}
+
+impl<S: Source> Source for Watched<'_, S> {
+    fn fill(&mut self, hashing: &Hashing, batch: &mut Batch) -> Result<()> {
+        self.source.fill(hashing, batch)?;
+        let before = self.seen;
+        self.seen += batch.hashes.len() as u64;
+        // Now and then is enough.
+        if before >> 20 != self.seen >> 20 {
+            self.context.done(self.seen as f64 / self.items.max(1) as f64);
+        }
+        Ok(())
+    }
+}
