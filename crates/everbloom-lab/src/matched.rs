@@ -14,7 +14,7 @@
 //! promises what no filter of the kind does.)
 
 use crate::evaluate::Report;
-use everbloom::{Goal, Plan, Result, Spec};
+use everbloom::{Goal, Plan, Result, Spec, filters};
 use libm::log;
 use std::collections::BTreeSet;
 
@@ -24,41 +24,9 @@ pub const FACTORS: [f64; 8] = [0.25, 0.5, 1.0, 1.5, 2.0, 4.0, 8.0, 16.0];
 /// Rates above this are not planned for.
 const HIGHEST_RATE: f64 = 0.9;
 
-/// Words of a spec and the values that are tried for them.
-type Choices = &'static [(&'static str, &'static [&'static str])];
-
-/// The choices of a kind that are tried, as words of its spec: all combinations.
-fn choices(kind: &str, with_importance: bool) -> Choices {
-    match (kind, with_importance) {
-        ("stable", _) => &[
-            ("update", &["always", "distinct"]),
-            ("cell_max", &["1", "3"]),
-            ("num_hashes", &["1", "2", "3", "4", "6"]),
-        ],
-        ("reservoir", _) => {
-            &[("num_filters", &["1", "2", "3", "4", "5", "6", "7", "8"]), ("insert_floor", &["0.01", "0.03", "0.1"])]
-        }
-        ("ranked", false) => {
-            &[("lanes", &["1", "2", "3", "4", "5", "6", "7"]), ("insert", &["middle", "front", "tail"])]
-        }
-        ("ranked", true) => {
-            &[("lanes", &["1", "2", "3", "4", "5", "6", "7"]), ("insert", &["importance", "middle", "front"])]
-        }
-        _ => &[],
-    }
-}
-
 /// The spec with every combination of the choices it leaves open, and as it is.
 fn variants(spec: &Spec, with_importance: bool) -> Vec<Spec> {
-    let mut variants = vec![spec.clone()];
-    for (word, values) in choices(spec.kind(), with_importance) {
-        if spec.get(word).is_none() {
-            variants = variants
-                .iter()
-                .flat_map(|variant| values.iter().map(move |value| variant.clone().with(word, value)))
-                .collect();
-        }
-    }
+    let mut variants = filters::kind(spec).map_or(Vec::new(), |kind| kind.model.variants(spec, with_importance));
     variants.push(spec.clone());
     variants
 }

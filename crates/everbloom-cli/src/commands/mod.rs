@@ -6,6 +6,7 @@ pub(crate) mod dedup;
 mod info;
 mod lab;
 mod merge;
+mod plan;
 mod query;
 mod tune;
 
@@ -29,6 +30,8 @@ pub(crate) enum Command {
     Compare(compare::Compare),
     /// Find how many hashes each key deserves
     Tune(tune::Tune),
+    /// Say which filter to take, how large, and what errors it will make
+    Plan(plan::Plan),
     /// Streams and experiments
     #[command(subcommand)]
     Lab(lab::Lab),
@@ -45,6 +48,7 @@ impl Command {
             Command::Merge(merge) => merge.run(),
             Command::Compare(compare) => compare.run(),
             Command::Tune(tune) => tune.run(),
+            Command::Plan(plan) => plan.run(),
             Command::Lab(lab) => lab.run(),
         }
     }

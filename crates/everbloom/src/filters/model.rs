@@ -31,6 +31,22 @@ impl Model {
         Model { sizes, unit: |_| Ok(1), choices: &[], choices_by_importance: None, outlook: |_, _| Ok(None) }
     }
 
+    /// The spec with every combination of the choices it leaves open.
+    pub fn variants(&self, spec: &Spec, with_importance: bool) -> Vec<Spec> {
+        let choices = match self.choices_by_importance {
+            Some(choices) if with_importance => choices,
+            _ => self.choices,
+        };
+        let mut variants = vec![spec.clone()];
+        for (word, values) in choices.iter().filter(|(word, _)| spec.get(word).is_none()) {
+            let with = |variant: &Spec| -> Vec<Spec> {
+                values.iter().map(|value| variant.clone().with(word, value)).collect()
+            };
+            variants = variants.iter().flat_map(with).collect();
+        }
+        variants
+    }
+
     /// A spec with about 1/`divisor` of the size, and its true part of the size. `None` if the kind does not
     /// scale.
     pub(super) fn scaled(&self, spec: &Spec, divisor: f64) -> Result<Option<(Spec, f64)>> {

@@ -3,6 +3,7 @@
 use crate::error::Result;
 use crate::filters;
 use crate::goal::{Forecast, Plan};
+use crate::hash::Hashing;
 use crate::outlook::{Method, Outlook, RateAt};
 use crate::stream::Stream;
 use crate::stream::along::by_octave;
@@ -23,18 +24,46 @@ const LOOKS: usize = 64;
 
 /// The stream that filters of about `memory_bits` are tried on, with about `arrivals` arrivals.
 pub(super) fn rehearsal(stream: &Stream, memory_bits: u64, arrivals: f64) -> Rehearsal {
+    numbered(stream, memory_bits, arrivals, 0)
+}
+
+fn numbered(stream: &Stream, memory_bits: u64, arrivals: f64, round: u64) -> Rehearsal {
     let wanted = stream.arrivals() as f64 / arrivals;
-    let most = (memory_bits as f64 / LEAST_BITS).max(1.0);
-    Rehearsal::new(stream, wanted.min(most).max(1.0), SEED)
+    // Where the stream is long for the memory, the filter may be smaller still.
+    let least = if wanted * LEAST_BITS > 4.0 * memory_bits as f64 { 0.25 * LEAST_BITS } else { LEAST_BITS };
+    let most = (memory_bits as f64 / least).max(1.0);
+    Rehearsal::new(stream, wanted.min(most).max(1.0), SEED + round)
+}
+
+/// Rounds that a stream shorter than wanted is rehearsed for, at most.
+const MOST_ROUNDS: f64 = 6.0;
+
+/// What the plan's filter does on several rehearsals, together of about so many arrivals.
+pub(super) fn simulated_long(plan: &Plan, stream: &Stream, arrivals: f64) -> Result<Option<Outlook>> {
+    let mut counts = Counts::default();
+    let mut zeros = 1.0;
+    let first = rehearsal(stream, plan.memory_bits, arrivals);
+    let rounds = (arrivals / first.hashes.len().max(1) as f64).clamp(1.0, MOST_ROUNDS).round() as u64;
+    for round in 0..rounds {
+        let next = if round == 0 { None } else { Some(numbered(stream, plan.memory_bits, arrivals, round)) };
+        let rehearsal = next.as_ref().unwrap_or(&first);
+        let Some(mut small) = filters::scaled(plan, rehearsal.divisor)? else { return Ok(None) };
+        // A rehearsal brings its own hashes; the filter's random choices come from its own seed.
+        small.hashing = Hashing::seeded(SEED + round);
+        let mut filter = small.build()?;
+        counts.run(filter.as_mut(), rehearsal);
+        zeros = 1.0 - filter.status().fill;
+    }
+    Ok(Some(counts.outlook(plan.forecast, stream, zeros, first.divisor)))
 }
 
 /// What the plan's filter, scaled down, does on a rehearsed stream. `None` if its kind does not scale.
 pub(super) fn simulated(plan: &Plan, stream: &Stream, rehearsal: &Rehearsal) -> Result<Option<Outlook>> {
     let Some(small) = filters::scaled(plan, rehearsal.divisor)? else { return Ok(None) };
     let mut filter = small.build()?;
-    let mut counts = Counts::new(rehearsal);
+    let mut counts = Counts::default();
     counts.run(filter.as_mut(), rehearsal);
-    Ok(Some(counts.outlook(plan.forecast, stream, 1.0 - filter.status().fill)))
+    Ok(Some(counts.outlook(plan.forecast, stream, 1.0 - filter.status().fill, rehearsal.divisor)))
 }
 
 #[derive(Debug, Clone, Copy, Default)]
@@ -60,38 +89,32 @@ impl Tally {
     }
 }
 
-struct Counts<'r> {
-    rehearsal: &'r Rehearsal,
+/// A tally for every doubling of the lag.
+struct Octaves([Tally; 33]);
+
+impl Default for Octaves {
+    fn default() -> Self {
+        Octaves([Tally::default(); 33])
+    }
+}
+
+#[derive(Default)]
+struct Counts {
     positives: Tally,
     negatives: Tally,
     late_positives: Tally,
     late_negatives: Tally,
     /// By octave of the lag.
-    by_lag: [Tally; 33],
+    by_lag: Octaves,
     by_importance: [Tally; LEVELS + 1],
     importance: f64,
     importance_wrong: (f64, f64),
     fills: Vec<f64>,
 }
 
-impl<'r> Counts<'r> {
-    fn new(rehearsal: &'r Rehearsal) -> Self {
-        let none = Tally::default();
-        Counts {
-            rehearsal,
-            positives: none,
-            negatives: none,
-            late_positives: none,
-            late_negatives: none,
-            by_lag: [none; 33],
-            by_importance: [none; LEVELS + 1],
-            importance: 0.0,
-            importance_wrong: (0.0, 0.0),
-            fills: vec![0.0],
-        }
-    }
-
+impl Counts {
     fn run(&mut self, filter: &mut dyn Filter, rehearsal: &Rehearsal) {
+        self.fills = vec![0.0];
         let part = rehearsal.hashes.len().div_ceil(LOOKS).max(1);
         let mut verdicts = vec![Verdict::Distinct; part];
         for (index, hashes) in rehearsal.hashes.chunks(part).enumerate() {
@@ -101,15 +124,15 @@ impl<'r> Counts<'r> {
             };
             filter.observe_hashes(hashes, importances, &mut verdicts[..hashes.len()]);
             for (place, verdict) in verdicts[..hashes.len()].iter().enumerate() {
-                self.judge(index * part + place, importances.at(place).share(), *verdict);
+                let place_in_all = index * part + place;
+                let late = place_in_all * 10 >= rehearsal.lags.len() * 9;
+                self.judge(rehearsal.lags[place_in_all], late, importances.at(place).share(), *verdict);
             }
             self.fills.push(filter.status().fill);
         }
     }
 
-    fn judge(&mut self, place: usize, importance: f64, verdict: Verdict) {
-        let lag = self.rehearsal.lags[place];
-        let late = place * 10 >= self.rehearsal.lags.len() * 9;
+    fn judge(&mut self, lag: u32, late: bool, importance: f64, verdict: Verdict) {
         self.importance += importance;
         if lag == 0 {
             let wrong = !verdict.is_distinct();
@@ -123,21 +146,19 @@ impl<'r> Counts<'r> {
         let wrong = verdict.is_distinct();
         self.negatives.add(wrong);
         self.importance_wrong.1 += if wrong { importance } else { 0.0 };
-        self.by_lag[lag.ilog2() as usize].add(wrong);
+        self.by_lag.0[lag.ilog2() as usize].add(wrong);
         self.by_importance[(importance * LEVELS as f64) as usize].add(wrong);
         if late {
             self.late_negatives.add(wrong);
         }
     }
 
-    fn outlook(&self, forecast: Forecast, stream: &Stream, zeros: f64) -> Outlook {
+    fn outlook(&self, forecast: Forecast, stream: &Stream, zeros: f64, divisor: f64) -> Outlook {
         let last = self.fills.last().copied().unwrap_or(0.0);
         let settled = self.fills.iter().rposition(|fill| (fill - last).abs() > 0.01 * last).map_or(0, |at| at + 1);
         let stable_after = stream.arrivals() as f64 * settled as f64 / (self.fills.len().max(2) - 1) as f64;
-        let divisor = self.rehearsal.divisor;
-        let octaves: Vec<_> = (0..33)
-            .map(|octave| (libm::exp2(octave as f64) * divisor, self.by_lag[octave].wrong, self.by_lag[octave].of))
-            .collect();
+        let octave = |(octave, tally): (usize, &Tally)| (libm::exp2(octave as f64) * divisor, tally.wrong, tally.of);
+        let octaves: Vec<_> = self.by_lag.0.iter().enumerate().map(octave).collect();
         let share = |tally: &Tally| if self.negatives.of > 0.0 { tally.of / self.negatives.of } else { 0.0 };
         let levels = self.by_importance.iter().enumerate().filter(|(_, tally)| tally.of > 0.0);
         let middle = |level: usize| ((level as f64 + 0.5) / LEVELS as f64).min(1.0);

@@ -1,0 +1,65 @@
+//! The rate of false negatives by lag, as bars.
+
+use super::LagRow;
+use crate::report::percent;
+
+const WIDTH: usize = 40;
+const MOST_ROWS: usize = 12;
+/// Lags that hold a smaller share of the repeats are not worth a bar.
+const LEAST_SHARE: f64 = 0.001;
+
+/// A bar for every doubling of the lag, or for every second, as many as fit.
+pub(super) fn by_lag(rows: &[LagRow]) -> String {
+    let rows: Vec<&LagRow> = rows.iter().filter(|row| row.share >= LEAST_SHARE).collect();
+    let step = rows.len().div_ceil(MOST_ROWS).max(1);
+    let mut text = String::from("\nmissed, by arrivals since the key was last seen\n");
+    for together in rows.chunks(step) {
+        let share: f64 = together.iter().map(|row| row.share).sum();
+        let missed: f64 = together.iter().map(|row| row.share * row.predicted_fnr).sum::<f64>() / share;
+        let lag = together[together.len() / 2].lag;
+        let bar = bar(missed);
+        text.push_str(&format!(
+            "{:>9}  {bar:WIDTH$}  {:>7}  of {} of the repeats\n",
+            short(lag),
+            percent(missed),
+            percent(share)
+        ));
+    }
+    text
+}
+
+/// A bar with eighths of a cell.
+fn bar(share: f64) -> String {
+    let eighths = (share.clamp(0.0, 1.0) * (WIDTH * 8) as f64).round() as usize;
+    let mut bar = "█".repeat(eighths / 8);
+    if let Some(part) = ['▏', '▎', '▍', '▌', '▋', '▊', '▉'].get((eighths % 8).wrapping_sub(1)) {
+        bar.push(*part);
+    }
+    bar
+}
+
+/// 1.4, 23, 1.4k, 1.5M.
+fn short(value: f64) -> String {
+    let (value, unit) = match value {
+        value if value >= 1e9 => (value / 1e9, "G"),
+        value if value >= 1e6 => (value / 1e6, "M"),
+        value if value >= 1e3 => (value / 1e3, "k"),
+        value => (value, ""),
+    };
+    if value >= 10.0 { format!("{value:.0}{unit}") } else { format!("{value:.1}{unit}") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bars_are_as_long_as_their_share() {
+        assert_eq!(bar(0.0), "");
+        assert_eq!(bar(1.0).chars().count(), WIDTH);
+        assert_eq!(bar(0.5).chars().count(), WIDTH / 2);
+        assert_eq!(bar(0.001), "");
+        assert_eq!(short(1_400.0), "1.4k");
+        assert_eq!(short(23_000_000.0), "23M");
+    }
+}

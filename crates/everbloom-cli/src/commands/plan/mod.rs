@@ -1,0 +1,258 @@
+//! `everbloom plan`: which filter, how large, and what errors it will make.
+
+mod chart;
+mod stream;
+mod text;
+
+use crate::args::{Format, KeyArgs, quantity};
+use crate::failure::{Ending, Failure, Result};
+use crate::report;
+use clap::Args;
+use everbloom::planner::{Candidate, Question, Recommendation};
+use everbloom::{Goal, Promise, Spec};
+use everbloom_lab::limit::{self, Limit};
+use serde::Serialize;
+use stream::{Mix, Repeats};
+
+/// The rate that is kept when none is asked for.
+const DEFAULT_FPR: f64 = 0.001;
+
+/// Says which filter to take, how large it is and what errors to expect.
+///
+/// Without --stream the answer holds for any stream with so many distinct keys; what it misses depends on
+/// the stream, so describe it, or give a sample of it.
+#[derive(Debug, Args)]
+pub(crate) struct Plan {
+    /// The most memory the filter may take, such as 64MiB
+    #[arg(long, value_name = "SIZE", value_parser = quantity::size_in_bits)]
+    memory: Option<u64>,
+    /// The rate of false positives to keep [default: 0.1%]
+    #[arg(long, value_name = "RATE", value_parser = quantity::rate)]
+    fpr: Option<f64>,
+    /// The rate of false negatives to keep on the stream
+    #[arg(long, value_name = "RATE", value_parser = fnr)]
+    fnr: Option<f64>,
+    /// How many distinct keys will come
+    #[arg(long, value_name = "COUNT", value_parser = quantity::count)]
+    expect: Option<u64>,
+    /// How many arrivals there will be [default: twice the distinct keys, or what the sample has]
+    #[arg(long, value_name = "COUNT", value_parser = quantity::count)]
+    arrivals: Option<u64>,
+    /// Arrivals within which nothing may be missed
+    #[arg(long, value_name = "COUNT", value_parser = quantity::count)]
+    window: Option<u64>,
+    /// How keys come back: uniform, zipf:EXPONENT, lag:FILE (a lag and its weight per line), or a sample
+    /// of the stream, .gz and .zst too
+    #[arg(long, value_name = "HOW")]
+    stream: Option<Repeats>,
+    /// How importances are spread: linear, exponential, or a file of them, one per line
+    #[arg(long, value_name = "HOW")]
+    importance: Option<Mix>,
+    /// The filter, if it is settled: kind or kind:word=value,…
+    #[arg(long, value_name = "SPEC")]
+    filter: Option<Spec>,
+    /// How to print
+    #[arg(long, value_name = "FORMAT", default_value = "table")]
+    format: Format,
+    #[command(flatten)]
+    keys: KeyArgs,
+}
+
+/// A rate that may be 0.
+fn fnr(text: &str) -> Result<f64, String> {
+    if matches!(text, "0" | "0%") { Ok(0.0) } else { quantity::rate(text) }
+}
+
+impl Plan {
+    pub(crate) fn run(self) -> Result<Ending> {
+        let question = self.question()?;
+        let answer = question.answer().map_err(Failure::new)?;
+        let document = Document::new(&question, &answer);
+        let brief = self.stream.is_none() && self.memory.is_none() && self.window.is_none() && self.filter.is_none();
+        report::print(self.format, &document, || {
+            if brief { text::one_line(&document, &answer) } else { text::render(&document, &answer) }
+        })?;
+        Ok(Ending::Done)
+    }
+
+    fn question(&self) -> Result<Question> {
+        let mut goal = Goal::new().target_fpr(self.fpr.unwrap_or(DEFAULT_FPR));
+        (goal.memory_bits, goal.expected_items) = (self.memory, self.expect);
+        let mix = self.importance.as_ref().map(Mix::load).transpose()?;
+        if let Some(mix) = mix {
+            goal = goal.importance_mix(mix);
+        }
+        let mut question = Question::new(goal);
+        (question.target_fnr, question.window) = (self.fnr, self.window);
+        question.filter = self.filter.clone();
+        if let Some(repeats) = &self.stream {
+            let stream = repeats.load(self)?;
+            question.stream = Some(match mix {
+                Some(mix) => stream.with_importance(mix),
+                None => stream,
+            });
+        }
+        Ok(question)
+    }
+}
+
+/// What is printed.
+#[derive(Debug, Serialize)]
+struct Document {
+    #[serde(flatten)]
+    best: Row,
+    promise: &'static str,
+    promised_items: Option<u64>,
+    bits_per_key: Option<f64>,
+    stream: StreamRow,
+    late_fpr: f64,
+    late_fnr: f64,
+    wfp: f64,
+    wfn: f64,
+    zeros: f64,
+    stable_after: Option<f64>,
+    fnr_by_lag: Vec<LagRow>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    fnr_by_importance: Vec<ImportanceRow>,
+    limit_fnr: Option<f64>,
+    limit_kind: Option<&'static str>,
+    command: String,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    notes: Vec<String>,
+    runners_up: Vec<Row>,
+}
+
+/// A filter and what is foretold of it.
+#[derive(Debug, Serialize)]
+struct Row {
+    filter: String,
+    memory_bits: u64,
+    /// The bound that is promised.
+    predicted_fpr: f64,
+    /// The average on the stream.
+    stream_fpr: f64,
+    predicted_fnr: f64,
+    method: &'static str,
+    reason: String,
+}
+
+#[derive(Debug, Serialize)]
+struct StreamRow {
+    repeats: String,
+    /// Whether nothing was said of it.
+    assumed: bool,
+    arrivals: u64,
+    distinct: u64,
+}
+
+#[derive(Debug, Serialize)]
+struct LagRow {
+    lag: f64,
+    predicted_fnr: f64,
+    /// The share of repeats that come after about this lag.
+    share: f64,
+}
+
+#[derive(Debug, Serialize)]
+struct ImportanceRow {
+    importance: f64,
+    predicted_fnr: f64,
+    share: f64,
+}
+
+impl Row {
+    fn new(candidate: &Candidate) -> Self {
+        Row {
+            filter: candidate.plan.spec.to_string(),
+            memory_bits: candidate.plan.memory_bits,
+            predicted_fpr: candidate.plan.forecast.predicted_fpr,
+            stream_fpr: candidate.outlook.predicted_fpr,
+            predicted_fnr: candidate.outlook.predicted_fnr,
+            method: candidate.outlook.method.name(),
+            reason: candidate.reason.clone(),
+        }
+    }
+}
+
+impl Document {
+    fn new(question: &Question, answer: &Recommendation) -> Self {
+        let (plan, outlook) = (&answer.best.plan, &answer.best.outlook);
+        let (promise, promised_items) = match plan.forecast.promise {
+            Promise::Always => ("always", None),
+            Promise::UntilItems(items) => ("until_items", Some(items)),
+            Promise::None => ("none", None),
+        };
+        let limit = limit_of(question, answer);
+        let by_importance = outlook.by_importance.iter().map(|row| ImportanceRow {
+            importance: row.at,
+            predicted_fnr: row.predicted_fnr,
+            share: row.share,
+        });
+        Document {
+            best: Row::new(&answer.best),
+            promise,
+            promised_items,
+            bits_per_key: promised_items.map(|items| plan.memory_bits as f64 / items as f64),
+            stream: StreamRow {
+                repeats: answer.stream.describe(),
+                assumed: answer.assumed,
+                arrivals: answer.stream.arrivals(),
+                distinct: answer.stream.distinct(),
+            },
+            late_fpr: outlook.late_fpr,
+            late_fnr: outlook.late_fnr,
+            wfp: outlook.wfp,
+            wfn: outlook.wfn,
+            zeros: outlook.zeros,
+            stable_after: outlook.stable_after,
+            fnr_by_lag: outlook
+                .by_lag
+                .iter()
+                .map(|row| LagRow { lag: row.at, predicted_fnr: row.predicted_fnr, share: row.share })
+                .collect(),
+            fnr_by_importance: if question.goal.importance { by_importance.collect() } else { Vec::new() },
+            limit_fnr: limit.map(|limit| limit.limit_fnr),
+            limit_kind: limit.map(|limit| limit.limit_kind),
+            command: command(answer),
+            notes: plan.notes.clone(),
+            runners_up: answer.runners_up.iter().map(Row::new).collect(),
+        }
+    }
+}
+
+/// What no filter of this memory can avoid: for even repeats as the stream grows, for Zipf with its label.
+fn limit_of(question: &Question, answer: &Recommendation) -> Option<Limit> {
+    let (memory_bits, fpr) = (question.goal.memory_bits? as f64, question.goal.target_fpr?);
+    let footprint = answer.stream.footprint();
+    let arrivals = answer.stream.arrivals() as f64;
+    if question.window.is_some() || answer.assumed {
+        return None;
+    }
+    if answer.stream.is_even() {
+        let step = arrivals / 400.0;
+        let growth = (0..400).map(|index| {
+            let came = footprint.distinct(step * f64::from(index + 1)) - footprint.distinct(step * f64::from(index));
+            (came, step - came)
+        });
+        let limit_fnr = limit::uniform_fnr(memory_bits, fpr, growth)?;
+        return Some(Limit { limit_fnr, limit_kind: limit::UNIFORM });
+    }
+    let keys: Vec<_> = footprint
+        .classes()?
+        .iter()
+        .map(|class| {
+            let seen = 1.0 - class.absent(arrivals);
+            ((arrivals * class.rate / seen.max(1e-300) - 1.0).max(0.0), class.keys * seen)
+        })
+        .collect();
+    Some(Limit { limit_fnr: limit::static_fnr(memory_bits, fpr, &keys)?, limit_kind: limit::STATIC })
+}
+
+/// The command that uses the filter.
+fn command(answer: &Recommendation) -> String {
+    let spec = &answer.best.plan.spec;
+    match everbloom::filters::kind(spec) {
+        Ok(kind) if kind.endless => format!("everbloom dedup --filter '{spec}'"),
+        _ => format!("everbloom build KEYS --filter '{spec}' -o keys.ebf"),
+    }
+}

@@ -1,0 +1,159 @@
+//! What is said of a stream on the command line, and what a sample says of it.
+
+use super::Plan;
+use crate::args::ImportanceArgs;
+use crate::failure::{Failure, Result};
+use crate::input::BlockReader;
+use crate::record::{Layout, Part, RecordReader, for_each_batch};
+use everbloom::goal::ImportanceMix;
+use everbloom::stream::Sample;
+use everbloom::{Hashing, Importance, ImportanceScale, Stream};
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+
+/// Arrivals for each distinct key, where nothing is said: every second one is a repeat.
+const ARRIVALS_PER_KEY: u64 = 2;
+
+/// How keys come back.
+#[derive(Debug, Clone)]
+pub(super) enum Repeats {
+    Uniform,
+    Zipf(f64),
+    Lags(PathBuf),
+    Sample(PathBuf),
+}
+
+impl FromStr for Repeats {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text.split_once(':') {
+            None if text == "uniform" => Ok(Repeats::Uniform),
+            None if text == "zipf" => Ok(Repeats::Zipf(1.0)),
+            Some(("zipf", exponent)) => match exponent.parse() {
+                Ok(exponent) if exponent > 0.0 && exponent <= 10.0 => Ok(Repeats::Zipf(exponent)),
+                _ => Err("must have an exponent between 0 and 10, such as zipf:1.1".into()),
+            },
+            Some(("lag", path)) if !path.is_empty() => Ok(Repeats::Lags(path.into())),
+            Some(("lag", _)) => Err("must name a file, as lag:FILE, with a lag and its weight on each line".into()),
+            _ if text.is_empty() => Err("must be uniform, zipf:1.1, lag:FILE or a file".into()),
+            _ => Ok(Repeats::Sample(text.into())),
+        }
+    }
+}
+
+impl Repeats {
+    /// The stream, learned from a sample where there is one.
+    pub(super) fn load(&self, plan: &Plan) -> Result<Stream> {
+        if let Repeats::Sample(path) = self {
+            return learned(path, plan);
+        }
+        let Some(distinct) = plan.expect else {
+            return Err(Failure::new("say how many distinct keys will come, such as --expect 1e6"));
+        };
+        let arrivals = plan.arrivals.unwrap_or(distinct.saturating_mul(ARRIVALS_PER_KEY));
+        let stream = match self {
+            Repeats::Zipf(exponent) if plan.arrivals.is_none() => Stream::zipf_of(distinct, *exponent),
+            Repeats::Zipf(exponent) => Stream::zipf(arrivals, distinct, *exponent),
+            Repeats::Lags(path) => Stream::by_lag(arrivals, distinct, &lags(path)?),
+            _ => Stream::uniform(arrivals, distinct),
+        };
+        stream.map_err(Failure::new)
+    }
+}
+
+/// Learns a stream at the speed at which it is read.
+fn learned(path: &Path, plan: &Plan) -> Result<Stream> {
+    let layout = Layout::new(&plan.keys, &ImportanceArgs::default())?;
+    let mut reader = RecordReader::new(BlockReader::new(vec![path.to_path_buf()], plan.keys.ending()), layout)?;
+    let mut sample = Sample::default();
+    for_each_batch(&mut reader, &Hashing::default(), |part| {
+        if let Part::Records(_, batch) = part {
+            sample.observe(batch.hashes(), batch.importances());
+        }
+        Ok(())
+    })?;
+    sample.finish().map_err(|error| Failure::at(path, error))
+}
+
+/// Lines of a lag and its weight, apart by spaces, tabs or a comma.
+fn lags(path: &Path) -> Result<Vec<(f64, f64)>> {
+    let text = read(path)?;
+    let line = |(index, line): (usize, &str)| {
+        let mut numbers =
+            line.split(|letter: char| letter == ',' || letter.is_whitespace()).filter(|part| !part.is_empty());
+        let pair = (numbers.next().map(str::parse), numbers.next().map_or(Ok(1.0), str::parse));
+        match pair {
+            (Some(Ok(lag)), Ok(weight)) => Ok((lag, weight)),
+            _ => Err(Failure::at(path, format!("line {} is no lag and weight, such as '100 0.25'", index + 1))),
+        }
+    };
+    text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty()).map(line).collect()
+}
+
+/// Descriptions are small; more is a mistake.
+const MOST_BYTES: u64 = 64 << 20;
+
+fn read(path: &Path) -> Result<String> {
+    let length = std::fs::metadata(path).map_err(|error| Failure::io(path.display(), &error))?.len();
+    if length > MOST_BYTES {
+        return Err(Failure::at(path, "longer than 64 MiB; give a shorter list"));
+    }
+    std::fs::read_to_string(path).map_err(|error| Failure::io(path.display(), &error))
+}
+
+/// How importances are spread.
+#[derive(Debug, Clone)]
+pub(super) enum Mix {
+    Linear,
+    Exponential,
+    File(PathBuf),
+}
+
+impl FromStr for Mix {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text {
+            "linear" => Ok(Mix::Linear),
+            "exponential" => Ok(Mix::Exponential),
+            "" => Err("must be linear, exponential or a file of importances".into()),
+            path => Ok(Mix::File(path.into())),
+        }
+    }
+}
+
+/// The thesis's importances go up to 50.
+const THESIS_MAX: u32 = 50;
+
+impl Mix {
+    pub(super) fn load(&self) -> Result<ImportanceMix> {
+        let of = |value: u32| Importance::new(value, THESIS_MAX).unwrap_or_default();
+        match self {
+            Mix::Linear => Ok(ImportanceMix::of((1..=THESIS_MAX).map(of))),
+            Mix::Exponential => {
+                let value = |share: f64| (share * f64::from(THESIS_MAX + 1).ln()).exp().floor() as u32;
+                let shares = (0..1000).map(|index| (f64::from(index) + 0.5) / 1000.0);
+                Ok(ImportanceMix::of(shares.map(|share| of(value(share).clamp(1, THESIS_MAX)))))
+            }
+            Mix::File(path) => from_file(path),
+        }
+    }
+}
+
+fn from_file(path: &Path) -> Result<ImportanceMix> {
+    let text = read(path)?;
+    let number = |(index, line): (usize, &str)| match line.trim().parse::<f64>() {
+        Ok(value) if value >= 0.0 && value.is_finite() => Ok(value),
+        _ => Err(Failure::at(path, format!("line {} is no importance: '{}'", index + 1, line.trim()))),
+    };
+    let lines = text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty());
+    let values = lines.map(number).collect::<Result<Vec<f64>>>()?;
+    let most = values.iter().copied().fold(0.0, f64::max);
+    if most == 0.0 {
+        return Err(Failure::at(path, "no importance above 0; write one number on each line"));
+    }
+    let scale = ImportanceScale::linear(most).map_err(Failure::new)?;
+    let importances = values.iter().map(|value| scale.of(*value)).collect::<Result<Vec<_>, _>>();
+    Ok(ImportanceMix::of(importances.map_err(Failure::new)?))
+}

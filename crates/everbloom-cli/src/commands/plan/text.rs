@@ -1,0 +1,90 @@
+//! A plan for people.
+
+use super::{Document, Row, chart};
+use crate::report::{percent, size, thousands};
+use everbloom::planner::Recommendation;
+
+/// What Bloom-filter calculators answer: bits, hashes, bytes.
+pub(super) fn one_line(document: &Document, answer: &Recommendation) -> String {
+    let line = |row: &Row| {
+        let hashes = row.filter.split("num_hashes=").nth(1).map_or("8 hashes in one cache line".to_string(), |rest| {
+            format!("{} hashes", rest.split(',').next().unwrap_or_default())
+        });
+        let bits = row.memory_bits;
+        format!("{} bits, {hashes}, {} bytes", thousands(bits), thousands(bits.div_ceil(8)))
+    };
+    let kind = |row: &Row| row.filter.split(':').next().unwrap_or_default().to_string();
+    let items = document.promised_items.map_or(String::new(), |items| format!(" for {} keys", thousands(items)));
+    let mut text = format!(
+        "{}: {}, keeps {}{items}",
+        kind(&document.best),
+        line(&document.best),
+        percent(answer.best.plan.forecast.predicted_fpr),
+    );
+    if let Some(other) = document.runners_up.iter().find(|row| matches!(kind(row).as_str(), "bloom" | "blocked")) {
+        text.push_str(&format!("; {}: {}", kind(other), line(other)));
+    }
+    text.push('\n');
+    text
+}
+
+pub(super) fn render(document: &Document, answer: &Recommendation) -> String {
+    let best = &document.best;
+    let promise = match (document.promise, document.promised_items) {
+        (_, Some(items)) => format!("kept until {} distinct keys have come", thousands(items)),
+        ("always", _) => "kept at every moment".to_string(),
+        _ => "not promised: numbers by hand".to_string(),
+    };
+    let stream = &document.stream;
+    let assumed = if stream.assumed { "assumed: " } else { "" };
+    let mut rows = vec![
+        ("take", best.filter.clone()),
+        ("because", best.reason.clone()),
+        ("memory", size(best.memory_bits)),
+        (
+            "false positives",
+            format!("{} at most, {promise}; {} on this stream", percent(best.predicted_fpr), percent(best.stream_fpr)),
+        ),
+        (
+            "false negatives",
+            format!(
+                "{}, {} late in the stream, by {}",
+                percent(best.predicted_fnr),
+                percent(document.late_fnr),
+                best.method
+            ),
+        ),
+        (
+            "stream",
+            format!(
+                "{assumed}{} arrivals, {} distinct, {}",
+                thousands(stream.arrivals),
+                thousands(stream.distinct),
+                stream.repeats
+            ),
+        ),
+    ];
+    if !document.fnr_by_importance.is_empty() {
+        rows.push(("by importance", format!("wfp {}, wfn {}", percent(document.wfp), percent(document.wfn))));
+    }
+    let settled = document.stable_after.map_or("not before the stream ends".to_string(), |after| {
+        format!("after {} arrivals", thousands(after as u64))
+    });
+    rows.push(("settled", format!("{settled}; {} of the cells are zero then", percent(document.zeros))));
+    if let (Some(fnr), Some(kind)) = (document.limit_fnr, document.limit_kind) {
+        rows.push(("limit", format!("no filter of this memory misses less than {} ({kind})", percent(fnr))));
+    }
+    rows.extend(document.notes.iter().map(|note| ("note", note.clone())));
+    rows.push(("use", document.command.clone()));
+    let mut text = crate::report::columns(&rows);
+    if best.predicted_fnr > 0.0 {
+        text.push_str(&chart::by_lag(&document.fnr_by_lag));
+    }
+    if !document.runners_up.is_empty() {
+        text.push_str("\ninstead\n");
+    }
+    for (row, candidate) in document.runners_up.iter().zip(&answer.runners_up) {
+        text.push_str(&format!("  {}\n      {} ({})\n", row.filter, row.reason, candidate.outlook.method.name()));
+    }
+    text
+}
