@@ -17,8 +17,14 @@ use crate::stream::arrivals::Rehearsal;
 /// Arrivals of the first, short rehearsal.
 const SCREENED: f64 = 40_000.0;
 
+/// Arrivals of a first glance at every kind.
+const GLANCED: f64 = 10_000.0;
+
 /// The variants of a kind are tried if, as planned, it misses at most so many times as much as the best.
 const HOPEFUL: f64 = 1.5;
+
+/// How many kinds are looked at again, at most.
+const MOST_HOPEFUL: usize = 5;
 
 /// How many variants are tried on the longer one.
 const FINALISTS: usize = 6;
@@ -231,6 +237,15 @@ impl Question {
         }
     }
 
+    /// A kind as its plan makes it; one lane is another filter, the direct table.
+    fn basic_specs(&self, kind: &Kind) -> Vec<Spec> {
+        let spec = self.spec_of(kind);
+        match kind.words.contains(&"lanes") && spec.get("lanes").is_none() {
+            true => vec![spec.clone(), spec.with("lanes", 1)],
+            false => vec![spec],
+        }
+    }
+
     /// Whether a kind may be the answer.
     fn is_asked_for(&self, kind: &Kind) -> bool {
         self.filter.as_ref().is_none_or(|spec| spec.kind() == kind.name || spec.kind() == super::AUTO)
@@ -285,7 +300,8 @@ impl Question {
         let lasting = self.lasting()?;
         let most = lasting.as_ref().map_or(1 << 40, |found| found.best.plan.memory_bits);
         let with = |bits: u64| Question { goal: self.goal.memory_bits(bits), target_fnr: None, ..self.clone() };
-        let (mut low, mut high, mut best) = (9.0, libm::log2(most as f64), lasting);
+        let high = libm::log2(most as f64);
+        let (mut low, mut high, mut best) = ((high - 10.0).max(9.0), high, lasting);
         while high - low > 0.04 {
             let middle = 0.5 * (low + high);
             match with(libm::exp2(middle) as u64).screened() {
@@ -328,30 +344,33 @@ impl Question {
     /// Every kind on a short rehearsal, with its variants if asked for, the best first; and why others could
     /// not be planned.
     fn screen(&self, stream: &Stream, variants: bool) -> Result<(Vec<Candidate>, Option<Error>)> {
-        let short = rehearsal(stream, self.goal.memory_bits.unwrap_or_default(), SCREENED);
-        let mut trial = Trial { question: self, stream, rehearsal: short, candidates: Vec::new(), refusal: None };
+        let memory_bits = self.goal.memory_bits.unwrap_or_default();
+        let shortest = rehearsal(stream, memory_bits, GLANCED);
+        let mut trial = Trial { question: self, stream, rehearsal: shortest, candidates: Vec::new(), refusal: None };
         let kinds: Vec<&Kind> = KINDS.iter().filter(|kind| kind.endless && self.is_asked_for(kind)).collect();
-        for kind in &kinds {
-            trial.add(&self.spec_of(kind))?;
-            if kind.words.contains(&"lanes") && self.spec_of(kind).get("lanes").is_none() {
-                // One lane is another filter: the direct table, best where repeats are spread evenly.
-                trial.add(&self.spec_of(kind).with("lanes", 1))?;
+        for spec in kinds.iter().flat_map(|kind| self.basic_specs(kind)) {
+            trial.add(&spec);
+        }
+        // A kind that is far behind as planned does not come to the front in a variant, and one that could
+        // not be planned may be in one.
+        let least = trial.candidates.iter().map(|one| self.missed(one)).fold(f64::INFINITY, f64::min);
+        let (mut hopeful, behind) = std::mem::take(&mut trial.candidates).into_iter().partition::<Vec<_>, _>(|one| {
+            let missed = self.missed(one);
+            // Where nearly all is missed by all, by what is remembered.
+            missed <= HOPEFUL * least && (1.0 - missed) * HOPEFUL >= 1.0 - least
+        });
+        hopeful.truncate(MOST_HOPEFUL);
+        trial.rehearsal = rehearsal(stream, memory_bits, SCREENED);
+        let is_behind = |kind: &&Kind| behind.iter().any(|one| one.plan.spec.kind() == kind.name);
+        let is_hopeful = |kind: &&Kind| hopeful.iter().any(|one| one.plan.spec.kind() == kind.name);
+        for kind in kinds.iter().filter(|kind| is_hopeful(kind) || !is_behind(kind)) {
+            let variants =
+                if variants { kind.model.variants(&self.spec_of(kind), self.goal.importance) } else { vec![] };
+            for spec in self.basic_specs(kind).into_iter().chain(variants) {
+                trial.add(&spec);
             }
         }
-        if variants {
-            let least = trial.candidates.iter().map(|one| self.missed(one)).fold(f64::INFINITY, f64::min);
-            for kind in kinds {
-                let mine = trial.candidates.iter().filter(|one| one.plan.spec.kind() == kind.name);
-                let best = mine.map(|one| self.missed(one)).fold(f64::INFINITY, f64::min);
-                // A kind that is far behind as planned does not come to the front in a variant, and one that
-                // could not be planned may be in one.
-                if best <= HOPEFUL * least || best.is_infinite() {
-                    for variant in kind.model.variants(&self.spec_of(kind), self.goal.importance) {
-                        trial.add(&variant)?;
-                    }
-                }
-            }
-        }
+        trial.candidates.extend(behind);
         self.sort(&mut trial.candidates);
         Ok((trial.candidates, trial.refusal))
     }
@@ -396,17 +415,19 @@ struct Trial<'q> {
 }
 
 impl Trial<'_> {
-    fn add(&mut self, spec: &Spec) -> Result<()> {
-        match filters::plan(spec, &self.question.goal()) {
-            Ok(plan) if self.question.keeps(&plan, self.stream) && !known(&self.candidates, &plan) => {
-                let outlook = self.question.foretold(&plan, self.stream, &self.rehearsal)?;
-                let reason = "forgets least on this stream".into();
-                self.candidates.push(Candidate { plan, outlook, reason });
+    /// Tries a filter, if it can be planned and keeps the rate.
+    fn add(&mut self, spec: &Spec) {
+        let tried = filters::plan(spec, &self.question.goal()).and_then(|plan| {
+            if !self.question.keeps(&plan, self.stream) || known(&self.candidates, &plan) {
+                return Ok(None);
             }
-            Ok(_) => {}
+            let outlook = self.question.foretold(&plan, self.stream, &self.rehearsal)?;
+            Ok(Some(Candidate { plan, outlook, reason: "forgets least on this stream".into() }))
+        });
+        match tried {
+            Ok(candidate) => self.candidates.extend(candidate),
             Err(error) => self.refusal = self.refusal.take().or(Some(error)),
         }
-        Ok(())
     }
 }
 

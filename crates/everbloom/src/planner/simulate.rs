@@ -14,7 +14,10 @@ use crate::traits::{Filter, Importances, Verdict};
 const SEED: u64 = 0x0e5e_b100;
 
 /// A filter smaller than this is not like a large one any more.
-const LEAST_BITS: f64 = 16_384.0;
+const LEAST_BITS: f64 = 8_192.0;
+
+/// A rehearsal is at most so many times as long as wanted.
+const MOST_TIMES: f64 = 6.0;
 
 /// Rows of the curve by importance.
 const LEVELS: usize = 16;
@@ -29,10 +32,10 @@ pub(super) fn rehearsal(stream: &Stream, memory_bits: u64, arrivals: f64) -> Reh
 
 fn numbered(stream: &Stream, memory_bits: u64, arrivals: f64, round: u64) -> Rehearsal {
     let wanted = stream.arrivals() as f64 / arrivals;
-    // Where the stream is long for the memory, the filter may be smaller still.
-    let least = if wanted * LEAST_BITS > 4.0 * memory_bits as f64 { 0.25 * LEAST_BITS } else { LEAST_BITS };
-    let most = (memory_bits as f64 / least).max(1.0);
-    Rehearsal::new(stream, wanted.min(most).max(1.0), SEED + round)
+    let most = (memory_bits as f64 / LEAST_BITS).max(1.0);
+    // Where the stream is very long for the memory, the filter must be smaller still.
+    let divisor = wanted.min(most).max(wanted / MOST_TIMES);
+    Rehearsal::new(stream, divisor.max(1.0), SEED + round)
 }
 
 /// Rounds that a stream shorter than wanted is rehearsed for, at most.

@@ -107,7 +107,7 @@ impl Hasher for Mixed {
 
 /// Independent draws, `divisor` neighbouring ranks as one key.
 fn drawn(universe: f64, exponent: f64, divisor: f64, generator: &mut Generator) -> impl Iterator<Item = u64> {
-    let weights = RankWeights { exponent };
+    let weights = RankWeights::new(exponent);
     let total = weights.up_to(universe);
     std::iter::repeat_with(move || {
         let rank = match exponent {

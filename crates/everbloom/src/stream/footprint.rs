@@ -34,7 +34,7 @@ impl Footprint {
         if exponent == 0.0 {
             return Footprint::Drawn(vec![Class { rate: 1.0 / universe, keys: universe }]);
         }
-        let weights = RankWeights { exponent };
+        let weights = RankWeights::new(exponent);
         let total = weights.up_to(universe);
         let (mut classes, mut first, mut below) = (Vec::new(), 1.0, 0.0);
         while first <= universe {
@@ -77,45 +77,47 @@ impl Footprint {
 }
 
 /// Σ rank^−exponent, the first terms one by one, the rest as an integral.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub(super) struct RankWeights {
-    pub(super) exponent: f64,
+    exponent: f64,
+    /// The sums up to the first ranks.
+    head: [f64; EXACT_RANKS],
 }
 
 /// Ranks that are summed one by one.
-const EXACT_RANKS: u32 = 64;
+const EXACT_RANKS: usize = 64;
 
 impl RankWeights {
-    fn weight(self, rank: f64) -> f64 {
-        exp(-self.exponent * log(rank))
+    pub(super) fn new(exponent: f64) -> Self {
+        let mut sum = 0.0;
+        let head = std::array::from_fn(|index| {
+            sum += exp(-exponent * log(index as f64 + 1.0));
+            sum
+        });
+        RankWeights { exponent, head }
     }
 
     /// ∫ x^−exponent from 1, in a form that is smooth at exponent 1.
-    fn integral(self, x: f64) -> f64 {
+    fn integral(&self, x: f64) -> f64 {
         let (log_x, slope) = (log(x), 1.0 - self.exponent);
         if (log_x * slope).abs() > 1e-8 { expm1(log_x * slope) / slope } else { log_x }
     }
 
     /// The weights of the ranks up to `rank`.
-    pub(super) fn up_to(self, rank: f64) -> f64 {
-        let exact = rank.min(f64::from(EXACT_RANKS));
-        let head: f64 = (1..=exact as u32).map(|rank| self.weight(f64::from(rank))).sum();
-        if rank <= exact {
-            return head;
+    pub(super) fn up_to(&self, rank: f64) -> f64 {
+        match self.head.get((rank as usize).wrapping_sub(1)) {
+            Some(sum) => *sum,
+            None => self.head[EXACT_RANKS - 1] + self.integral(rank + 0.5) - self.integral(EXACT_RANKS as f64 + 0.5),
         }
-        head + self.integral(rank + 0.5) - self.integral(exact + 0.5)
     }
 
     /// The rank at which the weights reach `sum`, from 1 on.
-    pub(super) fn rank_at(self, sum: f64) -> f64 {
-        let mut head = 0.0;
-        for rank in 1..=EXACT_RANKS {
-            head += self.weight(f64::from(rank));
-            if sum <= head {
-                return f64::from(rank);
-            }
+    pub(super) fn rank_at(&self, sum: f64) -> f64 {
+        let last = self.head[EXACT_RANKS - 1];
+        if sum <= last {
+            return self.head.partition_point(|below| *below < sum) as f64 + 1.0;
         }
-        let value = sum - head + self.integral(f64::from(EXACT_RANKS) + 0.5);
+        let value = sum - last + self.integral(EXACT_RANKS as f64 + 0.5);
         let slope = 1.0 - self.exponent;
         let log_x = if slope.abs() > 1e-8 { log1p(value * slope) / slope } else { value };
         (exp(log_x) + 0.5).floor()
