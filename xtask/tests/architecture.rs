@@ -115,17 +115,18 @@ fn dependencies_point_one_way() {
 }
 
 #[test]
-fn unsafe_has_one_address() {
+fn unsafe_has_two_addresses() {
     let mut files = core_sources("");
     for krate in ["everbloom-cli", "everbloom-lab"] {
         files.extend(sources(&root().join("crates").join(krate).join("src")));
     }
-    let allowed = root().join("crates/everbloom/src/cells/simd");
+    let allowed =
+        ["crates/everbloom/src/cells/simd", "crates/everbloom-cli/src/mapped.rs"].map(|path| root().join(path));
     let found = offences(&files, |path, line| {
-        !path.starts_with(&allowed)
+        !allowed.iter().any(|allowed| path.starts_with(allowed))
             && line.split(|c: char| !c.is_alphanumeric() && c != '_').any(|word| word == "unsafe")
     });
-    assert!(found.is_empty(), "unsafe code lives in cells/simd alone:\n{}", found.join("\n"));
+    assert!(found.is_empty(), "unsafe code lives in cells/simd and mapped.rs alone:\n{}", found.join("\n"));
 }
 
 #[test]

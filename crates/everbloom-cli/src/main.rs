@@ -2,13 +2,16 @@
 //!
 //! One file per subcommand in [`commands`]; around them the layers they share: [`args`] (what can be
 //! typed), [`input`] (bytes to whole records), [`record`] (records to keys), [`output`] and
-//! [`filter_file`] (results that never destroy what was there). No algorithm lives here.
+//! [`filter_file`] (results that never destroy what was there), [`mapped`] (filters where they lie). No
+//! algorithm lives here.
 
 mod args;
 mod commands;
 mod failure;
 mod filter_file;
 mod input;
+#[allow(unsafe_code)]
+mod mapped;
 mod output;
 mod platform;
 mod record;

@@ -437,3 +437,49 @@ fn damaged_compressed_filters_are_refused() {
     folder.write("cut.ebf", &bytes[..bytes.len() - 70]);
     assert_refused(&folder.run(&["info", "cut.ebf"]), "ends before");
 }
+
+#[test]
+fn a_mapped_filter_answers_alike() {
+    let folder = Folder::new();
+    folder.write("keys.txt", numbered("user", 20_000));
+    folder.write("mixed.txt", numbered("user", 25_000) + &numbered("none", 25_000));
+    for filter in ["bloom", "blocked"] {
+        folder.output_of(&["build", "keys.txt", "--filter", filter, "--fpr", "1%", "-o", "keys.ebf"]);
+        for more in [&[][..], &["--missing"], &["--count"]] {
+            let read = folder.output_of(&[&["query", "keys.ebf", "mixed.txt"], more].concat());
+            let mapped = folder.output_of(&[&["query", "keys.ebf", "mixed.txt", "--mmap"], more].concat());
+            assert!(read == mapped, "{filter} {more:?}");
+        }
+    }
+    // A state of dedup begins with its filter.
+    folder.output_of(&[
+        "dedup", "keys.txt", "--filter", "blocked", "--expect", "20000", "--state", "seen.ebf", "-o", "out",
+    ]);
+    assert_eq!(folder.output_of(&["query", "seen.ebf", "keys.txt", "--mmap", "--count"]), b"20000\n");
+}
+
+#[test]
+fn what_cannot_be_mapped_is_refused() {
+    let folder = folder_with_filter();
+    let bytes = folder.read("keys.ebf");
+    folder.write("cut.ebf", &bytes[..bytes.len() - 64]);
+    assert_refused(
+        &folder.run(&["query", "cut.ebf", "keys.txt", "--mmap"]),
+        "cut.ebf: the filter's bytes are not as many",
+    );
+    folder.write("short.ebf", &bytes[..bytes.len() / 2]);
+    assert_refused(&folder.run(&["query", "short.ebf", "keys.txt", "--mmap"]), "ends before");
+    let mut damaged = bytes.clone();
+    damaged[80] ^= 1;
+    folder.write("damaged.ebf", damaged);
+    assert_refused(&folder.run(&["query", "damaged.ebf", "keys.txt", "--mmap"]), "checksum");
+    folder.write("empty.ebf", "");
+    assert_refused(&folder.run(&["query", "empty.ebf", "keys.txt", "--mmap"]), "empty");
+    folder.output_of(&["build", "keys.txt", "--filter", "counting", "-o", "counting.ebf"]);
+    assert_refused(
+        &folder.run(&["query", "counting.ebf", "keys.txt", "--mmap"]),
+        "a counting filter cannot be read where it lies",
+    );
+    folder.output_of(&["build", "keys.txt", "--fpr", "1%", "--compress", "-o", "small.ebf"]);
+    assert_refused(&folder.run(&["query", "small.ebf", "keys.txt", "--mmap"]), "without compression");
+}

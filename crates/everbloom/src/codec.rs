@@ -29,6 +29,10 @@
 //! # Ok::<(), everbloom::Error>(())
 //! ```
 
+mod view;
+
+pub use view::View;
+
 use crate::error::{Error, Result};
 use crate::filters::{self, Needed, Restore};
 use crate::goal::Forecast;

@@ -42,7 +42,7 @@ pub const MAGIC: [u8; 8] = *b"\x89EBF\r\n\x1a\n";
 pub const VERSION: u16 = 1;
 
 const FIXED_BYTES: usize = 72;
-const CHECKSUM_BYTES: usize = 8;
+pub(crate) const CHECKSUM_BYTES: usize = 8;
 const ALIGNMENT: usize = 64;
 /// No filter has a longer spec or state; what claims to is not read.
 const MAX_SECTION_BYTES: u32 = 1 << 16;
@@ -326,6 +326,15 @@ impl Read for BodyReader<'_> {
         self.remaining -= count as u64;
         Ok(count)
     }
+}
+
+/// Compares a body and its zeros with the checksum behind them.
+pub(crate) fn check_sealed(bytes: &[u8]) -> Result<()> {
+    let sealed = bytes.split_last_chunk::<CHECKSUM_BYTES>();
+    if sealed.is_some_and(|(body, checksum)| xxh3_64(body) == u64::from_le_bytes(*checksum)) {
+        return Ok(());
+    }
+    Err(Error::corrupt("the filter's body does not match its checksum"))
 }
 
 /// Builds a filter's state: a few numbers and perhaps a generator.

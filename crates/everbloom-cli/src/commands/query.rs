@@ -4,10 +4,12 @@ use crate::args::{ImportanceArgs, KeyArgs, OnError, quantity};
 use crate::failure::{Ending, Failure, Result};
 use crate::filter_file;
 use crate::input::BlockReader;
+use crate::mapped::Mapped;
 use crate::output::Stdout;
 use crate::record::{Batch, Layout, Part, RecordReader, for_each_batch};
 use clap::Args;
-use everbloom::Filter;
+use everbloom::codec::View;
+use everbloom::{Filter, Hashing, KeyHash};
 use std::path::PathBuf;
 
 /// Prints the lines whose keys a filter knows; exit 1 if there are none.
@@ -29,12 +31,40 @@ pub(crate) struct Query {
     /// The most memory that a compressed filter may unpack to [default: 1GiB]
     #[arg(long, value_name = "SIZE", value_parser = quantity::size_in_bits)]
     memory: Option<u64>,
+    /// Map the file instead of reading it, for bloom and blocked filters: answers at once, and shares the
+    /// memory with all who map it
+    ///
+    /// Only the header and the length are checked; `everbloom info` checks all of the file. Do not cut
+    /// or overwrite a file that is mapped: the system ends processes that read behind its end. Renaming
+    /// another file over it, as `build` does, is safe
+    #[arg(long, conflicts_with_all = ["memory", "count_each"])]
+    mmap: bool,
     #[command(flatten)]
     keys: KeyArgs,
 }
 
 impl Query {
     pub(crate) fn run(self) -> Result<Ending> {
+        let mapped = if self.mmap { Some(Mapped::open(&self.filter)?) } else { None };
+        let asked = match &mapped {
+            Some(mapped) => Asked::Mapped(mapped.view()?, mapped),
+            None => Asked::Loaded(self.load()?),
+        };
+        let layout = Layout::new(&self.keys, &ImportanceArgs::default())?;
+        let mut reader = RecordReader::new(BlockReader::new(self.files.clone(), self.keys.ending()), layout)?;
+        let mut answers = Answers { query: &self, stdout: Stdout::new()?, found: Vec::new(), records: 0, matched: 0 };
+        let hashing = *asked.hashing();
+        let outcome = for_each_batch(&mut reader, &hashing, |part| match part {
+            Part::Header(line) => answers.print(line),
+            Part::Records(bytes, batch) => answers.look_up(&asked, bytes, batch),
+        });
+        // What was found before an input broke off is an answer all the same.
+        let matched = answers.finish()?;
+        outcome?;
+        Ok(if matched > 0 { Ending::Done } else { Ending::Negative })
+    }
+
+    fn load(&self) -> Result<Box<dyn Filter>> {
         let filter = filter_file::load(&self.filter, self.memory)?;
         if self.count_each && filter.as_multiplicity().is_none() {
             let kind = filter.spec().kind().to_string();
@@ -43,18 +73,40 @@ impl Query {
                 format!("a {kind} filter does not count; build with --filter spectral"),
             ));
         }
-        let layout = Layout::new(&self.keys, &ImportanceArgs::default())?;
-        let mut reader = RecordReader::new(BlockReader::new(self.files.clone(), self.keys.ending()), layout)?;
-        let mut answers = Answers { query: &self, stdout: Stdout::new()?, found: Vec::new(), records: 0, matched: 0 };
-        let hashing = *filter.hashing();
-        let asked = for_each_batch(&mut reader, &hashing, |part| match part {
-            Part::Header(line) => answers.print(line),
-            Part::Records(bytes, batch) => answers.look_up(filter.as_ref(), bytes, batch),
-        });
-        // What was found before an input broke off is an answer all the same.
-        let matched = answers.finish()?;
-        asked?;
-        Ok(if matched > 0 { Ending::Done } else { Ending::Negative })
+        Ok(filter)
+    }
+}
+
+/// The filter, in memory of our own or where it lies.
+enum Asked<'m> {
+    Loaded(Box<dyn Filter>),
+    Mapped(View<'m>, &'m Mapped),
+}
+
+impl Asked<'_> {
+    fn hashing(&self) -> &Hashing {
+        match self {
+            Asked::Loaded(filter) => filter.hashing(),
+            Asked::Mapped(view, _) => view.hashing(),
+        }
+    }
+
+    fn contains_hashes(&self, hashes: &[KeyHash], found: &mut [bool]) -> Result<()> {
+        match self {
+            Asked::Loaded(filter) => filter.contains_hashes(hashes, found),
+            Asked::Mapped(view, mapped) => {
+                mapped.check()?;
+                view.contains_hashes(hashes, found);
+            }
+        }
+        Ok(())
+    }
+
+    fn count_hash(&self, hash: KeyHash) -> u64 {
+        match self {
+            Asked::Loaded(filter) => filter.as_multiplicity().map_or(0, |counts| counts.count_hash(hash)),
+            Asked::Mapped(..) => 0,
+        }
     }
 }
 
@@ -67,10 +119,10 @@ struct Answers<'q> {
 }
 
 impl Answers<'_> {
-    fn look_up(&mut self, filter: &dyn Filter, bytes: &[u8], batch: &Batch) -> Result<()> {
+    fn look_up(&mut self, asked: &Asked<'_>, bytes: &[u8], batch: &Batch) -> Result<()> {
         self.found.clear();
         self.found.resize(batch.hashes().len(), false);
-        filter.contains_hashes(batch.hashes(), &mut self.found);
+        asked.contains_hashes(batch.hashes(), &mut self.found)?;
         let mut faults = batch.faults().iter().peekable();
         let mut answered = 0;
         for index in 0..batch.len() {
@@ -83,7 +135,7 @@ impl Answers<'_> {
             };
             self.matched += u64::from(is_match);
             if let (true, Some(hash)) = (self.query.count_each, hash) {
-                let count = filter.as_multiplicity().map_or(0, |counts| counts.count_hash(hash));
+                let count = asked.count_hash(hash);
                 self.stdout.write(format!("{count}\t").as_bytes())?;
                 self.print(batch.record(bytes, index))?;
             } else if is_match {

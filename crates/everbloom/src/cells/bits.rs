@@ -93,12 +93,7 @@ impl Bits {
 
     /// Refuses bits set behind the last one, which would spoil every count.
     pub fn check(&self) -> Result<()> {
-        let (words, rest) = ((self.length / 64) as usize, self.length % 64);
-        let beyond = self.words()[words..].iter().enumerate().any(|(index, word)| {
-            let inside = if index == 0 { (1u64 << rest) - 1 } else { 0 };
-            word & !inside != 0
-        });
-        if beyond { Err(Error::corrupt("the filter has bits set beyond its end")) } else { Ok(()) }
+        check_end(self.words(), self.length)
     }
 
     /// Sets every bit to zero.
@@ -113,6 +108,16 @@ impl Bits {
             *word = with(*word, *other);
         }
     }
+}
+
+/// Refuses words in which bits from `length` on are set.
+pub fn check_end(words: &[u64], length: u64) -> Result<()> {
+    let (whole, rest) = ((length / 64) as usize, length % 64);
+    let beyond = words[whole..].iter().enumerate().any(|(index, word)| {
+        let inside = if index == 0 { (1u64 << rest) - 1 } else { 0 };
+        word & !inside != 0
+    });
+    if beyond { Err(Error::corrupt("the filter has bits set beyond its end")) } else { Ok(()) }
 }
 
 #[cfg(test)]

@@ -208,6 +208,12 @@ impl Parameters {
     }
 }
 
+/// The parameters that a full spec gives, if it is one of this kind and not in shards.
+pub(crate) fn parameters_of(spec: &Spec) -> Result<Option<Parameters>> {
+    let is_ours = spec.kind() == KIND.name && !super::is_sharded(spec);
+    is_ours.then(|| Parameters::from_spec(spec)).transpose()
+}
+
 /// The cache-line-blocked Bloom filter. See the [module](self) for what it promises.
 #[derive(Debug, Clone)]
 pub struct Blocked {

@@ -76,7 +76,7 @@ use super::model::never_forgetting;
 use super::{Kind, Model, Restore};
 use crate::cells::bits::Bits;
 use crate::cells::buffer::LINE_BITS;
-use crate::cells::simd::{CACHED_BYTES, pipelined};
+use crate::cells::simd::{CACHED_BYTES, pipelined, prefetch};
 use crate::error::Result;
 use crate::goal::{Forecast, Goal, Plan};
 use crate::hash::{Hashing, KeyHash};
@@ -140,6 +140,35 @@ fn outlook(plan: &Plan, stream: &Stream) -> Result<Option<Outlook>> {
     let size = size_from_spec(&plan.spec)?;
     Ok(Some(never_forgetting(plan, stream, |items| size.state(items))))
 }
+
+/// The size that a full spec gives, if it is one of this kind and not in shards.
+pub(crate) fn size_of(spec: &Spec) -> Result<Option<Size>> {
+    let is_ours = spec.kind() == KIND.name && !super::is_sharded(spec);
+    is_ours.then(|| size_from_spec(spec)).transpose()
+}
+
+/// The bytes of a filter's bits.
+pub(crate) fn body_bytes(size: Size) -> u64 {
+    Bits::byte_length(size.num_cells)
+}
+
+pub(crate) use crate::cells::bits::check_end as check_words;
+
+/// Asks a filter whose bits are in these words.
+pub(crate) fn contains_in(size: Size, words: &[u64], hashes: &[KeyHash], found: &mut [bool]) {
+    let probes = |hash: KeyHash| hash.probes(size.num_cells).take(size.num_hashes as usize);
+    let is_set = |position: u64| words[(position / 64) as usize] >> (position % 64) & 1 == 1;
+    pipelined(
+        &mut (),
+        hashes.len(),
+        if size_of_val(words) <= CACHED_BYTES { 0 } else { DISTANCE },
+        |(), index| probes(hashes[index]).for_each(|position| prefetch(words, (position / 64) as usize)),
+        |(), index| found[index] = probes(hashes[index]).all(is_set),
+    );
+}
+
+/// How many keys ahead to ask for lines; each key asks for several.
+const DISTANCE: usize = 8;
 
 /// The classic Bloom filter. See the [module](self) for what it promises.
 #[derive(Debug, Clone)]
@@ -211,7 +240,7 @@ impl Bloom {
 
     /// How many keys ahead to ask for lines; each key asks for several.
     fn distance(&self) -> usize {
-        if self.bits.bytes().len() <= CACHED_BYTES { 0 } else { 8 }
+        if self.bits.bytes().len() <= CACHED_BYTES { 0 } else { DISTANCE }
     }
 }
 
@@ -249,13 +278,7 @@ impl Filter for Bloom {
 
     fn contains_hashes(&self, hashes: &[KeyHash], found: &mut [bool]) {
         let count = hashes.len().min(found.len());
-        pipelined(
-            &mut (),
-            count,
-            self.distance(),
-            |(), index| self.prefetch(hashes[index]),
-            |(), index| found[index] = self.contains_hash(hashes[index]),
-        );
+        contains_in(self.size, self.bits.words(), &hashes[..count], &mut found[..count]);
     }
 
     fn observe_hash(&mut self, hash: KeyHash, _importance: Importance) -> Verdict {

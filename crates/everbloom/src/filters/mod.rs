@@ -186,12 +186,18 @@ pub(crate) fn id_of(spec: &Spec) -> u16 {
     if is_sharded(spec) { id | SHARDED_ID } else { id }
 }
 
-/// Rebuilds the filter with this id.
-pub(crate) fn restore(id: u16, from: Restore<'_, '_>) -> Result<Box<dyn Filter>> {
-    let kind = kind(from.spec)?;
-    if id_of(from.spec) != id {
+/// The kind of a spec, if the format's id belongs to it.
+pub(crate) fn check_id(spec: &Spec, id: u16) -> Result<&'static Kind> {
+    let kind = kind(spec)?;
+    if id_of(spec) != id {
         return Err(Error::corrupt(format!("the filter's id {id} does not belong to '{}'", kind.name)));
     }
+    Ok(kind)
+}
+
+/// Rebuilds the filter with this id.
+pub(crate) fn restore(id: u16, from: Restore<'_, '_>) -> Result<Box<dyn Filter>> {
+    let kind = check_id(from.spec, id)?;
     if is_sharded(from.spec) { Ok(Box::new(Sharded::restore(from)?)) } else { (kind.restore)(from) }
 }
 

@@ -12,3 +12,4 @@ mod damage;
 mod golden;
 mod lies;
 mod secret;
+mod view;

@@ -1,0 +1,152 @@
+//! Filters that are asked where they lie, without a copy: for files that are mapped into memory.
+//!
+//! Opening one reads its header and nothing else, so a filter of any size answers at once, and all
+//! processes that map the same file share the pages. The price is trust: a damaged body is only noticed
+//! by [`View::verify`], which reads all of it, and a file that another process cuts short while it is
+//! mapped ends the process that reads beyond its new end (SIGBUS on Unix). So replace filter files, as
+//! `everbloom build` does, by renaming a new one over them; never write into one that may be in use.
+
+use crate::cells::buffer::Line;
+use crate::cells::simd::{self, Isa};
+use crate::error::{Error, Result};
+use crate::filters::{self, blocked, bloom};
+use crate::goal::Forecast;
+use crate::hash::{Hashing, Key, KeyHash, SecretKey};
+use crate::spec::Spec;
+use crate::wire::{self, Coding, Header};
+use bytemuck::{cast_slice, try_cast_slice};
+
+/// A `bloom` or `blocked` filter in bytes that somebody else holds.
+///
+/// ```
+/// use everbloom::codec::{self, View};
+/// use everbloom::{FilterExt, filters::Blocked};
+///
+/// let mut filter = Blocked::with_rate(1000, 0.01)?;
+/// filter.insert("key");
+/// # // A mapping is aligned; a vector need not be.
+/// # let document = codec::encode(&filter);
+/// # let mut room = vec![0; document.len() + 64];
+/// # let start = room.as_ptr().align_offset(64);
+/// # room[start..start + document.len()].copy_from_slice(&document);
+/// # let mapped = &room[start..start + document.len()];
+/// // `mapped` are the filter's bytes, as `memmap2` or any other mapping has them.
+/// let view = View::open(mapped, None)?;
+/// assert!(view.contains("key"));
+/// view.verify()?;
+/// # Ok::<(), everbloom::Error>(())
+/// ```
+#[derive(Debug)]
+pub struct View<'b> {
+    spec: Spec,
+    hashing: Hashing,
+    forecast: Forecast,
+    cells: Cells<'b>,
+    /// The body, the zeros behind it and their checksum.
+    sealed: &'b [u8],
+}
+
+#[derive(Debug)]
+enum Cells<'b> {
+    Bloom(bloom::Size, &'b [u64]),
+    Blocked(&'b [Line]),
+}
+
+impl<'b> View<'b> {
+    /// The filter in these bytes, which start at a multiple of 64. Checks the header and all lengths, not
+    /// the body. `key` is the secret key that the filter was built with, if it was.
+    pub fn open(bytes: &'b [u8], key: Option<SecretKey>) -> Result<Self> {
+        let length = bytes.len() as u64;
+        let (header, start) = Header::read(&mut &*bytes, length)?;
+        let end = start.checked_add(header.body_bytes).filter(|end| *end <= length);
+        let end = end.ok_or_else(|| Error::corrupt("the filter ends before its header says it should"))?;
+        if length - end != wire::body_padding(header.body_bytes) + wire::CHECKSUM_BYTES as u64 {
+            return Err(Error::corrupt("the filter's bytes are not as many as its header says"));
+        }
+        if header.coding == Coding::Compressed {
+            return Err(Error::Unsupported {
+                kind: "compressed",
+                operation: "be read where it lies",
+                remedy: "decode it, or build it without compression",
+            });
+        }
+        let spec = Spec::parse(&header.spec)?;
+        filters::check_id(&spec, header.kind_id)?;
+        let cells = Cells::new(&spec, &bytes[start as usize..end as usize])?;
+        let hashing = header.hashing(key)?;
+        Ok(View { spec, hashing, forecast: header.forecast, cells, sealed: &bytes[start as usize..] })
+    }
+
+    /// Reads all of the body, and compares it with its checksum.
+    pub fn verify(&self) -> Result<()> {
+        wire::check_sealed(self.sealed)?;
+        match &self.cells {
+            Cells::Bloom(size, words) => bloom::check_words(words, size.num_cells),
+            Cells::Blocked(_) => Ok(()),
+        }
+    }
+
+    /// The full spec.
+    pub fn spec(&self) -> &Spec {
+        &self.spec
+    }
+
+    /// How keys must be hashed for this filter.
+    pub fn hashing(&self) -> &Hashing {
+        &self.hashing
+    }
+
+    /// What was promised when the filter was planned.
+    pub fn forecast(&self) -> Forecast {
+        self.forecast
+    }
+
+    /// Whether the key seems to have been inserted.
+    pub fn contains<K: Key + ?Sized>(&self, key: &K) -> bool {
+        self.contains_hash(key.hash_with(&self.hashing))
+    }
+
+    /// Whether the key with this hash seems to have been inserted.
+    pub fn contains_hash(&self, hash: KeyHash) -> bool {
+        let mut found = [false];
+        self.contains_hashes(&[hash], &mut found);
+        found[0]
+    }
+
+    /// [`View::contains_hash`] for a batch; `found` is as long as `hashes`.
+    pub fn contains_hashes(&self, hashes: &[KeyHash], found: &mut [bool]) {
+        let count = hashes.len().min(found.len());
+        let (hashes, found) = (&hashes[..count], &mut found[..count]);
+        match self.cells {
+            Cells::Bloom(size, words) => bloom::contains_in(size, words, hashes, found),
+            Cells::Blocked(lines) => simd::contains_blocks(Isa::best(), lines, hashes, found),
+        }
+    }
+}
+
+impl<'b> Cells<'b> {
+    fn new(spec: &Spec, body: &'b [u8]) -> Result<Self> {
+        if let Some(size) = bloom::size_of(spec)? {
+            return Ok(Cells::Bloom(size, cast_slice(lines(body, bloom::body_bytes(size))?)));
+        }
+        if let Some(parameters) = blocked::parameters_of(spec)? {
+            return Ok(Cells::Blocked(lines(body, parameters.num_bits() / 8)?));
+        }
+        Err(Error::Unsupported {
+            kind: filters::kind(spec)?.name,
+            operation: "be read where it lies",
+            remedy: "decode it; bloom and blocked filters without shards can",
+        })
+    }
+}
+
+/// The lines of a body that must have `needed` bytes.
+fn lines(body: &[u8], needed: u64) -> Result<&[Line]> {
+    let given = body.len();
+    if given as u64 != needed {
+        return Err(Error::corrupt(format!("the filter's body has {given} bytes where its spec needs {needed}")));
+    }
+    try_cast_slice(body).map_err(|_| {
+        Error::parameter("the bytes' address", "not aligned", "a multiple of 64", "map the file from its start")
+    })
+}
