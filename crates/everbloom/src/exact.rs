@@ -134,7 +134,7 @@ impl simd::Work for Observing<'_, '_> {
     type Output = Result<()>;
 
     #[inline(always)]
-    fn run(self) -> Result<()> {
+    fn run(self, _: impl simd::Machine) -> Result<()> {
         let Observing { set, hashes, verdicts } = self;
         let distance = simd::PREFETCH_DISTANCE.min(hashes.len());
         for hash in &hashes[..distance] {

@@ -245,12 +245,19 @@ pub(crate) const fn nonzero_lanes(word: u64, cell_bits: u32, low: u64) -> u64 {
     // Fold every bit of a lane onto its lowest; bits that cross into a neighbour are masked away,
     // because only the lowest bit of each lane is kept and a shift below `cell_bits` brings it
     // bits of its own lane alone.
-    let mut folded = word;
-    let mut shift = 1;
-    while shift < cell_bits {
-        folded |= word >> shift;
-        shift += 1;
-    }
+    let folded = match cell_bits {
+        1 => word,
+        2 => word | word >> 1,
+        3 => word | word >> 1 | word >> 2,
+        _ => {
+            let (mut folded, mut shift) = (word, 1);
+            while shift < cell_bits {
+                folded |= word >> shift;
+                shift += 1;
+            }
+            folded
+        }
+    };
     folded & low
 }
 

@@ -75,7 +75,7 @@ mod plan;
 
 use super::{Kind, Model, Restore};
 use crate::cells::lanes::{Shape, Words, lesser};
-use crate::cells::simd::{CACHED_BYTES, PREFETCH_DISTANCE, Work, pipelined, run};
+use crate::cells::simd::{CACHED_BYTES, Machine, PREFETCH_DISTANCE, Work, pipelined, run};
 use crate::error::Result;
 use crate::goal::{Forecast, Plan};
 use crate::hash::{Hashing, KeyHash};
@@ -277,7 +277,7 @@ impl Work for ObserveWords<'_> {
     type Output = ();
 
     #[inline(always)]
-    fn run(self) {
+    fn run(self, _: impl Machine) {
         let ObserveWords { words, hit, rank_shift, distance, hashes, verdicts } = self;
         let (shape, count) = (words.shape(), words.len());
         // Batches no longer than the distance have been asked for: see `Filter::keys_ahead`.

@@ -74,7 +74,7 @@ mod line;
 
 use super::{Kind, Model, Restore};
 use crate::cells::buffer::{Buffer, LINE_BITS, Line};
-use crate::cells::simd::{CACHED_BYTES, Work, distance_for, prefetch, run};
+use crate::cells::simd::{CACHED_BYTES, Machine, Work, distance_for, prefetch, run};
 use crate::error::{Error, Result};
 use crate::goal::{Forecast, Goal, MAX_MEMORY_BITS, Plan, Promise};
 use crate::hash::{Hashing, KeyHash, finalise};
@@ -511,7 +511,7 @@ impl Work for ObserveLines<'_> {
     type Output = ();
 
     #[inline(always)]
-    fn run(self) {
+    fn run(self, _: impl Machine) {
         let ObserveLines { filter, hashes, draws, verdicts } = self;
         let (rule, before) = (filter.rule(), filter.arrivals);
         filter.arrivals = before.saturating_add(hashes.len() as u64);
@@ -543,7 +543,7 @@ impl<const K: usize> Work for ObserveArrays<'_, K> {
     type Output = ();
 
     #[inline(always)]
-    fn run(self) {
+    fn run(self, _: impl Machine) {
         let ObserveArrays { filter, hashes, draws, verdicts } = self;
         let arrays = filter.parameters.num_filters as usize;
         let asks = filter.bits.bytes().len() > CACHED_BYTES;

@@ -72,7 +72,7 @@ mod plan;
 use super::{Kind, Model, Restore};
 use crate::cells::buffer::Line;
 use crate::cells::counters::{Counters, low_bits, lower_range, nonzero_lanes, with_width};
-use crate::cells::simd::{AskAhead, CACHED_BYTES, Work, distance_for, pipelined, prefetch, run};
+use crate::cells::simd::{AskAhead, CACHED_BYTES, Machine, Plain, Work, distance_for, pipelined, prefetch, run};
 use crate::error::Result;
 use crate::goal::{Forecast, Plan};
 use crate::hash::{Hashing, KeyHash, Probes, finalise, scale};
@@ -347,7 +347,7 @@ impl<const D: u32, const K: usize> Work for ObserveLines<'_, D, K> {
     type Output = ();
 
     #[inline(always)]
-    fn run(self) {
+    fn run(self, _: impl Machine) {
         let ObserveLines { parameters, lines, hashes, draws, verdicts } = self;
         let count = lines.len() as u64;
         let by = Run {
@@ -379,7 +379,7 @@ fn observe_lines<const D: u32>(
         ($($hashes:literal)*) => {
             match parameters.num_hashes {
                 $($hashes => run(ObserveLines::<D, $hashes> { parameters, lines, hashes, draws, verdicts }),)*
-                _ => ObserveLines::<D, 0> { parameters, lines, hashes, draws, verdicts }.run(),
+                _ => ObserveLines::<D, 0> { parameters, lines, hashes, draws, verdicts }.run(Plain),
             }
         };
     }
@@ -387,7 +387,7 @@ fn observe_lines<const D: u32>(
     if D <= 3 && parameters.decrement == Decrement::Run && parameters.decrements <= 64 / D {
         by_hashes!(1 2 3 4 5 6 7 8)
     } else {
-        ObserveLines::<D, 0> { parameters, lines, hashes, draws, verdicts }.run()
+        ObserveLines::<D, 0> { parameters, lines, hashes, draws, verdicts }.run(Plain)
     }
 }
 

@@ -4,6 +4,7 @@
 //! the plain code in [`blocks`], which the tests hold it to.
 
 mod advice;
+mod machine;
 #[cfg(target_arch = "x86_64")]
 mod x86;
 
@@ -13,6 +14,7 @@ use crate::hash::KeyHash;
 use crate::traits::Verdict;
 
 pub(crate) use advice::advise_huge_pages;
+pub(crate) use machine::{Found, Machine, Plain, Work, run};
 
 /// An instruction set that this machine has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -126,28 +128,6 @@ impl<'h> AskAhead<'h> {
 #[inline]
 pub(crate) fn distance_for(lines: &[Line]) -> usize {
     if size_of_val(lines) <= CACHED_BYTES { 0 } else { PREFETCH_DISTANCE }
-}
-
-/// A loop that gains from being compiled for newer machines as well.
-pub(crate) trait Work {
-    /// What the loop gives.
-    type Output;
-
-    /// Runs it. Mark it `#[inline(always)]`: it then becomes part of a function that is compiled for
-    /// newer machines, as does all that it calls and that is inlined.
-    fn run(self) -> Self::Output;
-}
-
-/// Runs a loop compiled for the machine that it runs on: three-operand shifts, wide multiplications,
-/// 256-bit registers. The same code, so the same outcome.
-#[inline]
-pub(crate) fn run<W: Work>(work: W) -> W::Output {
-    #[cfg(target_arch = "x86_64")]
-    if x86::is_recent() {
-        // SAFETY: the instructions were just detected.
-        return unsafe { x86::run_recent(work) };
-    }
-    work.run()
 }
 
 macro_rules! dispatch {

@@ -7,21 +7,6 @@ use crate::hash::KeyHash;
 use crate::traits::Verdict;
 use std::arch::x86_64::*;
 
-/// Whether the machine has what [`run_recent`] needs: since 2013 from Intel, 2015 from AMD.
-#[inline]
-pub(crate) fn is_recent() -> bool {
-    is_x86_feature_detected!("avx2")
-        && is_x86_feature_detected!("bmi1")
-        && is_x86_feature_detected!("bmi2")
-        && is_x86_feature_detected!("popcnt")
-}
-
-/// Runs a loop compiled for recent machines.
-#[target_feature(enable = "avx2,bmi1,bmi2,popcnt")]
-pub(crate) fn run_recent<W: super::Work>(work: W) -> W::Output {
-    work.run()
-}
-
 /// Where in `low` each word's six bits begin.
 const SHIFTS: [i64; 8] = [0, 6, 12, 18, 24, 30, 36, 42];
 

@@ -10,6 +10,7 @@ use super::parameters::Parameters;
 use super::random::check_values;
 use super::sampling::{Exact, Proposal, SamplingIndex};
 use crate::cells::counters::{Counters, low_bits, nonzero_lanes};
+use crate::cells::simd::Machine;
 use crate::error::Result;
 use crate::filters::Restore;
 use crate::wire::StateWriter;
@@ -49,7 +50,7 @@ impl ByValue {
         self.cells.get(position).into()
     }
 
-    #[inline]
+    #[inline(always)]
     fn lanes(&self, word: usize) -> u64 {
         nonzero_lanes(self.cells.words()[word], self.cell_bits, self.low)
     }
@@ -63,16 +64,13 @@ impl ByValue {
 
     /// Lowers the proposed cell, if it is taken.
     #[inline(always)]
-    fn take(&mut self, proposal: Proposal) -> bool {
+    fn take(&mut self, machine: impl Machine, proposal: Proposal) -> bool {
         let at = proposal.group as usize;
-        let mut lanes = self.lanes(at);
+        let lanes = self.lanes(at);
         let mut weight = lanes.count_ones();
         let mut taken = false;
         if proposal.offset < weight {
-            for _ in 0..proposal.offset {
-                lanes &= lanes - 1;
-            }
-            let shift = lanes.trailing_zeros();
+            let shift = machine.nth_set(lanes, proposal.offset);
             let word = &mut self.cells.words_mut()[at];
             let value = (*word >> shift) as u32 & ((1 << self.cell_bits) - 1);
             taken = proposal.fraction * value < 1 << 16;
@@ -90,23 +88,23 @@ impl ByValue {
 }
 
 impl Cells for ByValue {
-    #[inline]
+    #[inline(always)]
     fn is_set(&self, position: u64) -> bool {
         self.cells.get(position) > 0
     }
 
-    #[inline]
+    #[inline(always)]
     fn nonzero(&self) -> u64 {
         self.nonzero
     }
 
-    #[inline]
+    #[inline(always)]
     fn prefetch(&self, position: u64) {
         self.cells.prefetch(position);
     }
 
-    #[inline]
-    fn delete(&mut self, decrements: u32, draws: &mut Draws) {
+    #[inline(always)]
+    fn delete(&mut self, machine: impl Machine, decrements: u32, draws: &mut Draws) {
         if self.units <= u64::from(decrements) {
             self.lower_all();
             return;
@@ -114,18 +112,18 @@ impl Cells for ByValue {
         let mut left = decrements;
         while left > 0 {
             let proposal = self.index.propose(draws);
-            left -= u32::from(self.take(proposal));
+            left -= u32::from(self.take(machine, proposal));
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn lower(&mut self, position: u64) {
         let value = self.cells.lower_from(position);
         self.units -= u64::from(value > 0);
         self.nonzero -= u64::from(value == 1);
     }
 
-    #[inline]
+    #[inline(always)]
     fn insert(&mut self, position: u64, value: u32, _weight: u32) {
         let old = self.cells.raise_to(position, value as u16);
         self.units += u64::from((value as u16).saturating_sub(old));

@@ -12,13 +12,13 @@ pub(super) struct Draws {
 }
 
 impl Draws {
-    #[inline]
+    #[inline(always)]
     pub(super) fn new(seed: u64) -> Self {
         Draws { state: seed }
     }
 
     /// 64 uniform bits.
-    #[inline]
+    #[inline(always)]
     pub(super) fn bits(&mut self) -> u64 {
         self.state = self.state.wrapping_add(0x9e37_79b9_7f4a_7c15);
         finalise(self.state)
@@ -26,20 +26,20 @@ impl Draws {
 
     /// 64 bits more from the state that the last were made from, at half the price: uniform given the
     /// high bits of the last.
-    #[inline]
+    #[inline(always)]
     pub(super) fn more_bits(&self) -> u64 {
         let bits = (self.state ^ (self.state >> 32)).wrapping_mul(0xd6e8_feb8_6659_fd93);
         bits ^ (bits >> 32)
     }
 
     /// A uniform integer below `range`.
-    #[inline]
+    #[inline(always)]
     pub(super) fn below(&mut self, range: u64) -> u64 {
         scale(self.bits(), range)
     }
 
     /// Any number of uniform integers below `range`.
-    #[inline]
+    #[inline(always)]
     pub(super) fn positions(&mut self, range: u64) -> Probes {
         let high = self.bits();
         KeyHash { high, low: finalise(high) }.probes(range)

@@ -11,6 +11,7 @@ use super::draws::Draws;
 use super::parameters::{CellImportance, Deletion, Parameters};
 use super::queue::{KEY_LIMIT, Keys, Queue};
 use super::weighed::{Cell, FULL_WEIGHT, GROUP, WeighedCells};
+use crate::cells::simd::Machine;
 use crate::error::{Error, Result};
 use crate::filters::Restore;
 use crate::wire::StateWriter;
@@ -40,7 +41,7 @@ struct Ordered {
 }
 
 impl Ordered {
-    #[inline]
+    #[inline(always)]
     fn key_of(&self, position: u64, cell: Cell) -> Option<u32> {
         match self.deletion {
             Deletion::MinImpOptional => Some(cell.total()),
@@ -51,12 +52,12 @@ impl Ordered {
 }
 
 impl Keys for Ordered {
-    #[inline]
+    #[inline(always)]
     fn key(&self, position: u64) -> Option<u32> {
         self.key_of(position, self.cells.get(position))
     }
 
-    #[inline]
+    #[inline(always)]
     fn group(&self, group: usize) -> std::ops::Range<u64> {
         let start = (group * GROUP) as u64;
         start..start + self.cells.cells_in(group) as u64
@@ -123,23 +124,23 @@ impl MinImp {
 }
 
 impl Cells for MinImp {
-    #[inline]
+    #[inline(always)]
     fn is_set(&self, position: u64) -> bool {
         self.ordered.cells.get(position).value() > 0
     }
 
-    #[inline]
+    #[inline(always)]
     fn nonzero(&self) -> u64 {
         self.ordered.cells.nonzero()
     }
 
-    #[inline]
+    #[inline(always)]
     fn prefetch(&self, position: u64) {
         self.ordered.cells.prefetch(position);
     }
 
-    #[inline]
-    fn delete(&mut self, decrements: u32, _draws: &mut Draws) {
+    #[inline(always)]
+    fn delete(&mut self, _: impl Machine, decrements: u32, _draws: &mut Draws) {
         if self.ordered.deletion == Deletion::MinImpPriority {
             (0..decrements).for_each(|_| self.pick_by_priority());
         } else {
@@ -147,14 +148,14 @@ impl Cells for MinImp {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn lower(&mut self, position: u64) {
         let old = self.ordered.key(position);
         self.ordered.cells.lower(position);
         self.queue.change(position, old, self.ordered.key(position));
     }
 
-    #[inline]
+    #[inline(always)]
     fn insert(&mut self, position: u64, value: u32, weight: u32) {
         let old = self.ordered.cells.get(position);
         let new = old.raised(value, weight, self.importance);

@@ -110,7 +110,7 @@ mod sampling;
 mod weighed;
 
 use super::{Kind, Model, Restore};
-use crate::cells::simd::{CACHED_BYTES, pipelined};
+use crate::cells::simd::{self, CACHED_BYTES, Machine, Plain, Work, pipelined};
 use crate::error::{Error, Result};
 use crate::goal::{Forecast, ImportanceMix, Plan};
 use crate::hash::{Hashing, KeyHash, scale};
@@ -161,7 +161,7 @@ trait Cells {
     /// The same shortly before the arrival, where what was asked for first leads on to the cells.
     fn prefetch_picked(&self, _decrements: u32, _draws: &mut Draws) {}
     /// Makes room before an insertion.
-    fn delete(&mut self, decrements: u32, draws: &mut Draws);
+    fn delete(&mut self, machine: impl Machine, decrements: u32, draws: &mut Draws);
     /// Lowers one cell unless it is zero.
     fn lower(&mut self, position: u64);
     /// Raises a cell to at least `value`, and its importance by `weight`.
@@ -304,7 +304,7 @@ impl Shares {
 const DECAY_TOUCHES: u64 = 4;
 
 /// How many arrivals ahead the cells that will be lowered are asked for.
-const NEARLY_THERE: usize = 2;
+const NEARLY_THERE: usize = 3;
 
 /// What does not depend on the cells.
 #[derive(Debug, Clone)]
@@ -334,22 +334,36 @@ impl Policy {
     }
 
     /// Query, delete, insert: the order of the thesis.
-    #[inline]
-    fn arrive(&mut self, cells: &mut impl Cells, hash: KeyHash, importance: Importance, seed: u64) -> Verdict {
-        let seen = self.probes(hash).all(|position| cells.is_set(position));
+    #[inline(always)]
+    fn arrive(
+        &mut self,
+        machine: impl Machine,
+        cells: &mut impl Cells,
+        (hash, importance, seed): (KeyHash, Importance, u64),
+    ) -> Verdict {
+        let mut seen = true;
+        for position in self.probes(hash) {
+            seen &= cells.is_set(position);
+        }
         let mut draws = Draws::new(seed);
-        self.insert(cells, hash, importance, &mut draws);
+        self.insert(machine, cells, (hash, importance), &mut draws);
         self.arrivals += 1;
         if self.cache.is_some() {
-            self.reinsert(cells, (hash, importance, !seen), &mut draws);
+            self.reinsert(machine, cells, (hash, importance, !seen), &mut draws);
         }
         Verdict::from_seen(seen)
     }
 
-    #[inline]
-    fn insert(&mut self, cells: &mut impl Cells, hash: KeyHash, importance: Importance, draws: &mut Draws) {
+    #[inline(always)]
+    fn insert(
+        &mut self,
+        machine: impl Machine,
+        cells: &mut impl Cells,
+        (hash, importance): (KeyHash, Importance),
+        draws: &mut Draws,
+    ) {
         let Parameters { decrements, cell_max, num_cells, .. } = self.parameters;
-        cells.delete(decrements, draws);
+        cells.delete(machine, decrements, draws);
         if let Some(limit) = self.parameters.fill_limit {
             // Whatever the stream and the deletion, no more cells than promised are in use.
             let before = limit - u64::from(self.parameters.num_hashes);
@@ -365,7 +379,9 @@ impl Policy {
             true => self.shares.of(importance, weighed::FULL_WEIGHT).max(1),
             false => 0,
         };
-        self.probes(hash).for_each(|position| cells.insert(position, value, weight));
+        for position in self.probes(hash) {
+            cells.insert(position, value, weight);
+        }
         if self.parameters.cell_importance == CellImportance::Decayed {
             self.grow_older(cells);
         }
@@ -380,11 +396,17 @@ impl Policy {
         }
     }
 
-    fn reinsert(&mut self, cells: &mut impl Cells, arrival: (KeyHash, Importance, bool), draws: &mut Draws) {
+    fn reinsert(
+        &mut self,
+        machine: impl Machine,
+        cells: &mut impl Cells,
+        arrival: (KeyHash, Importance, bool),
+        draws: &mut Draws,
+    ) {
         let state = (self.arrivals, cells.nonzero(), self.parameters.num_cells);
         let due = self.cache.as_mut().and_then(|cache| cache.arrive(arrival, state, draws));
         if let Some((hash, importance)) = due {
-            self.insert(cells, hash, importance, draws);
+            self.insert(machine, cells, (hash, importance), draws);
         }
     }
 
@@ -399,28 +421,28 @@ impl Policy {
         if self.parameters.byte_length() <= CACHED_BYTES as u64 { 0 } else { 8 }
     }
 
+    #[inline(always)]
     fn observe(
         &mut self,
+        machine: impl Machine,
         cells: &mut impl Cells,
-        (hashes, importances, seeds): (&[KeyHash], Importances<'_>, &[u64]),
+        (hashes, importances, seeds): Arrivals<'_>,
         verdicts: &mut [Verdict],
     ) {
         let distance = self.distance();
-        pipelined(
-            &mut (self, cells),
-            hashes.len(),
-            distance,
-            |(policy, cells), index| {
-                policy.prefetch(*cells, hashes[index], seeds[index]);
+        // Loops rather than closures: those would not be compiled for the machine.
+        let ahead = if distance == 0 { 0 } else { hashes.len().saturating_sub(distance) };
+        for index in 0..if ahead > 0 { distance } else { 0 } {
+            self.prefetch(cells, hashes[index], seeds[index]);
+        }
+        for index in 0..hashes.len() {
+            if index < ahead {
+                self.prefetch(cells, hashes[index + distance], seeds[index + distance]);
                 // So near that what is drawn now is nearly always what will be drawn then.
-                if let Some(next) = (index + NEARLY_THERE).checked_sub(distance) {
-                    cells.prefetch_picked(policy.parameters.decrements, &mut Draws::new(seeds[next]));
-                }
-            },
-            |(policy, cells), index| {
-                verdicts[index] = policy.arrive(*cells, hashes[index], importances.at(index), seeds[index]);
-            },
-        );
+                cells.prefetch_picked(self.parameters.decrements, &mut Draws::new(seeds[index + NEARLY_THERE]));
+            }
+            verdicts[index] = self.arrive(machine, cells, (hashes[index], importances.at(index), seeds[index]));
+        }
     }
 
     fn write_state(&self, generator: &Generator) -> StateWriter {
@@ -441,6 +463,26 @@ impl Policy {
             cache.restore(state)?;
         }
         Ok(generator)
+    }
+}
+
+/// Arrivals of one batch: key, importance, and the seed of their draws.
+type Arrivals<'a> = (&'a [KeyHash], Importances<'a>, &'a [u64]);
+
+/// A batch, compiled for the machine that it runs on.
+struct Observe<'a, C> {
+    policy: &'a mut Policy,
+    cells: &'a mut C,
+    arrivals: Arrivals<'a>,
+    verdicts: &'a mut [Verdict],
+}
+
+impl<C: Cells> Work for Observe<'_, C> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run(self, machine: impl Machine) {
+        self.policy.observe(machine, self.cells, self.arrivals, self.verdicts);
     }
 }
 
@@ -553,7 +595,7 @@ impl Filter for Ibf {
                 policy.prefetch(cells, hash, seed);
                 cells.prefetch_picked(decrements, &mut Draws::new(seed));
             }
-            policy.arrive(cells, hash, importance, seed)
+            policy.arrive(Plain, cells, (hash, importance, seed))
         })
     }
 
@@ -565,7 +607,7 @@ impl Filter for Ibf {
             seeds.fill_with(|| self.generator.bits());
             let arrivals = (&hashes[start..start + verdicts.len()], importances.skip(start), &*seeds);
             let policy = &mut self.policy;
-            with_cells!(&mut self.memory, cells => policy.observe(cells, arrivals, verdicts));
+            with_cells!(&mut self.memory, cells => simd::run(Observe { policy, cells, arrivals, verdicts }));
         }
     }
 

@@ -7,14 +7,15 @@
 //!
 //! A pick draws a group of 16 cells from the [`SamplingIndex`] and a cell in it, both in proportion to
 //! whole numbers a little above 2^22/total, then takes the cell with the probability that makes up for
-//! the difference. So the picks are exact, in integers. 1.2 draws a pick, two cache lines each: an
+//! the difference. So the picks are exact, in integers. 1.1 draws a pick, two cache lines each: an
 //! entry of the index and the group.
 
 use super::Cells;
 use super::draws::Draws;
 use super::parameters::{CellImportance, Parameters};
-use super::sampling::{Halves, Proposal, SamplingIndex};
+use super::sampling::{Proposal, Quarters, SamplingIndex};
 use super::weighed::{Cell, GROUP, Group, WeighedCells};
+use crate::cells::simd::{Found, Machine, Plain};
 use crate::error::Result;
 use crate::filters::Restore;
 use crate::wire::StateWriter;
@@ -22,56 +23,40 @@ use crate::wire::StateWriter;
 /// A cell of total 1 weighs 2^22, one of the largest total a little over 1/2.
 const SCALE_BITS: u32 = 22;
 
-/// Picks that are drawn, and whose lines are asked for, at once.
-const ROUND: u32 = 8;
+/// The most draws that are made, and whose lines are asked for, at once.
+const ROUND: u32 = 16;
 
 /// Cells and their index. `COMPULSORY` leaves zero cells out.
 #[derive(Debug, Clone)]
 pub(super) struct Probabilistic<const COMPULSORY: bool> {
     cells: WeighedCells,
-    index: SamplingIndex<Halves>,
+    index: SamplingIndex<Quarters>,
     importance: CellImportance,
+}
+
+/// The bits of a cell of which one must be set for it to count: of its total, or of its value.
+const fn needed<const COMPULSORY: bool>() -> u32 {
+    if COMPULSORY { 0xff } else { !0xff }
 }
 
 /// A whole number a little above 2^22/total, per cell; 0 for cells left out.
 #[inline(always)]
-fn bounds<const COMPULSORY: bool>(group: &Group) -> Group {
-    const SCALE: f32 = (1 << SCALE_BITS) as f32;
-    const WHOLE: f32 = (1 << 23) as f32;
-    let mut bounds = [0; GROUP];
-    for (bound, cell) in bounds.iter_mut().zip(group) {
-        // Adding 2^23 to a float rounds it, and leaves the whole number in its low bits; one more is
-        // above the quotient whichever way it was rounded. No branches: it vectorises.
-        let total = (cell >> 8) as i32;
-        let whole = ((SCALE / total as f32 + WHOLE).to_bits() & 0x7f_ffff) + 1;
-        let mut counts = total.wrapping_neg() >> 31;
-        if COMPULSORY {
-            counts &= ((cell & 0xff) as i32).wrapping_neg() >> 31;
-        }
-        *bound = whole & counts as u32;
-    }
-    bounds
+fn bounds<const COMPULSORY: bool>(machine: impl Machine, group: &Group) -> Group {
+    machine.quotients(group, const { needed::<COMPULSORY>() })
 }
 
 /// Whether a cell's weight is greater than it was.
-#[inline]
+#[inline(always)]
 fn has_grown<const COMPULSORY: bool>(old: Cell, new: Cell) -> bool {
     let counts = |cell: Cell| cell.total() > 0 && (!COMPULSORY || cell.value() > 0);
     counts(new) && (!counts(old) || new.total() < old.total())
 }
 
-/// Where in consecutive parts of these lengths an offset below their sum falls: part and rest.
-#[inline]
-fn part_of(parts: [u32; 4], offset: u32) -> (usize, u32) {
-    let ends = [parts[0], parts[0] + parts[1], parts[0] + parts[1] + parts[2]];
-    let part = ends.iter().filter(|end| offset >= **end).count();
-    (part, offset - [0, ends[0], ends[1], ends[2]][part])
-}
-
-/// The draws that this many picks usually take: five for four, and one to spare.
-#[inline]
+/// The draws that this many picks usually take: nine for eight, and one to spare. With fewer, another
+/// round would often have to wait for the last one; with more, draws would be wasted.
+#[inline(always)]
 fn draws_ahead(decrements: u32) -> u32 {
-    decrements + decrements / 4 + 1
+    decrements + decrements / 8 + 1
 }
 
 impl<const COMPULSORY: bool> Probabilistic<COMPULSORY> {
@@ -89,73 +74,62 @@ impl<const COMPULSORY: bool> Probabilistic<COMPULSORY> {
     }
 
     fn weight(cells: &WeighedCells, group: usize) -> u32 {
-        bounds::<COMPULSORY>(&cells.groups()[group]).iter().sum()
+        bounds::<COMPULSORY>(Plain, &cells.groups()[group]).iter().sum()
     }
 
     /// Lowers the proposed cell, if it is taken.
     #[inline(always)]
-    fn take(&mut self, proposal: Proposal) -> bool {
+    fn take(&mut self, machine: impl Machine, proposal: Proposal, wanted: bool) -> bool {
         let group = proposal.group as usize;
-        let bounds = bounds::<COMPULSORY>(&self.cells.groups()[group]);
-        let mut columns = [0; 4];
-        for row in bounds.as_chunks::<4>().0 {
-            columns.iter_mut().zip(row).for_each(|(column, bound)| *column += bound);
-        }
-        let weight = columns.iter().sum::<u32>();
+        let bounds = bounds::<COMPULSORY>(machine, &self.cells.groups()[group]);
+        let Found { total: weight, part: cell, rest } = machine.find(&bounds, proposal.offset);
         if weight <= proposal.floor {
             self.index.settle(group, weight);
         }
-        if proposal.offset >= weight {
-            return false;
-        }
-        let (column, rest) = part_of(columns, proposal.offset);
-        let rows = [bounds[column], bounds[column + 4], bounds[column + 8], bounds[column + 12]];
-        let (row, rest) = part_of(rows, rest);
-        let position = (group * GROUP + row * 4 + column) as u64;
-        let total = u64::from(self.cells.get(position).total());
+        // No branch on whether it is taken, which no predictor could foresee.
+        let total = u64::from(self.cells.groups()[group][cell] >> 8);
         // rest/2^22 < 1/total, with 16 more bits for the largest totals.
-        let taken = (u64::from(rest) << 16 | u64::from(proposal.fraction)) * total < 1 << (SCALE_BITS + 16);
-        if taken {
-            self.cells.lower(position);
-        }
+        let fits = (u64::from(rest) << 16 | u64::from(proposal.fraction)) * total < 1 << (SCALE_BITS + 16);
+        let taken = fits & (proposal.offset < weight) & wanted;
+        self.cells.lower_if(taken, (group * GROUP + cell) as u64);
         taken
     }
 }
 
 impl<const COMPULSORY: bool> Cells for Probabilistic<COMPULSORY> {
-    #[inline]
+    #[inline(always)]
     fn is_set(&self, position: u64) -> bool {
         self.cells.get(position).value() > 0
     }
 
-    #[inline]
+    #[inline(always)]
     fn nonzero(&self) -> u64 {
         self.cells.nonzero()
     }
 
-    #[inline]
+    #[inline(always)]
     fn prefetch(&self, position: u64) {
         self.cells.prefetch(position);
     }
 
-    #[inline]
+    #[inline(always)]
     fn prefetch_picks(&self, decrements: u32, draws: &mut Draws) {
         self.index.prefetch_order(draws_ahead(decrements), draws);
     }
 
-    #[inline]
+    #[inline(always)]
     fn prefetch_picked(&self, decrements: u32, draws: &mut Draws) {
         for group in self.index.likely_groups(draws_ahead(decrements), draws) {
             self.cells.prefetch((group * GROUP) as u64);
         }
     }
 
-    #[inline]
-    fn delete(&mut self, decrements: u32, draws: &mut Draws) {
+    #[inline(always)]
+    fn delete(&mut self, machine: impl Machine, decrements: u32, draws: &mut Draws) {
         let mut left = decrements;
         while left > 0 {
             let mut proposals = [Proposal::default(); ROUND as usize];
-            let round = &mut proposals[..left.min(ROUND) as usize];
+            let round = &mut proposals[..draws_ahead(left).min(ROUND) as usize];
             for proposal in &mut *round {
                 if self.index.is_empty() {
                     return;
@@ -164,17 +138,19 @@ impl<const COMPULSORY: bool> Cells for Probabilistic<COMPULSORY> {
                 self.cells.prefetch(u64::from(proposal.group) * GROUP as u64);
             }
             // Bounds and proposals are of the moment before the round. A weight can only fall while
-            // it lasts, so they are exact for every pick of it.
-            left -= round.iter().filter(|proposal| self.take(**proposal)).count() as u32;
+            // it lasts, so they are exact for every pick of it. Draws left over are dropped.
+            for proposal in &*round {
+                left -= u32::from(self.take(machine, *proposal, left > 0));
+            }
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn lower(&mut self, position: u64) {
         self.cells.lower(position);
     }
 
-    #[inline]
+    #[inline(always)]
     fn insert(&mut self, position: u64, value: u32, weight: u32) {
         let old = self.cells.get(position);
         let new = old.raised(value, weight, self.importance);
@@ -198,13 +174,13 @@ impl<const COMPULSORY: bool> Cells for Probabilistic<COMPULSORY> {
 
     fn memory_bits(parameters: &Parameters) -> u64 {
         let groups = WeighedCells::groups_for(parameters.num_cells);
-        let index = SamplingIndex::<Halves>::memory_bits_for(groups);
+        let index = SamplingIndex::<Quarters>::memory_bits_for(groups);
         WeighedCells::byte_length(parameters.num_cells).saturating_mul(8).saturating_add(index)
     }
 
     fn byte_length(parameters: &Parameters) -> u64 {
         let groups = WeighedCells::groups_for(parameters.num_cells);
-        let order = SamplingIndex::<Halves>::byte_length(groups);
+        let order = SamplingIndex::<Quarters>::byte_length(groups);
         WeighedCells::byte_length(parameters.num_cells).saturating_add(order)
     }
 
@@ -237,15 +213,16 @@ mod tests {
         let totals = [0, 1, 2, 3, 4, 5, 1000, 1023, 1024, 1025, 65_535, 1 << 20, (1 << 22) - 1, 1 << 22, 1, MAX_TOTAL];
         for value in [0, 4] {
             let group = totals.map(|total| Cell::new(total, value).0);
-            let (plain, compulsory) = (bounds::<false>(&group), bounds::<true>(&group));
+            let (plain, compulsory) = (bounds::<false>(Plain, &group), bounds::<true>(Plain, &group));
             for (at, total) in totals.into_iter().enumerate() {
                 let exact = f64::from(1 << SCALE_BITS) / f64::from(total);
                 let above = f64::from(plain[at]) - exact;
                 assert!(if total == 0 { plain[at] == 0 } else { above > 0.0 && above <= 1.5 }, "{total}: {above}");
-                assert_eq!(compulsory[at], if value == 0 { 0 } else { plain[at] });
+                // A value without a total does not occur.
+                assert!(compulsory[at] == if value == 0 { 0 } else { plain[at] } || total == 0);
             }
-            assert!(plain.iter().sum::<u32>() <= *Halves::BOUNDS.last().expect("54 classes"));
+            assert!(plain.iter().sum::<u32>() <= Quarters::BOUNDS[Quarters::COUNT - 1]);
         }
-        assert!(16 * ((1 << SCALE_BITS) + 1) <= Halves::BOUNDS[Halves::COUNT - 1]);
+        assert!(16 * ((1 << SCALE_BITS) + 1) <= Quarters::BOUNDS[Quarters::COUNT - 1]);
     }
 }

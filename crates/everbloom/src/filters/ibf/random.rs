@@ -7,6 +7,7 @@ use super::Cells;
 use super::draws::Draws;
 use super::parameters::Parameters;
 use crate::cells::counters::Counters;
+use crate::cells::simd::Machine;
 use crate::error::{Error, Result};
 use crate::filters::Restore;
 use crate::wire::StateWriter;
@@ -40,41 +41,41 @@ impl Random {
 }
 
 impl Cells for Random {
-    #[inline]
+    #[inline(always)]
     fn is_set(&self, position: u64) -> bool {
         self.cells.get(position) > 0
     }
 
-    #[inline]
+    #[inline(always)]
     fn nonzero(&self) -> u64 {
         self.nonzero
     }
 
-    #[inline]
+    #[inline(always)]
     fn prefetch(&self, position: u64) {
         self.cells.prefetch(position);
     }
 
-    #[inline]
+    #[inline(always)]
     fn prefetch_picks(&self, decrements: u32, draws: &mut Draws) {
         for position in draws.positions(self.cells.len()).take(decrements as usize) {
             self.cells.prefetch(position);
         }
     }
 
-    #[inline]
-    fn delete(&mut self, decrements: u32, draws: &mut Draws) {
+    #[inline(always)]
+    fn delete(&mut self, _: impl Machine, decrements: u32, draws: &mut Draws) {
         for position in draws.positions(self.cells.len()).take(decrements as usize) {
             self.lower(position);
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn lower(&mut self, position: u64) {
         self.nonzero -= u64::from(self.cells.lower_from(position) == 1);
     }
 
-    #[inline]
+    #[inline(always)]
     fn insert(&mut self, position: u64, value: u32, _weight: u32) {
         self.nonzero += u64::from(self.cells.raise_to(position, value as u16) == 0 && value > 0);
     }

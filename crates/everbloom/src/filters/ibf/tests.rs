@@ -171,7 +171,7 @@ fn first_picks(parameters: Parameters, deletions: u64) -> (Ibf, Vec<u64>) {
     let mut counts = vec![0; before.len()];
     for _ in 0..deletions {
         let mut again = filter.clone();
-        with_cells!(&mut again.memory, cells => cells.delete(1, &mut Draws::new(generator.bits())));
+        with_cells!(&mut again.memory, cells => cells.delete(Plain, 1, &mut Draws::new(generator.bits())));
         let after = values(&again);
         let picked = (0..before.len()).find(|&position| after[position] < before[position]);
         picked.into_iter().for_each(|position| counts[position] += 1);
@@ -234,7 +234,7 @@ fn compulsory_deletions_lower_exactly_as_many_as_asked() {
         for _ in 0..3000 {
             let (hash, importance) = arrival(&mut generator, 150);
             let before = values(&filter);
-            with_cells!(&mut filter.memory, cells => cells.delete(9, &mut Draws::new(generator.bits())));
+            with_cells!(&mut filter.memory, cells => cells.delete(Plain, 9, &mut Draws::new(generator.bits())));
             let (units, lowered) =
                 (before.iter().sum::<u32>(), before.iter().sum::<u32>() - values(&filter).iter().sum::<u32>());
             // MinImp lowers different cells, the others may lower one several times.

@@ -34,23 +34,23 @@ const VALUE_BITS: u32 = 8;
 pub(super) struct Cell(pub(super) u32);
 
 impl Cell {
-    #[inline]
+    #[inline(always)]
     pub(super) fn new(total: u32, value: u32) -> Self {
         Cell(total << VALUE_BITS | value)
     }
 
-    #[inline]
+    #[inline(always)]
     pub(super) fn total(self) -> u32 {
         self.0 >> VALUE_BITS
     }
 
-    #[inline]
+    #[inline(always)]
     pub(super) fn value(self) -> u32 {
         self.0 & 0xff
     }
 
     /// The cell after an arrival wrote `value` with this weight.
-    #[inline]
+    #[inline(always)]
     pub(super) fn raised(self, value: u32, weight: u32, importance: CellImportance) -> Self {
         let total = match importance {
             CellImportance::Last => weight,
@@ -60,7 +60,7 @@ impl Cell {
     }
 
     /// The cell with half its total; a cell that was touched stays so.
-    #[inline]
+    #[inline(always)]
     fn decayed(self) -> Self {
         let total = self.total();
         Cell::new((total >> 1).max(total.min(1)), self.value())
@@ -91,27 +91,27 @@ impl WeighedCells {
         Self::groups_for(num_cells).saturating_mul(64)
     }
 
-    #[inline]
+    #[inline(always)]
     pub(super) fn nonzero(&self) -> u64 {
         self.nonzero
     }
 
-    #[inline]
+    #[inline(always)]
     fn cells(&self) -> &[u32] {
         cast_slice(self.buffer.lines())
     }
 
-    #[inline]
+    #[inline(always)]
     pub(super) fn groups(&self) -> &[Group] {
         cast_slice(self.buffer.lines())
     }
 
-    #[inline]
+    #[inline(always)]
     pub(super) fn get(&self, position: u64) -> Cell {
         Cell(self.cells()[position as usize])
     }
 
-    #[inline]
+    #[inline(always)]
     pub(super) fn set(&mut self, position: u64, new: Cell) {
         let cells: &mut [u32] = cast_slice_mut(self.buffer.lines_mut());
         let old = Cell(std::mem::replace(&mut cells[position as usize], new.0));
@@ -119,21 +119,27 @@ impl WeighedCells {
     }
 
     /// Lowers a cell unless it is zero; the cell as it then is.
-    #[inline]
+    #[inline(always)]
     pub(super) fn lower(&mut self, position: u64) -> Cell {
+        self.lower_if(true, position)
+    }
+
+    /// Lowers a cell if told to and unless it is zero; the cell as it then is.
+    #[inline(always)]
+    pub(super) fn lower_if(&mut self, told: bool, position: u64) -> Cell {
         let old = self.get(position);
-        let new = Cell(old.0 - u32::from(old.value() > 0));
+        let new = Cell(old.0 - u32::from(told & (old.value() > 0)));
         self.set(position, new);
         new
     }
 
-    #[inline]
+    #[inline(always)]
     pub(super) fn prefetch(&self, position: u64) {
         prefetch(self.cells(), position as usize);
     }
 
     /// The cells of a group that exist: all but in the last group.
-    #[inline]
+    #[inline(always)]
     pub(super) fn cells_in(&self, group: usize) -> usize {
         (self.num_cells - (group * GROUP) as u64).min(GROUP as u64) as usize
     }
