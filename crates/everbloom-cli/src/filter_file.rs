@@ -2,7 +2,7 @@
 
 use crate::commands::dedup;
 use crate::failure::{Failure, Result};
-use crate::output;
+use crate::{output, scheme_file};
 use everbloom::{Error, Filter, codec};
 use std::fs::File;
 use std::io::BufReader;
@@ -11,18 +11,26 @@ use std::path::Path;
 /// What a compressed filter may take when nothing is said: 1 GiB.
 pub(crate) const UNPACKED_BITS: u64 = 1 << 33;
 
-/// Reads the filter in a file; if it is compressed, it may unpack to `limit_bits`.
-pub(crate) fn load(path: &Path, limit_bits: Option<u64>) -> Result<Box<dyn Filter>> {
+/// Reads the filter in a file, built with this scheme if one is given; if it is compressed, it may unpack to
+/// `limit_bits`.
+pub(crate) fn load(path: &Path, limit_bits: Option<u64>, scheme: Option<&Path>) -> Result<Box<dyn Filter>> {
+    let scheme = scheme.map(scheme_file::load).transpose()?;
     let (mut file, length) = open(path)?;
     let length = dedup::filter_bytes(&mut file, length).map_err(|error| Failure::io(path.display(), &error))?;
     let mut reader = BufReader::with_capacity(1 << 16, file);
     let limit = limit_bits.unwrap_or(UNPACKED_BITS) / 8;
-    codec::decode_within(&mut reader, length, limit, None).map_err(|error| match error {
+    let read = match &scheme {
+        Some(scheme) => codec::decode_with_scheme_within(&mut reader, length, limit, scheme),
+        None => codec::decode_within(&mut reader, length, limit, None),
+    };
+    let filter = read.map_err(|error| match error {
         Error::Parameter { name: "unpacked size", given, .. } => {
             Failure::at(path, format!("is compressed and unpacks to {given}; allow that much with --memory"))
         }
         error => Failure::at(path, error),
-    })
+    })?;
+    scheme.map_or(Ok(()), |scheme| scheme_file::check(filter.as_ref(), &scheme))?;
+    Ok(filter)
 }
 
 /// Opens a filter file, and says how long it is.

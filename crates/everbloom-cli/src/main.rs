@@ -16,6 +16,7 @@ mod output;
 mod platform;
 mod record;
 mod report;
+mod scheme_file;
 
 use clap::{CommandFactory as _, Parser};
 use failure::{Ending, Failure};

@@ -223,12 +223,12 @@ fn samples_without_sense_are_refused() {
         let error = sample.and_then(|sample| tune(&sample, &Options::new(8192))).expect_err(word).to_string();
         assert!(error.contains(word), "{error}");
     };
-    refused(vec![], keys(), "no keys in list 1");
-    refused(vec![keys(), vec![]], keys(), "no keys in list 2");
+    refused(vec![], keys(), "empty in list 1");
+    refused(vec![keys(), vec![]], keys(), "empty in list 2");
     refused(vec![keys()], vec![], "0 queries");
     refused(vec![keys()], keys()[..1].to_vec(), "1 queries");
     // Only members: nothing can be a false positive.
-    refused(vec![keys()], keys(), "not a member");
+    refused(vec![keys()], keys(), "not members");
     let second_half = keys().into_iter().chain((1000..1100).map(hash)).collect();
     refused(vec![keys()], second_half, "first half");
 }

@@ -1,13 +1,13 @@
 //! `everbloom build`: keys to a filter file.
 
-use crate::args::{GoalArgs, ImportanceArgs, KeyArgs, OnError};
+use crate::args::{GoalArgs, ImportanceArgs, KeyArgs};
 use crate::failure::{Ending, Failure, Result};
 use crate::input::BlockReader;
-use crate::record::{Batch, Layout, Part, RecordReader, for_each_batch};
-use crate::{filter_file, output};
+use crate::record::{Layout, Part, RecordReader, all_hashes, check_faults, for_each_batch};
+use crate::{filter_file, output, scheme_file};
 use clap::Args;
-use everbloom::{Filter, Goal, KeyHash, Plan, planner};
-use std::path::PathBuf;
+use everbloom::{Filter, Goal, KeyHash, Plan, planner, tune};
+use std::path::{Path, PathBuf};
 
 /// Builds a filter from the lines of files or stdin.
 ///
@@ -24,6 +24,9 @@ pub(crate) struct Build {
     /// times the memory (or --memory) once unpacked, but fewer bytes at the same rate
     #[arg(long)]
     compress: bool,
+    /// Build what a scheme made by `everbloom tune` says, with its bits a key (or --memory)
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["filter", "fpr", "expect", "seed"])]
+    scheme: Option<PathBuf>,
     #[command(flatten)]
     goal: GoalArgs,
     #[command(flatten)]
@@ -33,6 +36,11 @@ pub(crate) struct Build {
 impl Build {
     pub(crate) fn run(self) -> Result<Ending> {
         output::refuse_overwriting(&self.output, &self.files)?;
+        if let Some(path) = &self.scheme {
+            let filter = self.with_scheme(path)?;
+            filter_file::save(&self.output, filter.as_ref(), self.compress)?;
+            return Ok(Ending::Done);
+        }
         let layout = Layout::new(&self.keys, &ImportanceArgs::default())?;
         let mut reader = RecordReader::new(BlockReader::new(self.files.clone(), self.keys.ending()), layout)?;
         let filter = match self.plan_without_counting()? {
@@ -41,6 +49,19 @@ impl Build {
         };
         filter_file::save(&self.output, filter.as_ref(), self.compress)?;
         Ok(Ending::Done)
+    }
+
+    /// The filter that a scheme asks for; its keys are counted first.
+    fn with_scheme(&self, path: &Path) -> Result<Box<dyn Filter>> {
+        output::refuse_overwriting(&self.output, &[path.to_path_buf()])?;
+        let scheme = scheme_file::load(path)?;
+        let hashes = all_hashes(self.files.clone(), &self.keys, scheme.hashing())?;
+        if hashes.is_empty() {
+            return Err(Failure::new("there are no keys in the input; name files that have some"));
+        }
+        let members = distinct(&hashes);
+        let bits = scheme.bits_per_key() * members.len() as f64;
+        Ok(tune::build(&scheme, &members, self.goal.wanted.memory.unwrap_or(bits.ceil() as u64))?)
     }
 
     fn wanted(&self) -> Goal {
@@ -76,7 +97,7 @@ impl Build {
             return Err(Failure::new("there are no keys in the input; say how many will come with --expect"));
         }
         // In the order they came, repeats and all: some filters count them, some forget the oldest.
-        let goal = self.wanted().expected_items(count_distinct(&hashes));
+        let goal = self.wanted().expected_items(distinct(&hashes).len() as u64);
         let mut filter = planner::plan(&self.goal.filter, &goal)?.build()?;
         filter.insert_hashes(&hashes);
         Ok(filter)
@@ -86,28 +107,18 @@ impl Build {
         let mut records = 0;
         for_each_batch(reader, &self.goal.hashing(), |part| {
             if let Part::Records(_, batch) = part {
-                self.check_faults(batch, records)?;
+                check_faults(&self.keys, batch, records)?;
                 records += batch.len();
                 act(batch.hashes());
             }
             Ok(())
         })
     }
-
-    fn check_faults(&self, batch: &Batch, before: usize) -> Result<()> {
-        match (self.keys.on_error, batch.faults().first()) {
-            (None | Some(OnError::Fail), Some((index, fault))) => Err(Failure::new(format!(
-                "record {} has no key: {fault}; --on-error skip leaves such records out",
-                before + index + 1
-            ))),
-            _ => Ok(()),
-        }
-    }
 }
 
-fn count_distinct(hashes: &[KeyHash]) -> u64 {
+fn distinct(hashes: &[KeyHash]) -> Vec<KeyHash> {
     let mut sorted = hashes.to_vec();
     sorted.sort_unstable_by_key(|hash| (hash.high, hash.low));
     sorted.dedup();
-    sorted.len() as u64
+    sorted
 }

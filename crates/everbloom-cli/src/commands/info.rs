@@ -13,6 +13,9 @@ use std::path::PathBuf;
 pub(crate) struct Info {
     /// The filter file
     filter: PathBuf,
+    /// The scheme that the filter was built with
+    #[arg(long, value_name = "FILE")]
+    scheme: Option<PathBuf>,
     /// How to print it
     #[arg(long, value_name = "FORMAT", default_value = "table")]
     format: Format,
@@ -44,7 +47,11 @@ impl Info {
     pub(crate) fn run(self) -> Result<Ending> {
         let (_, file_bytes) = filter_file::open(&self.filter)?;
         let compressed = filter_file::summary(&self.filter)?.compressed;
-        let document = describe(filter_file::load(&self.filter, self.memory)?.as_ref(), file_bytes, compressed);
+        let document = describe(
+            filter_file::load(&self.filter, self.memory, self.scheme.as_deref())?.as_ref(),
+            file_bytes,
+            compressed,
+        );
         report::print(self.format, &document, || table(&document))?;
         Ok(Ending::Done)
     }

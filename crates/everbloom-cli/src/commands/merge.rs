@@ -16,6 +16,9 @@ pub(crate) struct Merge {
     /// The filter file to write; it may be one of the others
     #[arg(short, long, value_name = "FILE")]
     output: PathBuf,
+    /// The scheme that the filters were built with
+    #[arg(long, value_name = "FILE")]
+    scheme: Option<PathBuf>,
     /// Keep what all of them know instead of what any of them knows
     #[arg(long)]
     intersection: bool,
@@ -31,9 +34,9 @@ impl Merge {
     pub(crate) fn run(self) -> Result<Ending> {
         let how = if self.intersection { Combine::Intersection } else { Combine::Union };
         let (first, others) = self.filters.split_first().ok_or_else(|| Failure::new("name at least two filters"))?;
-        let mut merged = filter_file::load(first, self.memory)?;
+        let mut merged = filter_file::load(first, self.memory, self.scheme.as_deref())?;
         for path in others {
-            let other = filter_file::load(path, self.memory)?;
+            let other = filter_file::load(path, self.memory, self.scheme.as_deref())?;
             merge_into(merged.as_mut(), other.as_ref(), path, how)?;
         }
         filter_file::save(&self.output, merged.as_ref(), self.compress)?;

@@ -37,8 +37,11 @@ pub(crate) struct Query {
     /// Only the header and the length are checked; `everbloom info` checks all of the file. Do not cut
     /// or overwrite a file that is mapped: the system ends processes that read behind its end. Renaming
     /// another file over it, as `build` does, is safe
-    #[arg(long, conflicts_with_all = ["memory", "count_each"])]
+    #[arg(long, conflicts_with_all = ["memory", "count_each", "scheme"])]
     mmap: bool,
+    /// The scheme that the filter was built with
+    #[arg(long, value_name = "FILE")]
+    scheme: Option<PathBuf>,
     #[command(flatten)]
     keys: KeyArgs,
 }
@@ -65,7 +68,7 @@ impl Query {
     }
 
     fn load(&self) -> Result<Box<dyn Filter>> {
-        let filter = filter_file::load(&self.filter, self.memory)?;
+        let filter = filter_file::load(&self.filter, self.memory, self.scheme.as_deref())?;
         if self.count_each && filter.as_multiplicity().is_none() {
             let kind = filter.spec().kind().to_string();
             return Err(Failure::at(

@@ -5,6 +5,7 @@
 //! looked up by [`fields`] or [`json`].
 
 mod batch;
+mod collect;
 mod fields;
 mod json;
 mod layout;
@@ -12,6 +13,7 @@ mod reader;
 pub(crate) mod time;
 
 pub(crate) use batch::Batch;
+pub(crate) use collect::{all_hashes, check_faults};
 pub(crate) use layout::{Extractor, Layout};
 pub(crate) use reader::{Header, Part, RecordReader, for_each_batch};
 

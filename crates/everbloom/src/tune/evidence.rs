@@ -27,7 +27,7 @@ impl Sample {
             ));
         }
         if log.len() < 2 {
-            let given = format!("{} queries", log.len());
+            let given = format!("{} queries long", log.len());
             let remedy = "give the queries that were asked, in order of time";
             return Err(Error::parameter(
                 "log",
@@ -180,12 +180,12 @@ impl Evidence {
             return Ok(self);
         }
         let which = match (learnt > 0.0, self.holdout_misses() > 0) {
-            (false, false) => "no query for a key that is not a member",
-            (false, true) => "no query for a key that is not a member in its first half",
-            _ => "no query for a key that is not a member in its second half",
+            (false, false) => "without queries for keys that are not members",
+            (false, true) => "without queries for keys that are not members in its first half",
+            _ => "without queries for keys that are not members in its second half",
         };
         let remedy = "only such queries can be false positives: give a log that has them";
-        Err(Error::parameter("log", which, "with queries that miss, in both halves", remedy))
+        Err(Error::parameter("log", which, "with some, in both halves", remedy))
     }
 
     /// Missing queries of the second half, over all sets.

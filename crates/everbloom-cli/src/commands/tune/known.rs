@@ -1,15 +1,16 @@
 //! Popularities that are known: every key with its share of the members and of the missing queries.
 
+use super::Range;
 use crate::args::{Format, quantity};
 use crate::failure::{Ending, Failure, Result};
 use crate::input::{Block, BlockReader, Reading};
 use crate::{output, report};
 use clap::Args;
-use everbloom::solve::popularity::{Certified, Class, MAX_HASHES, Popularity};
+use everbloom::solve::popularity::{Certified, Class, Popularity};
 use everbloom::{Hashing, Key as _, KeyHash};
 use serde::Serialize;
 use std::io::{self, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 /// Known popularities, and what to make of them.
@@ -17,7 +18,7 @@ use std::time::Instant;
 pub(crate) struct Known {
     /// Known popularities, a line each: key, tab, share of members, tab, share of missing queries
     #[arg(long, value_name = "FILE", help_heading = "Known popularities")]
-    popularity: PathBuf,
+    pub(super) popularity: Option<PathBuf>,
     /// Bits of the filter per member
     #[arg(long, value_name = "BITS", default_value_t = 8.0, help_heading = "Known popularities")]
     bits_per_key: f64,
@@ -27,12 +28,6 @@ pub(crate) struct Known {
     /// Write every key, a tab and its number of hashes to a file
     #[arg(long, value_name = "FILE", help_heading = "Known popularities")]
     per_key: Option<PathBuf>,
-    /// The fewest hashes that a key may get
-    #[arg(long, value_name = "COUNT", default_value_t = 1)]
-    min_hashes: u8,
-    /// The most hashes that a key may get
-    #[arg(long, value_name = "COUNT", default_value_t = MAX_HASHES)]
-    max_hashes: u8,
 }
 
 #[derive(Debug, Serialize)]
@@ -53,16 +48,16 @@ struct Document {
 }
 
 impl Known {
-    pub(super) fn run(&self, format: Format) -> Result<Ending> {
-        let hashes = self.min_hashes..=self.max_hashes;
+    pub(super) fn run(&self, popularity: &Path, range: Range, format: Format) -> Result<Ending> {
+        let hashes = range.min_hashes..=range.max_hashes;
         // What is wrong with the numbers is said before a long file is read.
         Popularity::new(vec![Class::new(1.0, 1.0)], self.bits_per_key, hashes.clone())?;
         if let Some(output) = &self.per_key {
-            output::refuse_overwriting(output, std::slice::from_ref(&self.popularity))?;
+            output::refuse_overwriting(output, &[popularity.to_path_buf()])?;
         }
-        let table = Table::read(self)?;
+        let table = Table::read(popularity, self.per_key.is_some())?;
         let problem = Popularity::new(table.classes, self.bits_per_key, hashes)
-            .map_err(|error| Failure::at(&self.popularity, error))?;
+            .map_err(|error| Failure::at(popularity, error))?;
         let start = Instant::now();
         let solved = problem.solve();
         let document = self.describe(&problem, &solved, start.elapsed().as_secs_f64());
@@ -129,31 +124,28 @@ struct Keys {
 }
 
 impl Table {
-    fn read(known: &Known) -> Result<Table> {
+    fn read(path: &Path, keep_keys: bool) -> Result<Table> {
         let mut table = Table { classes: Vec::new(), keys: Keys::default() };
         let mut hashes: Vec<(KeyHash, u64)> = Vec::new();
-        let mut reader = BlockReader::new(vec![known.popularity.clone()], b'\n');
+        let mut reader = BlockReader::new(vec![path.to_path_buf()], b'\n');
         let mut block = Block::default();
         while reader.next(&mut block)? == Reading::Block {
             for record in block.bytes().split_inclusive(|byte| *byte == b'\n') {
                 let line = hashes.len() as u64 + 1;
-                let (key, class) = parse(record)
-                    .map_err(|problem| Failure::at(&known.popularity, format!("line {line}: {problem}")))?;
+                let (key, class) =
+                    parse(record).map_err(|problem| Failure::at(path, format!("line {line}: {problem}")))?;
                 table.classes.push(class);
                 hashes.push((key.hash_with(&Hashing::default()), line));
-                if known.per_key.is_some() {
+                if keep_keys {
                     table.keys.push(key);
                 }
             }
         }
         match (table.classes.is_empty(), repeated(hashes)) {
-            (true, _) => {
-                Err(Failure::at(&known.popularity, "there are no keys in it; write key, tab, share, tab, share"))
+            (true, _) => Err(Failure::at(path, "there are no keys in it; write key, tab, share, tab, share")),
+            (_, Some((one, other))) => {
+                Err(Failure::at(path, format!("lines {one} and {other} have the same key; add their shares up")))
             }
-            (_, Some((one, other))) => Err(Failure::at(
-                &known.popularity,
-                format!("lines {one} and {other} have the same key; add their shares up"),
-            )),
             _ => Ok(table),
         }
     }
