@@ -5,6 +5,7 @@
 //! - [`metrics`]: every rate, defined once; [`curve`]: lines through rates by importance.
 //! - [`limit`]: the false negatives that no filter of a given memory can avoid.
 //! - [`evaluate`]: several filters over one stream in one pass, a [`Report`](evaluate::Report) each.
+//! - [`simulators`]: cooperative caches and keyword search, request by request.
 //! - [`matched`]: filters tuned over a stated grid and compared at the same rate of false positives.
 //! - [`suite`]: what an experiment is, and how experiments are run, kept, drawn and judged; [`experiments`]: all of them.
 //!
@@ -31,6 +32,7 @@ pub mod limit;
 pub mod matched;
 pub mod metrics;
 pub mod oracle;
+pub mod simulators;
 pub mod suite;
 
 /// A bad request, in the words of the library's own errors.

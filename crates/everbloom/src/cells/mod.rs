@@ -8,6 +8,7 @@
 //! | [`blocks`] | 512-bit blocks with one bit in each of eight lanes |
 //! | [`lanes`] | words of short lanes in priority order |
 //! | [`ribbon`] | a static map from keys to a few bits each, without the keys |
+//! | [`summary`] | counters at home, plain bits on the wire, hashes as the caller says |
 //! | [`simd`] | the same operations on wider registers, prefetch, page advice: the only unsafe code |
 
 pub mod bits;
@@ -18,3 +19,4 @@ pub mod lanes;
 pub mod ribbon;
 #[allow(unsafe_code)]
 pub mod simd;
+pub mod summary;

@@ -196,6 +196,18 @@ impl Popularity {
     }
 }
 
+/// The most hashes that a filter of so few bits should give a key.
+///
+/// The rate B^k takes the share of set bits for constant. It varies, and a power of it is larger on average than the
+/// power of the average: at half fill by about e^(0.31·k·(k − 1)/(2m)), which is 1.06 for 20 hashes in 1,024 bits and
+/// 1.8 for 32 in 256. Up to the number returned it is at most a twentieth.
+pub fn hashes_within(num_bits: u64) -> u8 {
+    // Var(fill) / fill² = e^(−2c)·(e^c − 1 − c)/(m·B²) with c = ln 2 and B = ½.
+    let spread = (1.0 - std::f64::consts::LN_2) / num_bits.max(1) as f64;
+    let excess = |hashes: u8| f64::from(hashes) * (f64::from(hashes) - 1.0) / 2.0 * spread;
+    (1..=MAX_HASHES).rev().find(|&hashes| excess(hashes) <= libm::log(1.05)).unwrap_or(1)
+}
+
 /// B^k for every k up to the most; B^0 is 1 even in an empty filter.
 fn powers(fill: f64) -> [f64; MAX_HASHES as usize + 1] {
     let mut powers = [1.0; MAX_HASHES as usize + 1];

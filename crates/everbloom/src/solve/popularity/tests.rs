@@ -300,3 +300,25 @@ fn fill_variance(problem: &Popularity, solution: &Solution, num_bits: u64) -> f6
     let slope: f64 = problem.classes().iter().zip(&solution.hashes).map(slope).sum();
     slope * slope * variance
 }
+
+#[test]
+fn tiny_filters_get_fewer_hashes() {
+    use crate::cells::bits::Bits;
+    assert_eq!((hashes_within(0), hashes_within(1), hashes_within(u64::MAX)), (1, 1, MAX_HASHES));
+    // Half-full filters of 1,024 bits, the rate of their average fill beside the average of their rates.
+    let (num_bits, hashes) = (1024u64, u32::from(hashes_within(1024)));
+    assert!((15..20).contains(&hashes), "{hashes}");
+    let mut generator = Generator::seeded(1);
+    let fills: Vec<f64> = (0..20_000)
+        .map(|_| {
+            let mut bits = Bits::new(num_bits).expect("memory");
+            (0..710).for_each(|_| {
+                bits.set(generator.below(num_bits));
+            });
+            bits.fill()
+        })
+        .collect();
+    let mean = |power: u32| fills.iter().map(|fill| fill.powi(power as i32)).sum::<f64>() / fills.len() as f64;
+    let excess = mean(hashes) / mean(1).powi(hashes as i32);
+    assert!((1.03..1.06).contains(&excess), "{excess}");
+}
