@@ -156,10 +156,11 @@ trait Cells {
     fn nonzero(&self) -> u64;
     /// Asks for a cell to be brought near.
     fn prefetch(&self, position: u64);
-    /// Asks for the cells that a deletion with these draws will pick, where that can be told.
-    fn prefetch_picks(&self, _decrements: u32, _draws: &mut Draws) {}
-    /// The same shortly before the arrival, where what was asked for first leads on to the cells.
-    fn prefetch_picked(&self, _decrements: u32, _draws: &mut Draws) {}
+    /// Asks for the cells that a deletion with these draws will pick, where that can be told, or for what
+    /// leads to them, which it notes.
+    fn prefetch_picks(&self, _decrements: u32, _draws: &mut Draws, _leads: &mut Leads) {}
+    /// Shortly before the arrival: asks for the cells that the notes lead to.
+    fn prefetch_picked(&self, _leads: &Leads) {}
     /// Makes room before an insertion.
     fn delete(&mut self, machine: impl Machine, decrements: u32, draws: &mut Draws);
     /// Lowers one cell unless it is zero.
@@ -303,8 +304,18 @@ impl Shares {
 /// How many times a cell's share of the arrivals passes until importances are halved.
 const DECAY_TOUCHES: u64 = 4;
 
+/// How many arrivals ahead an arrival's cells, and what leads to those it will lower, are asked for.
+const FAR_AHEAD: usize = 8;
+
 /// How many arrivals ahead the cells that will be lowered are asked for.
 const NEARLY_THERE: usize = 3;
+
+/// Where the first picks of an arrival's deletion will be found, unless the arrivals before it change that.
+#[derive(Debug, Clone, Copy, Default)]
+struct Leads {
+    slots: [u32; 16],
+    count: usize,
+}
 
 /// What does not depend on the cells.
 #[derive(Debug, Clone)]
@@ -411,14 +422,16 @@ impl Policy {
     }
 
     /// Asks for the lines that an arrival will touch.
-    #[inline]
-    fn prefetch(&self, cells: &impl Cells, hash: KeyHash, seed: u64) {
-        self.probes(hash).for_each(|position| cells.prefetch(position));
-        cells.prefetch_picks(self.parameters.decrements, &mut Draws::new(seed));
+    #[inline(always)]
+    fn prefetch(&self, cells: &impl Cells, hash: KeyHash, seed: u64, leads: &mut Leads) {
+        for position in self.probes(hash) {
+            cells.prefetch(position);
+        }
+        cells.prefetch_picks(self.parameters.decrements, &mut Draws::new(seed), leads);
     }
 
     fn distance(&self) -> usize {
-        if self.parameters.byte_length() <= CACHED_BYTES as u64 { 0 } else { 8 }
+        if self.parameters.byte_length() <= CACHED_BYTES as u64 { 0 } else { FAR_AHEAD }
     }
 
     #[inline(always)]
@@ -429,17 +442,17 @@ impl Policy {
         (hashes, importances, seeds): Arrivals<'_>,
         verdicts: &mut [Verdict],
     ) {
-        let distance = self.distance();
         // Loops rather than closures: those would not be compiled for the machine.
-        let ahead = if distance == 0 { 0 } else { hashes.len().saturating_sub(distance) };
-        for index in 0..if ahead > 0 { distance } else { 0 } {
-            self.prefetch(cells, hashes[index], seeds[index]);
+        let ahead = if self.distance() == 0 { 0 } else { hashes.len().saturating_sub(FAR_AHEAD) };
+        let mut leads = [Leads::default(); FAR_AHEAD];
+        for index in 0..if ahead > 0 { FAR_AHEAD } else { 0 } {
+            self.prefetch(cells, hashes[index], seeds[index], &mut leads[index]);
         }
         for index in 0..hashes.len() {
             if index < ahead {
-                self.prefetch(cells, hashes[index + distance], seeds[index + distance]);
-                // So near that what is drawn now is nearly always what will be drawn then.
-                cells.prefetch_picked(self.parameters.decrements, &mut Draws::new(seeds[index + NEARLY_THERE]));
+                cells.prefetch_picked(&leads[(index + NEARLY_THERE) % FAR_AHEAD]);
+                let far = index + FAR_AHEAD;
+                self.prefetch(cells, hashes[far], seeds[far], &mut leads[index % FAR_AHEAD]);
             }
             verdicts[index] = self.arrive(machine, cells, (hashes[index], importances.at(index), seeds[index]));
         }
@@ -587,13 +600,13 @@ impl Filter for Ibf {
     fn observe_hash(&mut self, hash: KeyHash, importance: Importance) -> Verdict {
         let seed = self.generator.bits();
         let policy = &mut self.policy;
-        let decrements = policy.parameters.decrements;
         let far = policy.distance() > 0;
         with_cells!(&mut self.memory, cells => {
             if far {
                 // All lines at once take as long as one.
-                policy.prefetch(cells, hash, seed);
-                cells.prefetch_picked(decrements, &mut Draws::new(seed));
+                let mut leads = Leads::default();
+                policy.prefetch(cells, hash, seed, &mut leads);
+                cells.prefetch_picked(&leads);
             }
             policy.arrive(Plain, cells, (hash, importance, seed))
         })

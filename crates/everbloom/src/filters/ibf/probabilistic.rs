@@ -10,11 +10,11 @@
 //! the difference. So the picks are exact, in integers. 1.1 draws a pick, two cache lines each: an
 //! entry of the index and the group.
 
-use super::Cells;
 use super::draws::Draws;
 use super::parameters::{CellImportance, Parameters};
 use super::sampling::{Proposal, Quarters, SamplingIndex};
 use super::weighed::{Cell, GROUP, Group, WeighedCells};
+use super::{Cells, Leads};
 use crate::cells::simd::{Found, Machine, Plain};
 use crate::error::Result;
 use crate::filters::Restore;
@@ -113,14 +113,15 @@ impl<const COMPULSORY: bool> Cells for Probabilistic<COMPULSORY> {
     }
 
     #[inline(always)]
-    fn prefetch_picks(&self, decrements: u32, draws: &mut Draws) {
-        self.index.prefetch_order(draws_ahead(decrements), draws);
+    fn prefetch_picks(&self, decrements: u32, draws: &mut Draws, leads: &mut Leads) {
+        leads.count = (draws_ahead(decrements) as usize).min(leads.slots.len());
+        self.index.prefetch_order(&mut leads.slots[..leads.count], draws);
     }
 
     #[inline(always)]
-    fn prefetch_picked(&self, decrements: u32, draws: &mut Draws) {
-        for group in self.index.likely_groups(draws_ahead(decrements), draws) {
-            self.cells.prefetch((group * GROUP) as u64);
+    fn prefetch_picked(&self, leads: &Leads) {
+        for slot in &leads.slots[..leads.count.min(leads.slots.len())] {
+            self.cells.prefetch(u64::from(self.index.at(*slot)) * GROUP as u64);
         }
     }
 

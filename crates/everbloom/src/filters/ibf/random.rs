@@ -3,9 +3,9 @@
 //! As in the stable filter. What tells important keys from others is the insertion alone, so a cell is
 //! its value and nothing else.
 
-use super::Cells;
 use super::draws::Draws;
 use super::parameters::Parameters;
+use super::{Cells, Leads};
 use crate::cells::counters::Counters;
 use crate::cells::simd::Machine;
 use crate::error::{Error, Result};
@@ -57,7 +57,7 @@ impl Cells for Random {
     }
 
     #[inline(always)]
-    fn prefetch_picks(&self, decrements: u32, draws: &mut Draws) {
+    fn prefetch_picks(&self, decrements: u32, draws: &mut Draws, _leads: &mut Leads) {
         for position in draws.positions(self.cells.len()).take(decrements as usize) {
             self.cells.prefetch(position);
         }

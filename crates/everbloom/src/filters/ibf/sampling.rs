@@ -272,19 +272,22 @@ impl<C: Classes> SamplingIndex<C> {
         }
     }
 
-    /// Asks for what the next draws will choose, unless groups move before they are made.
+    /// The slots that the next draws will choose, unless groups move before they are made: asks for them.
     #[inline(always)]
-    pub(super) fn prefetch_order(&self, count: u32, draws: &mut Draws) {
-        for _ in 0..if self.is_empty() { 0 } else { count } {
-            prefetch(&self.order, self.draw(draws).1 as usize);
+    pub(super) fn prefetch_order(&self, slots: &mut [u32], draws: &mut Draws) {
+        if self.is_empty() {
+            return;
+        }
+        for slot in slots {
+            *slot = self.draw(draws).1;
+            prefetch(&self.order, *slot as usize);
         }
     }
 
-    /// The groups that the next draws will choose, unless groups move before they are made.
+    /// The group in a slot.
     #[inline(always)]
-    pub(super) fn likely_groups(&self, count: u32, draws: &mut Draws) -> impl Iterator<Item = usize> {
-        let count = if self.is_empty() { 0 } else { count };
-        (0..count).map(|_| self.order[self.draw(draws).1 as usize] as usize)
+    pub(super) fn at(&self, slot: u32) -> u32 {
+        self.order[slot as usize]
     }
 
     /// Moves a group up if its weight has grown out of its class.
