@@ -114,7 +114,7 @@ fn conclude(table: &Table, _: &Scope) -> Result<Conclusion> {
     let (left, plain) = (at("left", "4-bit counters")?.percent(), at("left_in_plain", "4-bit counters")?.percent());
     let (overflown, two_bits) = (at("overflown", "4-bit counters")?, at("overflown", "2-bit counters")?);
     let load = f64::from(NUM_HASHES) / CELLS_PER_KEY as f64;
-    let theory = poisson_tail(load, 16);
+    let theory = poisson_tail(load, 15);
     let points = |of: f64| (2u32..=20).map(move |count| Point::new(f64::from(count), poisson_tail(of, count)));
     let panel = Panel::new("", Axis::linear("value of a counter"), Axis::log("share of counters that reach it"))
         .series(Series::new(
@@ -122,8 +122,8 @@ fn conclude(table: &Table, _: &Scope) -> Result<Conclusion> {
             Look::Reference,
             points(std::f64::consts::LN_2),
         ))
-        .series(Series::new("measured: overflow of 2-bit counters", Look::Marks, [Point::of(4.0, &two_bits, 1.0)]));
-    let figure = Figure::new("overflow", "How large counters get", "A 4-bit counter overflows at 16: at about 10 to the minus 15 of all counters. At 10 counters a key even a million keys do not see one.").panel(panel);
+        .series(Series::new("measured: full 2-bit counters", Look::Marks, [Point::of(3.0, &two_bits, 1.0)]));
+    let figure = Figure::new("overflow", "How large counters get", "A 2-bit counter is full at 3, a 4-bit one at 15: about 1 counter in 10 to the 15 gets there, so that no real filter ever sees one.").panel(panel);
     Ok(Conclusion::new()
         .figure(figure)
         .verdict(
@@ -174,7 +174,6 @@ mod tests {
     #[test]
     fn tails_are_those_of_poisson() {
         assert!((poisson_tail(1.0, 1) - (1.0 - (-1.0f64).exp())).abs() < 1e-12);
-        // Fan et al. 2000: 1.37e-15 at ln 2.
         let tail = poisson_tail(std::f64::consts::LN_2, 16);
         assert!((tail / 6.7e-17 - 1.0).abs() < 0.2, "{tail}");
     }

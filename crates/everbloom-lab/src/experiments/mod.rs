@@ -4,10 +4,16 @@
 //! several experiments of a paper share is in a file with the paper's name.
 
 mod common;
+mod cost;
+mod frontier;
+mod frontier_grid;
+mod frontier_weighted;
+mod lecture_compressed;
 mod lecture_counting;
 mod lecture_hashes;
 mod lecture_less_hashing;
 mod lecture_sizing;
+mod reference_history;
 mod reservoir;
 mod reservoir_along;
 mod reservoir_bias;
@@ -45,6 +51,7 @@ pub static ALL: &[&Experiment] = &[
     &lecture_sizing::EXPERIMENT,
     &lecture_counting::EXPERIMENT,
     &lecture_less_hashing::EXPERIMENT,
+    &lecture_compressed::EXPERIMENT,
     &thesis_datasets::EXPERIMENT,
     &thesis_tables::EXPERIMENT,
     &thesis_varying_items::EXPERIMENT,
@@ -70,4 +77,8 @@ pub static ALL: &[&Experiment] = &[
     &reservoir_floor::EXPERIMENT,
     &reservoir_drift::EXPERIMENT,
     &reservoir_bias::EXPERIMENT,
+    &reference_history::EXPERIMENT,
+    &frontier::EXPERIMENT,
+    &frontier_weighted::EXPERIMENT,
+    &cost::EXPERIMENT,
 ];

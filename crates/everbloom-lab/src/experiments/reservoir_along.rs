@@ -12,15 +12,15 @@ pub(super) const PARTS: u64 = 50;
 pub(super) fn rows(
     source: &mut dyn Source,
     items: u64,
-    filter: Named,
+    filters: &[Named],
     memory_bits: u64,
     seed: u64,
 ) -> Result<Vec<Row>> {
     let record = Record { fill_every: Some((items / PARTS).max(1)), ..Record::default() };
-    let outcome = judge(source, std::slice::from_ref(&filter), seed, record)?;
+    let outcome = judge(source, filters, seed, record)?;
     let mut rows = Vec::new();
-    for report in &outcome.reports {
-        let start = |table: &str| Row::new(table).label("memory_bits", memory_bits).label("filter", filter.0);
+    for ((name, _), report) in filters.iter().zip(&outcome.reports) {
+        let start = |table: &str| Row::new(table).label("memory_bits", memory_bits).label("filter", *name);
         for (place, (arrivals, fpr, fnr)) in along(report, PARTS as usize).into_iter().enumerate() {
             let row = start("along").label("part", place as u64 + 1);
             rows.push(row.value("arrivals", arrivals as f64).value("fpr", fpr).value("fnr", fnr));

@@ -24,19 +24,14 @@ const MEMORIES: [u64; 3] = [16_384, 32_768, 262_144];
 const RECORDS: u64 = 1_427_181;
 
 fn cells(scope: &Scope) -> Result<Vec<Cell>> {
-    let mut cells = Vec::new();
-    for seed in scope.seeds() {
-        for memory_bits in MEMORIES {
-            for filter in [stable(memory_bits), reservoir(memory_bits)] {
-                let (scope, name) = (scope.clone(), filter.0);
-                let work = move |_: &crate::suite::Context<'_>| {
-                    rows(&mut scope.recording("history")?, RECORDS, filter.clone(), memory_bits, seed)
-                };
-                cells.push(Cell::new(format!("history, {memory_bits} bits, {name}"), seed, work).seconds(0.8));
-            }
-        }
-    }
-    Ok(cells)
+    let cell = |memory_bits: u64, seed| {
+        let scope = scope.clone();
+        Cell::new(format!("history, {memory_bits} bits"), seed, move |_| {
+            let filters = [stable(memory_bits), reservoir(memory_bits)];
+            rows(&mut scope.recording("history")?, RECORDS, &filters, memory_bits, seed)
+        })
+    };
+    Ok(scope.seeds().flat_map(|seed| MEMORIES.map(|memory_bits| cell(memory_bits, seed))).collect())
 }
 
 fn conclude(table: &Table, _: &Scope) -> Result<Conclusion> {

@@ -47,7 +47,7 @@ fn cells(scope: &Scope) -> Result<Vec<Cell>> {
                     rows(
                         &mut Watched::new(datasets::open("uniform", &request)?, context, items),
                         items,
-                        filter.clone(),
+                        std::slice::from_ref(&filter),
                         memory_bits,
                         seed,
                     )

@@ -31,7 +31,7 @@ const KINDS: [&str; 3] = ["sum", "decayed", "last"];
 const KEYS_IN_USE: u64 = 31_250;
 
 fn cells(scope: &Scope) -> Result<Vec<Cell>> {
-    let part = scope.pick(100_000, 1_000_000, 1_000_000);
+    let part = scope.pick(50_000, 1_000_000, 1_000_000);
     let cell = |kind: &'static str, seed| {
         Cell::new(format!("{kind}, 5 parts of {part} arrivals"), seed, move |_| slopes(kind, part, seed))
             .seconds(part as f64 * 4e-6)

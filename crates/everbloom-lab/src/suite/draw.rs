@@ -53,6 +53,9 @@ const KNOWN: &[(&str, usize)] = &[
     ("aging", 4),
 ];
 
+/// How the printed figures of a filter are called.
+const AS_PRINTED: &str = ", as printed";
+
 /// A colour and a mark.
 #[derive(Clone, Copy)]
 struct Style {
@@ -81,7 +84,7 @@ impl Styles {
         let series = || figure.panels.iter().flat_map(|panel| &panel.series);
         let known = |name: &str| KNOWN.iter().find(|(known, _)| *known == name).map(|(_, number)| *number);
         taken.extend(series().filter_map(|series| known(&series.name)));
-        for series in series() {
+        for series in series().filter(|series| !series.points.is_empty()) {
             if styles.iter().any(|(name, _, _)| *name == series.name) {
                 continue;
             }
@@ -90,8 +93,13 @@ impl Styles {
             if !is_reference(series.look) {
                 taken.push(number);
             }
-            let style =
-                if is_reference(series.look) { Style { colour: GREY, mark: number % 4 } } else { style(number) };
+            // What a paper prints of a filter has the filter's colour.
+            let printed = series.name.strip_suffix(AS_PRINTED).and_then(known);
+            let style = match (is_reference(series.look), printed) {
+                (true, Some(number)) => style(number),
+                (true, None) => Style { colour: GREY, mark: number % 4 },
+                (false, _) => style(number),
+            };
             styles.push((series.name.clone(), series.look, style));
         }
         Styles(styles)
@@ -150,7 +158,7 @@ fn legend_lines(styles: &Styles, width: u32) -> Vec<LegendLine<'_>> {
     let mut left = MARGIN + 4;
     for entry in &styles.0 {
         // Letters are about half as wide as high.
-        let wide = 44 + entry.0.chars().count() as u32 * 7;
+        let wide = 46 + entry.0.chars().count() as u32 * 13 / 2;
         if left + wide > width && left > MARGIN + 4 {
             lines.push(Vec::new());
             left = MARGIN + 4;
@@ -220,8 +228,12 @@ fn span(axis: &Axis, values: impl Iterator<Item = (f64, f64)>) -> Span {
 
 fn draw_panel(area: &Canvas<'_>, panel: &Panel, styles: &Styles) -> Drawn {
     let points = || panel.series.iter().flat_map(|series| &series.points);
-    let x = span(&panel.x, points().map(|point| (point.x, point.x)));
-    let y = span(&panel.y, points().map(|point| (point.y - point.error, point.y + point.error)));
+    let mut x = span(&panel.x, points().map(|point| (point.x, point.x)));
+    let mut y = span(&panel.y, points().map(|point| (point.y - point.error, point.y + point.error)));
+    if panel.series.iter().all(|series| matches!(series.look, Look::Marks | Look::ReferenceMarks)) {
+        // No mark lies on an axis.
+        (x, y) = (x.with_room_below(), y.with_room_below());
+    }
     let mut builder = ChartBuilder::on(area);
     builder.margin(6).margin_right(16).x_label_area_size(40).y_label_area_size(62);
     if !panel.title.is_empty() {

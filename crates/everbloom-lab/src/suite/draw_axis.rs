@@ -45,6 +45,12 @@ impl Span {
         Span { low: below, high: low + 1.04 * width, log_base: None }
     }
 
+    /// The axis with a little room below 0, if it begins there.
+    pub(super) fn with_room_below(self) -> Self {
+        let room = if self.low == 0.0 { 0.03 * self.high } else { 0.0 };
+        Span { low: self.low - room, ..self }
+    }
+
     /// Whether a value lies on the axis.
     pub(super) fn holds(&self, value: f64) -> bool {
         let room = 1e-9 * (self.high - self.low);
