@@ -231,6 +231,18 @@ impl ImportanceMix {
         Importance::new((share * f64::from(grid)).round() as u32, grid).unwrap_or_default()
     }
 
+    /// The mean importance of the arrivals from one share of the maximum up to another.
+    pub(crate) fn mean_between(&self, low: f64, high: f64) -> f64 {
+        let mut points: Vec<f64> = (0..=32).map(|index| low + (high - low) * f64::from(index) / 32.0).collect();
+        points.retain(|point| *point <= 1.0);
+        let (mut sum, mut mass) = (0.0, 0.0);
+        for pair in points.windows(2) {
+            let share = self.share_from(pair[0]) - self.share_from(pair[1]);
+            (sum, mass) = (sum + share * 0.5 * (pair[0] + pair[1]), mass + share);
+        }
+        if mass > 0.0 { sum / mass } else { low.min(1.0) }
+    }
+
     /// ⌊`steps` · importance⌋, if it is the same for all arrivals.
     pub fn only_share_of(&self, steps: u32) -> Option<u32> {
         let (least, greatest) = (self.range.0.share_of(steps), self.range.1.share_of(steps));

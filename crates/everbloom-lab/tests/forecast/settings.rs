@@ -137,9 +137,14 @@ impl Setting {
         goal.plan(&self.spec).unwrap_or_else(|error| panic!("{self:?}: {error}"))
     }
 
-    pub(crate) fn measure(&self, plan: &Plan) -> Report {
+    /// The stream as it comes.
+    pub(crate) fn source(&self) -> datasets::Set {
         let (name, request) = self.request(self.seed);
-        let mut source = datasets::open(name, &request).expect("a set");
+        datasets::open(name, &request).expect("a set")
+    }
+
+    pub(crate) fn measure(&self, plan: &Plan) -> Report {
+        let mut source = self.source();
         let filter = plan.build().expect("a filter");
         let outcome = evaluate::run(&mut source, plan.hashing, vec![filter]).expect("a run");
         outcome.reports.into_iter().next().expect("a report")
@@ -157,7 +162,7 @@ fn distinct_of_draws(keys_per_item: f64) -> f64 {
     keys_per_item * (1.0 - (-1.0 / keys_per_item).exp())
 }
 
-fn linear_mix() -> ImportanceMix {
+pub(crate) fn linear_mix() -> ImportanceMix {
     ImportanceMix::of((1..=50).map(|value| Importance::new(value, 50).expect("in range")))
 }
 
@@ -175,7 +180,7 @@ pub(crate) struct Judgement {
 }
 
 /// 5 % of the measured rate, or 0.3 points.
-fn near(predicted: f64, measured: f64) -> bool {
+pub(crate) fn near(predicted: f64, measured: f64) -> bool {
     (predicted - measured).abs() <= (0.05 * measured).max(0.003)
 }
 

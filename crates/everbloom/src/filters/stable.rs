@@ -99,6 +99,7 @@ pub(super) const KIND: Kind = Kind {
             ("cell_max", &["1", "3"]),
             ("num_hashes", &["1", "2", "3", "4", "6"]),
         ],
+        outlook: plan::outlook,
         ..Model::sized(&["num_cells"])
     },
     plan: plan::planned,

@@ -351,6 +351,11 @@ impl Question {
         for spec in kinds.iter().flat_map(|kind| self.basic_specs(kind)) {
             trial.add(&spec);
         }
+        if self.stream.is_none() {
+            // What nobody described need not be known any better.
+            self.sort(&mut trial.candidates);
+            return Ok((trial.candidates, trial.refusal));
+        }
         // A kind that is far behind as planned does not come to the front in a variant, and one that could
         // not be planned may be in one.
         let least = trial.candidates.iter().map(|one| self.missed(one)).fold(f64::INFINITY, f64::min);

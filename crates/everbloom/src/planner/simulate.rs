@@ -17,7 +17,7 @@ const SEED: u64 = 0x0e5e_b100;
 const LEAST_BITS: f64 = 8_192.0;
 
 /// A rehearsal is at most so many times as long as wanted.
-const MOST_TIMES: f64 = 6.0;
+const MOST_TIMES: f64 = 3.0;
 
 /// Rows of the curve by importance.
 const LEVELS: usize = 16;

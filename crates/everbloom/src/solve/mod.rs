@@ -3,6 +3,7 @@
 //! Logarithms and powers come from `libm`, not from the platform, because they reach parameters:
 //! the same goal must give the same filter on every machine.
 
+pub(crate) mod cell_chain;
 pub mod golomb;
 pub mod popularity;
 pub mod sizing;

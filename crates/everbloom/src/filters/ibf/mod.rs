@@ -99,6 +99,7 @@
 
 mod by_value;
 mod draws;
+mod foretold;
 mod min_imp;
 mod parameters;
 mod plan;
@@ -133,7 +134,10 @@ const fn kind(id: u16, name: &'static str, summary: &'static str) -> Kind {
         words: parameters::WORDS,
         never_forgets: false,
         endless: true,
-        model: Model::sized(&["num_cells", "fill_limit", "reinsert_slots", "reinsert_every"]),
+        model: Model {
+            outlook: foretold::outlook,
+            ..Model::sized(&["num_cells", "fill_limit", "reinsert_slots", "reinsert_every"])
+        },
         plan: plan::planned,
         build: |plan| Ok(Box::new(Ibf::from_plan(plan)?)),
         restore: |from| Ok(Box::new(Ibf::restore(from)?)),

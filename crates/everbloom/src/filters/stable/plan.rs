@@ -4,7 +4,11 @@ use super::KIND;
 use crate::cells::counters::Counters;
 use crate::error::{Error, Result};
 use crate::goal::{Forecast, Goal, MAX_MEMORY_BITS, Plan};
+use crate::outlook::{Method, Outlook};
+use crate::solve::cell_chain::{CellChain, CellRates};
 use crate::spec::{Spec, choice_name};
+use crate::stream::Stream;
+use crate::stream::along::{ALL_ALIKE, Along};
 use libm::{exp, pow};
 
 /// Which cells an arrival lowers.
@@ -209,6 +213,28 @@ pub(super) const fn cells_per_line(cell_bits: u32) -> u64 {
 pub(super) fn cells_unit(spec: &Spec) -> Result<u64> {
     let parameters = Parameters::from_spec(spec)?;
     Ok(if parameters.layout == Layout::Blocked { parameters.neighbourhood() } else { 1 })
+}
+
+/// The chain of a cell, where cells are alike and every arrival changes them. In the blocked layout the cells
+/// of a line share their luck, and where duplicates change nothing the past depends on the verdicts.
+pub(super) fn outlook(plan: &Plan, stream: &Stream) -> Result<Option<Outlook>> {
+    let parameters = Parameters::from_spec(&plan.spec)?;
+    if parameters.layout != Layout::Spread || parameters.update != Update::Always {
+        return Ok(None);
+    }
+    let rates = CellRates {
+        num_cells: parameters.num_cells as f64,
+        num_hashes: parameters.num_hashes.into(),
+        decrements: parameters.decrements.into(),
+        above: &vec![1.0; parameters.cell_max as usize],
+    };
+    let chain = CellChain::new(&rates, &stream.footprint(), stream.arrivals() as f64);
+    let along = Along {
+        state: &|time| (chain.fpr(time), chain.zeros(time)),
+        fnr: &|lag, _| chain.fnr(lag, parameters.cell_max as usize),
+        levels: ALL_ALIKE,
+    };
+    Ok(Some(along.outlook(stream, plan.forecast, Method::Chain)))
 }
 
 pub(super) fn planned(spec: &Spec, goal: &Goal) -> Result<Plan> {

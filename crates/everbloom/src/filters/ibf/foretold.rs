@@ -1,0 +1,67 @@
+//! What random deletion makes of a stream, by the chain of one cell.
+//!
+//! State: how often the cell was lowered, and the importance class of what was written (see
+//! [`cell_chain`](crate::solve::cell_chain)). The other deletions choose cells by what was mapped to them; for
+//! them, and where a cache inserts keys again, a smaller filter is simulated.
+
+use super::parameters::{Deletion, Insertion, Parameters};
+use crate::error::Result;
+use crate::goal::{ImportanceMix, Plan};
+use crate::outlook::{Method, Outlook};
+use crate::solve::cell_chain::{CellChain, CellRates};
+use crate::stream::Stream;
+use crate::stream::along::{Along, Level};
+use crate::traits::Importance;
+
+pub(super) fn outlook(plan: &Plan, stream: &Stream) -> Result<Option<Outlook>> {
+    let parameters = Parameters::from_spec(&plan.spec)?;
+    if parameters.deletion != Deletion::Random || parameters.reinsertion.is_some() {
+        return Ok(None);
+    }
+    let full = ImportanceMix::of([Importance::FULL]);
+    let mix = stream.importance().unwrap_or(&full);
+    let cell_max = parameters.cell_max as usize;
+    let from = |value: usize| mix.share_from(value as f64 / cell_max as f64);
+    let above: Vec<f64> = match parameters.insertion {
+        Insertion::Max => vec![1.0; cell_max],
+        Insertion::Importance => (1..=cell_max).map(from).collect(),
+    };
+    let chain = limited(&parameters, &above, stream);
+    // A level for every value that an arrival may write.
+    let share = |value: usize| from(value) - if value < cell_max { from(value + 1) } else { 0.0 };
+    let levels: Vec<Level> = (0..=cell_max)
+        .map(|value| {
+            let (low, high) = (value as f64 / cell_max as f64, (value as f64 + 1.0) / cell_max as f64);
+            Level { importance: mix.mean_between(low, high), share: share(value) }
+        })
+        .collect();
+    let written = |level: usize| if parameters.insertion == Insertion::Max { cell_max } else { level };
+    let along = Along {
+        state: &|time| (chain.fpr(time), chain.zeros(time)),
+        fnr: &|lag, level| chain.fnr(lag, written(level)),
+        levels: &levels,
+    };
+    Ok(Some(along.outlook(stream, plan.forecast, Method::Chain)))
+}
+
+/// The chain with the decrements there are, or with as many as keep the limit.
+fn limited(parameters: &Parameters, above: &[f64], stream: &Stream) -> CellChain {
+    let (footprint, arrivals) = (stream.footprint(), stream.arrivals() as f64);
+    let num_cells = parameters.num_cells as f64;
+    let with = |decrements: f64| {
+        let rates = CellRates { num_cells, num_hashes: parameters.num_hashes.into(), decrements, above };
+        CellChain::new(&rates, &footprint, arrivals)
+    };
+    let chain = with(parameters.decrements.into());
+    let Some(limit) = parameters.fill_limit else { return chain };
+    let most = (limit - u64::from(parameters.num_hashes) / 2) as f64 / num_cells;
+    if 1.0 - chain.zeros(arrivals) <= most {
+        return chain;
+    }
+    let (mut low, mut high) = (f64::from(parameters.decrements), 4.0 * f64::from(parameters.decrements.max(1)));
+    for _ in 0..10 {
+        let middle = 0.5 * (low + high);
+        if 1.0 - with(middle).zeros(arrivals) > most { low = middle } else { high = middle }
+    }
+    with(high)
+}
