@@ -210,23 +210,43 @@ impl Question {
         let stream = self.stream()?;
         let mut candidates = Vec::new();
         for kind in KINDS.iter().filter(|kind| kind.never_forgets && self.is_asked_for(kind)) {
-            let Ok(plan) = filters::plan(&self.spec_of(kind), &self.goal()) else { continue };
-            let fits = self.goal.memory_bits.is_none_or(|most| plan.memory_bits <= most);
-            let lasts = match plan.forecast.promise {
-                Promise::Always => true,
-                Promise::UntilItems(items) => items >= expected,
-                Promise::None => false,
-            };
-            // A filter that grows does not stay within any memory, and needs none where keys are counted.
-            if fits && lasts && plan.spec.get("growth").is_none() && plan.forecast.predicted_fnr == Some(0.0) {
+            for factor in self.factors() {
+                let Ok(plan) = filters::plan(&self.spec_of(kind), &self.goal_at(*factor)) else { continue };
+                // A filter that grows does not stay within any memory, and needs none where keys are counted.
+                if !self.fits(&plan, &stream)
+                    || plan.spec.get("growth").is_some()
+                    || plan.forecast.predicted_fnr != Some(0.0)
+                {
+                    continue;
+                }
                 let outlook = outlook(&plan, &stream)?;
-                let reason = format!("misses nothing and keeps its rate for {expected} keys");
-                candidates.push(Candidate { plan, outlook, reason });
+                if self.is_kept(&plan, &outlook, 1.0) {
+                    let reason = match *factor > 1.0 {
+                        true => format!("misses nothing; late in the stream its rate rises to {:.4}", outlook.late_fpr),
+                        false => format!("misses nothing and keeps its rate for {expected} keys"),
+                    };
+                    candidates.push(Candidate { plan, outlook, reason });
+                    break;
+                }
             }
         }
         candidates.sort_by_key(|candidate| candidate.plan.memory_bits);
         prefer_blocked(&mut candidates);
         if candidates.is_empty() { Ok(None) } else { self.recommended(candidates, stream).map(Some) }
+    }
+
+    /// What plans are made for, as multiples of the asked rate. A filter often errs less than it promises; on
+    /// a stream that was described what counts is what it does there.
+    fn factors(&self) -> &'static [f64] {
+        match (self.goal.target_fpr, &self.stream) {
+            (Some(_), Some(_)) => &[1.0, 1.5, 2.0, 3.0, 4.0, 6.0, 8.0],
+            _ => &[1.0],
+        }
+    }
+
+    fn goal_at(&self, factor: f64) -> Goal {
+        let rate = self.goal.target_fpr.map(|rate| if factor == 1.0 { rate } else { (rate * factor).min(0.9) });
+        Goal { target_fpr: rate, ..self.goal() }
     }
 
     /// The spec of a kind, with what was settled about it.
@@ -329,12 +349,18 @@ impl Question {
         if let (true, Some(error)) = (screened.is_empty(), refusal) {
             return Err(error);
         }
-        let of_each = one_of_each(screened.clone()).into_iter().take(RUNNERS_UP + 1);
+        let of_each: Vec<_> = one_of_each(screened.clone()).into_iter().take(RUNNERS_UP + 1).collect();
+        // Those that promise the rate are among them, should the others turn out not to keep it.
+        let promising =
+            |one: &&Candidate| self.goal.target_fpr.is_none_or(|target| one.plan.forecast.predicted_fpr <= target);
+        let promising: Vec<_> = screened.iter().filter(promising).take(2).cloned().collect();
         let mut finalists: Vec<Candidate> = Vec::new();
-        for candidate in screened.into_iter().take(FINALISTS).chain(of_each) {
+        for candidate in screened.into_iter().take(FINALISTS).chain(promising).chain(of_each) {
             if !known(&finalists, &candidate.plan) {
                 let outlook = self.foretold(&candidate.plan, stream, &long)?;
-                finalists.push(Candidate { outlook, ..candidate });
+                if self.is_kept(&candidate.plan, &outlook, 1.0) {
+                    finalists.push(Candidate { outlook, ..candidate });
+                }
             }
         }
         self.sort(&mut finalists);
@@ -346,7 +372,8 @@ impl Question {
     fn screen(&self, stream: &Stream, variants: bool) -> Result<(Vec<Candidate>, Option<Error>)> {
         let memory_bits = self.goal.memory_bits.unwrap_or_default();
         let shortest = rehearsal(stream, memory_bits, GLANCED);
-        let mut trial = Trial { question: self, stream, rehearsal: shortest, candidates: Vec::new(), refusal: None };
+        let mut trial =
+            Trial { question: self, stream, rehearsal: shortest, slack: 1.3, candidates: Vec::new(), refusal: None };
         let kinds: Vec<&Kind> = KINDS.iter().filter(|kind| kind.endless && self.is_asked_for(kind)).collect();
         for spec in kinds.iter().flat_map(|kind| self.basic_specs(kind)) {
             trial.add(&spec);
@@ -365,7 +392,7 @@ impl Question {
             missed <= HOPEFUL * least && (1.0 - missed) * HOPEFUL >= 1.0 - least
         });
         hopeful.truncate(MOST_HOPEFUL);
-        trial.rehearsal = rehearsal(stream, memory_bits, SCREENED);
+        (trial.rehearsal, trial.slack) = (rehearsal(stream, memory_bits, SCREENED), 1.1);
         let is_behind = |kind: &&Kind| behind.iter().any(|one| one.plan.spec.kind() == kind.name);
         let is_hopeful = |kind: &&Kind| hopeful.iter().any(|one| one.plan.spec.kind() == kind.name);
         for kind in kinds.iter().filter(|kind| is_hopeful(kind) || !is_behind(kind)) {
@@ -381,15 +408,26 @@ impl Question {
     }
 
     /// Whether a plan keeps the asked rate throughout the stream, within the memory.
-    fn keeps(&self, plan: &Plan, stream: &Stream) -> bool {
+    fn fits(&self, plan: &Plan, stream: &Stream) -> bool {
         let lasts = match plan.forecast.promise {
             Promise::Always => true,
             Promise::UntilItems(items) => items >= self.expected().unwrap_or_else(|| stream.distinct()),
-            Promise::None => self.filter.as_ref().is_some_and(|spec| spec.kind() != super::AUTO),
+            Promise::None => self.stream.is_some() || self.is_named(),
         };
-        let rate = self.goal.target_fpr.is_none_or(|target| plan.forecast.predicted_fpr <= target);
-        let asked = self.filter.as_ref().is_some_and(|spec| spec.kind() == plan.spec.kind());
-        lasts && (rate || asked) && self.goal.memory_bits.is_none_or(|most| plan.memory_bits <= most)
+        lasts && self.goal.memory_bits.is_none_or(|most| plan.memory_bits <= most)
+    }
+
+    /// Whether the filter itself was asked for, whatever its rate.
+    fn is_named(&self) -> bool {
+        self.filter.as_ref().is_some_and(|spec| spec.kind() != super::AUTO)
+    }
+
+    /// Whether the asked rate is promised, or kept on the stream that was described, with some slack for what
+    /// a short rehearsal does not know.
+    fn is_kept(&self, plan: &Plan, outlook: &Outlook, slack: f64) -> bool {
+        let Some(target) = self.goal.target_fpr else { return true };
+        let promised = plan.forecast.promise != Promise::None && plan.forecast.predicted_fpr <= target;
+        promised || self.is_named() || self.stream.is_some() && outlook.predicted_fpr <= target * slack
     }
 
     fn foretold(&self, plan: &Plan, stream: &Stream, rehearsal: &Rehearsal) -> Result<Outlook> {
@@ -414,6 +452,8 @@ struct Trial<'q> {
     question: &'q Question,
     stream: &'q Stream,
     rehearsal: Rehearsal,
+    /// How far a rate may be off on it.
+    slack: f64,
     candidates: Vec<Candidate>,
     /// Why the first of those that could not be planned could not.
     refusal: Option<Error>,
@@ -422,17 +462,27 @@ struct Trial<'q> {
 impl Trial<'_> {
     /// Tries a filter, if it can be planned and keeps the rate.
     fn add(&mut self, spec: &Spec) {
-        let tried = filters::plan(spec, &self.question.goal()).and_then(|plan| {
-            if !self.question.keeps(&plan, self.stream) || known(&self.candidates, &plan) {
-                return Ok(None);
+        for factor in self.question.factors() {
+            match self.tried(spec, *factor) {
+                Ok(true) => {}
+                Ok(false) => break,
+                Err(error) => self.refusal = self.refusal.take().or(Some(error)),
             }
-            let outlook = self.question.foretold(&plan, self.stream, &self.rehearsal)?;
-            Ok(Some(Candidate { plan, outlook, reason: "forgets least on this stream".into() }))
-        });
-        match tried {
-            Ok(candidate) => self.candidates.extend(candidate),
-            Err(error) => self.refusal = self.refusal.take().or(Some(error)),
         }
+    }
+
+    /// Whether a filter planned for a multiple of the rate keeps the rate, so that a higher one may, too.
+    fn tried(&mut self, spec: &Spec, factor: f64) -> Result<bool> {
+        let plan = filters::plan(spec, &self.question.goal_at(factor))?;
+        if known(&self.candidates, &plan) || !self.question.fits(&plan, self.stream) {
+            return Ok(true);
+        }
+        let outlook = self.question.foretold(&plan, self.stream, &self.rehearsal)?;
+        let kept = self.question.is_kept(&plan, &outlook, self.slack);
+        if kept {
+            self.candidates.push(Candidate { plan, outlook, reason: "forgets least on this stream".into() });
+        }
+        Ok(kept)
     }
 }
 
