@@ -2,6 +2,7 @@
 
 mod choice;
 mod papers;
+mod readme;
 mod settings;
 
 use settings::{Judgement, Setting, draw};

@@ -70,6 +70,7 @@
 //! # Ok::<(), everbloom::Error>(())
 //! ```
 
+mod foretold;
 mod line;
 
 use super::{Kind, Model, Restore};
@@ -98,6 +99,7 @@ pub(super) const KIND: Kind = Kind {
             ("num_filters", &["1", "2", "3", "4", "5", "6", "7", "8"]),
             ("insert_floor", &["0.01", "0.03", "0.1"]),
         ],
+        outlook: foretold::outlook,
         ..Model::sized(&["memory_bits"])
     },
     plan: planned,

@@ -27,7 +27,7 @@ const HOPEFUL: f64 = 1.5;
 const MOST_HOPEFUL: usize = 5;
 
 /// How many variants are tried on the longer one.
-const FINALISTS: usize = 6;
+const FINALISTS: usize = 10;
 
 /// How many runners-up are named.
 const RUNNERS_UP: usize = 4;
