@@ -71,14 +71,16 @@ fn logarithms_and_powers_of_the_core_are_portable() {
 
 #[test]
 fn filters_do_not_import_each_other() {
-    // A kind is a file `filters/kind.rs` or a folder `filters/kind/`; only the registry names them all.
+    // A kind is a file `filters/kind.rs` or a folder `filters/kind/`; only the registry, `mod.rs`, names them all.
+    // `model.rs` is a part of the registry: what it knows about a kind's errors.
     let filters = root().join("crates/everbloom/src/filters");
     let kind_of = |path: &Path| {
         let first = path.strip_prefix(&filters).expect("below filters").iter().next().expect("a name");
         Path::new(first).file_stem().expect("a name").to_string_lossy().into_owned()
     };
     let files = core_sources("filters");
-    let kinds: Vec<String> = files.iter().map(|path| kind_of(path)).filter(|kind| kind != "mod").collect();
+    let kinds: Vec<String> =
+        files.iter().map(|path| kind_of(path)).filter(|kind| !["mod", "model"].contains(&kind.as_str())).collect();
     let found = offences(&files, |path, line| {
         let own = kind_of(path);
         let others = kinds.iter().filter(|kind| **kind != own);
@@ -100,9 +102,10 @@ fn dependencies_point_one_way() {
         ("error.rs", &["hash", "traits", "goal", "cells", "wire", "filters", "planner", "codec"]),
         ("rng.rs", &["traits", "goal", "filters", "planner", "codec"]),
         ("wire.rs", &["filters", "planner", "codec"]),
+        ("scheme", &["filters", "planner", "codec", "tune"]),
         ("wire", &["filters", "planner", "codec"]),
         ("traits.rs", &["filters", "planner", "codec"]),
-        ("filters", &["planner"]),
+        ("filters", &["planner", "tune"]),
     ];
     let all = core_sources("");
     let core = root().join("crates/everbloom/src");

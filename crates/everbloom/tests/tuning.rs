@@ -236,7 +236,8 @@ fn samples_without_sense_are_refused() {
 #[test]
 fn options_without_sense_are_refused() {
     let sample = one_set(1000, 4000, 1.0, 1);
-    let wrong: [(&str, fn(&mut Options)); 6] = [
+    type Change = fn(&mut Options);
+    let wrong: [(&str, Change); 6] = [
         ("memory_bits", |options| options.memory_bits = 0),
         ("memory_bits", |options| options.memory_bits = u64::MAX),
         ("sets_sharing", |options| options.sets_sharing = Some(0)),

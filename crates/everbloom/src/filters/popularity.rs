@@ -22,8 +22,8 @@
 //! # Theory
 //!
 //! With q′_c the share of missing queries for class c, k_c its hashes, p_c its share of the members, and B the share
-//! of set bits, the rate of false positives is Σ q′_c·B^k_c, where B = 1 − e^(−n·Σ p_c·k_c / m) (\[Zhong et al.
-//! 2008\], eqs. 5 and 6). [`solve::popularity`](crate::solve::popularity) finds the k_c, and
+//! of set bits, the rate of false positives is Σ q′_c·B^k_c, where B = 1 − e^(−n·Σ p_c·k_c / m)
+//! (\[Zhong et al. 2008\], eqs. 5 and 6). [`solve::popularity`](crate::solve::popularity) finds the k_c, and
 //! [`tune`](crate::tune) the classes.
 //!
 //! **Where we differ.** The paper has a number of hashes for every object and no rule for an object it has not seen.

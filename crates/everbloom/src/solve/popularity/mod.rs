@@ -8,7 +8,7 @@
 //! Σ misses_i · B^k_i,     B = 1 − e^(−load / bits_per_key),     load = Σ members_i · k_i
 //! ```
 //!
-//! (\[Zhong 2008\], eqs. 5 and 6, for large filters), to be made small over whole k_i in a range.
+//! (\[Zhong et al. 2008\], eqs. 5 and 6, for large filters), to be made small over whole k_i in a range.
 //!
 //! # The solver
 //!

@@ -1,4 +1,4 @@
-//! The optimum over real numbers of hashes, and what rounding makes of it (\[Zhong 2008\], section 3).
+//! The optimum over real numbers of hashes, and what rounding makes of it (\[Zhong et al. 2008\], section 3).
 
 use super::{Class, Popularity, Solution};
 use libm::{exp2, log2, round};
