@@ -19,6 +19,7 @@
 //! # Where to start
 //!
 //! - [`Goal`] → [`Plan`] → filter: say what you want and get any filter of the [registry](filters::KINDS).
+//! - [`Stream`] and [`planner::Question`]: which filter misses least on a stream like yours, and how much it misses.
 //! - [`filters`]: the types themselves, when you know which one you want.
 //! - [`Filter`] and [`FilterExt`]: what every filter can do; [`UnseenExt`]: drop repeats from an iterator.
 //! - [`codec`]: any filter to bytes and back.
@@ -36,6 +37,7 @@ pub mod exact;
 pub mod filters;
 pub mod goal;
 pub mod hash;
+pub mod model;
 pub mod outlook;
 pub mod planner;
 pub mod rng;

@@ -53,7 +53,6 @@
 //! # Ok::<(), everbloom::Error>(())
 //! ```
 
-use super::model::never_forgetting;
 use super::{Kind, Model, Restore};
 use crate::cells::blocks::{lane_bit, line_of};
 use crate::cells::buffer::{Buffer, LINE_BITS};
@@ -61,6 +60,7 @@ use crate::cells::simd::{self, Detected, Isa};
 use crate::error::{Error, Result};
 use crate::goal::{Forecast, Goal, MAX_MEMORY_BITS, Plan};
 use crate::hash::{Hashing, Key, KeyHash};
+use crate::model::never_forgetting;
 use crate::outlook::Outlook;
 use crate::solve;
 use crate::spec::Spec;

@@ -72,7 +72,6 @@
 //!
 //! [Bloom 1970]: https://doi.org/10.1145/362686.362692
 
-use super::model::never_forgetting;
 use super::{Kind, Model, Restore};
 use crate::cells::bits::Bits;
 use crate::cells::buffer::LINE_BITS;
@@ -80,6 +79,7 @@ use crate::cells::simd::{CACHED_BYTES, pipelined, prefetch};
 use crate::error::Result;
 use crate::goal::{Forecast, Goal, Plan};
 use crate::hash::{Hashing, KeyHash};
+use crate::model::never_forgetting;
 use crate::outlook::Outlook;
 use crate::spec::Spec;
 use crate::stream::Stream;

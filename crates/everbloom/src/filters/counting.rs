@@ -49,7 +49,6 @@
 //! # Ok::<(), everbloom::Error>(())
 //! ```
 
-use super::model::never_forgetting;
 use super::{Kind, Model, Restore};
 use crate::cells::bits::Bits;
 use crate::cells::counters::{Counters, MAX_CELL_BITS};
@@ -57,6 +56,7 @@ use crate::cells::simd::{CACHED_BYTES, pipelined};
 use crate::error::{Error, Result};
 use crate::goal::{Forecast, Goal, Plan};
 use crate::hash::{Hashing, KeyHash};
+use crate::model::never_forgetting;
 use crate::outlook::Outlook;
 use crate::solve::sizing::Size;
 use crate::spec::Spec;

@@ -65,13 +65,13 @@
 //! # Ok::<(), everbloom::Error>(())
 //! ```
 
-use super::model::never_forgetting;
 use super::{Kind, Model, Restore};
 use crate::cells::bits::Bits;
 use crate::cells::simd::{CACHED_BYTES, pipelined};
 use crate::error::{Error, Result};
 use crate::goal::{Forecast, Goal, Plan, Promise};
 use crate::hash::{Hashing, KeyHash};
+use crate::model::never_forgetting;
 use crate::outlook::Outlook;
 use crate::scheme::{Classes, MAX_HASHES, Recipe, Scheme, SchemeId};
 use crate::solve::sizing::Size;

@@ -38,6 +38,10 @@
 //! One lane is the direct table: the best choice for repeats spread evenly in scarce memory, and the
 //! worst for skewed ones.
 //!
+//! **On a described stream** words do not know of each other, so a filter of fewer words on a part of the keys has
+//! the very rates of the large one: the forecast simulates one. On the history below, 17.9 % foretold and
+//! 18.0 % measured.
+//!
 //! # Measured
 //!
 //! FNR on a project's history of 1.4 M file paths, 178 K distinct, at an FPR of at most 1 % and 0.74

@@ -45,13 +45,13 @@
 //! # Ok::<(), everbloom::Error>(())
 //! ```
 
-use super::model::never_forgetting;
 use super::{HALF_LIFE, Kind, Model, Restore};
 use crate::cells::counters::{Counters, MAX_CELL_BITS};
 use crate::cells::simd::{CACHED_BYTES, pipelined};
 use crate::error::{Error, Result};
 use crate::goal::{Forecast, Goal, Plan, Promise};
 use crate::hash::{Hashing, KeyHash};
+use crate::model::never_forgetting;
 use crate::outlook::Outlook;
 use crate::solve::sizing::Size;
 use crate::spec::Spec;

@@ -62,7 +62,6 @@
 //! # Ok::<(), everbloom::Error>(())
 //! ```
 
-use super::model::never_forgetting;
 use super::{Kind, Model, Restore};
 use crate::cells::bits::Bits;
 use crate::cells::ribbon::{Ribbon, Shape};
@@ -70,6 +69,7 @@ use crate::cells::simd::CACHED_BYTES;
 use crate::error::{Error, Result};
 use crate::goal::{Forecast, Goal, Plan, Promise};
 use crate::hash::{Hashing, KeyHash};
+use crate::model::never_forgetting;
 use crate::outlook::Outlook;
 use crate::scheme::{HotNegatives, SchemeId};
 use crate::solve::sizing::Size;

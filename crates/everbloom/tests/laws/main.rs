@@ -5,6 +5,7 @@
 mod common;
 
 mod abilities;
+mod outlooks;
 mod planning;
 mod probes;
 mod rates;

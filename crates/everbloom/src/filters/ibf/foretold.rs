@@ -2,7 +2,8 @@
 //!
 //! State: how often the cell was lowered, and the importance class of what was written (see
 //! [`cell_chain`](crate::solve::cell_chain)). The other deletions choose cells by what was mapped to them; for
-//! them, and where a cache inserts keys again, a smaller filter is simulated.
+//! them, where a cache inserts keys again, and where the limit of cells in use is reached, a smaller filter is
+//! simulated.
 
 use super::parameters::{Deletion, Insertion, Parameters};
 use crate::error::Result;
@@ -26,7 +27,7 @@ pub(super) fn outlook(plan: &Plan, stream: &Stream) -> Result<Option<Outlook>> {
         Insertion::Max => vec![1.0; cell_max],
         Insertion::Importance => (1..=cell_max).map(from).collect(),
     };
-    let chain = limited(&parameters, &above, stream);
+    let Some(chain) = unlimited(&parameters, &above, stream) else { return Ok(None) };
     // A level for every value that an arrival may write.
     let share = |value: usize| from(value) - if value < cell_max { from(value + 1) } else { 0.0 };
     let levels: Vec<Level> = (0..=cell_max)
@@ -44,24 +45,21 @@ pub(super) fn outlook(plan: &Plan, stream: &Stream) -> Result<Option<Outlook>> {
     Ok(Some(along.outlook(stream, plan.forecast, Method::Chain)))
 }
 
-/// The chain with the decrements there are, or with as many as keep the limit.
-fn limited(parameters: &Parameters, above: &[f64], stream: &Stream) -> CellChain {
-    let (footprint, arrivals) = (stream.footprint(), stream.arrivals() as f64);
+/// The chain of a cell, unless so many cells come into use that the limit is needed: then how much is lowered
+/// depends on how many are in use.
+fn unlimited(parameters: &Parameters, above: &[f64], stream: &Stream) -> Option<CellChain> {
+    let arrivals = stream.arrivals() as f64;
     let num_cells = parameters.num_cells as f64;
-    let with = |decrements: f64| {
-        let rates = CellRates { num_cells, num_hashes: parameters.num_hashes.into(), decrements, above };
-        CellChain::new(&rates, &footprint, arrivals)
+    let rates = CellRates {
+        num_cells,
+        num_hashes: parameters.num_hashes.into(),
+        decrements: parameters.decrements.into(),
+        above,
     };
-    let chain = with(parameters.decrements.into());
-    let Some(limit) = parameters.fill_limit else { return chain };
-    let most = (limit - u64::from(parameters.num_hashes) / 2) as f64 / num_cells;
-    if 1.0 - chain.zeros(arrivals) <= most {
-        return chain;
-    }
-    let (mut low, mut high) = (f64::from(parameters.decrements), 4.0 * f64::from(parameters.decrements.max(1)));
-    for _ in 0..10 {
-        let middle = 0.5 * (low + high);
-        if 1.0 - with(middle).zeros(arrivals) > most { low = middle } else { high = middle }
-    }
-    with(high)
+    let chain = CellChain::new(&rates, &stream.footprint(), arrivals);
+    let fill = 1.0 - chain.zeros(arrivals);
+    // Cells in use vary from moment to moment; two standard deviations are left for it.
+    let spread = 2.0 * (fill * (1.0 - fill) / num_cells).sqrt();
+    let kept = parameters.fill_limit.is_none_or(|limit| fill + spread < limit as f64 / num_cells);
+    kept.then_some(chain)
 }

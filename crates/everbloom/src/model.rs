@@ -14,20 +14,20 @@ pub type Choices = &'static [(&'static str, &'static [&'static str])];
 #[derive(Clone, Copy)]
 pub struct Model {
     /// The words that grow with the filter, the leading one first: a smaller filter has less of each.
-    pub(super) sizes: &'static [&'static str],
+    pub(crate) sizes: &'static [&'static str],
     /// The leading size comes in multiples of this.
-    pub(super) unit: fn(&Spec) -> Result<u64>,
+    pub(crate) unit: fn(&Spec) -> Result<u64>,
     /// What a plan leaves open and a search should try: all combinations.
     pub choices: Choices,
     /// The same where arrivals have importances, if it differs.
     pub choices_by_importance: Option<Choices>,
     /// The outlook of a full spec, where there is a formula or a chain for the stream.
-    pub(super) outlook: fn(&Plan, &Stream) -> Result<Option<Outlook>>,
+    pub(crate) outlook: fn(&Plan, &Stream) -> Result<Option<Outlook>>,
 }
 
 impl Model {
     /// A kind that can be tried small and has no formula.
-    pub(super) const fn sized(sizes: &'static [&'static str]) -> Self {
+    pub(crate) const fn sized(sizes: &'static [&'static str]) -> Self {
         Model { sizes, unit: |_| Ok(1), choices: &[], choices_by_importance: None, outlook: |_, _| Ok(None) }
     }
 
@@ -49,7 +49,7 @@ impl Model {
 
     /// A spec with about 1/`divisor` of the size, and its true part of the size. `None` if the kind does not
     /// scale.
-    pub(super) fn scaled(&self, spec: &Spec, divisor: f64) -> Result<Option<(Spec, f64)>> {
+    pub(crate) fn scaled(&self, spec: &Spec, divisor: f64) -> Result<Option<(Spec, f64)>> {
         let Some(leading) = self.sizes.first() else { return Ok(None) };
         let (whole, unit) = (spec.required::<u64>(leading)? as f64, (self.unit)(spec)?.max(1) as f64);
         let part = ((whole / divisor / unit).round().max(1.0) * unit).min(whole.max(unit));
@@ -67,7 +67,7 @@ impl Model {
 }
 
 /// The outlook of a filter that never forgets: its rate and its share of zero cells by distinct keys inside.
-pub(super) fn never_forgetting(plan: &Plan, stream: &Stream, state: impl Fn(f64) -> (f64, f64)) -> Outlook {
+pub(crate) fn never_forgetting(plan: &Plan, stream: &Stream, state: impl Fn(f64) -> (f64, f64)) -> Outlook {
     let footprint = stream.footprint();
     let along = Along { state: &|time| state(footprint.distinct(time)), fnr: &|_, _| 0.0, levels: ALL_ALIKE };
     along.outlook(stream, plan.forecast, Method::ClosedForm)
