@@ -26,9 +26,9 @@
 //!
 //! The paper's slices are separate bit arrays: k cache lines an insertion, more a query. Here **every
 //! block of four neighbouring lines is a small filter of its own**: 32 slices of 64 bits. A key has one
-//! block, and in it one bit in each slice; the k youngest lie side by side. A query looks at every k-th
-//! slice first (a run of k must cover one of them), which for an absent key is over after a handful of
-//! bits. Ageing empties one word of every block, once a generation.
+//! block, and in it one bit in each slice; the k youngest lie side by side. A query looks at all slices at
+//! once, in wide registers, and finds a run of k in a handful of shifts. Ageing empties one word of every
+//! block, once a generation.
 //!
 //! # Theory
 //!
@@ -77,7 +77,8 @@ mod touched;
 
 use super::{Kind, Model, Restore};
 use crate::cells::buffer::Buffer;
-use crate::cells::simd::{distance_for, pipelined, prefetch};
+use crate::cells::simd::slices::{Block, Places, SliceWork, Slices, run_on_slices};
+use crate::cells::simd::{distance_for, prefetch};
 use crate::error::{Error, Result};
 use crate::goal::{Forecast, Plan};
 use crate::hash::{Hashing, KeyHash, finalise};
@@ -161,7 +162,7 @@ impl AgePartitioned {
     }
 
     /// Counts an arrival, and begins a new generation behind the last one of this.
-    #[inline]
+    #[inline(always)]
     fn tick(&mut self) {
         self.arrivals = self.arrivals.saturating_add(1);
         self.young = self.young.saturating_add(1);
@@ -171,6 +172,7 @@ impl AgePartitioned {
     }
 
     /// Empties the oldest slice and makes it the youngest.
+    #[cold]
     fn age(&mut self) {
         self.youngest = (self.youngest + SLICES - 1) % SLICES;
         self.young = 0;
@@ -185,26 +187,22 @@ impl AgePartitioned {
         }
     }
 
-    /// The words of the key's block.
-    #[inline]
-    fn block(&self, hash: KeyHash) -> &[u64] {
-        let start = hash.index(self.parameters.num_blocks) as usize * SLICES as usize;
-        &self.cells.words()[start..start + SLICES as usize]
+    #[inline(always)]
+    fn is_inside<S: Slices>(&self, hash: KeyHash) -> bool {
+        let Parameters { num_blocks, num_hashes, .. } = self.parameters;
+        let (blocks, _) = self.cells.words().as_chunks();
+        has_run(S::hits(&blocks[hash.index(num_blocks) as usize], &places_of(hash)), self.youngest, num_hashes)
     }
 
-    #[inline]
-    fn observe_block(&mut self, hash: KeyHash) -> Verdict {
+    #[inline(always)]
+    fn observe_block<S: Slices>(&mut self, hash: KeyHash) -> Verdict {
         let Parameters { num_blocks, num_hashes, refresh, .. } = self.parameters;
-        let (places, youngest) = (Places::new(hash), self.youngest);
-        let index = hash.index(num_blocks);
-        let start = index as usize * SLICES as usize;
-        let block = &mut self.cells.words_mut()[start..start + SLICES as usize];
-        let seen = has_run(block, &places, youngest, num_hashes);
+        let (places, youngest, index) = (places_of(hash), self.youngest, hash.index(num_blocks));
+        let (blocks, _) = self.cells.words_mut().as_chunks_mut();
+        let block: &mut Block = &mut blocks[index as usize];
+        let seen = has_run(S::hits(block, &places), youngest, num_hashes);
         if !seen || refresh == Refresh::Yes {
-            for age in 0..num_hashes {
-                let slice = (youngest + age) % SLICES;
-                block[slice as usize] |= places.bit(slice);
-            }
+            S::set(block, &places, ((1u32 << num_hashes) - 1).rotate_left(youngest));
             if let Some(touched) = &mut self.touched {
                 touched.note(youngest, index);
             }
@@ -213,8 +211,26 @@ impl AgePartitioned {
         Verdict::from_seen(seen)
     }
 
-    /// Asks for the lines that the key's bits of the youngest slices and of the anchors lie in.
-    #[inline]
+    /// Asks for the first blocks of a batch, if that pays; says how far ahead. (A loop whose work is a
+    /// closure, as in `pipelined`, would not be compiled for newer machines.)
+    #[inline(always)]
+    fn ask_first(&self, hashes: &[KeyHash]) -> usize {
+        let distance = distance_for(self.cells.lines()).min(DISTANCE);
+        let ahead = if hashes.len() > distance { distance } else { 0 };
+        hashes[..ahead].iter().for_each(|hash| self.prefetch(*hash));
+        ahead
+    }
+
+    /// Asks for the block that is so far ahead.
+    #[inline(always)]
+    fn ask_next(&self, hashes: &[KeyHash], index: usize, ahead: usize) {
+        if ahead > 0 && index + ahead < hashes.len() {
+            self.prefetch(hashes[index + ahead]);
+        }
+    }
+
+    /// Asks for the lines of the key's block.
+    #[inline(always)]
     fn prefetch(&self, hash: KeyHash) {
         let start = hash.index(self.parameters.num_blocks) as usize * SLICES as usize;
         for line in 0..SLICES as usize / 8 {
@@ -223,52 +239,69 @@ impl AgePartitioned {
     }
 }
 
-/// The bit of a key in every slice: six hash bits for each.
-struct Places([u64; 4]);
+/// The place of the key's bit in every slice.
+#[inline(always)]
+fn places_of(hash: KeyHash) -> Places {
+    // The block was chosen by the top bits of the high half. Eight slices are served by 64 bits;
+    // mixtures of both halves serve the others.
+    let other = hash.high.rotate_left(29);
+    [
+        hash.low,
+        finalise(hash.low ^ other),
+        finalise(hash.low.wrapping_add(other)),
+        finalise(hash.low.rotate_left(17) ^ other),
+    ]
+}
 
-impl Places {
-    #[inline]
-    fn new(hash: KeyHash) -> Self {
-        // The block was chosen by the top bits of the high half. Ten slices fit into 64 bits; mixtures of
-        // both halves serve the others.
-        let other = hash.high.rotate_left(29);
-        Places([
-            hash.low,
-            finalise(hash.low ^ other),
-            finalise(hash.low.wrapping_add(other)),
-            finalise(hash.low.rotate_left(17) ^ other),
-        ])
+/// Whether `length` slices in a row, by age, are among the hits.
+#[inline(always)]
+fn has_run(hits: u32, youngest: u32, length: u32) -> bool {
+    // Bit a: the slices of ages a to a + done − 1 are all hit. Ages do not wrap around.
+    let (mut runs, mut done) = (hits.rotate_right(youngest), 1);
+    while done < length {
+        let step = done.min(length - done);
+        runs &= runs >> step;
+        done += step;
     }
+    runs != 0
+}
 
-    #[inline]
-    fn bit(&self, slice: u32) -> u64 {
-        1 << (self.0[(slice / 8) as usize] >> (slice % 8 * 8) & 63)
+/// A batch at work, compiled for the instructions that this machine has.
+struct Observing<'w> {
+    filter: &'w mut AgePartitioned,
+    hashes: &'w [KeyHash],
+    verdicts: &'w mut [Verdict],
+}
+
+impl SliceWork for Observing<'_> {
+    #[inline(always)]
+    fn run<S: Slices>(self) {
+        let Observing { filter, hashes, verdicts } = self;
+        let ahead = filter.ask_first(hashes);
+        for (index, (hash, verdict)) in hashes.iter().zip(verdicts).enumerate() {
+            filter.ask_next(hashes, index, ahead);
+            *verdict = filter.observe_block::<S>(*hash);
+        }
     }
 }
 
-/// Whether `length` slices in a row, by age, have the key's bits set.
-///
-/// A run of that length covers one of the ages length − 1, 2·length − 1, …; only around those that are
-/// set is more looked at.
-#[inline]
-fn has_run(block: &[u64], places: &Places, youngest: u32, length: u32) -> bool {
-    let set = |age: u32| {
-        let slice = (youngest + age) % SLICES;
-        block[slice as usize] & places.bit(slice) != 0
-    };
-    let mut anchor = length - 1;
-    while anchor < SLICES {
-        if set(anchor) {
-            let before = (1..length).take_while(|back| set(anchor - back)).count() as u32;
-            let most = (length - 1 - before).min(SLICES - 1 - anchor);
-            let behind = (1..=most).take_while(|on| set(anchor + on)).count() as u32;
-            if before + 1 + behind >= length {
-                return true;
-            }
+/// The same for questions.
+struct Asking<'w> {
+    filter: &'w AgePartitioned,
+    hashes: &'w [KeyHash],
+    found: &'w mut [bool],
+}
+
+impl SliceWork for Asking<'_> {
+    #[inline(always)]
+    fn run<S: Slices>(self) {
+        let Asking { filter, hashes, found } = self;
+        let ahead = filter.ask_first(hashes);
+        for (index, (hash, found)) in hashes.iter().zip(found).enumerate() {
+            filter.ask_next(hashes, index, ahead);
+            *found = filter.is_inside::<S>(*hash);
         }
-        anchor += length;
     }
-    false
 }
 
 /// How many keys ahead lines are asked for; each key asks for four.
@@ -307,29 +340,23 @@ impl Filter for AgePartitioned {
     }
 
     fn contains_hash(&self, hash: KeyHash) -> bool {
-        has_run(self.block(hash), &Places::new(hash), self.youngest, self.parameters.num_hashes)
+        let mut found = [false];
+        self.contains_hashes(&[hash], &mut found);
+        found[0]
     }
 
     fn contains_hashes(&self, hashes: &[KeyHash], found: &mut [bool]) {
-        pipelined(
-            &mut (),
-            hashes.len().min(found.len()),
-            distance_for(self.cells.lines()).min(DISTANCE),
-            |(), index| self.prefetch(hashes[index]),
-            |(), index| found[index] = self.contains_hash(hashes[index]),
-        );
+        run_on_slices(Asking { filter: self, hashes, found });
     }
 
     fn observe_hash(&mut self, hash: KeyHash, _importance: Importance) -> Verdict {
-        self.observe_block(hash)
+        let mut verdicts = [Verdict::Distinct];
+        run_on_slices(Observing { filter: self, hashes: &[hash], verdicts: &mut verdicts });
+        verdicts[0]
     }
 
     fn observe_hashes(&mut self, hashes: &[KeyHash], _importances: Importances<'_>, verdicts: &mut [Verdict]) {
-        let distance = distance_for(self.cells.lines()).min(DISTANCE);
-        let ask = |filter: &Self, index: usize| filter.prefetch(hashes[index]);
-        pipelined(self, hashes.len().min(verdicts.len()), distance, ask, |filter, index| {
-            verdicts[index] = filter.observe_block(hashes[index]);
-        });
+        run_on_slices(Observing { filter: self, hashes, verdicts });
     }
 
     fn clear(&mut self) {
@@ -390,22 +417,22 @@ fn run_probability(block: &[u64], youngest: u32, length: u32) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cells::simd::slices::Portable;
     use crate::goal::Goal;
     use crate::hash::Key;
 
     #[test]
     fn runs_are_found_wherever_they_are() {
-        let places = Places::new(7u64.hash_with(&Hashing::default()));
+        let places = places_of(7u64.hash_with(&Hashing::default()));
         for (length, youngest) in [(1, 0), (3, 5), (7, 31), (16, 2), (31, 9)] {
             for pattern in 0..5000u64 {
                 let mask = finalise(pattern) as u32 | finalise(pattern + 1) as u32;
                 let mut block = [0; SLICES as usize];
-                for slice in (0..SLICES).filter(|slice| mask >> slice & 1 == 1) {
-                    block[slice as usize] |= places.bit(slice);
-                }
+                Portable::set(&mut block, &places, mask);
                 let by_age: Vec<bool> = (0..SLICES).map(|age| mask >> ((youngest + age) % SLICES) & 1 == 1).collect();
                 let plain = by_age.windows(length as usize).any(|run| run.iter().all(|set| *set));
-                assert_eq!(has_run(&block, &places, youngest, length), plain, "{mask:032b} from {youngest}, {length}");
+                let hits = Portable::hits(&block, &places);
+                assert_eq!((hits, has_run(hits, youngest, length)), (mask, plain), "{youngest}, {length}");
             }
         }
     }
@@ -423,7 +450,7 @@ mod tests {
             let arrivals = [0, 1, 3, room - 1, room, room + 1, 5, 4 * room][turn as usize % 8];
             for _ in 0..arrivals {
                 let hash = (key % 5000).hash_with(&Hashing::default());
-                assert_eq!(noted.observe_block(hash), passing.observe_block(hash));
+                assert_eq!(noted.observe_hash(hash, Importance::FULL), passing.observe_hash(hash, Importance::FULL));
                 key += 1;
             }
             let steps = [1, 1, 1, 2, 1, 1, 40, 7, 1][turn as usize % 9];

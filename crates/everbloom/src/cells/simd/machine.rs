@@ -1,5 +1,8 @@
 //! Loops compiled for the machine that they run on, with the same outcome on each.
 
+#[cfg(target_arch = "x86_64")]
+pub(super) use x86::is_recent;
+
 /// A loop that gains from being compiled for newer machines as well.
 pub(crate) trait Work {
     /// What the loop gives.
@@ -92,7 +95,7 @@ mod x86 {
 
     /// Whether the machine has what [`run_recent`] needs: since 2013 from Intel, 2015 from AMD.
     #[inline]
-    pub(super) fn is_recent() -> bool {
+    pub(in crate::cells::simd) fn is_recent() -> bool {
         is_x86_feature_detected!("avx2")
             && is_x86_feature_detected!("bmi1")
             && is_x86_feature_detected!("bmi2")

@@ -5,6 +5,7 @@
 
 mod advice;
 mod machine;
+pub(crate) mod slices;
 #[cfg(target_arch = "x86_64")]
 mod x86;
 
