@@ -2,6 +2,7 @@
 
 use crate::datasets::{self, Request};
 use crate::evaluate::{self, Batch, Outcome, Record, Report, Source};
+use crate::metrics::Tally;
 use crate::suite::{Context, Row};
 use everbloom::{Filter, Goal, Hashing, Result};
 
@@ -38,18 +39,28 @@ pub(super) fn with_rates(row: Row, report: &Report) -> Row {
         .value("memory_bits", report.memory_bits as f64)
 }
 
-/// Rates along the stream, in so many equal parts: (arrivals so far, fpr, fnr).
-pub(super) fn along(report: &Report, parts: usize) -> Vec<(u64, Option<f64>, Option<f64>)> {
+/// Over what rates along a stream are taken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Over {
+    /// Each part by itself.
+    Part,
+    /// Everything so far.
+    All,
+}
+
+/// Rates along the stream, after each of so many equal parts: (arrivals so far, fpr, fnr).
+pub(super) fn along(report: &Report, parts: usize, over: Over) -> Vec<(u64, Option<f64>, Option<f64>)> {
     let slices: Vec<_> = report.slices.iter().collect();
-    let (each, arrivals) = (slices.len().div_ceil(parts).max(1), report.slices.arrivals());
-    let mut seen = 0;
-    let part = |part: &[&crate::metrics::Tally]| {
-        let mut sum = crate::metrics::Tally::default();
+    let (mut seen, mut sum) = (0, Tally::default());
+    let rates = |part: &[&Tally]| {
+        if over == Over::Part {
+            sum = Tally::default();
+        }
         part.iter().for_each(|tally| sum.add(tally));
-        seen += sum.arrivals();
-        (seen.min(arrivals), sum.fpr(), sum.fnr())
+        seen += part.iter().map(|tally| tally.arrivals()).sum::<u64>();
+        (seen, sum.fpr(), sum.fnr())
     };
-    slices.chunks(each).map(part).collect()
+    slices.chunks(slices.len().div_ceil(parts).max(1)).map(rates).collect()
 }
 
 /// A stream that says how far it is.

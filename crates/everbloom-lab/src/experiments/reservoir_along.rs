@@ -1,6 +1,6 @@
 //! What the figures over records share: rates and ones along a stream.
 
-use super::common::{Named, along, judge};
+use super::common::{Named, Over, along, judge};
 use crate::evaluate::{Record, Source};
 use crate::suite::{Axis, Figure, Look, Panel, Point, Row, Series, Summary, Table};
 use everbloom::Result;
@@ -8,7 +8,7 @@ use everbloom::Result;
 /// How many points a curve has.
 pub(super) const PARTS: u64 = 50;
 
-/// Rates and the number of set bits of a filter, in parts of a stream of so many arrivals.
+/// Rates so far and the number of set bits, after each part of a stream of so many arrivals.
 pub(super) fn rows(
     source: &mut dyn Source,
     items: u64,
@@ -21,7 +21,7 @@ pub(super) fn rows(
     let mut rows = Vec::new();
     for ((name, _), report) in filters.iter().zip(&outcome.reports) {
         let start = |table: &str| Row::new(table).label("memory_bits", memory_bits).label("filter", *name);
-        for (place, (arrivals, fpr, fnr)) in along(report, PARTS as usize).into_iter().enumerate() {
+        for (place, (arrivals, fpr, fnr)) in along(report, PARTS as usize, Over::All).into_iter().enumerate() {
             let row = start("along").label("part", place as u64 + 1);
             rows.push(row.value("arrivals", arrivals as f64).value("fpr", fpr).value("fnr", fnr));
         }

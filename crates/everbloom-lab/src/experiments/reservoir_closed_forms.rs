@@ -188,11 +188,8 @@ fn figure(table: &Table) -> Figure {
     };
     let panel = Panel::new("", Axis::linear("arrivals"), Axis::linear("bits that are set, %").from(40.0, 70.0))
         .series(series)
-        .series(line("½, where the fill tends; and 1 − 1/e, as eq. 5.25 has it after the first s arrivals", 50.0))
-        .series(line(
-            "½, where the fill tends; and 1 − 1/e, as eq. 5.25 has it after the first s arrivals",
-            100.0 * (1.0 - exp(-1.0)),
-        ));
+        .series(line("½, where the fill tends", 50.0))
+        .series(line("1 − 1/e, eq. 5.25", 100.0 * (1.0 - exp(-1.0))));
     Figure::new(
         "ones",
         "The share of ones along the stream (Theorem 5.1)",

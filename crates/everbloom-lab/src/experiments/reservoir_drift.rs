@@ -1,6 +1,6 @@
 //! Streams whose keys change: does the filter adapt?
 
-use super::common::{Named, along, judge};
+use super::common::{Named, Over, along, judge};
 use super::reservoir::{SOURCE, reservoir, stable};
 use crate::evaluate::{Batch, Record, Source};
 use crate::oracle::IdOracle;
@@ -98,7 +98,7 @@ fn cells(scope: &Scope) -> Result<Vec<Cell>> {
                         .value("fnr", report.measured_fnr)
                         .value("fpr", report.measured_fpr),
                 );
-                for (place, (arrivals, fpr, fnr)) in along(report, PARTS).into_iter().enumerate() {
+                for (place, (arrivals, fpr, fnr)) in along(report, PARTS, Over::Part).into_iter().enumerate() {
                     rows.push(
                         start("along")
                             .label("part", place as u64)

@@ -60,8 +60,9 @@ fn conclude(table: &Table, _: &Scope) -> Result<Conclusion> {
         let here = |summary: &Summary| summary.label("set") == Some(&set.into());
         let series =
             Series::from_table(set, Look::LineAndMarks, (table, "by_importance"), ("importance", "share", 100.0), here);
-        figure = figure
-            .panel(Panel::new(set, Axis::linear("importance"), Axis::linear("arrivals, % of all")).series(series));
+        let highest = series.points.iter().map(|point| point.y + point.error).fold(0.0, f64::max);
+        let y = Axis::linear("arrivals, % of all").from(0.0, 1.1 * highest);
+        figure = figure.panel(Panel::new(set, Axis::linear("importance"), y).series(series));
     }
     let duplicates =
         |set: &str| Ok::<_, everbloom::Error>(table.need("sets", "duplicates", &[("set", set.into())])?.percent());

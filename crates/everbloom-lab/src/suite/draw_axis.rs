@@ -73,10 +73,15 @@ impl Span {
 
     fn ticks(&self) -> Vec<f64> {
         match self.log_base {
-            Some(base) if (self.high / self.low).log(base) >= 2.0 => self.powers(base),
+            Some(base) if self.shows_powers(base) => self.powers(base),
             Some(_) if self.high / self.low >= 2.0 => self.one_two_five(),
             _ => self.round_steps(),
         }
+    }
+
+    /// Whether the axis is long enough for powers of the base alone.
+    fn shows_powers(&self, base: f64) -> bool {
+        (self.high / self.low).log(base) >= 2.0
     }
 
     /// Powers of the base, every one or every so many.
@@ -127,8 +132,10 @@ impl Ranged for Span {
 impl ValueFormatter<f64> for Span {
     fn format_ext(&self, value: &f64) -> String {
         match self.log_base {
-            Some(2.0) if value.log2().fract() == 0.0 => format!("2{}", raised(value.log2() as i32)),
-            Some(_) if !(1e-3..1e5).contains(value) && value.log10().fract().abs() < 1e-9 => {
+            Some(2.0) if value.log2().fract() == 0.0 && !(1e-2..1e2).contains(value) => {
+                format!("2{}", raised(value.log2() as i32))
+            }
+            Some(base) if base != 2.0 && !(1e-3..1e5).contains(value) && self.shows_powers(base) => {
                 format!("10{}", raised(value.log10().round() as i32))
             }
             _ => plain(*value),
@@ -177,6 +184,8 @@ mod tests {
         assert_eq!(labels(Axis::log("x"), 1e5, 2e7), ["10⁵", "10⁶", "10⁷"]);
         assert_eq!(labels(Axis::log2("x"), 65536.0, 262144.0), ["2¹⁶", "2¹⁷", "2¹⁸"]);
         assert_eq!(labels(Axis::log("x"), 3.0, 40.0), ["5", "10", "20"]);
+        assert_eq!(labels(Axis::log("x"), 4e4, 3e5), ["50 k", "100 k", "200 k"]);
+        assert_eq!(labels(Axis::log2("x"), 0.125, 0.5), ["0.125", "0.25", "0.5"]);
     }
 
     #[test]

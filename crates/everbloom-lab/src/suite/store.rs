@@ -69,6 +69,9 @@ impl Store {
     /// The directory, made if it is not there; refused if it holds anything that is not ours.
     pub fn create(root: &Path) -> Result<Self> {
         let store = Store { root: root.to_path_buf() };
+        if fs::metadata(root).is_ok_and(|metadata| !metadata.is_dir()) {
+            return Err(foreign(root, "is not a directory; name a new or empty one"));
+        }
         fs::create_dir_all(root).map_err(|error| failed(root, &error))?;
         if !store.marked()? {
             let mut entries = fs::read_dir(root).map_err(|error| failed(root, &error))?;
