@@ -27,7 +27,7 @@ const HASHES: [u32; 6] = [4, 6, 8, 10, 14, 20];
 const LN_2: f64 = std::f64::consts::LN_2;
 
 fn cells(scope: &Scope) -> Result<Vec<Cell>> {
-    let queries: u64 = scope.pick(200_000, 4_000_000, 4_000_000);
+    let queries: u64 = scope.pick(100_000, 2_000_000, 2_000_000);
     let cell = |num_keys: u64, num_hashes: u32, seed| {
         let name = format!("{num_keys} keys, {num_hashes} hashes, {queries} queries");
         Cell::new(name, seed, move |_| Ok(WAYS.map(|way| measure(way, num_keys, num_hashes, queries, seed)).to_vec()))
@@ -112,7 +112,7 @@ fn conclude(table: &Table, scope: &Scope) -> Result<Conclusion> {
     let (mixed_few, mixed_ten) = (ratio("everbloom's", 6)?, ratio("everbloom's", 10)?);
     let seen = at("plain double", 20, "fpr")?;
     // So many errors are expected in theory at 20 hashes over all seeds: hardly any.
-    let expected = at("plain double", 20, "theory")?.mean() * scope.pick(200_000.0, 4e6, 4e6) * scope.num_seeds as f64;
+    let expected = at("plain double", 20, "theory")?.mean() * scope.pick(100_000.0, 2e6, 2e6) * scope.num_seeds as f64;
     Ok(Conclusion::new()
         .figure(figure)
         .verdict(
