@@ -268,7 +268,11 @@ impl Question {
 
     /// Whether a kind may be the answer.
     fn is_asked_for(&self, kind: &Kind) -> bool {
-        self.filter.as_ref().is_none_or(|spec| spec.kind() == kind.name || spec.kind() == super::AUTO)
+        // Without a scheme, which nobody plans from a goal, filters that take one are bloom under another name.
+        let by_itself = !kind.words.contains(&"scheme");
+        self.filter
+            .as_ref()
+            .map_or(by_itself, |spec| spec.kind() == kind.name || (by_itself && spec.kind() == super::AUTO))
     }
 
     fn within_memory(&self) -> Result<Recommendation> {
