@@ -13,6 +13,10 @@ mod lecture_counting;
 mod lecture_hashes;
 mod lecture_less_hashing;
 mod lecture_sizing;
+mod popularity;
+mod popularity_figure_1;
+mod popularity_figure_2;
+mod popularity_figure_4;
 mod reference_history;
 mod reservoir;
 mod reservoir_along;
@@ -81,4 +85,7 @@ pub static ALL: &[&Experiment] = &[
     &frontier::EXPERIMENT,
     &frontier_weighted::EXPERIMENT,
     &cost::EXPERIMENT,
+    &popularity_figure_1::EXPERIMENT,
+    &popularity_figure_2::EXPERIMENT,
+    &popularity_figure_4::EXPERIMENT,
 ];

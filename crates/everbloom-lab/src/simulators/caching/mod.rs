@@ -1,4 +1,4 @@
-//! Cooperative caching: proxies send each other summaries of their caches (\[Zhong 2008\], section 5.2; Fan et al.
+//! Cooperative caching: proxies send each other summaries of their caches (\[Zhong et al. 2008\], section 5.2; Fan et al.
 //! 2000).
 //!
 //! On a local miss a proxy looks the object up in the last summary of every other proxy, and asks those that seem to
@@ -43,6 +43,12 @@ impl Study {
     /// The hashes of every object by a scheme, for summaries of so many bits per slot.
     pub fn hashes(&self, scheme: Scheme, bits_per_slot: f64) -> Result<Hashes> {
         self.training.hashes(scheme, bits_per_slot)
+    }
+
+    /// The rate of the real-number optimum for what the first half shows, object by object: what no scheme fitted to it
+    /// can be below there.
+    pub fn optimal_fpr(&self, bits_per_slot: f64) -> Result<f64> {
+        self.training.optimal_fpr(bits_per_slot)
     }
 
     /// The second half with summaries of so many bits per slot.

@@ -114,6 +114,11 @@ impl Training {
         }
     }
 
+    pub(super) fn optimal_fpr(&self, bits: f64) -> Result<f64> {
+        let shares = self.whole.iter().map(|shown| Class::new(shown.resident, shown.misses)).collect();
+        Ok(Popularity::new(shares, bits, 1..=MAX_HASHES)?.real_optimum().fpr)
+    }
+
     /// A number for each object that the first half shows, the usual one for the others.
     fn per_object(&self, bits: f64, usual: u8, solve: impl Fn(&Popularity) -> Vec<u8>) -> Result<Hashes> {
         let shares: Vec<Class> = self.whole.iter().map(|shown| Class::new(shown.resident, shown.misses)).collect();

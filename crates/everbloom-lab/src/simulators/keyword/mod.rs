@@ -1,4 +1,4 @@
-//! Distributed keyword search: nodes intersect lists of documents (\[Zhong 2008\], section 5.3).
+//! Distributed keyword search: nodes intersect lists of documents (\[Zhong et al. 2008\], section 5.3).
 //!
 //! Every word's list of documents lives on one of 4,096 nodes. A query's lists are intersected in order of their
 //! lengths: the node with the shorter list A sends a filter of it, the node with the longer list B looks every document
