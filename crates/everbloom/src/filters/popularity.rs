@@ -37,9 +37,19 @@
 //!
 //! # When to choose it
 //!
-//! When one scheme serves many sets (from about 100 sets of 2,000 keys), or when a key's length tells hot from cold:
+//! When one scheme serves many sets, or when a key's length tells hot from cold:
 //! then the map costs little or nothing. For one large set with a log take [`Stacked`](super::Stacked); with no log,
 //! [`Bloom`](super::Bloom). `everbloom tune` tries all three.
+//!
+//! Four sets of 2,000 of 100,000 keys at 8 bits a key, and a log of 500,000 queries with Zipf's law (`everbloom tune`,
+//! rates on its second half; the standard filter has 2.24 %):
+//!
+//! | sets sharing the scheme | Zipf 1: popularity | stacked | Zipf 1.2: popularity | stacked |
+//! |---|---|---|---|---|
+//! | 4 | 1.45 % | **0.95 %** | 0.66 % | **0.35 %** |
+//! | 30 | 0.99 % | **0.95 %** | 0.37 % | **0.35 %** |
+//! | 100 | **0.85 %** | 0.95 % | **0.31 %** | 0.35 % |
+//! | 1,000 | **0.68 %** | 0.95 % | **0.25 %** | 0.35 % |
 //!
 //! [`codec::decode_with_scheme`]: crate::codec::decode_with_scheme
 //!

@@ -229,41 +229,40 @@ impl Fit<'_> {
     fn by_length(&self) -> Result<Option<Candidate>> {
         let Some(lengths) = &self.evidence.lengths else { return Ok(None) };
         let Some(bits_per_key) = self.bits_per_key(256 * 8 + OVERHEAD_BITS) else { return Ok(None) };
-        let rare = |bucket: &Bucket| bucket.members + bucket.misses < LEAST_SEEN;
-        // Place 0 is all rare lengths together.
-        let places: Vec<usize> = lengths
-            .iter()
-            .scan(0, |next, bucket| {
-                Some(if rare(bucket) {
-                    0
-                } else {
-                    *next += 1;
-                    *next
-                })
-            })
-            .collect();
-        let mut shares = vec![popularity::Class::new(1.0, 1.0)];
-        shares.resize(places.iter().max().map_or(1, |most| most + 1), popularity::Class::new(0.5, 0.5));
-        for (bucket, place) in lengths.iter().zip(&places) {
-            shares[*place].members += bucket.members;
-            shares[*place].misses += bucket.misses;
-        }
+        let (places, shares) = common_lengths(lengths);
         let solution = self.solve(shares.clone(), bits_per_key)?;
         // One class for every number of hashes that occurs.
-        let mut kinds: Vec<u8> = solution.hashes.clone();
-        kinds.sort_unstable();
-        kinds.dedup();
-        let class_of = |place: usize| kinds.partition_point(|kind| *kind < solution.hashes[place]);
-        let mut grouped = vec![popularity::Class::new(0.0, 0.0); kinds.len()];
+        let mut hashes = solution.hashes.clone();
+        hashes.sort_unstable();
+        hashes.dedup();
+        let class_of = |place: usize| hashes.partition_point(|count| *count < solution.hashes[place]);
+        let mut grouped = vec![popularity::Class::new(0.0, 0.0); hashes.len()];
         for (place, share) in shares.iter().enumerate() {
             grouped[class_of(place)].members += share.members;
             grouped[class_of(place)].misses += share.misses;
         }
-        let by_kind = popularity::Solution { hashes: kinds.clone(), ..solution.clone() };
-        let by_length: [u8; 256] = std::array::from_fn(|length| class_of(places[length]) as u8);
-        let classes = self.classes(&grouped, &by_kind)?.by_length(by_length)?;
+        let by_length = std::array::from_fn(|length| class_of(places[length]) as u8);
+        let solution = popularity::Solution { hashes: hashes.clone(), ..solution.clone() };
+        let classes = self.classes(&grouped, &solution)?.by_length(by_length)?;
         self.finished(classes, &grouped, Vec::new()).map(Some)
     }
+}
+
+/// The place of every length among those that are common enough to be told apart, and what each place got. Place 0 is
+/// all rare lengths together. Half a member and half a miss more everywhere, so that nothing is taken for impossible.
+fn common_lengths(lengths: &[Bucket]) -> (Vec<usize>, Vec<popularity::Class>) {
+    let mut shares = vec![popularity::Class::new(0.5, 0.5)];
+    let mut places = Vec::with_capacity(lengths.len());
+    for bucket in lengths {
+        let place = if bucket.members + bucket.misses < LEAST_SEEN { 0 } else { shares.len() };
+        if place == shares.len() {
+            shares.push(popularity::Class::new(0.5, 0.5));
+        }
+        shares[place].members += bucket.members;
+        shares[place].misses += bucket.misses;
+        places.push(place);
+    }
+    (places, shares)
 }
 
 /// The starts of runs of equal numbers of hashes, at most [`MAX_CODES`] of them: the closest are joined.
