@@ -48,6 +48,8 @@ pub struct Outlook {
     pub method: Method,
     /// False positives among the distinct arrivals of this stream.
     pub predicted_fpr: f64,
+    /// The standard error of that, where it was counted; included in it, so that forecasts err upwards.
+    pub standard_error: f64,
     /// False negatives among its repeats.
     pub predicted_fnr: f64,
     /// The first over the last tenth of the arrivals.

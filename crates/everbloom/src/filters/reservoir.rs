@@ -34,7 +34,7 @@
 //! hold (γ ≤ 1 in eq. 5.12, where γ ≈ s) and predict 1e-7 where 87 % is measured; they are not used.
 //!
 //! **On a described stream** the spread layout is foretold by its chain over time (`reservoir/foretold.rs`): FNR
-//! 74.93 and 86.76 % where the reference has 74.76 and 86.80. Its FNR comes out 1 to 2 % too high, relatively,
+//! 74.9 and 86.8 % where the reference has 74.76 and 86.80. Its FNR comes out 1 to 2 % too high, relatively,
 //! where keys repeat often (70 % repeats: 72.5 for 71.5). The blocked layout is simulated small.
 //!
 //! The paper picks k as the mean of 1 and ln(FPR)/ln(1 − 1/e): `setting=balanced`; `low_fnr` is k = 1

@@ -32,10 +32,18 @@ const REHEARSED: f64 = 262_144.0;
 /// Which errors to expect of a planned filter on a stream: by formula or chain where there is one, else by a
 /// seeded simulation.
 pub fn outlook(plan: &Plan, stream: &Stream) -> Result<Outlook> {
-    if let Some(outlook) = filters::outlook(plan, stream)? {
-        return Ok(outlook);
+    match by_formula(plan, stream)? {
+        Some(outlook) => Ok(outlook),
+        None => simulated(plan, stream),
     }
-    simulated(plan, stream)
+}
+
+/// A formula or a chain, unless there is a sample to rehearse on, which knows more than its lags.
+fn by_formula(plan: &Plan, stream: &Stream) -> Result<Option<Outlook>> {
+    if stream.is_learned() && filters::scaled(plan, 1.0)?.is_some() {
+        return Ok(None);
+    }
+    filters::outlook(plan, stream)
 }
 
 /// The same by simulation, whatever formulas there are.

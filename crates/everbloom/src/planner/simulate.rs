@@ -85,10 +85,8 @@ impl Tally {
         if self.of > 0.0 { self.wrong / self.of } else { 0.0 }
     }
 
-    /// The rate and one standard error: forecasts of false positives err upwards.
-    fn cautious_rate(self) -> f64 {
-        let rate = self.rate();
-        if self.of > 0.0 { (rate + (rate * (1.0 - rate) / self.of).sqrt()).min(1.0) } else { 0.0 }
+    fn standard_error(self) -> f64 {
+        if self.of > 0.0 { (self.rate() * (1.0 - self.rate()) / self.of).sqrt() } else { 0.0 }
     }
 }
 
@@ -168,7 +166,8 @@ impl Counts {
         Outlook {
             forecast: Forecast { predicted_fnr: Some(self.negatives.rate()), ..forecast },
             method: Method::Simulation,
-            predicted_fpr: self.positives.cautious_rate(),
+            predicted_fpr: (self.positives.rate() + self.positives.standard_error()).min(1.0),
+            standard_error: self.positives.standard_error(),
             predicted_fnr: self.negatives.rate(),
             late_fpr: self.late_positives.rate(),
             late_fnr: self.late_negatives.rate(),

@@ -69,6 +69,7 @@ impl Along<'_> {
             forecast: Forecast { predicted_fnr: Some(missed.all), ..forecast },
             method,
             predicted_fpr,
+            standard_error: 0.0,
             predicted_fnr: missed.all,
             late_fpr,
             late_fnr: missed.late,

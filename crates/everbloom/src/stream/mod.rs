@@ -161,6 +161,12 @@ impl Stream {
         matches!(self.repeats, Repeats::Drawn { exponent: 0.0, .. })
     }
 
+    /// Whether it was learned from a sample. Such a stream may change as it goes on, which its lags do not tell;
+    /// a rehearsal does.
+    pub fn is_learned(&self) -> bool {
+        matches!(self.repeats, Repeats::Learned(_))
+    }
+
     /// How it is described, for people.
     pub fn describe(&self) -> String {
         match &self.repeats {

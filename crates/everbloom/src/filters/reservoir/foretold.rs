@@ -69,11 +69,11 @@ impl Chain {
         let (bits, filters) = (parameters.filter_bits() as f64, f64::from(parameters.num_filters));
         let mut chain =
             Chain { steps: vec![Step { time: 0.0, ones: 0.0, repeats: 0.0, missed: 0.0 }], zeros: vec![0.0] };
-        let (mut time, mut ones, mut unfound) = (0.0, 0.0f64, 1.0);
+        let (mut time, mut ones) = (0.0, 0.0f64);
         while time < arrivals {
             let width = (FIRST_STEP * bits).max(LATER_STEP * time).max(1.0).min(arrivals - time);
             let sampled = parameters.bias.insert_prob(parameters.filter_bits(), (time + 0.5 * width) as u64 + 1);
-            let not_inserted = (parameters.insert_floor - sampled).max(0.0) * unfound;
+            let not_inserted = (parameters.insert_floor - sampled).max(0.0);
             let found = chain.arrivals_find(footprint, time, ones, filters, not_inserted);
             let forced = (1.0 - sampled.max(parameters.insert_floor)) * found.zero_bits;
             let clear = (sampled + forced / ones.max(0.5 / bits)) / bits;
@@ -85,7 +85,7 @@ impl Chain {
             }
             // Filled towards its balance, however wide the step.
             ones = found.zero_bits + (ones - found.zero_bits) * exp(-sampled * width / bits);
-            (time, unfound) = (time + width, found.unfound);
+            time += width;
             let (repeats, missed) = (width * found.repeats, width * found.missed);
             chain.steps.push(Step { time, ones, repeats, missed });
             chain.zeros.push(0.0);
@@ -97,7 +97,7 @@ impl Chain {
     fn arrivals_find(&self, footprint: &Footprint, time: f64, ones: f64, filters: f64, not_inserted: f64) -> Found {
         let fpr = pow(ones, filters);
         let new = footprint.new_share(time);
-        let mut found = Found { zero_bits: new * (1.0 - ones), repeats: 0.0, missed: 0.0, unfound: new * (1.0 - fpr) };
+        let mut found = Found { zero_bits: new * (1.0 - ones), repeats: 0.0, missed: 0.0 };
         let (mut beyond, mut younger) = (1.0, 0.0);
         for (step, zeros) in self.steps.iter().zip(&self.zeros).rev() {
             // Repeats whose key was last seen between this step and the one after it.
@@ -106,12 +106,13 @@ impl Chain {
             beyond = further;
             let zero = 0.5 * (younger + zeros);
             younger = *zeros;
-            let missed = (1.0 - not_inserted) * (1.0 - pow(1.0 - zero, filters)) + not_inserted * (1.0 - fpr);
+            let faded = 1.0 - pow(1.0 - zero, filters);
+            // A key that was missed the last time, as likely as now, was then not inserted now and again.
+            let missed = faded + not_inserted * faded * (1.0 - fpr - faded);
             found.zero_bits += share * zero;
             found.repeats += share;
             found.missed += share * missed;
         }
-        found.unfound += found.missed;
         found
     }
 
@@ -142,6 +143,4 @@ struct Found {
     zero_bits: f64,
     repeats: f64,
     missed: f64,
-    /// The share of arrivals that are not found, new or missed.
-    unfound: f64,
 }
