@@ -18,11 +18,11 @@ impl Sample {
     /// The members of each set, and the queries in the order they came. A member that is listed twice counts once.
     pub fn new(hashing: Hashing, mut sets: Vec<Vec<KeyHash>>, log: Vec<KeyHash>) -> Result<Self> {
         if let Some(empty) = sets.iter().position(Vec::is_empty).or(sets.is_empty().then_some(0)) {
-            let given = format!("no keys in list {}", empty + 1);
+            let given = format!("empty in list {}", empty + 1);
             return Err(Error::parameter(
                 "keys",
                 given,
-                "at least one key in every list",
+                "of one key at least in every list",
                 "list the members of the set",
             ));
         }
