@@ -14,6 +14,7 @@ mod input;
 mod mapped;
 mod output;
 mod platform;
+mod progress;
 mod record;
 mod report;
 mod scheme_file;

@@ -6,6 +6,7 @@ mod table;
 use crate::args::{Format, ImportanceArgs, KeyArgs, OnError, WantedArgs, quantity};
 use crate::failure::{Ending, Failure, Result};
 use crate::input::BlockReader;
+use crate::progress::Bar;
 use crate::record::{Batch, Layout, Part, RecordReader, for_each_batch};
 use crate::report;
 use clap::Args;
@@ -101,6 +102,8 @@ impl Compare {
     fn observe(&self, reader: &mut RecordReader, mut evaluation: Evaluation) -> Result<Stream> {
         let mut oracle = Oracle::sampling(self.truth_sample.unwrap_or(1.0))?;
         let (mut truths, mut records, mut skipped) = (Vec::new(), 0, 0);
+        // The table comes at the end, so stdout is free until then.
+        let mut bar = Bar::for_terminal(reader.blocks().consumed(), &self.files, true);
         for_each_batch(reader, &self.wanted.hashing(), |part| {
             if let Part::Records(_, batch) = part {
                 self.check_faults(batch, records)?;
@@ -108,6 +111,12 @@ impl Compare {
                 skipped += batch.faults().len() as u64;
                 oracle.judge_all(batch.hashes(), &mut truths);
                 evaluation.observe(batch.hashes(), batch.importances(), &truths);
+                if let Some(bar) = &mut bar {
+                    bar.show(|seconds| {
+                        let (lines, rate) = (report::thousands(records), records as f64 / seconds);
+                        format!("{lines} lines, {} lines/s", report::thousands(rate as u64))
+                    });
+                }
             }
             Ok(())
         })?;

@@ -18,6 +18,7 @@ use crate::args::{GoalArgs, ImportanceArgs, KeyArgs, OnError, quantity};
 use crate::failure::{Ending, Failure, Result};
 use crate::input::{BlockReader, Source, is_stdin};
 use crate::platform::Interrupt;
+use crate::progress::Bar;
 use crate::record::{Layout, RecordReader};
 use crate::{output, report};
 use arrange::{Manner, Mode};
@@ -134,7 +135,8 @@ impl Dedup {
         let blocks = BlockReader::new(self.files.clone(), self.keys.ending()).start_at(position);
         let reader = RecordReader::new(blocks.stop_on(Some(Arc::clone(&interrupt))), layout)?;
         let stdout_is_free = self.output.is_some() || self.count;
-        let progress = Progress::for_terminal(reader.blocks().consumed(), self.total_bytes(), stdout_is_free);
+        let bar = Bar::for_terminal(reader.blocks().consumed(), &self.files, stdout_is_free);
+        let progress = bar.map(Progress::new);
         let saving = saving.map(Arc::new);
         let plan = Plan { manner: self.manner(), saving: saving.clone(), progress, interrupt: Arc::clone(&interrupt) };
         let mut outcome = Engine::new(reader, memory, timeline, outlet, plan).run(self.threads());
@@ -203,12 +205,6 @@ impl Dedup {
     fn threads(&self) -> usize {
         let cores = || std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
         self.threads.map_or_else(cores, |threads| threads as usize).min(MAX_THREADS)
-    }
-
-    /// The size of the inputs as they are stored, if all are files.
-    fn total_bytes(&self) -> Option<u64> {
-        let size = |path: &PathBuf| path.metadata().ok().filter(|data| data.is_file()).map(|data| data.len());
-        if self.files.is_empty() { None } else { self.files.iter().map(size).sum() }
     }
 
     fn reads_only_files(&self) -> bool {
