@@ -5,6 +5,7 @@ mod list;
 mod progress;
 mod report;
 mod run;
+mod simulate;
 mod verdicts;
 
 use crate::failure::{Ending, Result};
@@ -21,6 +22,9 @@ pub(crate) enum Lab {
     Report(report::Report),
     /// Print what came of every claim
     Verdicts(verdicts::Verdicts),
+    /// Simulate systems that ship filters: cooperative caching, keyword search
+    #[command(subcommand)]
+    Simulate(simulate::Simulate),
     /// Write a synthetic stream, one key and importance a line
     Generate(generate::Generate),
 }
@@ -32,6 +36,7 @@ impl Lab {
             Lab::Run(run) => run.run(),
             Lab::Report(report) => report.run(),
             Lab::Verdicts(verdicts) => verdicts.run(),
+            Lab::Simulate(simulate) => simulate.run(),
             Lab::Generate(generate) => generate.run(),
         }
     }

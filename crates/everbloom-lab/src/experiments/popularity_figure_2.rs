@@ -98,7 +98,8 @@ fn by_size(table: &Table) -> Figure {
     let mut figure = Figure::new("sizes", "False hits against the size of summaries", caption);
     for (trace, policy) in ["settled", "zipf-0.9"].into_iter().flat_map(|trace| POLICIES.map(|policy| (trace, policy)))
     {
-        let axes = (Axis::linear("bits per cache slot"), Axis::log("false positives, % of missing queries"));
+        let axes =
+            (Axis::linear("bits per cache slot").from(2.0, 18.0), Axis::log("false positives, % of missing queries"));
         let mut panel = Panel::new(format!("{}, {trace} trace", policy.name()), axes.0, axes.1);
         for scheme in Scheme::ALL {
             let labels: [(&str, Label); 3] =
@@ -117,7 +118,7 @@ fn by_skew(table: &Table) -> Figure {
     let caption = "How many times fewer false hits than with a standard filter, at 8 bits a slot and 20 requests a slot of training.";
     let mut figure = Figure::new("skew", "Fewer false hits, by the skew of requests", caption);
     for policy in POLICIES {
-        let axes = (Axis::linear("Zipf exponent of requests").from(0.7, 1.2), Axis::linear("times fewer false hits"));
+        let axes = (Axis::linear("Zipf exponent of requests").from(0.7, 1.3), Axis::linear("times fewer false hits"));
         let mut panel = Panel::new(policy.name(), axes.0, axes.1);
         for scheme in Scheme::ALL {
             let points = RECIPES.iter().filter(|recipe| recipe.name.starts_with("zipf")).map(|recipe| {

@@ -139,7 +139,7 @@ fn chart(table: &Table) -> Figure {
     let caption = "Top: false positives. Bottom: bytes of a query, filters and answers and false positives. Small filters are dominated \
                    by false positives; whoever may choose the size has little left to save.";
     let mut figure = Figure::new("sizes", "Intersecting lists of documents", caption);
-    let x = || Axis::linear("bits per member of the filter");
+    let x = || Axis::linear("bits per member of the filter").from(3.0, 13.0);
     for (value, unit, y) in [
         ("fpr", 100.0, Axis::log("false positives, % of missing queries")),
         ("bytes_per_query", 1.0, Axis::log("bytes per query")),

@@ -22,7 +22,8 @@ pub enum Scheme {
     Standard,
     /// The real-number optimum, object by object, rounded.
     Rounding,
-    /// The paper's integer solution, object by object, at half fill. This is what its programme tends to for small ε.
+    /// The paper's integer solution, object by object, at half fill: what its programme, which would take hours for so
+    /// many objects, tends to for small ε.
     Paper,
     /// Held-out classes, solved with a free fill.
     Ours,
