@@ -25,8 +25,11 @@ pub(super) static EXPERIMENT: Experiment = Experiment {
 
 const MEMORIES: [u64; 3] = [1 << 17, 1 << 18, 1 << 19];
 
-/// Name, and (FNR, its deviation, FPR) in percent for each memory.
-const FIGURES: [(&str, [(f64, f64, f64); 3]); 7] = [
+/// FNR, its deviation, and FPR, in percent.
+type Rates = (f64, f64, f64);
+
+/// Name, and rates for each memory.
+const FIGURES: [(&str, [Rates; 3]); 7] = [
     ("ranked 6 × 10, front", [(19.85, 0.02, 0.571), (12.19, 0.03, 0.554), (5.71, 0.02, 0.498)]),
     ("ranked 6 × 10, still", [(31.75, 0.04, 0.569), (21.70, 0.02, 0.551), (12.00, 0.03, 0.496)]),
     ("ranked 3 × 5, front", [(11.67, 0.03, 8.80), (5.64, 0.02, 7.87), (1.99, 0.01, 6.19)]),
