@@ -117,11 +117,7 @@ fn conclude(table: &Table, _: &Scope) -> Result<Conclusion> {
     let theory = poisson_tail(load, 15);
     let points = |of: f64| (2u32..=20).map(move |count| Point::new(f64::from(count), poisson_tail(of, count)));
     let panel = Panel::new("", Axis::linear("value of a counter"), Axis::log("share of counters that reach it"))
-        .series(Series::new(
-            "ln 2 keys a counter, as the optimum has it",
-            Look::Reference,
-            points(std::f64::consts::LN_2),
-        ))
+        .series(Series::new("Poisson, 0.7 probes a counter", Look::Reference, points(load)))
         .series(Series::new("measured: full 2-bit counters", Look::Marks, [Point::of(3.0, &two_bits, 1.0)]));
     let figure = Figure::new("overflow", "How large counters get", "A 2-bit counter is full at 3, a 4-bit one at 15: about 1 counter in 10 to the 15 gets there, so that no real filter ever sees one.").panel(panel);
     Ok(Conclusion::new()

@@ -180,8 +180,9 @@ fn verdict(table: &Table, place: &str, bits: u64, (filter, measure): (&str, &str
     let mended =
         |mended: Printed| agrees(mended, &measured) || with_two.as_ref().is_some_and(|two| agrees(mended, two));
     let outcome = match entry.mended {
-        _ if agrees(entry.printed, &measured) || between(entry.printed) => Outcome::Holds,
+        _ if agrees(entry.printed, &measured) => Outcome::Holds,
         Some(value) if mended(value) => Outcome::Misprint,
+        _ if between(entry.printed) => Outcome::Holds,
         _ => entry.printed.outcome(&measured),
     };
     let claim = format!("{filter} has an {} of {} % with {bits} bits", measure.to_uppercase(), entry.printed.value);

@@ -106,7 +106,9 @@ impl Verdict {
     /// Adds a mean over seeds.
     #[must_use]
     pub fn mean(mut self, what: &str, sample: &Sample) -> Self {
-        let error = (sample.count() > 1).then(|| sample.error());
+        // What is left of equal numbers is rounding.
+        let spread = |error: &f64| *error > 1e-12 * sample.mean().abs();
+        let error = (sample.count() > 1).then(|| sample.error()).filter(spread);
         self.numbers.push(Number { what: what.into(), value: sample.mean(), error });
         self
     }
