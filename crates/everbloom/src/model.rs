@@ -17,6 +17,8 @@ pub struct Model {
     pub(crate) sizes: &'static [&'static str],
     /// The leading size comes in multiples of this.
     pub(crate) unit: fn(&Spec) -> Result<u64>,
+    /// Whether a smaller filter with this spec is not like the large one, so that a forecast takes its own size.
+    pub(crate) full_size: fn(&Spec) -> bool,
     /// What a plan leaves open and a search should try: all combinations.
     pub choices: Choices,
     /// The same where arrivals have importances, if it differs.
@@ -28,7 +30,14 @@ pub struct Model {
 impl Model {
     /// A kind that can be tried small and has no formula.
     pub(crate) const fn sized(sizes: &'static [&'static str]) -> Self {
-        Model { sizes, unit: |_| Ok(1), choices: &[], choices_by_importance: None, outlook: |_, _| Ok(None) }
+        Model {
+            sizes,
+            unit: |_| Ok(1),
+            full_size: |_| false,
+            choices: &[],
+            choices_by_importance: None,
+            outlook: |_, _| Ok(None),
+        }
     }
 
     /// The spec with every combination of the choices it leaves open.

@@ -55,7 +55,7 @@ const SPECS: &[&str] = &[
     "reservoir:num_filters=3",
     "ranked",
     "ranked:insert=middle,hit=front",
-    "ranked:lanes=7,insert=tail,hit=front",
+    "ranked:lanes=6,insert=tail,hit=front",
     "ranked:lanes=1",
     "ranked:lanes=6,insert=front",
     "ibf1",

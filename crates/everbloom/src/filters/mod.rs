@@ -153,6 +153,11 @@ pub(crate) fn scaled(plan: &Plan, divisor: f64) -> Result<Option<Plan>> {
     Ok(Some(Plan { spec, memory_bits, ..plan.clone() }))
 }
 
+/// Whether a filter is only like itself at its own size.
+pub(crate) fn takes_full_size(plan: &Plan) -> bool {
+    kind(&plan.spec).is_ok_and(|kind| (kind.model.full_size)(&plan.spec.without(sharded::WORD)))
+}
+
 /// What a formula or a chain says of a full spec on a stream; `None` where there is none.
 pub(crate) fn outlook(plan: &Plan, stream: &Stream) -> Result<Option<Outlook>> {
     if is_sharded(&plan.spec) {

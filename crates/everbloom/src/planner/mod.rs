@@ -29,6 +29,9 @@ pub fn build(plan: &Plan) -> Result<Box<dyn Filter>> {
 /// Arrivals of a rehearsal: enough for a rate of 15 % to be known to 0.1 points.
 const REHEARSED: f64 = 262_144.0;
 
+/// The same for filters that are tried at their own size: about a second.
+const MOST_REHEARSED: f64 = 2_097_152.0;
+
 /// Which errors to expect of a planned filter on a stream: by formula or chain where there is one, else by a
 /// seeded simulation.
 pub fn outlook(plan: &Plan, stream: &Stream) -> Result<Outlook> {
@@ -48,7 +51,8 @@ fn by_formula(plan: &Plan, stream: &Stream) -> Result<Option<Outlook>> {
 
 /// The same by simulation, whatever formulas there are.
 pub fn simulated(plan: &Plan, stream: &Stream) -> Result<Outlook> {
-    simulate::simulated_long(plan, stream, REHEARSED)?.ok_or(Error::Unsupported {
+    let arrivals = if filters::takes_full_size(plan) { stream.arrivals() as f64 } else { REHEARSED };
+    simulate::simulated_long(plan, stream, arrivals.clamp(REHEARSED, MOST_REHEARSED))?.ok_or(Error::Unsupported {
         kind: "filter of this kind",
         operation: "be foretold",
         remedy: "run it on a stream with compare",

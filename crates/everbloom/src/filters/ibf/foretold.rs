@@ -10,6 +10,7 @@ use crate::error::Result;
 use crate::goal::{ImportanceMix, Plan};
 use crate::outlook::{Method, Outlook};
 use crate::solve::cell_chain::{CellChain, CellRates};
+use crate::spec::Spec;
 use crate::stream::Stream;
 use crate::stream::along::{Along, Level};
 use crate::traits::Importance;
@@ -62,4 +63,10 @@ fn unlimited(parameters: &Parameters, above: &[f64], stream: &Stream) -> Option<
     let spread = 2.0 * (fill * (1.0 - fill) / num_cells).sqrt();
     let kept = parameters.fill_limit.is_none_or(|limit| fill + spread < limit as f64 / num_cells);
     kept.then_some(chain)
+}
+
+/// The least important of few cells are not those of many.
+pub(super) fn takes_full_size(spec: &Spec) -> bool {
+    let deletion = Parameters::from_spec(spec).map(|parameters| parameters.deletion);
+    matches!(deletion, Ok(Deletion::MinImp | Deletion::MinImpOptional | Deletion::MinImpPriority))
 }
