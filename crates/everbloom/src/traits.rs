@@ -7,6 +7,7 @@
 //! All work is defined on [`KeyHash`]es, so that a key is hashed once however many filters are
 //! asked, and all of it has a batch form, because a batch can hash, prefetch and only then act.
 
+use crate::cells::simd::pipelined;
 use crate::error::{Error, Result};
 use crate::goal::Forecast;
 use crate::hash::{Hashing, Key, KeyHash};
@@ -251,9 +252,13 @@ pub trait Filter: Any + Send + Sync {
 
     /// [`Filter::contains_hash`] for a batch; `found` is as long as `hashes`.
     fn contains_hashes(&self, hashes: &[KeyHash], found: &mut [bool]) {
-        for (hash, found) in hashes.iter().zip(found) {
-            *found = self.contains_hash(*hash);
-        }
+        pipelined(
+            &mut (),
+            hashes.len().min(found.len()),
+            self.keys_ahead(),
+            |(), index| self.prefetch_hashes(&hashes[index..=index]),
+            |(), index| found[index] = self.contains_hash(hashes[index]),
+        );
     }
 
     /// Says whether the key has been here, then remembers it.
@@ -261,9 +266,14 @@ pub trait Filter: Any + Send + Sync {
 
     /// [`Filter::observe_hash`] for a batch, with the same verdicts; `verdicts` is as long as `hashes`.
     fn observe_hashes(&mut self, hashes: &[KeyHash], importances: Importances<'_>, verdicts: &mut [Verdict]) {
-        for (index, (hash, verdict)) in hashes.iter().zip(verdicts).enumerate() {
-            *verdict = self.observe_hash(*hash, importances.at(index));
-        }
+        let (count, distance) = (hashes.len().min(verdicts.len()), self.keys_ahead());
+        pipelined(
+            self,
+            count,
+            distance,
+            |filter, index| filter.prefetch_hashes(&hashes[index..=index]),
+            |filter, index| verdicts[index] = filter.observe_hash(hashes[index], importances.at(index)),
+        );
     }
 
     /// Remembers a key; true if it seems new, as for `HashSet`.
@@ -273,9 +283,16 @@ pub trait Filter: Any + Send + Sync {
 
     /// Remembers a batch of keys.
     fn insert_hashes(&mut self, hashes: &[KeyHash]) {
-        for hash in hashes {
-            self.insert_hash(*hash);
-        }
+        let distance = self.keys_ahead();
+        pipelined(
+            self,
+            hashes.len(),
+            distance,
+            |filter, index| filter.prefetch_hashes(&hashes[index..=index]),
+            |filter, index| {
+                filter.insert_hash(hashes[index]);
+            },
+        );
     }
 
     /// How many keys' cells should be asked for together, ahead of their turn; 0 if asking does not

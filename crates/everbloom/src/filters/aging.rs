@@ -47,13 +47,13 @@
 use super::{Kind, Model, Restore};
 use crate::cells::blocks::line_of;
 use crate::cells::buffer::{Buffer, LINE_BITS};
-use crate::cells::simd::{Detected, contains_block, distance_for, insert_block, pipelined, prefetch};
+use crate::cells::simd::{Detected, contains_block, distance_for, insert_block, prefetch};
 use crate::error::{Error, Result};
 use crate::goal::{Forecast, Goal, MAX_MEMORY_BITS, Plan};
 use crate::hash::{Hashing, KeyHash};
 use crate::solve::{blocked_fpr, largest, smallest};
 use crate::spec::Spec;
-use crate::traits::{Body, Filter, Importance, Importances, Status, Verdict, Windowed};
+use crate::traits::{Body, Filter, Importance, Status, Verdict, Windowed};
 use crate::wire::StateWriter;
 
 pub(super) const KIND: Kind = Kind {
@@ -296,12 +296,12 @@ impl Filter for Aging {
         self.observe_lines(hash)
     }
 
-    fn observe_hashes(&mut self, hashes: &[KeyHash], _importances: Importances<'_>, verdicts: &mut [Verdict]) {
-        let distance = distance_for(self.active.lines());
-        let ask = |filter: &Self, index: usize| filter.prefetch(hashes[index]);
-        pipelined(self, hashes.len().min(verdicts.len()), distance, ask, |filter, index| {
-            verdicts[index] = filter.observe_lines(hashes[index]);
-        });
+    fn keys_ahead(&self) -> usize {
+        distance_for(self.active.lines())
+    }
+
+    fn prefetch_hashes(&self, hashes: &[KeyHash]) {
+        hashes.iter().for_each(|hash| self.prefetch(*hash));
     }
 
     fn clear(&mut self) {

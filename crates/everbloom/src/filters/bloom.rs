@@ -83,7 +83,7 @@ use crate::model::never_forgetting;
 use crate::outlook::Outlook;
 use crate::spec::Spec;
 use crate::stream::Stream;
-use crate::traits::{Body, Combine, Filter, Importance, Importances, Membership, Merge, Status, Verdict, same_shape};
+use crate::traits::{Body, Combine, Filter, Importance, Membership, Merge, Status, Verdict, same_shape};
 use crate::wire::StateWriter;
 
 pub(super) const KIND: Kind = Kind {
@@ -285,17 +285,6 @@ impl Filter for Bloom {
         Verdict::from_seen(!self.insert_hash(hash))
     }
 
-    fn observe_hashes(&mut self, hashes: &[KeyHash], _importances: Importances<'_>, verdicts: &mut [Verdict]) {
-        let (count, distance) = (hashes.len().min(verdicts.len()), self.distance());
-        pipelined(
-            self,
-            count,
-            distance,
-            |filter, index| filter.prefetch(hashes[index]),
-            |filter, index| verdicts[index] = Verdict::from_seen(!filter.insert_hash(hashes[index])),
-        );
-    }
-
     #[inline]
     fn insert_hash(&mut self, hash: KeyHash) -> bool {
         self.inserted = self.inserted.saturating_add(1);
@@ -304,19 +293,6 @@ impl Filter for Bloom {
             new |= self.bits.set(position);
         }
         new
-    }
-
-    fn insert_hashes(&mut self, hashes: &[KeyHash]) {
-        let distance = self.distance();
-        pipelined(
-            self,
-            hashes.len(),
-            distance,
-            |filter, index| filter.prefetch(hashes[index]),
-            |filter, index| {
-                filter.insert_hash(hashes[index]);
-            },
-        );
     }
 
     fn keys_ahead(&self) -> usize {

@@ -52,7 +52,7 @@
 use super::{Kind, Model, Restore};
 use crate::cells::bits::Bits;
 use crate::cells::counters::{Counters, MAX_CELL_BITS};
-use crate::cells::simd::{CACHED_BYTES, pipelined};
+use crate::cells::simd::CACHED_BYTES;
 use crate::error::{Error, Result};
 use crate::goal::{Forecast, Goal, Plan};
 use crate::hash::{Hashing, KeyHash};
@@ -256,16 +256,6 @@ impl Filter for Counting {
         self.probes(hash).all(|position| self.counters.get(position) > 0)
     }
 
-    fn contains_hashes(&self, hashes: &[KeyHash], found: &mut [bool]) {
-        pipelined(
-            &mut (),
-            hashes.len().min(found.len()),
-            self.distance(),
-            |(), index| self.prefetch(hashes[index]),
-            |(), index| found[index] = self.contains_hash(hashes[index]),
-        );
-    }
-
     /// A repeat is not counted again: a stream has set semantics, so that one removal takes a key out.
     fn observe_hash(&mut self, hash: KeyHash, _importance: Importance) -> Verdict {
         let seen = self.contains_hash(hash);
@@ -284,19 +274,6 @@ impl Filter for Counting {
             self.counters.set(position, count.saturating_add(1));
         }
         new
-    }
-
-    fn insert_hashes(&mut self, hashes: &[KeyHash]) {
-        let distance = self.distance();
-        pipelined(
-            self,
-            hashes.len(),
-            distance,
-            |filter, index| filter.prefetch(hashes[index]),
-            |filter, index| {
-                filter.insert_hash(hashes[index]);
-            },
-        );
     }
 
     fn keys_ahead(&self) -> usize {

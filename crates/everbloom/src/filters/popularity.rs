@@ -77,7 +77,7 @@
 
 use super::{Kind, Model, Restore};
 use crate::cells::bits::Bits;
-use crate::cells::simd::{CACHED_BYTES, pipelined};
+use crate::cells::simd::CACHED_BYTES;
 use crate::error::{Error, Result};
 use crate::goal::{Forecast, Goal, Plan, Promise};
 use crate::hash::{Hashing, KeyHash};
@@ -87,7 +87,7 @@ use crate::scheme::{Classes, MAX_HASHES, Recipe, Scheme, SchemeId};
 use crate::solve::sizing::Size;
 use crate::spec::Spec;
 use crate::stream::Stream;
-use crate::traits::{Body, Combine, Filter, Importance, Importances, Membership, Merge, Status, Verdict, same_shape};
+use crate::traits::{Body, Combine, Filter, Importance, Membership, Merge, Status, Verdict, same_shape};
 use crate::wire::StateWriter;
 use libm::log1p;
 use std::sync::Arc;
@@ -278,30 +278,8 @@ impl Filter for Popularity {
         self.probes(hash).all(|position| self.bits.get(position))
     }
 
-    fn contains_hashes(&self, hashes: &[KeyHash], found: &mut [bool]) {
-        let count = hashes.len().min(found.len());
-        pipelined(
-            &mut (),
-            count,
-            self.distance(),
-            |(), index| self.prefetch(hashes[index]),
-            |(), index| found[index] = self.contains_hash(hashes[index]),
-        );
-    }
-
     fn observe_hash(&mut self, hash: KeyHash, _importance: Importance) -> Verdict {
         Verdict::from_seen(!self.insert_hash(hash))
-    }
-
-    fn observe_hashes(&mut self, hashes: &[KeyHash], _importances: Importances<'_>, verdicts: &mut [Verdict]) {
-        let (count, distance) = (hashes.len().min(verdicts.len()), self.distance());
-        pipelined(
-            self,
-            count,
-            distance,
-            |filter, index| filter.prefetch(hashes[index]),
-            |filter, index| verdicts[index] = Verdict::from_seen(!filter.insert_hash(hashes[index])),
-        );
     }
 
     #[inline]
@@ -312,19 +290,6 @@ impl Filter for Popularity {
             new |= self.bits.set(position);
         }
         new
-    }
-
-    fn insert_hashes(&mut self, hashes: &[KeyHash]) {
-        let distance = self.distance();
-        pipelined(
-            self,
-            hashes.len(),
-            distance,
-            |filter, index| filter.prefetch(hashes[index]),
-            |filter, index| {
-                filter.insert_hash(hashes[index]);
-            },
-        );
     }
 
     fn keys_ahead(&self) -> usize {

@@ -47,7 +47,7 @@
 
 use super::{HALF_LIFE, Kind, Model, Restore};
 use crate::cells::counters::{Counters, MAX_CELL_BITS};
-use crate::cells::simd::{CACHED_BYTES, pipelined};
+use crate::cells::simd::CACHED_BYTES;
 use crate::error::{Error, Result};
 use crate::goal::{Forecast, Goal, Plan, Promise};
 use crate::hash::{Hashing, KeyHash};
@@ -56,7 +56,7 @@ use crate::outlook::Outlook;
 use crate::solve::sizing::Size;
 use crate::spec::Spec;
 use crate::stream::Stream;
-use crate::traits::{Body, Filter, Importance, Importances, Membership, Multiplicity, Status, Verdict, Windowed};
+use crate::traits::{Body, Filter, Importance, Membership, Multiplicity, Status, Verdict, Windowed};
 use crate::wire::StateWriter;
 use libm::pow;
 
@@ -265,14 +265,6 @@ impl Filter for Spectral {
         Verdict::from_seen(!self.insert_hash(hash))
     }
 
-    fn observe_hashes(&mut self, hashes: &[KeyHash], _importances: Importances<'_>, verdicts: &mut [Verdict]) {
-        let (count, distance) = (hashes.len().min(verdicts.len()), self.distance());
-        let ask = |filter: &Self, index: usize| filter.prefetch(hashes[index]);
-        pipelined(self, count, distance, ask, |filter, index| {
-            verdicts[index] = Verdict::from_seen(!filter.insert_hash(hashes[index]));
-        });
-    }
-
     fn insert_hash(&mut self, hash: KeyHash) -> bool {
         if self.parameters.half_life > 0 && self.since_halving >= self.parameters.half_life {
             self.halve();
@@ -286,6 +278,14 @@ impl Filter for Spectral {
             }
         }
         count == 0
+    }
+
+    fn keys_ahead(&self) -> usize {
+        self.distance()
+    }
+
+    fn prefetch_hashes(&self, hashes: &[KeyHash]) {
+        hashes.iter().for_each(|hash| self.prefetch(*hash));
     }
 
     fn clear(&mut self) {
