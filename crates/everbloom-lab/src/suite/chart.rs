@@ -1,4 +1,4 @@
-//! What a chart shows; how it looks is [`draw`](super::draw)'s business.
+//! What a chart shows; how it looks is the business of `draw`.
 
 use super::table::{Sample, Summary, Table};
 
