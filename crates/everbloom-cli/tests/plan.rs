@@ -46,6 +46,10 @@ fn memory_that_suffices_is_never_spent_on_forgetting() {
     assert!(["bloom", "blocked"].contains(&kind_of(&ample)), "{ample}");
     assert_eq!(ample["predicted_fnr"], 0.0);
     assert_eq!(ample["method"], "closed form");
+    let command = |document: &Value| document["command"].as_str().expect("a command").to_string();
+    assert!(command(&ample).starts_with("everbloom dedup"), "a stream was described: {}", command(&ample));
+    let set = plan(&folder, &["--expect", "1e6", "--fpr", "1%"]);
+    assert!(command(&set).starts_with("everbloom build"), "a set was described: {}", command(&set));
     let scarce = plan(&folder, &["--memory", "64KiB", "--expect", "1e6", "--fpr", "1%", "--stream", "uniform"]);
     assert_eq!(kind_of(&scarce), "ranked");
     let (fnr, limit) =

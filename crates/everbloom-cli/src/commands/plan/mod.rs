@@ -248,11 +248,11 @@ fn limit_of(question: &Question, answer: &Recommendation) -> Option<Limit> {
     Some(Limit { limit_fnr: limit::static_fnr(memory_bits, fpr, &keys)?, limit_kind: limit::STATIC })
 }
 
-/// The command that uses the filter.
+/// The command that uses the filter: on a stream, if one was described or the filter is made for one.
 fn command(answer: &Recommendation) -> String {
     let spec = &answer.best.plan.spec;
     match everbloom::filters::kind(spec) {
-        Ok(kind) if kind.endless => format!("everbloom dedup --filter '{spec}'"),
+        Ok(kind) if kind.endless || !answer.assumed => format!("everbloom dedup --filter '{spec}'"),
         _ => format!("everbloom build KEYS --filter '{spec}' -o keys.ebf"),
     }
 }

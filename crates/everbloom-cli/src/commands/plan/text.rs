@@ -43,7 +43,11 @@ pub(super) fn render(document: &Document, answer: &Recommendation) -> String {
         ("memory", size(best.memory_bits)),
         (
             "false positives",
-            format!("{} at most, {promise}; {} on this stream", percent(best.predicted_fpr), percent(best.stream_fpr)),
+            format!(
+                "{} at most, {promise}; about {} on this stream",
+                percent(best.predicted_fpr),
+                percent(best.stream_fpr)
+            ),
         ),
         (
             "false negatives",
