@@ -21,7 +21,7 @@
 //!     revision: 1,
 //!     timed: false,
 //!     needs: &[],
-//!     cells: |scope| Ok(scope.seeds().map(|seed| Cell::new("throws", seed, |_| {
+//!     cells: |scope| Ok(scope.seeds().map(|seed| Cell::new("throws", seed, move |_| {
 //!         let mut die = everbloom::rng::Generator::seeded(seed);
 //!         let sum: u64 = (0..1000).map(|_| 1 + die.below(6)).sum();
 //!         Ok(vec![Row::new("throws").label("dice", 1u64).value("mean", sum as f64 / 1000.0)])
