@@ -13,9 +13,10 @@ pub mod events;
 pub mod replay;
 pub mod training;
 
+pub use super::Scheme;
 pub use events::{Policy, Setting};
 pub use replay::Outcome;
-pub use training::{Hashes, Scheme};
+pub use training::Hashes;
 
 use super::trace::Trace;
 use everbloom::Result;

@@ -11,38 +11,10 @@
 //! has a standard filter's number.
 
 use super::events::Events;
+use crate::simulators::Scheme;
 use everbloom::Result;
 use everbloom::solve::popularity::{Class, MAX_HASHES, Popularity};
 use std::collections::BTreeMap;
-
-/// How the number of hashes is chosen.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Scheme {
-    /// The same for all.
-    Standard,
-    /// The real-number optimum, object by object, rounded.
-    Rounding,
-    /// The paper's integer solution, object by object, at half fill: what its programme, which would take hours for so
-    /// many objects, tends to for small ε.
-    Paper,
-    /// Held-out classes, solved with a free fill.
-    Ours,
-}
-
-impl Scheme {
-    /// All of them.
-    pub const ALL: [Scheme; 4] = [Scheme::Standard, Scheme::Rounding, Scheme::Paper, Scheme::Ours];
-
-    /// In a word.
-    pub fn name(self) -> &'static str {
-        match self {
-            Scheme::Standard => "standard",
-            Scheme::Rounding => "rounding",
-            Scheme::Paper => "paper",
-            Scheme::Ours => "ours",
-        }
-    }
-}
 
 /// The number of hashes of every object.
 #[derive(Debug, Clone)]

@@ -20,8 +20,9 @@
 pub mod library;
 pub mod search;
 
+pub use super::Scheme;
 pub use library::{Law, Library, Recipe};
-pub use search::{Outcome, Scheme, Study};
+pub use search::{Outcome, Study};
 
 /// The paper's number of nodes.
 pub const NODES: u64 = 4096;

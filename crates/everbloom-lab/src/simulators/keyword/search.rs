@@ -2,38 +2,11 @@
 
 use super::DOCUMENT_BYTES;
 use super::library::Library;
+use crate::simulators::Scheme;
 use everbloom::cells::bits::Bits;
 use everbloom::cells::summary::may_hold;
 use everbloom::solve::popularity::{Class, MAX_HASHES, Popularity, hashes_within};
 use everbloom::{Hashing, Result};
-
-/// How the number of hashes of a document is chosen.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Scheme {
-    /// The same for all.
-    Standard,
-    /// The real-number optimum, document by document, rounded.
-    Rounding,
-    /// The paper's integer solution, document by document, at half fill.
-    Paper,
-    /// By the length of the document alone, solved with a free fill.
-    Ours,
-}
-
-impl Scheme {
-    /// All of them.
-    pub const ALL: [Scheme; 4] = [Scheme::Standard, Scheme::Rounding, Scheme::Paper, Scheme::Ours];
-
-    /// In a word.
-    pub fn name(self) -> &'static str {
-        match self {
-            Scheme::Standard => "standard",
-            Scheme::Rounding => "rounding",
-            Scheme::Paper => "paper",
-            Scheme::Ours => "ours",
-        }
-    }
-}
 
 /// What came of a scheme over the second half of the queries.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
