@@ -377,6 +377,23 @@ pub enum Combine {
     Intersection,
 }
 
+impl Combine {
+    /// The bits of both, in equally long rows of words.
+    pub(crate) fn words(self, words: &mut [u64], others: &[u64]) {
+        for (word, other) in words.iter_mut().zip(others) {
+            *word = if self == Combine::Union { *word | other } else { *word & other };
+        }
+    }
+
+    /// The most keys that can have been inserted into the outcome.
+    pub(crate) fn inserted(self, keys: u64, others: u64) -> u64 {
+        match self {
+            Combine::Union => keys.saturating_add(others),
+            Combine::Intersection => keys.min(others),
+        }
+    }
+}
+
 /// Filters that can take another of the same shape into themselves.
 pub trait Merge {
     /// Makes this the union or intersection of both; an error, and nothing changed, if they differ

@@ -100,14 +100,6 @@ impl Bits {
     pub fn clear(&mut self) {
         self.buffer.clear();
     }
-
-    /// Combines with other bits of the same length, word by word.
-    pub fn combine(&mut self, other: &Bits, with: impl Fn(u64, u64) -> u64) {
-        debug_assert_eq!(self.length, other.length);
-        for (word, other) in self.buffer.words_mut().iter_mut().zip(other.words()) {
-            *word = with(*word, *other);
-        }
-    }
 }
 
 /// Refuses words in which bits from `length` on are set.

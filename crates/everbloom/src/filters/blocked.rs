@@ -367,13 +367,8 @@ impl Membership for Blocked {}
 impl Merge for Blocked {
     fn merge(&mut self, other: &dyn Filter, how: Combine) -> Result<()> {
         let other = same_shape(self, other)?;
-        for (word, other) in self.blocks.words_mut().iter_mut().zip(other.blocks.words()) {
-            *word = if how == Combine::Union { *word | other } else { *word & other };
-        }
-        self.inserted = match how {
-            Combine::Union => self.inserted.saturating_add(other.inserted),
-            Combine::Intersection => self.inserted.min(other.inserted),
-        };
+        how.words(self.blocks.words_mut(), other.blocks.words());
+        self.inserted = how.inserted(self.inserted, other.inserted);
         Ok(())
     }
 }

@@ -323,14 +323,8 @@ impl Membership for Popularity {}
 impl Merge for Popularity {
     fn merge(&mut self, other: &dyn Filter, how: Combine) -> Result<()> {
         let other = same_shape(self, other)?;
-        match how {
-            Combine::Union => self.bits.combine(&other.bits, |left, right| left | right),
-            Combine::Intersection => self.bits.combine(&other.bits, |left, right| left & right),
-        }
-        self.inserted = match how {
-            Combine::Union => self.inserted.saturating_add(other.inserted),
-            Combine::Intersection => self.inserted.min(other.inserted),
-        };
+        how.words(self.bits.words_mut(), other.bits.words());
+        self.inserted = how.inserted(self.inserted, other.inserted);
         Ok(())
     }
 }
