@@ -102,6 +102,13 @@ impl Counters {
         value as u16
     }
 
+    /// Lowers counter `position`, which is not less, by an amount.
+    #[inline]
+    pub(crate) fn lower_by(&mut self, position: u64, amount: u16) {
+        let (word, shift) = self.place(position);
+        self.buffer.words_mut()[word] -= u64::from(amount) << shift;
+    }
+
     /// Raises counter `position` to `value` unless it is there already; what it was.
     #[inline]
     pub(crate) fn raise_to(&mut self, position: u64, value: u16) -> u16 {

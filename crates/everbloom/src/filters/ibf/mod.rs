@@ -70,6 +70,7 @@
 //!
 //! No deletion passes over the cells. `random` is `num_hashes` + `decrements` cache lines an arrival.
 //! `probabilistic` draws groups of cells from a sampling index: 1.2 draws a pick, two lines each.
+//! `probabilistic_val` draws from a list where few cells are in use, as with the thesis's parameters.
 //! `min_imp` keeps the lowest cells sorted and finds the next ones in a tree of minima: one path for
 //! each cell that leaves. Halving passes over all cells once in 4 · num_cells/num_hashes arrivals.
 //!
@@ -107,6 +108,7 @@
 
 mod by_value;
 mod draws;
+mod few;
 mod foretold;
 mod min_imp;
 mod parameters;
@@ -165,21 +167,34 @@ pub(super) const IBF6: Kind = kind(26, "ibf6", "as ibf1, and cells are lowered i
 trait Cells {
     /// Whether a cell is not zero.
     fn is_set(&self, position: u64) -> bool;
+    /// Whether a cell, into which an insertion follows, is not zero.
+    #[inline(always)]
+    fn meets(&self, position: u64) -> bool {
+        self.is_set(position)
+    }
     /// How many cells are not zero.
     fn nonzero(&self) -> u64;
     /// Asks for a cell to be brought near.
     fn prefetch(&self, position: u64);
-    /// Asks for the cells that a deletion with these draws will pick, where that can be told, or for what
-    /// leads to them, which it notes.
-    fn prefetch_picks(&self, _decrements: u32, _draws: &mut Draws, _leads: &mut Leads) {}
-    /// Shortly before the arrival: asks for the cells that the notes lead to.
-    fn prefetch_picked(&self, _leads: &Leads) {}
-    /// Makes room before an insertion.
-    fn delete(&mut self, machine: impl Machine, decrements: u32, draws: &mut Draws);
+    /// Asks for a cell, and for what an insertion into it changes.
+    #[inline(always)]
+    fn prefetch_insert(&self, position: u64) {
+        self.prefetch(position);
+    }
+    /// What a batch keeps of a deletion that it foresees.
+    type Foresight: Default + Copy;
+    /// Asks for the cells that a deletion with these draws will pick, or for what leads to them.
+    fn foresee(&self, _decrements: u32, _draws: Draws, _foresight: &mut Self::Foresight) {}
+    /// Shortly before the arrival: asks for the cells that were led to, or, if things have changed, are by now.
+    fn approach(&self, _decrements: u32, _draws: Draws, _foresight: &mut Self::Foresight) {}
+    /// Makes room before an insertion. What was foreseen with the same draws saves work, no more.
+    fn delete(&mut self, machine: impl Machine, decrements: u32, draws: &mut Draws, foresight: &mut Self::Foresight);
+    /// Does what deletions have put off. Called every [`PUT_OFF`] arrivals.
+    fn catch_up(&mut self, _machine: impl Machine) {}
     /// Lowers one cell unless it is zero.
     fn lower(&mut self, position: u64);
     /// Raises a cell to at least `value`, and its importance by `weight`.
-    fn insert(&mut self, position: u64, value: u32, weight: u32);
+    fn insert(&mut self, machine: impl Machine, position: u64, value: u32, weight: u32);
     /// Halves what cells remember of importance.
     fn decay(&mut self);
     /// Back to the beginning.
@@ -318,17 +333,14 @@ impl Shares {
 const DECAY_TOUCHES: u64 = 4;
 
 /// How many arrivals ahead an arrival's cells, and what leads to those it will lower, are asked for.
-const FAR_AHEAD: usize = 8;
+const FAR_AHEAD: usize = 4;
 
 /// How many arrivals ahead the cells that will be lowered are asked for.
-const NEARLY_THERE: usize = 3;
+const NEARLY_THERE: usize = 1;
 
-/// Where the first picks of an arrival's deletion will be found, unless the arrivals before it change that.
-#[derive(Debug, Clone, Copy, Default)]
-struct Leads {
-    slots: [u32; 16],
-    count: usize,
-}
+/// How many arrivals' worth of work on what leads to the cells may be put off: until then it stays as it is,
+/// and what was foreseen comes true.
+const PUT_OFF: u64 = 128;
 
 /// What does not depend on the cells.
 #[derive(Debug, Clone)]
@@ -359,35 +371,39 @@ impl Policy {
 
     /// Query, delete, insert: the order of the thesis.
     #[inline(always)]
-    fn arrive(
+    fn arrive<C: Cells>(
         &mut self,
         machine: impl Machine,
-        cells: &mut impl Cells,
+        cells: &mut C,
         (hash, importance, seed): (KeyHash, Importance, u64),
+        foresight: &mut C::Foresight,
     ) -> Verdict {
         let mut seen = true;
         for position in self.probes(hash) {
-            seen &= cells.is_set(position);
+            seen &= cells.meets(position);
         }
         let mut draws = Draws::new(seed);
-        self.insert(machine, cells, (hash, importance), &mut draws);
+        self.insert(machine, cells, (hash, importance), (&mut draws, foresight));
         self.arrivals += 1;
         if self.cache.is_some() {
             self.reinsert(machine, cells, (hash, importance, !seen), &mut draws);
+        }
+        if self.arrivals.is_multiple_of(PUT_OFF) {
+            cells.catch_up(machine);
         }
         Verdict::from_seen(seen)
     }
 
     #[inline(always)]
-    fn insert(
+    fn insert<C: Cells>(
         &mut self,
         machine: impl Machine,
-        cells: &mut impl Cells,
+        cells: &mut C,
         (hash, importance): (KeyHash, Importance),
-        draws: &mut Draws,
+        (draws, foresight): (&mut Draws, &mut C::Foresight),
     ) {
         let Parameters { decrements, cell_max, num_cells, .. } = self.parameters;
-        cells.delete(machine, decrements, draws);
+        cells.delete(machine, decrements, draws, foresight);
         if let Some(limit) = self.parameters.fill_limit {
             // Whatever the stream and the deletion, no more cells than promised are in use.
             let before = limit - u64::from(self.parameters.num_hashes);
@@ -404,7 +420,7 @@ impl Policy {
             false => 0,
         };
         for position in self.probes(hash) {
-            cells.insert(position, value, weight);
+            cells.insert(machine, position, value, weight);
         }
         if self.parameters.cell_importance == CellImportance::Decayed {
             self.grow_older(cells);
@@ -420,27 +436,27 @@ impl Policy {
         }
     }
 
-    fn reinsert(
+    fn reinsert<C: Cells>(
         &mut self,
         machine: impl Machine,
-        cells: &mut impl Cells,
+        cells: &mut C,
         arrival: (KeyHash, Importance, bool),
         draws: &mut Draws,
     ) {
         let state = (self.arrivals, cells.nonzero(), self.parameters.num_cells);
         let due = self.cache.as_mut().and_then(|cache| cache.arrive(arrival, state, draws));
         if let Some((hash, importance)) = due {
-            self.insert(machine, cells, (hash, importance), draws);
+            self.insert(machine, cells, (hash, importance), (draws, &mut C::Foresight::default()));
         }
     }
 
-    /// Asks for the lines that an arrival will touch.
+    /// Asks for the lines that an arrival will touch, or for what leads to them.
     #[inline(always)]
-    fn prefetch(&self, cells: &impl Cells, hash: KeyHash, seed: u64, leads: &mut Leads) {
+    fn foresee<C: Cells>(&self, cells: &C, hash: KeyHash, seed: u64, foresight: &mut C::Foresight) {
         for position in self.probes(hash) {
-            cells.prefetch(position);
+            cells.prefetch_insert(position);
         }
-        cells.prefetch_picks(self.parameters.decrements, &mut Draws::new(seed), leads);
+        cells.foresee(self.parameters.decrements, Draws::new(seed), foresight);
     }
 
     fn distance(&self) -> usize {
@@ -448,27 +464,43 @@ impl Policy {
     }
 
     #[inline(always)]
-    fn observe(
+    fn observe<C: Cells>(
         &mut self,
         machine: impl Machine,
-        cells: &mut impl Cells,
+        cells: &mut C,
         (hashes, importances, seeds): Arrivals<'_>,
         verdicts: &mut [Verdict],
     ) {
         // Loops rather than closures: those would not be compiled for the machine.
         let ahead = if self.distance() == 0 { 0 } else { hashes.len().saturating_sub(FAR_AHEAD) };
-        let mut leads = [Leads::default(); FAR_AHEAD];
+        let mut foreseen = [C::Foresight::default(); FAR_AHEAD];
         for index in 0..if ahead > 0 { FAR_AHEAD } else { 0 } {
-            self.prefetch(cells, hashes[index], seeds[index], &mut leads[index]);
+            self.foresee(cells, hashes[index], seeds[index], &mut foreseen[index]);
         }
         for index in 0..hashes.len() {
             if index < ahead {
-                cells.prefetch_picked(&leads[(index + NEARLY_THERE) % FAR_AHEAD]);
-                let far = index + FAR_AHEAD;
-                self.prefetch(cells, hashes[far], seeds[far], &mut leads[index % FAR_AHEAD]);
+                let near = index + NEARLY_THERE;
+                cells.approach(self.parameters.decrements, Draws::new(seeds[near]), &mut foreseen[near % FAR_AHEAD]);
             }
-            verdicts[index] = self.arrive(machine, cells, (hashes[index], importances.at(index), seeds[index]));
+            let arrival = (hashes[index], importances.at(index), seeds[index]);
+            let foresight = &mut foreseen[index % FAR_AHEAD];
+            verdicts[index] = self.arrive(machine, cells, arrival, foresight);
+            if index < ahead {
+                let far = index + FAR_AHEAD;
+                self.foresee(cells, hashes[far], seeds[far], foresight);
+            }
         }
+    }
+
+    fn observe_one<C: Cells>(&mut self, cells: &mut C, arrival: (KeyHash, Importance, u64)) -> Verdict {
+        let mut foresight = C::Foresight::default();
+        if self.distance() > 0 {
+            // All lines at once take as long as one.
+            let (hash, _, seed) = arrival;
+            self.foresee(cells, hash, seed, &mut foresight);
+            cells.approach(self.parameters.decrements, Draws::new(seed), &mut foresight);
+        }
+        self.arrive(Plain, cells, arrival, &mut foresight)
     }
 
     fn write_state(&self, generator: &Generator) -> StateWriter {
@@ -613,16 +645,7 @@ impl Filter for Ibf {
     fn observe_hash(&mut self, hash: KeyHash, importance: Importance) -> Verdict {
         let seed = self.generator.bits();
         let policy = &mut self.policy;
-        let far = policy.distance() > 0;
-        with_cells!(&mut self.memory, cells => {
-            if far {
-                // All lines at once take as long as one.
-                let mut leads = Leads::default();
-                policy.prefetch(cells, hash, seed, &mut leads);
-                cells.prefetch_picked(&leads);
-            }
-            policy.arrive(Plain, cells, (hash, importance, seed))
-        })
+        with_cells!(&mut self.memory, cells => policy.observe_one(cells, (hash, importance, seed)))
     }
 
     fn observe_hashes(&mut self, hashes: &[KeyHash], importances: Importances<'_>, verdicts: &mut [Verdict]) {

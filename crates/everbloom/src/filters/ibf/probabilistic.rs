@@ -7,42 +7,127 @@
 //!
 //! A pick draws a group of 16 cells from the [`SamplingIndex`] and a cell in it, both in proportion to
 //! whole numbers a little above 2^22/total, then takes the cell with the probability that makes up for
-//! the difference. So the picks are exact, in integers. 1.1 draws a pick, two cache lines each: an
+//! the difference. So the picks are exact, in integers. 1.2 draws a pick, two cache lines each: an
 //! entry of the index and the group.
+//!
+//! Lowering a cell does not change its weight, so all draws of an arrival are made at once, each step for all
+//! of them before the next. A group that a draw finds lighter than its class is **noted**, and moved with
+//! others after some arrivals; until then the index stays as it is, unless a cell is touched for the first
+//! time. So a batch can draw for arrivals to come, ask for their cells, and need not draw again.
 
+use super::Cells;
 use super::draws::Draws;
 use super::parameters::{CellImportance, Parameters};
-use super::sampling::{Proposal, Quarters, SamplingIndex};
+use super::sampling::{Drawn, Quarters, SamplingIndex};
 use super::weighed::{Cell, GROUP, Group, WeighedCells};
-use super::{Cells, Leads};
-use crate::cells::simd::{Found, Machine, Plain};
-use crate::error::Result;
+use crate::cells::simd::{Machine, Plain};
+use crate::error::{Error, Result};
 use crate::filters::Restore;
-use crate::wire::StateWriter;
+use crate::wire::{StateReader, StateWriter};
 
 /// A cell of total 1 weighs 2^22, one of the largest total a little over 1/2.
 const SCALE_BITS: u32 = 22;
 
 /// The most draws that are made, and whose lines are asked for, at once.
-const ROUND: u32 = 16;
+const ROUND: usize = 8;
+
+/// Groups that were found lighter than their class, to be moved later.
+#[derive(Debug, Clone)]
+struct Lighter {
+    /// One more than are noted, to be overwritten.
+    noted: Vec<u32>,
+    count: usize,
+}
+
+impl Lighter {
+    /// How many groups are noted at most: more are found in larger filters.
+    fn most_for(groups: u64) -> usize {
+        (groups / 64).clamp(8, 64) as usize
+    }
+
+    fn new(groups: u64) -> Self {
+        Lighter { noted: vec![0; Self::most_for(groups) + 1], count: 0 }
+    }
+
+    fn memory_bits_for(groups: u64) -> u64 {
+        (Self::most_for(groups) as u64 + 1) * 32
+    }
+
+    /// Notes a group if told to, and if there is room: another draw will come across it.
+    #[inline(always)]
+    fn note(&mut self, group: u32, told: bool) {
+        let last = self.noted.len() - 1;
+        self.noted[self.count.min(last)] = group;
+        self.count += usize::from(told & (self.count < last));
+    }
+
+    fn groups(&self) -> &[u32] {
+        &self.noted[..self.count]
+    }
+
+    /// Reads notes back and refuses those of groups that do not exist.
+    fn restore(&mut self, state: &mut StateReader<'_>, groups: u64) -> Result<()> {
+        let wrong = || Error::corrupt("the filter's notes about its sampling index do not fit its cells");
+        let count = state.u64()?;
+        if count >= self.noted.len() as u64 {
+            return Err(wrong());
+        }
+        self.count = count as usize;
+        for note in &mut self.noted[..count as usize] {
+            let group = state.u64()?;
+            if group >= groups {
+                return Err(wrong());
+            }
+            *note = group as u32;
+        }
+        Ok(())
+    }
+}
+
+/// No index has changed so often.
+const NEVER: u64 = u64::MAX;
+
+/// Draws that were made ahead.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Foresight {
+    drawn: [Drawn; ROUND],
+    count: usize,
+    /// What the index was when they were made.
+    changes: u64,
+}
+
+impl Default for Foresight {
+    fn default() -> Self {
+        Foresight { drawn: [Drawn::default(); ROUND], count: 0, changes: NEVER }
+    }
+}
+
+impl Foresight {
+    #[inline(always)]
+    fn slots(&self) -> impl Iterator<Item = u32> {
+        self.drawn.iter().take(self.count).map(|drawn| drawn.slot)
+    }
+}
 
 /// Cells and their index. `COMPULSORY` leaves zero cells out.
 #[derive(Debug, Clone)]
 pub(super) struct Probabilistic<const COMPULSORY: bool> {
     cells: WeighedCells,
     index: SamplingIndex<Quarters>,
+    lighter: Lighter,
     importance: CellImportance,
-}
-
-/// The bits of a cell of which one must be set for it to count: of its total, or of its value.
-const fn needed<const COMPULSORY: bool>() -> u32 {
-    if COMPULSORY { 0xff } else { !0xff }
 }
 
 /// A whole number a little above 2^22/total, per cell; 0 for cells left out.
 #[inline(always)]
 fn bounds<const COMPULSORY: bool>(machine: impl Machine, group: &Group) -> Group {
-    machine.quotients(group, const { needed::<COMPULSORY>() })
+    let mut bounds = machine.quotients(group);
+    if COMPULSORY {
+        for (bound, cell) in bounds.iter_mut().zip(group) {
+            *bound = if Cell(*cell).value() > 0 { *bound } else { 0 };
+        }
+    }
+    bounds
 }
 
 /// Whether a cell's weight is greater than it was.
@@ -52,11 +137,11 @@ fn has_grown<const COMPULSORY: bool>(old: Cell, new: Cell) -> bool {
     counts(new) && (!counts(old) || new.total() < old.total())
 }
 
-/// The draws that this many picks usually take: nine for eight, and one to spare. With fewer, another
+/// The draws that are made at once for this many picks: one to spare, for nine of ten are taken. With fewer, another
 /// round would often have to wait for the last one; with more, draws would be wasted.
 #[inline(always)]
-fn draws_ahead(decrements: u32) -> u32 {
-    decrements + decrements / 8 + 1
+fn draws_ahead(decrements: u32) -> usize {
+    (decrements as usize + 1).min(ROUND)
 }
 
 impl<const COMPULSORY: bool> Probabilistic<COMPULSORY> {
@@ -64,6 +149,7 @@ impl<const COMPULSORY: bool> Probabilistic<COMPULSORY> {
         Ok(Probabilistic {
             cells: WeighedCells::new(parameters.num_cells)?,
             index: SamplingIndex::new(WeighedCells::groups_for(parameters.num_cells))?,
+            lighter: Lighter::new(WeighedCells::groups_for(parameters.num_cells)),
             importance: parameters.cell_importance,
         })
     }
@@ -77,29 +163,31 @@ impl<const COMPULSORY: bool> Probabilistic<COMPULSORY> {
         bounds::<COMPULSORY>(Plain, &cells.groups()[group]).iter().sum()
     }
 
-    /// Lowers the proposed cell, if it is taken.
     #[inline(always)]
-    fn take(&mut self, machine: impl Machine, proposal: Proposal, wanted: bool) -> bool {
-        let group = proposal.group as usize;
-        let bounds = bounds::<COMPULSORY>(machine, &self.cells.groups()[group]);
-        let Found { total: weight, part: cell, rest } = machine.find(&bounds, proposal.offset);
-        if weight <= proposal.floor {
-            self.index.settle(group, weight);
+    fn draw(&self, count: usize, draws: &mut Draws, foresight: &mut Foresight) {
+        for drawn in &mut foresight.drawn[..count] {
+            *drawn = self.index.draw(draws);
         }
-        // No branch on whether it is taken, which no predictor could foresee.
-        let total = u64::from(self.cells.groups()[group][cell] >> 8);
-        // rest/2^22 < 1/total, with 16 more bits for the largest totals.
-        let fits = (u64::from(rest) << 16 | u64::from(proposal.fraction)) * total < 1 << (SCALE_BITS + 16);
-        let taken = fits & (proposal.offset < weight) & wanted;
-        self.cells.lower_if(taken, (group * GROUP + cell) as u64);
-        taken
+        (foresight.count, foresight.changes) = (count, self.index.changes());
     }
 }
 
 impl<const COMPULSORY: bool> Cells for Probabilistic<COMPULSORY> {
+    type Foresight = Foresight;
+
     #[inline(always)]
     fn is_set(&self, position: u64) -> bool {
         self.cells.get(position).value() > 0
+    }
+
+    #[inline(always)]
+    fn meets(&self, position: u64) -> bool {
+        let cell = self.cells.get(position);
+        if cell.total() == 0 {
+            // Its group will have grown; by the time of the insertion its place is known.
+            self.index.prefetch_move(position as usize / GROUP);
+        }
+        cell.value() > 0
     }
 
     #[inline(always)]
@@ -113,37 +201,87 @@ impl<const COMPULSORY: bool> Cells for Probabilistic<COMPULSORY> {
     }
 
     #[inline(always)]
-    fn prefetch_picks(&self, decrements: u32, draws: &mut Draws, leads: &mut Leads) {
-        leads.count = (draws_ahead(decrements) as usize).min(leads.slots.len());
-        self.index.prefetch_order(&mut leads.slots[..leads.count], draws);
-    }
-
-    #[inline(always)]
-    fn prefetch_picked(&self, leads: &Leads) {
-        for slot in &leads.slots[..leads.count.min(leads.slots.len())] {
-            self.cells.prefetch(u64::from(self.index.at(*slot)) * GROUP as u64);
+    fn foresee(&self, decrements: u32, mut draws: Draws, foresight: &mut Foresight) {
+        // Where zero cells are left out, every arrival changes the index, and little of this would come true.
+        if !COMPULSORY && !self.index.is_empty() {
+            self.draw(draws_ahead(decrements), &mut draws, foresight);
+            foresight.slots().for_each(|slot| self.index.prefetch_slot(slot));
         }
     }
 
     #[inline(always)]
-    fn delete(&mut self, machine: impl Machine, decrements: u32, draws: &mut Draws) {
+    fn approach(&self, decrements: u32, mut draws: Draws, foresight: &mut Foresight) {
+        if foresight.count > 0 && foresight.changes != self.index.changes() && !self.index.is_empty() {
+            self.draw(draws_ahead(decrements), &mut draws, foresight);
+        }
+        for slot in foresight.slots() {
+            self.cells.prefetch(u64::from(self.index.at(slot)) * GROUP as u64);
+        }
+    }
+
+    #[inline(always)]
+    fn delete(&mut self, machine: impl Machine, decrements: u32, draws: &mut Draws, foresight: &mut Foresight) {
+        let mut foreseen = foresight.changes == self.index.changes();
         let mut left = decrements;
-        while left > 0 {
-            let mut proposals = [Proposal::default(); ROUND as usize];
-            let round = &mut proposals[..draws_ahead(left).min(ROUND) as usize];
-            for proposal in &mut *round {
-                if self.index.is_empty() {
-                    return;
-                }
-                *proposal = self.index.propose(draws);
-                self.cells.prefetch(u64::from(proposal.group) * GROUP as u64);
+        let mut before = [[0; GROUP]; ROUND];
+        while left > 0 && !self.index.is_empty() {
+            // All draws of a round are made before anything is changed. A weight can only fall while it
+            // lasts, so they are exact for every pick of it; those left over are dropped.
+            let round = draws_ahead(left);
+            if foreseen {
+                draws.skip(round as u64);
+                foreseen = false;
+            } else {
+                self.draw(round, draws, foresight);
             }
-            // Bounds and proposals are of the moment before the round. A weight can only fall while
-            // it lasts, so they are exact for every pick of it. Draws left over are dropped.
-            for proposal in &*round {
-                left -= u32::from(self.take(machine, *proposal, left > 0));
+            // One step after another, for all draws: in one loop, each would wait for the one before.
+            let drawn = &foresight.drawn;
+            let mut groups = [0; ROUND];
+            for at in 0..round {
+                groups[at] = self.index.at(drawn[at].slot);
+            }
+            let mut weights = [0; ROUND];
+            for at in 0..round {
+                let bounds = bounds::<COMPULSORY>(machine, &self.cells.groups()[groups[at] as usize]);
+                weights[at] = machine.sums(&bounds, &mut before[at]);
+            }
+            let mut picks = [(0, false); ROUND];
+            for at in 0..round {
+                let (Drawn { offset, fraction, floor, .. }, weight) = (drawn[at], weights[at]);
+                let cell = machine.find(&before[at], offset);
+                let position = groups[at] * GROUP as u32 + cell as u32;
+                let total = u64::from(self.cells.get(position.into()).total());
+                // rest/2^22 < 1/total, with 16 more bits for the largest totals.
+                let rest = u64::from(offset - before[at][cell]) << 16 | u64::from(fraction);
+                let fits = rest * total < 1 << (SCALE_BITS + 16);
+                picks[at] = (position, fits & (offset < weight));
+                self.lighter.note(groups[at], weight <= floor);
+            }
+            // No branch on whether a cell is taken, which no predictor could foresee.
+            for (position, taken) in &picks[..round] {
+                let position = u64::from(*position);
+                let taken = taken & (left > 0) & (!COMPULSORY || self.is_set(position));
+                self.cells.lower_if(taken, position);
+                left -= u32::from(taken);
+            }
+            foresight.changes = NEVER;
+            if COMPULSORY {
+                // Groups of which nothing is left must go, or the last picks would never find a cell.
+                self.catch_up(machine);
             }
         }
+    }
+
+    #[inline(always)]
+    fn catch_up(&mut self, machine: impl Machine) {
+        for group in self.lighter.groups() {
+            self.index.prefetch_move(*group as usize);
+        }
+        for group in self.lighter.groups() {
+            let bounds = bounds::<COMPULSORY>(machine, &self.cells.groups()[*group as usize]);
+            self.index.settle(*group as usize, bounds.iter().sum());
+        }
+        self.lighter.count = 0;
     }
 
     #[inline(always)]
@@ -152,13 +290,14 @@ impl<const COMPULSORY: bool> Cells for Probabilistic<COMPULSORY> {
     }
 
     #[inline(always)]
-    fn insert(&mut self, position: u64, value: u32, weight: u32) {
+    fn insert(&mut self, machine: impl Machine, position: u64, value: u32, weight: u32) {
         let old = self.cells.get(position);
         let new = old.raised(value, weight, self.importance);
         self.cells.set(position, new);
         if has_grown::<COMPULSORY>(old, new) {
             let group = position as usize / GROUP;
-            self.index.raise(group, Self::weight(&self.cells, group));
+            let weight = bounds::<COMPULSORY>(machine, &self.cells.groups()[group]).iter().sum();
+            self.index.raise(group, weight);
         }
     }
 
@@ -169,6 +308,7 @@ impl<const COMPULSORY: bool> Cells for Probabilistic<COMPULSORY> {
     }
 
     fn clear(&mut self) {
+        self.lighter.count = 0;
         self.cells.clear();
         self.index.rebuild(|_| 0);
     }
@@ -176,7 +316,8 @@ impl<const COMPULSORY: bool> Cells for Probabilistic<COMPULSORY> {
     fn memory_bits(parameters: &Parameters) -> u64 {
         let groups = WeighedCells::groups_for(parameters.num_cells);
         let index = SamplingIndex::<Quarters>::memory_bits_for(groups);
-        WeighedCells::byte_length(parameters.num_cells).saturating_mul(8).saturating_add(index)
+        let notes = Lighter::memory_bits_for(groups);
+        WeighedCells::byte_length(parameters.num_cells).saturating_mul(8).saturating_add(index).saturating_add(notes)
     }
 
     fn byte_length(parameters: &Parameters) -> u64 {
@@ -190,11 +331,14 @@ impl<const COMPULSORY: bool> Cells for Probabilistic<COMPULSORY> {
     }
 
     fn write_state(&self, state: StateWriter) -> StateWriter {
-        self.index.starts().iter().fold(state, |state, start| state.u64(u64::from(*start)))
+        let state = self.index.starts().iter().fold(state, |state, start| state.u64(u64::from(*start)));
+        let noted = self.lighter.groups();
+        noted.iter().fold(state.u64(noted.len() as u64), |state, group| state.u64(u64::from(*group)))
     }
 
     fn restore(&mut self, parameters: &Parameters, from: &mut Restore<'_, '_>) -> Result<()> {
         let starts = super::read_starts(&mut from.state, self.index.starts().len())?;
+        self.lighter.restore(&mut from.state, WeighedCells::groups_for(parameters.num_cells))?;
         from.body.fill(self.cells.bytes_mut())?;
         from.body.fill(self.index.order_bytes_mut())?;
         self.cells.check(parameters.cell_max)?;
@@ -222,8 +366,8 @@ mod tests {
                 // A value without a total does not occur.
                 assert!(compulsory[at] == if value == 0 { 0 } else { plain[at] } || total == 0);
             }
-            assert!(plain.iter().sum::<u32>() <= Quarters::BOUNDS[Quarters::COUNT - 1]);
+            assert!(plain.iter().sum::<u32>() <= Quarters::EACH[Quarters::COUNT - 1].bound);
         }
-        assert!(16 * ((1 << SCALE_BITS) + 1) <= Quarters::BOUNDS[Quarters::COUNT - 1]);
+        assert!(16 * ((1 << SCALE_BITS) + 1) <= Quarters::EACH[Quarters::COUNT - 1].bound);
     }
 }

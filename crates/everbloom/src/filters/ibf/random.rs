@@ -3,9 +3,9 @@
 //! As in the stable filter. What tells important keys from others is the insertion alone, so a cell is
 //! its value and nothing else.
 
+use super::Cells;
 use super::draws::Draws;
 use super::parameters::Parameters;
-use super::{Cells, Leads};
 use crate::cells::counters::Counters;
 use crate::cells::simd::Machine;
 use crate::error::{Error, Result};
@@ -41,6 +41,8 @@ impl Random {
 }
 
 impl Cells for Random {
+    type Foresight = ();
+
     #[inline(always)]
     fn is_set(&self, position: u64) -> bool {
         self.cells.get(position) > 0
@@ -57,14 +59,14 @@ impl Cells for Random {
     }
 
     #[inline(always)]
-    fn prefetch_picks(&self, decrements: u32, draws: &mut Draws, _leads: &mut Leads) {
+    fn foresee(&self, decrements: u32, mut draws: Draws, _foresight: &mut ()) {
         for position in draws.positions(self.cells.len()).take(decrements as usize) {
             self.cells.prefetch(position);
         }
     }
 
     #[inline(always)]
-    fn delete(&mut self, _: impl Machine, decrements: u32, draws: &mut Draws) {
+    fn delete(&mut self, _: impl Machine, decrements: u32, draws: &mut Draws, _foresight: &mut ()) {
         for position in draws.positions(self.cells.len()).take(decrements as usize) {
             self.lower(position);
         }
@@ -76,7 +78,7 @@ impl Cells for Random {
     }
 
     #[inline(always)]
-    fn insert(&mut self, position: u64, value: u32, _weight: u32) {
+    fn insert(&mut self, _: impl Machine, position: u64, value: u32, _weight: u32) {
         self.nonzero += u64::from(self.cells.raise_to(position, value as u16) == 0 && value > 0);
     }
 

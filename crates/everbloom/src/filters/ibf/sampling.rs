@@ -13,9 +13,10 @@
 //! starts  0     2       5 5           10     class c is order[starts[c]..starts[c + 1]]
 //! ```
 //!
-//! Moving a group by one class swaps it to the edge of its segment and shifts the edge. Where moves
-//! are rare, a guide says in which class each 256th of all mass begins, so that drawing one takes a
-//! look instead of a search.
+//! Moving a group by one class swaps it to the edge of its segment, shifts the edge, and adds to the sums
+//! of the classes above. One number drawn below the sum of all gives class, group and offset: what it
+//! exceeds the class's sum by, divided by the bound. The class is looked for from where a guide says that
+//! each 256th of all mass began some moves ago; a guide that is behind costs steps, no errors.
 
 use super::draws::Draws;
 use crate::cells::simd::prefetch;
@@ -27,12 +28,37 @@ use std::marker::PhantomData;
 /// No fewer classes than any grouping has, and a power of two, so that no class needs to be checked.
 const MOST: usize = 128;
 
+/// The groups whose weights have one upper bound.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Class {
+    /// The largest weight: a small number times a power of two.
+    pub(super) bound: u32,
+    power: u32,
+    /// 2^63 divided by the small number, rounded up.
+    reciprocal: u64,
+}
+
+impl Class {
+    const fn new(number: u32, power: u32) -> Self {
+        let reciprocal = if number == 0 { 0 } else { (1u64 << 63).div_ceil(number as u64) };
+        Class { bound: number << power, power, reciprocal }
+    }
+
+    /// A mass of no more than 2^32 groups divided by the bound: the quotient and the remainder. Exact, because
+    /// the reciprocal is less than 1 too large, which comes to less than 2^-24 in the quotient.
+    #[inline(always)]
+    fn divide(self, mass: u64) -> (u32, u32) {
+        let quotient = scale(mass >> self.power << 1, self.reciprocal) as u32;
+        (quotient, (mass - u64::from(quotient) * u64::from(self.bound)) as u32)
+    }
+}
+
 /// How weights are grouped into classes; class 0 holds the groups of weight 0.
 pub(super) trait Classes {
     /// How many there are.
     const COUNT: usize;
-    /// The largest weight of each class, in order.
-    const BOUNDS: &'static [u32; MOST];
+    /// Each class, in order.
+    const EACH: &'static [Class; MOST];
     /// Whether groups move rarely enough for a guide to the classes to pay.
     const GUIDED: bool;
     /// The class of a weight: the first whose bound is not below it.
@@ -45,20 +71,20 @@ pub(super) struct Quarters;
 
 const QUARTERS: usize = 102;
 
-static QUARTER_BOUNDS: [u32; MOST] = {
-    let mut bounds = [0; MOST];
+static QUARTER_CLASSES: [Class; MOST] = {
+    let mut classes = [Class::new(0, 0); MOST];
     let mut class = 0;
     while class < QUARTERS {
         let above = class.saturating_sub(5) as u32;
-        bounds[class] = if class < 5 { class as u32 } else { (5 + above % 4) << (above / 4) };
+        classes[class] = if class < 5 { Class::new(class as u32, 0) } else { Class::new(5 + above % 4, above / 4) };
         class += 1;
     }
-    bounds
+    classes
 };
 
 impl Classes for Quarters {
     const COUNT: usize = QUARTERS;
-    const BOUNDS: &'static [u32; MOST] = &QUARTER_BOUNDS;
+    const EACH: &'static [Class; MOST] = &QUARTER_CLASSES;
     const GUIDED: bool = true;
 
     #[inline(always)]
@@ -78,19 +104,19 @@ pub(super) struct Exact;
 
 const EXACT: usize = 65;
 
-static EXACT_BOUNDS: [u32; MOST] = {
-    let mut bounds = [0; MOST];
+static EXACT_CLASSES: [Class; MOST] = {
+    let mut classes = [Class::new(0, 0); MOST];
     let mut class = 0;
     while class < EXACT {
-        bounds[class] = class as u32;
+        classes[class] = Class::new(class as u32, 0);
         class += 1;
     }
-    bounds
+    classes
 };
 
 impl Classes for Exact {
     const COUNT: usize = EXACT;
-    const BOUNDS: &'static [u32; MOST] = &EXACT_BOUNDS;
+    const EACH: &'static [Class; MOST] = &EXACT_CLASSES;
     const GUIDED: bool = false;
 
     #[inline(always)]
@@ -100,9 +126,10 @@ impl Classes for Exact {
 }
 
 /// A group that was drawn, to be taken if `offset` is below its weight.
-#[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Proposal {
-    pub(super) group: u32,
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub(super) struct Drawn {
+    /// Where the group is [at](SamplingIndex::at).
+    pub(super) slot: u32,
     /// Uniform below the bound of the group's class.
     pub(super) offset: u32,
     /// Uniform in 0..2^16: where between two offsets the draw fell.
@@ -111,21 +138,37 @@ pub(super) struct Proposal {
     pub(super) floor: u32,
 }
 
+/// What is kept of the classes.
+#[derive(Debug, Clone)]
+struct Tables {
+    /// Where each class begins, and the end.
+    starts: [u32; MOST],
+    /// Σ groups · bound over the classes up to each one; kept up to the top one.
+    masses: [u64; MOST],
+}
+
+/// How many parts of the mass the guide tells apart.
+const PARTS: usize = 256;
+
 /// The groups, sorted by class.
 #[derive(Debug, Clone)]
 pub(super) struct SamplingIndex<C> {
     order: Vec<u32>,
     place: Vec<u32>,
-    /// Where each class begins, and the end.
-    starts: Box<[u32; MOST]>,
-    /// The first and last class above 0 that have groups; the first is beyond the last if none has.
-    occupied: (usize, usize),
-    /// Σ groups · bound over the classes up to each one; kept for the occupied ones.
-    masses: Box<[u64; MOST]>,
-    /// For each 256th of the mass, a class not above the one in which it begins.
-    guide: Box<[u8; 256]>,
+    tables: Box<Tables>,
+    /// The class in which each 256th of the mass began when the guide was written, if there is one.
+    guide: Vec<u8>,
+    /// No class above this one has groups.
+    top: usize,
+    /// How many groups have moved since the guide was written.
+    moves: u32,
+    /// How often anything has changed; not part of the state.
+    changes: u64,
     classes: PhantomData<C>,
 }
+
+/// How many groups move until the guide is written anew.
+const GUIDED_MOVES: u32 = 64;
 
 fn zeros(length: u64) -> Result<Vec<u32>> {
     let refused = || Error::OutOfMemory { bytes: length.saturating_mul(4) };
@@ -142,10 +185,11 @@ impl<C: Classes> SamplingIndex<C> {
         let mut index = SamplingIndex {
             order: zeros(groups)?,
             place: zeros(groups)?,
-            starts: Box::new([0; MOST]),
-            occupied: (1, 0),
-            masses: Box::new([0; MOST]),
-            guide: Box::new([0; 256]),
+            tables: Box::new(Tables { starts: [0; MOST], masses: [0; MOST] }),
+            guide: vec![1; if C::GUIDED { PARTS } else { 0 }],
+            top: 1,
+            moves: 0,
+            changes: 0,
             classes: PhantomData,
         };
         index.rebuild(|_| 0);
@@ -159,7 +203,8 @@ impl<C: Classes> SamplingIndex<C> {
 
     /// Bits of all of it.
     pub(super) fn memory_bits_for(groups: u64) -> u64 {
-        groups.saturating_mul(64).saturating_add(MOST as u64 * (32 + 64) + 256 * 8)
+        let guide = if C::GUIDED { PARTS } else { 0 };
+        groups.saturating_mul(64).saturating_add((size_of::<Tables>() + guide) as u64 * 8)
     }
 
     /// Sorts all groups anew by their weights: in order of their number within a class.
@@ -169,7 +214,7 @@ impl<C: Classes> SamplingIndex<C> {
         for class in 0..C::COUNT {
             counts[class + 1] += counts[class];
         }
-        self.starts[..=C::COUNT].copy_from_slice(&counts);
+        self.tables.starts[..=C::COUNT].copy_from_slice(&counts);
         for group in 0..self.place.len() {
             let next = &mut counts[C::of(weight_of(group))];
             self.order[*next as usize] = group as u32;
@@ -179,109 +224,93 @@ impl<C: Classes> SamplingIndex<C> {
         self.weigh();
     }
 
-    #[inline(always)]
-    fn count(&self, class: usize) -> u32 {
-        self.starts[class + 1] - self.starts[class]
-    }
-
-    /// Finds the occupied classes and sums up their masses.
+    /// Finds the top class and sums up the masses.
     fn weigh(&mut self) {
-        self.occupied = (1, C::COUNT - 1);
-        self.shrink();
-        self.sum_from(0);
+        self.changes += 1;
+        let Tables { starts, masses } = &mut *self.tables;
+        let groups = starts[C::COUNT];
+        self.top = starts[..C::COUNT].partition_point(|start| *start < groups).clamp(2, C::COUNT) - 1;
+        let mut mass = 0;
+        for class in 0..=self.top {
+            mass += u64::from(starts[class + 1] - starts[class]) * u64::from(C::EACH[class].bound);
+            masses[class] = mass;
+        }
+        self.write_guide();
     }
 
-    /// Leaves out empty classes at either end.
+    /// Writes the guide anew, up to the class that is the top one by now.
+    fn write_guide(&mut self) {
+        let Tables { starts, masses } = &*self.tables;
+        while self.top > 1 && starts[self.top] == starts[self.top + 1] {
+            self.top -= 1;
+        }
+        self.moves = 0;
+        let mut class = 1;
+        for (part, guided) in self.guide.iter_mut().enumerate() {
+            while class < self.top && masses[class] <= scale((part as u64) << 56, masses[self.top]) {
+                class += 1;
+            }
+            *guided = class as u8;
+        }
+    }
+
+    /// Σ groups · bound over all of them.
     #[inline(always)]
-    fn shrink(&mut self) {
-        let (mut first, mut last) = self.occupied;
-        while last >= first && self.count(last) == 0 {
-            last -= 1;
-        }
-        while first < last && self.count(first) == 0 {
-            first += 1;
-        }
-        self.occupied = if last < first { (1, 0) } else { (first, last) };
-    }
-
-    /// Sums up the masses of the occupied classes from this one on.
-    #[inline(always)]
-    fn sum_from(&mut self, class: usize) {
-        let (first, last) = self.occupied;
-        let from = class.max(first);
-        let mut mass = if from > first { self.masses[from - 1] } else { 0 };
-        for class in from..=last {
-            mass += u64::from(self.count(class)) * u64::from(C::BOUNDS[class]);
-            self.masses[class] = mass;
-        }
-        if C::GUIDED && mass > 0 {
-            self.write_guide(mass);
-        }
-    }
-
-    fn write_guide(&mut self, mass: u64) {
-        let (first, last) = self.occupied;
-        let parts = 256.0 / mass as f64;
-        let mut begin = 0;
-        for class in first..=last {
-            // Rounded up: a class too low is corrected when drawing, one too high would not be.
-            let end = (self.masses[class] as f64 * parts) as usize + 1;
-            let end = end.clamp(begin, 256);
-            self.guide[begin..end].fill(class as u8);
-            begin = end;
-        }
+    fn mass(&self) -> u64 {
+        self.tables.masses[self.top % MOST]
     }
 
     /// Whether every group has weight 0, or was found to have.
     #[inline(always)]
     pub(super) fn is_empty(&self) -> bool {
-        self.occupied.0 > self.occupied.1
-    }
-
-    /// Draws a class, a slot in it, and what the draw left over. Not to be called when empty.
-    #[inline(always)]
-    fn draw(&self, draws: &mut Draws) -> (usize, u32, u64) {
-        let (first, last) = self.occupied;
-        let bits = draws.bits();
-        let drawn = scale(bits, self.masses[last]);
-        let class = if C::GUIDED {
-            let mut class = usize::from(self.guide[(bits >> 56) as usize]);
-            while self.masses[class % MOST] <= drawn {
-                class += 1;
-            }
-            class % MOST
-        } else {
-            first + self.masses[first..last].partition_point(|mass| *mass <= drawn)
-        };
-        let start = self.starts[class % MOST];
-        let product = u128::from(draws.more_bits()) * u128::from(self.starts[(class + 1) % MOST] - start);
-        (class, start + (product >> 64) as u32, product as u64)
+        self.mass() == 0
     }
 
     /// Draws a group. Not to be called when empty.
     #[inline(always)]
-    pub(super) fn propose(&self, draws: &mut Draws) -> Proposal {
-        // One draw gives slot, offset and fraction: each product's low half is what the last left over.
-        let (class, slot, rest) = self.draw(draws);
-        let product = u128::from(rest) * u128::from(C::BOUNDS[class % MOST]);
-        Proposal {
-            group: self.order[slot as usize],
-            offset: (product >> 64) as u32,
+    pub(super) fn draw(&self, draws: &mut Draws) -> Drawn {
+        let Tables { starts, masses } = &*self.tables;
+        let bits = draws.bits();
+        let product = u128::from(bits) * u128::from(self.mass());
+        let drawn = (product >> 64) as u64;
+        let class = if C::GUIDED {
+            let mut class = usize::from(self.guide[(bits >> 56) as usize]);
+            // A part of the guide spans one class or two, as a rule, and no predictor knows which it will be.
+            class += usize::from(masses[class % MOST] <= drawn);
+            while masses[class % MOST] <= drawn {
+                class += 1;
+            }
+            while masses[(class - 1) % MOST] > drawn {
+                class -= 1;
+            }
+            class
+        } else {
+            // Nearly always the first in a filter that is nearly empty.
+            let mut class = 1;
+            while masses[class % MOST] <= drawn {
+                class += 1;
+            }
+            class
+        };
+        let (slot, offset) = C::EACH[class % MOST].divide(drawn - masses[(class - 1) % MOST]);
+        Drawn {
+            slot: starts[class % MOST] + slot,
+            offset,
             fraction: (product as u64 >> 48) as u32,
-            floor: C::BOUNDS[(class - 1) % MOST],
+            floor: C::EACH[(class - 1) % MOST].bound,
         }
     }
 
-    /// The slots that the next draws will choose, unless groups move before they are made: asks for them.
+    /// A number that changes with the outcome of draws.
     #[inline(always)]
-    pub(super) fn prefetch_order(&self, slots: &mut [u32], draws: &mut Draws) {
-        if self.is_empty() {
-            return;
-        }
-        for slot in slots {
-            *slot = self.draw(draws).1;
-            prefetch(&self.order, *slot as usize);
-        }
+    pub(super) fn changes(&self) -> u64 {
+        self.changes
+    }
+
+    /// Asks for the slot that a draw chooses.
+    #[inline(always)]
+    pub(super) fn prefetch_slot(&self, slot: u32) {
+        prefetch(&self.order, slot as usize);
     }
 
     /// The group in a slot.
@@ -295,15 +324,8 @@ impl<C: Classes> SamplingIndex<C> {
     pub(super) fn raise(&mut self, group: usize, weight: u32) {
         let class = C::of(weight);
         let slot = self.place[group];
-        if slot < self.starts[class] {
-            let one_below = slot >= self.starts[class - 1];
-            if one_below && self.steps_within(class) {
-                self.starts[class] -= 1;
-                self.swap_to(group, self.starts[class]);
-                self.add_above(class, true);
-            } else {
-                self.move_to(group, self.class_at(slot), class);
-            }
+        if slot < self.tables.starts[class] {
+            self.move_up(group, slot, class);
         }
     }
 
@@ -312,92 +334,97 @@ impl<C: Classes> SamplingIndex<C> {
     pub(super) fn settle(&mut self, group: usize, weight: u32) {
         let class = C::of(weight);
         let slot = self.place[group];
-        if slot >= self.starts[class + 1] {
-            let one_above = slot < self.starts[class + 2];
-            if one_above && self.steps_within(class + 1) {
-                self.swap_to(group, self.starts[class + 1]);
-                self.starts[class + 1] += 1;
-                self.add_above(class + 1, false);
-            } else {
-                self.move_to(group, self.class_at(slot), class);
+        if slot >= self.tables.starts[class + 1] {
+            self.move_down(group, slot, class);
+        }
+    }
+
+    fn move_up(&mut self, group: usize, mut slot: u32, class: usize) {
+        if class > self.top {
+            let all = self.mass();
+            self.tables.masses[self.top + 1..=class].fill(all);
+            self.top = class;
+        }
+        let mut old = class - 1;
+        while slot < self.tables.starts[old] {
+            self.prefetch_place(self.tables.starts[old] - 1);
+            old -= 1;
+        }
+        for entered in old + 1..=class {
+            let edge = self.tables.starts[entered] - 1;
+            self.tables.starts[entered] = edge;
+            slot = self.exchange(group, slot, edge);
+        }
+        let (bound, left) = (u64::from(C::EACH[class].bound), u64::from(C::EACH[old].bound));
+        self.tables.masses[old..class].iter_mut().for_each(|mass| *mass -= left);
+        self.tables.masses[class..=self.top].iter_mut().for_each(|mass| *mass += bound - left);
+        self.moved(group, slot);
+    }
+
+    fn move_down(&mut self, group: usize, mut slot: u32, class: usize) {
+        let mut old = class + 1;
+        while slot >= self.tables.starts[old + 1] {
+            self.prefetch_place(self.tables.starts[old + 1]);
+            old += 1;
+        }
+        for entered in (class..old).rev() {
+            let edge = self.tables.starts[entered + 1];
+            self.tables.starts[entered + 1] = edge + 1;
+            slot = self.exchange(group, slot, edge);
+        }
+        let (bound, left) = (u64::from(C::EACH[class].bound), u64::from(C::EACH[old].bound));
+        self.tables.masses[class..old].iter_mut().for_each(|mass| *mass += bound);
+        self.tables.masses[old..=self.top].iter_mut().for_each(|mass| *mass -= left - bound);
+        self.moved(group, slot);
+    }
+
+    /// Asks for the place of a group that may be about to move.
+    #[inline(always)]
+    pub(super) fn prefetch_move(&self, group: usize) {
+        prefetch(&self.place, group);
+    }
+
+    /// Asks for where the place of the group in a slot is kept. All at once take as long as one, and a place
+    /// that is written before it is there holds up every write behind it.
+    #[inline(always)]
+    fn prefetch_place(&self, slot: u32) {
+        prefetch(&self.place, self.order[slot as usize] as usize);
+    }
+
+    #[inline(always)]
+    fn moved(&mut self, group: usize, slot: u32) {
+        self.place[group] = slot;
+        self.changes += 1;
+        if C::GUIDED {
+            self.moves += 1;
+            if self.moves == GUIDED_MOVES {
+                self.write_guide();
             }
         }
     }
 
-    /// Whether a group may step between this class and the one below with no more to do than to weigh
-    /// them anew: no guide is kept, and both are among the occupied classes. (One that is left empty
-    /// stays there, with no mass.)
-    #[inline(always)]
-    fn steps_within(&self, class: usize) -> bool {
-        let (first, last) = self.occupied;
-        !C::GUIDED && first < class.max(2) && class <= last
-    }
-
-    /// Weighs anew after a group stepped up into this class from the one below, or down out of it.
-    #[inline(always)]
-    fn add_above(&mut self, class: usize, up: bool) {
-        let (above, below) = (u64::from(C::BOUNDS[class]), u64::from(C::BOUNDS[class - 1]));
-        let signed = |mass: u64, change: u64| if up { mass + change } else { mass - change };
-        if class > 1 {
-            self.masses[class - 1] = if up { self.masses[class - 1] - below } else { self.masses[class - 1] + below };
-        }
-        for mass in &mut self.masses[class..=self.occupied.1] {
-            *mass = signed(*mass, above - below);
-        }
-    }
-
-    fn class_at(&self, slot: u32) -> usize {
-        let (first, last) = self.occupied;
-        if slot < self.starts[1] {
-            0
-        } else {
-            first + self.starts[first + 1..=last].partition_point(|end| *end <= slot)
-        }
-    }
-
-    #[cold]
-    fn move_to(&mut self, group: usize, old: usize, class: usize) {
-        for current in old..class {
-            self.starts[current + 1] -= 1;
-            self.swap_to(group, self.starts[current + 1]);
-        }
-        for current in (class..old).rev() {
-            self.swap_to(group, self.starts[current + 1]);
-            self.starts[current + 1] += 1;
-        }
-        let (first, last) = self.occupied;
-        if class > 0 && !(first..=last).contains(&class) {
-            self.occupied = if first > last { (class, class) } else { (first.min(class), last.max(class)) };
-        }
-        self.shrink();
-        // Sums below the old first and above the old last class were not kept.
-        self.sum_from(if self.occupied == (first, last) { old.min(class) } else { 0 });
-    }
-
     /// Gives every group weight 0; `each` is called with those that had more.
     pub(super) fn empty(&mut self, mut each: impl FnMut(usize)) {
-        self.order[self.starts[1] as usize..].iter().for_each(|group| each(*group as usize));
-        let groups = self.order.len() as u32;
-        self.starts[1..=C::COUNT].fill(groups);
-        self.occupied = (1, 0);
+        let Tables { starts, masses } = &mut *self.tables;
+        self.order[starts[1] as usize..].iter().for_each(|group| each(*group as usize));
+        starts[1..=C::COUNT].fill(self.order.len() as u32);
+        masses[..=self.top].fill(0);
+        self.changes += 1;
     }
 
+    /// Moves a group from its slot to another, and what was there to its slot; the slot that it now has.
     #[inline(always)]
-    fn swap_to(&mut self, group: usize, slot: u32) {
-        let from = self.place[group];
-        if from == slot {
-            return;
-        }
-        let other = self.order[slot as usize];
-        self.order[from as usize] = other;
-        self.order[slot as usize] = group as u32;
-        self.place[other as usize] = from;
-        self.place[group] = slot;
+    fn exchange(&mut self, group: usize, slot: u32, edge: u32) -> u32 {
+        let other = self.order[edge as usize];
+        self.order[edge as usize] = group as u32;
+        self.order[slot as usize] = other;
+        self.place[other as usize] = slot;
+        edge
     }
 
     /// What the format stores besides the order: where the classes begin.
     pub(super) fn starts(&self) -> &[u32] {
-        &self.starts[..=C::COUNT]
+        &self.tables.starts[..=C::COUNT]
     }
 
     /// The order, as the format stores it.
@@ -419,12 +446,12 @@ impl<C: Classes> SamplingIndex<C> {
         if starts.len() != C::COUNT + 1 || !ends_right || !starts.is_sorted() {
             return Err(wrong());
         }
-        self.starts[..=C::COUNT].copy_from_slice(starts);
+        self.tables.starts[..=C::COUNT].copy_from_slice(starts);
         self.place.fill(u32::MAX);
         for class in 0..C::COUNT {
-            for slot in self.starts[class]..self.starts[class + 1] {
+            for slot in self.tables.starts[class]..self.tables.starts[class + 1] {
                 let group = self.order[slot as usize] as usize;
-                let fits = self.place.get(group) == Some(&u32::MAX) && weight_of(group) <= C::BOUNDS[class];
+                let fits = self.place.get(group) == Some(&u32::MAX) && weight_of(group) <= C::EACH[class].bound;
                 if !fits {
                     return Err(wrong());
                 }
@@ -444,15 +471,15 @@ mod tests {
     fn check<C: Classes + Clone>(index: &SamplingIndex<C>, weights: &[u32]) {
         let mut mass = 0;
         for (group, weight) in weights.iter().enumerate() {
-            let class = index.starts[1..=C::COUNT].partition_point(|end| *end <= index.place[group]);
+            let class = index.tables.starts[1..=C::COUNT].partition_point(|end| *end <= index.place[group]);
             assert_eq!(index.order[index.place[group] as usize] as usize, group);
-            assert!(*weight <= C::BOUNDS[class], "weight {weight} in class {class}");
-            mass += u64::from(C::BOUNDS[class]);
+            assert!(*weight <= C::EACH[class].bound, "weight {weight} in class {class}");
+            mass += u64::from(C::EACH[class].bound);
         }
         let mut again = index.clone();
         again.weigh();
-        assert_eq!(if again.is_empty() { 0 } else { again.masses[again.occupied.1] }, mass);
-        // Equal draws, whatever the two think of which classes are occupied.
+        assert_eq!((again.mass(), index.mass()), (mass, mass));
+        // Equal draws, however old the guide.
         for seed in 0..if mass > 0 { 64 } else { 0 } {
             assert_eq!(again.draw(&mut Draws::new(seed)), index.draw(&mut Draws::new(seed)));
         }
@@ -475,7 +502,7 @@ mod tests {
         let mut again = SamplingIndex::<C>::new(20).expect("small");
         again.order_bytes_mut().copy_from_slice(index.order_bytes());
         again.restore(index.starts(), |group| weights[group]).expect("its own bytes");
-        assert_eq!((&again.place, &again.starts), (&index.place, &index.starts));
+        assert_eq!((&again.place, again.starts()), (&index.place, index.starts()));
         check(&again, &weights);
         again.rebuild(|group| weights[group]);
         check(&again, &weights);
@@ -485,8 +512,8 @@ mod tests {
     fn a_class_holds_the_weights_up_to_its_bound() {
         for weight in (0..100_000).chain((1 << 26) - 1000..=1 << 26) {
             let class = Quarters::of(weight);
-            assert!(class < Quarters::COUNT && weight <= QUARTER_BOUNDS[class], "{weight}");
-            assert!(class == 0 || weight > QUARTER_BOUNDS[class - 1], "{weight}");
+            assert!(class < Quarters::COUNT && weight <= QUARTER_CLASSES[class].bound, "{weight}");
+            assert!(class == 0 || weight > QUARTER_CLASSES[class - 1].bound, "{weight}");
         }
     }
 

@@ -127,10 +127,12 @@ impl WeighedCells {
     /// Lowers a cell if told to and unless it is zero; the cell as it then is.
     #[inline(always)]
     pub(super) fn lower_if(&mut self, told: bool, position: u64) -> Cell {
-        let old = self.get(position);
-        let new = Cell(old.0 - u32::from(told & (old.value() > 0)));
-        self.set(position, new);
-        new
+        let cells: &mut [u32] = cast_slice_mut(self.buffer.lines_mut());
+        let cell = &mut cells[position as usize];
+        let value = *cell & 0xff;
+        *cell -= u32::from(told & (value > 0));
+        self.nonzero -= u64::from(told & (value == 1));
+        Cell(*cell)
     }
 
     #[inline(always)]
