@@ -478,8 +478,8 @@ impl Policy {
             self.foresee(cells, hashes[index], seeds[index], &mut foreseen[index]);
         }
         for index in 0..hashes.len() {
-            if index < ahead {
-                let near = index + NEARLY_THERE;
+            let near = index + NEARLY_THERE;
+            if ahead > 0 && near < hashes.len() {
                 cells.approach(self.parameters.decrements, Draws::new(seeds[near]), &mut foreseen[near % FAR_AHEAD]);
             }
             let arrival = (hashes[index], importances.at(index), seeds[index]);

@@ -137,8 +137,8 @@ fn has_grown<const COMPULSORY: bool>(old: Cell, new: Cell) -> bool {
     counts(new) && (!counts(old) || new.total() < old.total())
 }
 
-/// The draws that are made at once for this many picks: one to spare, for nine of ten are taken. With fewer, another
-/// round would often have to wait for the last one; with more, draws would be wasted.
+/// The draws that are made at once for this many picks: one to spare, for nine of ten are taken. With fewer,
+/// another round would often have to wait for the last one; with more, draws would be wasted.
 #[inline(always)]
 fn draws_ahead(decrements: u32) -> usize {
     (decrements as usize + 1).min(ROUND)
@@ -249,8 +249,8 @@ impl<const COMPULSORY: bool> Cells for Probabilistic<COMPULSORY> {
             for at in 0..round {
                 let (Drawn { offset, fraction, floor, .. }, weight) = (drawn[at], weights[at]);
                 let cell = machine.find(&before[at], offset);
-                let position = groups[at] * GROUP as u32 + cell as u32;
-                let total = u64::from(self.cells.get(position.into()).total());
+                let position = u64::from(groups[at]) * GROUP as u64 + cell as u64;
+                let total = u64::from(self.cells.get(position).total());
                 // rest/2^22 < 1/total, with 16 more bits for the largest totals.
                 let rest = u64::from(offset - before[at][cell]) << 16 | u64::from(fraction);
                 let fits = rest * total < 1 << (SCALE_BITS + 16);
@@ -258,8 +258,7 @@ impl<const COMPULSORY: bool> Cells for Probabilistic<COMPULSORY> {
                 self.lighter.note(groups[at], weight <= floor);
             }
             // No branch on whether a cell is taken, which no predictor could foresee.
-            for (position, taken) in &picks[..round] {
-                let position = u64::from(*position);
+            for &(position, taken) in &picks[..round] {
                 let taken = taken & (left > 0) & (!COMPULSORY || self.is_set(position));
                 self.cells.lower_if(taken, position);
                 left -= u32::from(taken);
