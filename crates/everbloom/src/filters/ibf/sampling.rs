@@ -285,12 +285,7 @@ impl<C: Classes> SamplingIndex<C> {
             }
             class
         } else {
-            // Nearly always the first in a filter that is nearly empty.
-            let mut class = 1;
-            while masses[class % MOST] <= drawn {
-                class += 1;
-            }
-            class
+            1 + masses[1..self.top % MOST].partition_point(|mass| *mass <= drawn)
         };
         let (slot, offset) = C::EACH[class % MOST].divide(drawn - masses[(class - 1) % MOST]);
         Drawn {
