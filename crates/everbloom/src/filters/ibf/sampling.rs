@@ -4,7 +4,7 @@
 //! probability ∝ groups · bound, a group within it uniformly, and the group is taken if a uniform
 //! number below the bound falls below its weight; otherwise everything is drawn again. Every draw is
 //! exact whatever the bounds, so they may be **late**: a weight that falls leaves its group where it is,
-//! until a draw comes across it and moves it down. Only a weight that rises must move its group at
+//! until a draw has come across it and it is moved down. Only a weight that rises must move its group at
 //! once. An arrival that adds importance to cells (their weight, 1/importance, falls) therefore
 //! touches no index at all.
 //!
