@@ -53,6 +53,14 @@ fn reread(filter: &dyn Filter, scheme: &Arc<Scheme>) -> Result<Box<dyn Filter>> 
     decode_with_scheme(&mut &bytes[..], bytes.len() as u64, scheme)
 }
 
+/// The input on which a random run of the test below once failed: a map of no keys.
+#[test]
+fn a_map_of_nothing_is_read_as_it_was_written() {
+    let scheme = random_scheme(16_808_280_271_862_128_498);
+    let read = Scheme::decode(&scheme.encode()).expect("its own bytes");
+    assert_eq!(read.encode(), scheme.encode());
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(96))]
 

@@ -86,6 +86,11 @@ impl Classes {
     /// The classes, with exceptions: keys and the class of each. `width` bits a key keep all but
     /// codes/2^width of the other keys from being taken for exceptions.
     pub fn with_exceptions(mut self, keys: &[(KeyHash, u8)], width: u32) -> Result<Self> {
+        if keys.is_empty() {
+            // A map of nothing is no map, and is written as none.
+            self.exceptions = None;
+            return Ok(self);
+        }
         keys.iter().try_for_each(|(_, class)| self.check_class(*class))?;
         let mut codes: Vec<u8> = keys.iter().map(|(_, class)| *class).collect();
         codes.sort_unstable();
