@@ -61,6 +61,18 @@ fn a_map_of_nothing_is_read_as_it_was_written() {
     assert_eq!(read.encode(), scheme.encode());
 }
 
+/// One class, and none of its keys has a hash: the filter says yes to all, also once it is read again.
+#[test]
+fn a_filter_without_hashes_is_read_as_it_was_written() {
+    let classes = Classes::new(vec![Class::of(0)]).expect("one class");
+    let scheme = Arc::new(Scheme::new(Hashing::seeded(1), 8.0, Recipe::Popularity(classes)).expect("a scheme"));
+    let mut filter = Popularity::with_scheme(&scheme, 64).expect("a filter");
+    filter.insert_hash(hash(1, scheme.hashing()));
+    let read = reread(&filter, &scheme).expect("its own scheme");
+    assert_eq!(read.spec(), filter.spec());
+    assert!(read.contains_hash(hash(2, scheme.hashing())));
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(96))]
 

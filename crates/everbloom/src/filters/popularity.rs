@@ -245,8 +245,9 @@ impl Filter for Popularity {
     fn spec(&self) -> Spec {
         let spec = Spec::new(KIND.name).with("num_bits", self.bits.len());
         match self.scheme.classes().and_then(Classes::uniform_hashes) {
-            Some(num_hashes) => spec.with("num_hashes", num_hashes),
-            None => spec.with("scheme", self.scheme.id()),
+            // Keys without hashes are a scheme's affair: no spec may ask for none.
+            Some(num_hashes) if num_hashes > 0 => spec.with("num_hashes", num_hashes),
+            _ => spec.with("scheme", self.scheme.id()),
         }
     }
 
