@@ -15,8 +15,9 @@ fn the_registry_is_complete_and_without_ambiguity() {
     assert_eq!(names.len(), ALL.len(), "two experiments of one name");
     for experiment in ALL {
         let plain = |letter: char| letter.is_ascii_lowercase() || letter.is_ascii_digit() || letter == '-';
-        assert!(experiment.name.chars().all(plain) && experiment.name != "all", "{}", experiment.name);
-        assert!(!experiment.source.is_empty() && !experiment.figure.is_empty(), "{}", experiment.name);
+        assert!(experiment.name.chars().all(plain) && !["", "all"].contains(&experiment.name), "{}", experiment.name);
+        let said = [experiment.source, experiment.figure, experiment.shows];
+        assert!(said.iter().all(|said| !said.is_empty()), "{}", experiment.name);
         assert!(experiment.seeds > 0 && experiment.expected.quick > 0.0, "{}", experiment.name);
     }
     let papers = include_str!("../../../PAPERS.md");

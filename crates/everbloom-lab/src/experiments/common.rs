@@ -39,6 +39,10 @@ pub(super) fn with_rates(row: Row, report: &Report) -> Row {
         .value("memory_bits", report.memory_bits as f64)
 }
 
+/// The two errors, and what their axes say.
+pub(super) const ERRORS: [(&str, &str); 2] =
+    [("fnr", "false negatives, % of duplicates"), ("fpr", "false positives, % of distinct")];
+
 /// Over what rates along a stream are taken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Over {

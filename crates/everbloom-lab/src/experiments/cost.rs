@@ -1,8 +1,7 @@
 //! Time per arrival against memory.
 
 use crate::suite::{
-    Axis, Cell, Conclusion, Experiment, Figure, Look, Outcome, Panel, Row, Scope, Seconds, Series, Summary, Table,
-    Verdict,
+    Axis, Cell, Conclusion, Experiment, Figure, Look, Outcome, Panel, Row, Scope, Seconds, Table, Verdict,
 };
 use everbloom::{Goal, Hashing, Importances, Key as _, Result, Verdict as Answer, filters};
 use std::time::Instant;
@@ -17,9 +16,7 @@ pub(super) static EXPERIMENT: Experiment = Experiment {
     seeds: 3,
     revision: 2,
     timed: true,
-    needs: &[],
-    cells,
-    conclude,
+    ..Experiment::of(cells, conclude)
 };
 
 const LOG_BITS: [u32; 5] = [14, 18, 22, 26, 30];
@@ -71,17 +68,10 @@ fn conclude(table: &Table, _: &Scope) -> Result<Conclusion> {
         "Batches of hashed keys, all distinct, filters as planned for 1 %. Up to about a megabyte (2 to the 23 bits) filters fit the cache.",
     );
     for side in ["others", "importance-aware"] {
-        let mut panel = Panel::new(side, Axis::log2("memory, bits"), Axis::log("nanoseconds per arrival"));
-        for kind in kinds().filter(|kind| group(kind) == side) {
-            let here = |summary: &Summary| summary.label("kind") == Some(&kind.into());
-            panel = panel.series(Series::from_table(
-                kind,
-                Look::LineAndMarks,
-                (table, "cost"),
-                ("memory", "ns_per_item", 1.0),
-                here,
-            ));
-        }
+        let kinds = kinds().filter(|kind| group(kind) == side);
+        let panel = Panel::new(side, Axis::log2("memory, bits"), Axis::log("nanoseconds per arrival"));
+        let panel =
+            panel.each(Look::LineAndMarks, (table, "cost"), ("memory", "ns_per_item", 1.0), ("kind", kinds), &[]);
         figure = figure.panel(panel);
     }
     let largest = table.labels("cost", "memory").iter().filter_map(|label| label.number()).fold(0.0, f64::max);

@@ -1,6 +1,6 @@
 //! FNR against FPR at equal total memory, for every filter: what can be had, and what cannot.
 
-use super::frontier_grid::{STREAMS, Setting, at_rate, cells as grid_cells, figure};
+use super::frontier_grid::{STREAMS, Setting, at_rate, cells as grid_cells, figure, ranked_and_next};
 use crate::suite::{Cell, Conclusion, Experiment, Outcome, Scope, Seconds, Table, Verdict};
 use everbloom::Result;
 
@@ -12,11 +12,7 @@ pub(super) static EXPERIMENT: Experiment = Experiment {
     shows: "FNR against FPR of every endless filter and Bloom, each at its best, in 1 and 4 bits per distinct key, on seven streams, with the limit",
     expected: Seconds { quick: 8.0, default: 150.0, full: Some(400.0) },
     seeds: 2,
-    revision: 1,
-    timed: false,
-    needs: &[],
-    cells,
-    conclude,
+    ..Experiment::of(cells, conclude)
 };
 
 const SETTINGS: [Setting; 2] =
@@ -82,12 +78,7 @@ fn conclude(table: &Table, _: &Scope) -> Result<Conclusion> {
 
 /// Whether ranked forgets least at a rate.
 fn winner(table: &Table, setting: Setting, stream: &str, rate: f64) -> Option<Verdict> {
-    let mine = at_rate(table, setting, stream, "ranked", rate)?;
-    let others = ["stable", "reservoir", "age_partitioned", "aging", "ibf family"];
-    let best = others
-        .iter()
-        .filter_map(|kind| Some((at_rate(table, setting, stream, kind, rate)?, *kind)))
-        .min_by(|a, b| a.0.total_cmp(&b.0))?;
+    let (mine, next, best) = ranked_and_next(table, setting, stream, rate)?;
     let claim = format!(
         "{stream}, {} bits per key, FPR {} %: ranked forgets least of the filters that work for ever",
         setting.bits_per_key,
@@ -98,10 +89,10 @@ fn winner(table: &Table, setting: Setting, stream: &str, rate: f64) -> Option<Ve
             format!("winner-{stream}-{}-{rate}", setting.bits_per_key),
             "everbloom",
             claim,
-            Outcome::of(mine <= best.0),
+            Outcome::of(mine <= best),
         )
         .number("ranked, FNR %", 100.0 * mine)
-        .number(&format!("next best, {}, %", best.1), 100.0 * best.0),
+        .number(&format!("next best, {next}, %"), 100.0 * best),
     )
 }
 

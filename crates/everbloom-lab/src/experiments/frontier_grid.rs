@@ -230,6 +230,20 @@ pub(super) fn at_rate(table: &Table, setting: Setting, stream: &str, kind: &str,
     }
 }
 
+/// What ranked misses at a rate; and which of the other filters that work for ever misses least, and how much.
+pub(super) fn ranked_and_next(
+    table: &Table,
+    setting: Setting,
+    stream: &str,
+    rate: f64,
+) -> Option<(f64, &'static str, f64)> {
+    let missed = |kind| at_rate(table, setting, stream, kind, rate);
+    let others = ["stable", "reservoir", "age_partitioned", "aging", "ibf family"];
+    let found = others.into_iter().filter_map(|kind| Some((kind, missed(kind)?)));
+    let (next, best) = found.min_by(|a, b| a.1.total_cmp(&b.1))?;
+    Some((missed("ranked")?, next, best))
+}
+
 /// A panel per stream.
 pub(super) fn figure(table: &Table, setting: Setting, name: &str, title: &str, caption: &str) -> Figure {
     let mut figure = Figure::new(name, title, caption);
@@ -252,11 +266,8 @@ pub(super) fn figure(table: &Table, setting: Setting, name: &str, title: &str, c
                 |(fpr, fnr, error): &(f64, f64, f64)| Point { x: 100.0 * fpr, y: 100.0 * fnr, error: 100.0 * error };
             panel = panel.series(Series::new(kind.clone(), Look::LineAndMarks, points.iter().map(point)));
         }
-        let here = |summary: &Summary| {
-            summary.label("stream") == Some(&stream.as_str().into())
-                && summary.label("bits_per_key") == Some(&setting.bits_per_key.into())
-        };
-        let mut limit = Series::from_table("limit", Look::Reference, (table, "limit"), ("fpr", "fnr", 100.0), here);
+        let here = [("stream", stream.as_str().into()), ("bits_per_key", setting.bits_per_key.into())];
+        let mut limit = Series::from_table("limit", Look::Reference, (table, "limit"), ("fpr", "fnr", 100.0), &here);
         limit.points.iter_mut().for_each(|point| (point.x, point.error) = (100.0 * point.x, 0.0));
         if !limit.points.is_empty() {
             panel = panel.series(limit);

@@ -1,6 +1,6 @@
 //! The frontier, errors weighted by importance.
 
-use super::frontier_grid::{Setting, Stream, at_rate, cells as grid_cells, figure};
+use super::frontier_grid::{Setting, Stream, cells as grid_cells, figure, ranked_and_next};
 use crate::suite::{Cell, Conclusion, Experiment, Outcome, Scope, Seconds, Table, Verdict};
 use everbloom::Result;
 
@@ -12,11 +12,7 @@ pub(super) static EXPERIMENT: Experiment = Experiment {
     shows: "importance-weighted FNR against FPR of every endless filter at its best, in 2 bits per distinct key, on six streams",
     expected: Seconds { quick: 5.0, default: 100.0, full: Some(250.0) },
     seeds: 2,
-    revision: 1,
-    timed: false,
-    needs: &[],
-    cells,
-    conclude,
+    ..Experiment::of(cells, conclude)
 };
 
 const STREAMS: [Stream; 6] = [
@@ -46,16 +42,13 @@ fn conclude(table: &Table, _: &Scope) -> Result<Conclusion> {
     for stream in table.labels("points", "stream") {
         let stream = stream.to_string();
         for rate in [0.01, 0.1] {
-            let Some(mine) = at_rate(table, SETTING, &stream, "ranked", rate) else { continue };
-            let others = ["stable", "reservoir", "age_partitioned", "aging", "ibf family"];
-            let found = others.iter().filter_map(|kind| Some((at_rate(table, SETTING, &stream, kind, rate)?, *kind)));
-            let Some(best) = found.min_by(|a, b| a.0.total_cmp(&b.0)) else { continue };
+            let Some((mine, next, best)) = ranked_and_next(table, SETTING, &stream, rate) else { continue };
             let claim =
                 format!("{stream}, 2 bits per key, FPR {} %: ranked forgets the least importance", rate * 100.0);
             verdicts.push(
-                Verdict::new(format!("winner-{stream}-{rate}"), "everbloom", claim, Outcome::of(mine <= best.0))
+                Verdict::new(format!("winner-{stream}-{rate}"), "everbloom", claim, Outcome::of(mine <= best))
                     .number("ranked, weighted FNR %", 100.0 * mine)
-                    .number(&format!("next best, {}, %", best.1), 100.0 * best.0),
+                    .number(&format!("next best, {next}, %"), 100.0 * best),
             );
         }
     }

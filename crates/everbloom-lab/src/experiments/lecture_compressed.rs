@@ -1,8 +1,8 @@
 //! Compressed filters on the wire.
 
 use crate::suite::{
-    Axis, Cell, Conclusion, Experiment, Figure, Look, Outcome, Panel, Row, Scope, Seconds, Series, Summary, Table,
-    Verdict, clearly_below,
+    Axis, Cell, Conclusion, Experiment, Figure, Look, Outcome, Panel, Row, Scope, Seconds, Series, Table, Verdict,
+    clearly_below,
 };
 use everbloom::{FilterExt as _, Goal, Hashing, Result, codec};
 
@@ -14,11 +14,7 @@ pub(super) static EXPERIMENT: Experiment = Experiment {
     shows: "bits on the wire per key at the same rate: usual filters, compressed, and planned for compression",
     expected: Seconds { quick: 0.4, default: 3.0, full: None },
     seeds: 4,
-    revision: 1,
-    timed: false,
-    needs: &[],
-    cells,
-    conclude,
+    ..Experiment::of(cells, conclude)
 };
 
 const RATES: [f64; 4] = [0.1, 0.03, 0.01, 0.001];
@@ -67,8 +63,8 @@ fn conclude(table: &Table, _: &Scope) -> Result<Conclusion> {
     for (value, name) in [("bits_sent", "bits sent per key"), ("bits_in_memory", "bits in memory per key")] {
         let mut panel = Panel::new("", Axis::log("rate of false positives, %"), Axis::linear(name));
         for way in WAYS {
-            let here = |summary: &Summary| summary.label("way") == Some(&way.into());
-            let mut series = Series::from_table(way, Look::LineAndMarks, (table, "wire"), ("rate", value, 1.0), here);
+            let here = [("way", way.into())];
+            let mut series = Series::from_table(way, Look::LineAndMarks, (table, "wire"), ("rate", value, 1.0), &here);
             series.points.iter_mut().for_each(|point| point.x *= 100.0);
             panel = panel.series(series);
         }

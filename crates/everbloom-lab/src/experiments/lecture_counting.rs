@@ -17,11 +17,7 @@ pub(super) static EXPERIMENT: Experiment = Experiment {
     shows: "deletion by resetting bits loses other keys, by counters does not; how often 4-bit counters overflow",
     expected: Seconds { quick: 0.3, default: 5.0, full: None },
     seeds: 8,
-    revision: 1,
-    timed: false,
-    needs: &[],
-    cells,
-    conclude,
+    ..Experiment::of(cells, conclude)
 };
 
 const NUM_HASHES: u32 = 7;

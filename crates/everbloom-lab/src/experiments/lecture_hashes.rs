@@ -15,11 +15,7 @@ pub(super) static EXPERIMENT: Experiment = Experiment {
     shows: "false positives against the number of hashes, lowest at bits per key times ln 2, where half the bits are set",
     expected: Seconds { quick: 0.5, default: 6.0, full: None },
     seeds: 8,
-    revision: 1,
-    timed: false,
-    needs: &[],
-    cells,
-    conclude,
+    ..Experiment::of(cells, conclude)
 };
 
 const BITS_PER_KEY: [u64; 3] = [4, 8, 16];
@@ -64,13 +60,12 @@ fn conclude(table: &Table, _: &Scope) -> Result<Conclusion> {
     let mut panel = Panel::new("", axes().0, axes().1);
     let mut conclusion = Conclusion::new();
     for bits in BITS_PER_KEY {
-        let here = |summary: &crate::suite::Summary| summary.label("bits_per_key") == Some(&bits.into());
         let measured = Series::from_table(
             format!("{bits} bits a key"),
             Look::LineAndMarks,
             (table, "rates"),
             ("num_hashes", "measured_fpr", 100.0),
-            here,
+            &[("bits_per_key", bits.into())],
         );
         let lowest = measured.points.iter().min_by(|a, b| a.y.total_cmp(&b.y)).map_or(0.0, |point| point.x);
         let theory =

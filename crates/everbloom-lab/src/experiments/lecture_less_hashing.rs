@@ -1,8 +1,7 @@
 //! One hash split in two, against independent ones.
 
 use crate::suite::{
-    Axis, Cell, Conclusion, Experiment, Figure, Look, Outcome, Panel, Row, Scope, Seconds, Series, Summary, Table,
-    Verdict,
+    Axis, Cell, Conclusion, Experiment, Figure, Look, Outcome, Panel, Row, Scope, Seconds, Series, Table, Verdict,
 };
 use everbloom::{Hashing, Key as _, KeyHash, Result};
 
@@ -14,11 +13,7 @@ pub(super) static EXPERIMENT: Experiment = Experiment {
     shows: "one 128-bit hash split in two, plainly and mixed, against independent hashes, for small filters and many hashes",
     expected: Seconds { quick: 1.0, default: 14.0, full: None },
     seeds: 8,
-    revision: 1,
-    timed: false,
-    needs: &[],
-    cells,
-    conclude,
+    ..Experiment::of(cells, conclude)
 };
 
 const WAYS: [&str; 3] = ["independent", "plain double", "everbloom's"];
@@ -80,27 +75,15 @@ fn conclude(table: &Table, scope: &Scope) -> Result<Conclusion> {
         Axis::linear("hashes per key, at the best size for them"),
         Axis::log("false positives, share of queries"),
     );
+    let line = |name: &str, look, value, way: &str| {
+        Series::from_table(name, look, (table, "rates"), ("num_hashes", value, 1.0), &[("hashes", way.into())])
+    };
     for way in WAYS {
-        let here = |summary: &Summary| {
-            summary.label("hashes") == Some(&way.into())
-                && summary.sample("fpr").is_some_and(|sample| sample.mean() > 0.0)
-        };
-        panel = panel.series(Series::from_table(
-            way,
-            Look::LineAndMarks,
-            (table, "rates"),
-            ("num_hashes", "fpr", 1.0),
-            here,
-        ));
+        let mut measured = line(way, Look::LineAndMarks, "fpr", way);
+        measured.points.retain(|point| point.y > 0.0);
+        panel = panel.series(measured);
     }
-    let theory = |summary: &Summary| summary.label("hashes") == Some(&WAYS[0].into());
-    panel = panel.series(Series::from_table(
-        "theory",
-        Look::Reference,
-        (table, "rates"),
-        ("num_hashes", "theory", 1.0),
-        theory,
-    ));
+    panel = panel.series(line("theory", Look::Reference, "theory", WAYS[0]));
     let figure = Figure::new("less-hashing", "One hash split in two, against independent ones", "1,000 keys. Plain double hashing degrades from about 10 hashes on: two keys with the same step and start share all positions. A point is missing where nothing was found.").panel(panel);
     let at = |way: &str, num_hashes: u32, value: &str| {
         table.need("rates", value, &[("hashes", way.into()), ("num_hashes", num_hashes.into())])

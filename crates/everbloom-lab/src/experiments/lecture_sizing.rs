@@ -16,11 +16,7 @@ pub(super) static EXPERIMENT: Experiment = Experiment {
     shows: "filters sized for a rate keep it: 1 % takes 7 hashes and about 10 bits a key; 8 bits a key give 1–2 %",
     expected: Seconds { quick: 0.3, default: 4.0, full: None },
     seeds: 8,
-    revision: 1,
-    timed: false,
-    needs: &[],
-    cells,
-    conclude,
+    ..Experiment::of(cells, conclude)
 };
 
 const TARGETS: [f64; 5] = [0.1, 0.03, 0.01, 0.003, 0.001];

@@ -1,8 +1,8 @@
 //! False positives against the skew of the missing queries, by every solver.
 
-use super::popularity::{SOURCE, line};
+use super::popularity::SOURCE;
 use crate::suite::{
-    Axis, Cell, Conclusion, Experiment, Figure, Look, Outcome, Panel, Row, Scope, Seconds, Table, Verdict,
+    Axis, Cell, Conclusion, Experiment, Figure, Look, Outcome, Panel, Row, Scope, Seconds, Series, Table, Verdict,
 };
 use everbloom::Result;
 use everbloom::solve::popularity::{Class, Popularity};
@@ -15,11 +15,7 @@ pub(super) static EXPERIMENT: Experiment = Experiment {
     shows: "false positives against the skew of missing queries, by every solver, at 8 bits a key",
     expected: Seconds { quick: 2.0, default: 25.0, full: None },
     seeds: 1,
-    revision: 1,
-    timed: false,
-    needs: &[],
-    cells,
-    conclude,
+    ..Experiment::of(cells, conclude)
 };
 
 const BITS_PER_KEY: f64 = 8.0;
@@ -91,7 +87,7 @@ fn conclude(table: &Table, scope: &Scope) -> Result<Conclusion> {
         for solver in [STANDARD, ROUNDING, PROGRAMME, LIMITED, FREE, OURS, REAL] {
             let look = if solver == REAL { Look::Reference } else { Look::LineAndMarks };
             let labels = [("keys", keys.clone()), ("solver", solver.into())];
-            let series = line((table, "rates"), ("exponent", "fpr", 100.0), solver, look, &labels);
+            let series = Series::from_table(solver, look, (table, "rates"), ("exponent", "fpr", 100.0), &labels);
             panel = if series.points.is_empty() { panel } else { panel.series(series) };
         }
         figure = figure.panel(panel);

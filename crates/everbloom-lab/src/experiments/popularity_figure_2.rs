@@ -1,11 +1,10 @@
 //! Cooperative caching: false hits with every scheme, on generated traces.
 
-use super::popularity::{SOURCE, line};
+use super::popularity::SOURCE;
 use crate::simulators::caching::{Policy, Scheme, Setting, Study};
 use crate::simulators::trace::{RECIPES, Recipe};
 use crate::suite::{
-    Axis, Cell, Conclusion, Experiment, Figure, Label, Look, Outcome, Panel, Row, Sample, Scope, Seconds, Table,
-    Verdict,
+    Axis, Cell, Conclusion, Experiment, Figure, Look, Outcome, Panel, Row, Sample, Scope, Seconds, Table, Verdict,
 };
 use everbloom::Result;
 
@@ -17,11 +16,7 @@ pub(super) static EXPERIMENT: Experiment = Experiment {
     shows: "false hits of ten cooperating caches, LFU and LRU, by bits per slot and trace",
     expected: Seconds { quick: 4.0, default: 60.0, full: Some(900.0) },
     seeds: 3,
-    revision: 1,
-    timed: false,
-    needs: &[],
-    cells,
-    conclude,
+    ..Experiment::of(cells, conclude)
 };
 
 const PROXIES: usize = 10;
@@ -100,15 +95,15 @@ fn by_size(table: &Table) -> Figure {
     {
         let axes =
             (Axis::linear("bits per cache slot").from(2.0, 18.0), Axis::log("false positives, % of missing queries"));
-        let mut panel = Panel::new(format!("{}, {trace} trace", policy.name()), axes.0, axes.1);
-        for scheme in Scheme::ALL {
-            let labels: [(&str, Label); 3] =
-                [("trace", trace.into()), ("policy", policy.name().into()), ("scheme", scheme.name().into())];
-            let look = Look::LineAndMarks;
-            panel =
-                panel.series(line((table, "caching"), ("bits_per_slot", "fpr", 100.0), scheme.name(), look, &labels));
-        }
-        figure = figure.panel(panel);
+        let panel = Panel::new(format!("{}, {trace} trace", policy.name()), axes.0, axes.1);
+        let here = [("trace", trace.into()), ("policy", policy.name().into())];
+        figure = figure.panel(panel.each(
+            Look::LineAndMarks,
+            (table, "caching"),
+            ("bits_per_slot", "fpr", 100.0),
+            ("scheme", Scheme::ALL.map(Scheme::name)),
+            &here,
+        ));
     }
     figure
 }

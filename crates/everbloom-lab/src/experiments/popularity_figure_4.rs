@@ -1,9 +1,9 @@
 //! Distributed keyword search: false positives and bytes, at given sizes and at each scheme's own best.
 
-use super::popularity::{SOURCE, line};
+use super::popularity::SOURCE;
 use crate::simulators::keyword::{Law, Library, Recipe, Scheme, Study};
 use crate::suite::{
-    Axis, Cell, Conclusion, Experiment, Figure, Label, Look, Outcome, Panel, Row, Scope, Seconds, Table, Verdict,
+    Axis, Cell, Conclusion, Experiment, Figure, Look, Outcome, Panel, Row, Scope, Seconds, Table, Verdict,
 };
 use everbloom::Result;
 use everbloom::solve::popularity::{Class, Popularity};
@@ -16,11 +16,7 @@ pub(super) static EXPERIMENT: Experiment = Experiment {
     shows: "false positives and bytes of intersecting lists of documents, at given sizes and at each scheme's best",
     expected: Seconds { quick: 4.0, default: 60.0, full: None },
     seeds: 2,
-    revision: 1,
-    timed: false,
-    needs: &[],
-    cells,
-    conclude,
+    ..Experiment::of(cells, conclude)
 };
 
 const BITS: [f64; 5] = [4.0, 6.0, 8.0, 10.0, 12.0];
@@ -145,13 +141,10 @@ fn chart(table: &Table) -> Figure {
         ("bytes_per_query", 1.0, Axis::log("bytes per query")),
     ] {
         for library in ["direct, Zipf 1.2", "text, Zipf 1"] {
-            let mut panel = Panel::new(library, x(), y.clone());
-            for scheme in Scheme::ALL {
-                let labels: [(&str, Label); 2] = [("library", library.into()), ("scheme", scheme.name().into())];
-                let axes = ("bits_per_key", value, unit);
-                panel = panel.series(line((table, "given"), axes, scheme.name(), Look::LineAndMarks, &labels));
-            }
-            figure = figure.panel(panel);
+            let (axes, here) = (("bits_per_key", value, unit), [("library", library.into())]);
+            let schemes = ("scheme", Scheme::ALL.map(Scheme::name));
+            let panel = Panel::new(library, x(), y.clone());
+            figure = figure.panel(panel.each(Look::LineAndMarks, (table, "given"), axes, schemes, &here));
         }
     }
     figure

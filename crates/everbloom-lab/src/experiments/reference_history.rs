@@ -1,10 +1,9 @@
 //! Seven filters on the real history stream, against the figures of the specification.
 
-use super::common::{Named, judge, with_rates};
+use super::common::{ERRORS, Named, judge, with_rates};
 use crate::evaluate::Record;
 use crate::suite::{
-    Axis, Cell, Conclusion, Experiment, Figure, Look, Outcome, Panel, Row, Scope, Seconds, Series, Summary, Table,
-    Verdict,
+    Axis, Cell, Conclusion, Experiment, Figure, Look, Outcome, Panel, Row, Scope, Seconds, Table, Verdict,
 };
 use everbloom::Result;
 
@@ -16,11 +15,8 @@ pub(super) static EXPERIMENT: Experiment = Experiment {
     shows: "FNR and FPR of seven filters in 2^17, 2^18 and 2^19 bits on a project's history, against independent figures",
     expected: Seconds { quick: 6.0, default: 10.0, full: None },
     seeds: 4,
-    revision: 1,
-    timed: false,
     needs: &["history"],
-    cells,
-    conclude,
+    ..Experiment::of(cells, conclude)
 };
 
 const MEMORIES: [u64; 3] = [1 << 17, 1 << 18, 1 << 19];
@@ -74,27 +70,18 @@ fn cells(scope: &Scope) -> Result<Vec<Cell>> {
 fn conclude(table: &Table, _: &Scope) -> Result<Conclusion> {
     let mut figure =
         Figure::new("history", "Seven filters on a project's history", "1.43 million paths, 178,252 of them distinct.");
-    for (measure, name) in [("fnr", "false negatives, % of duplicates"), ("fpr", "false positives, % of distinct")] {
-        let mut panel = Panel::new("", Axis::log2("memory, bits"), Axis::linear(name));
-        for (filter, _) in FIGURES {
-            let here = |summary: &Summary| summary.label("filter") == Some(&filter.into());
-            panel = panel.series(Series::from_table(
-                filter,
-                Look::LineAndMarks,
-                (table, "rates"),
-                ("memory", measure, 100.0),
-                here,
-            ));
-        }
+    for (measure, name) in ERRORS {
+        let filters = FIGURES.map(|(filter, _)| filter);
+        let panel = Panel::new("", Axis::log2("memory, bits"), Axis::linear(name));
+        let panel =
+            panel.each(Look::LineAndMarks, (table, "rates"), ("memory", measure, 100.0), ("filter", filters), &[]);
         figure = figure.panel(panel);
     }
     let mut verdicts = Vec::new();
     for (filter, figures) in FIGURES {
         for (memory, (fnr, deviation, fpr)) in MEMORIES.into_iter().zip(figures) {
             let at = |measure: &str| {
-                Ok::<_, everbloom::Error>(
-                    table.need("rates", measure, &[("memory", memory.into()), ("filter", filter.into())])?.percent(),
-                )
+                table.percent("rates", measure, &[("memory", memory.into()), ("filter", filter.into())])
             };
             let (measured_fnr, measured_fpr) = (at("fnr")?, at("fpr")?);
             // The specification grants a few tenths of a point; one is enough.

@@ -1,6 +1,6 @@
 //! What the reservoir paper's experiments share: its two filters, its tables.
 
-use super::common::{Named, Watched, judge, with_rates};
+use super::common::{ERRORS, Named, Watched, judge, with_rates};
 use crate::datasets::{self, Request};
 use crate::evaluate::Record;
 use crate::suite::{
@@ -65,13 +65,19 @@ pub(super) const fn misprint(value: f64, digits: i32, mended: f64, remark: &'sta
     Entry { printed: Printed::new(value, digits), mended: Some(Printed::new(mended, digits)), remark }
 }
 
-/// A row of a table: memory, then FNR and FPR of SBF and RSBF in percent.
+/// A row of a table: memory, then FNR and FPR in percent, each of SBF and of RSBF.
 pub(super) struct PrintedRow {
     pub(super) memory_bits: u64,
-    pub(super) sbf_fnr: Entry,
-    pub(super) rsbf_fnr: Entry,
-    pub(super) sbf_fpr: Entry,
-    pub(super) rsbf_fpr: Entry,
+    pub(super) fnr: [Entry; 2],
+    pub(super) fpr: [Entry; 2],
+}
+
+impl PrintedRow {
+    /// What is printed of a filter's error.
+    fn entry(&self, measure: &str, filter: &str) -> Entry {
+        let [sbf, rsbf] = if measure == "fnr" { self.fnr } else { self.fpr };
+        if filter == "SBF" { sbf } else { rsbf }
+    }
 }
 
 /// A table: uniform arrivals, so many of them distinct.
@@ -79,35 +85,50 @@ pub(super) struct PrintedTable {
     pub(super) place: &'static str,
     pub(super) items: u64,
     pub(super) distinct: f64,
+    /// One part in so many of arrivals and memory is run, at quick, default and full scale.
+    pub(super) divisors: [u64; 3],
     pub(super) rows: &'static [PrintedRow],
 }
 
 impl PrintedTable {
-    /// One part in `divisor` of arrivals and memory.
-    fn items(&self, divisor: u64) -> u64 {
-        self.items / divisor
+    fn divisor(&self, scope: &Scope) -> u64 {
+        let [quick, default, full] = self.divisors;
+        scope.pick(quick, default, full)
     }
-}
 
-/// The cells of a table at one part in `divisor` of its size: a cell per row, filter and seed. The share of
-/// distinct arrivals is printed to the nearest percentage point, so the ends of that point are run as well.
-pub(super) fn cells(scope: &Scope, table: &'static PrintedTable, divisor: u64) -> Result<Vec<Cell>> {
-    let items = table.items(divisor);
-    let mut cells = Vec::new();
-    for row in table.rows {
-        let memory_bits = row.memory_bits / divisor;
-        for seed in scope.seeds() {
-            let all = filters(memory_bits, items).into_iter();
-            cells.extend(all.map(|filter| cell(table, row, (items, memory_bits), filter, "as printed", seed)));
-        }
-        if items < MANY {
-            for share in ["lowest", "highest"] {
-                let own = [stable(memory_bits), reservoir(memory_bits)];
-                cells.extend(own.map(|filter| cell(table, row, (items, memory_bits), filter, share, 0)));
+    /// A cell per row, filter and seed. The share of distinct arrivals is printed to the nearest percentage point,
+    /// so the ends of that point are run as well.
+    pub(super) fn cells(&'static self, scope: &Scope) -> Result<Vec<Cell>> {
+        let divisor = self.divisor(scope);
+        let items = self.items / divisor;
+        let mut cells = Vec::new();
+        for row in self.rows {
+            let memory_bits = row.memory_bits / divisor;
+            for seed in scope.seeds() {
+                let all = filters(memory_bits, items).into_iter();
+                cells.extend(all.map(|filter| cell(self, row, (items, memory_bits), filter, "as printed", seed)));
+            }
+            if items < MANY {
+                for share in ["lowest", "highest"] {
+                    let own = [stable(memory_bits), reservoir(memory_bits)];
+                    cells.extend(own.map(|filter| cell(self, row, (items, memory_bits), filter, share, 0)));
+                }
             }
         }
+        Ok(cells)
     }
-    Ok(cells)
+
+    /// A verdict on every number, and the table's figure.
+    pub(super) fn conclude(&self, table: &Table, scope: &Scope) -> Result<Conclusion> {
+        let mut conclusion = Conclusion::new().figure(figure(table, self, self.divisor(scope))?);
+        for row in self.rows {
+            for (filter, measure) in [("SBF", "fnr"), ("RSBF", "fnr"), ("SBF", "fpr"), ("RSBF", "fpr")] {
+                let entry = row.entry(measure, filter);
+                conclusion = conclusion.verdict(verdict(table, self.place, row.memory_bits, (filter, measure), entry)?);
+            }
+        }
+        Ok(conclusion)
+    }
 }
 
 /// Half of the last printed digit of the share of distinct arrivals.
@@ -147,24 +168,7 @@ fn cell(
 }
 
 pub(super) fn sample(table: &Table, measure: &str, printed_bits: u64, filter: &str) -> Result<Sample> {
-    Ok(table.need("rates", measure, &[("printed_bits", printed_bits.into()), ("filter", filter.into())])?.percent())
-}
-
-/// A verdict on every number of a table, its figure, and whether RSBF's advantage is one.
-pub(super) fn conclude(table: &Table, printed: &PrintedTable, divisor: u64) -> Result<Conclusion> {
-    let mut conclusion = Conclusion::new().figure(figure(table, printed, divisor)?);
-    for row in printed.rows {
-        let entries = [
-            ("SBF", "fnr", row.sbf_fnr),
-            ("RSBF", "fnr", row.rsbf_fnr),
-            ("SBF", "fpr", row.sbf_fpr),
-            ("RSBF", "fpr", row.rsbf_fpr),
-        ];
-        for (filter, measure, entry) in entries {
-            conclusion = conclusion.verdict(verdict(table, printed.place, row.memory_bits, (filter, measure), entry)?);
-        }
-    }
-    Ok(conclusion)
+    table.percent("rates", measure, &[("printed_bits", printed_bits.into()), ("filter", filter.into())])
 }
 
 fn verdict(table: &Table, place: &str, bits: u64, (filter, measure): (&str, &str), entry: Entry) -> Result<Verdict> {
@@ -234,22 +238,14 @@ fn figure(table: &Table, printed: &PrintedTable, divisor: u64) -> Result<Figure>
         };
         Ok(Series::new(filter, Look::LineAndMarks, printed.rows.iter().map(point).collect::<Result<Vec<_>>>()?))
     };
-    for (measure, name) in [("fnr", "false negatives, % of duplicates"), ("fpr", "false positives, % of distinct")] {
+    for (measure, name) in ERRORS {
         let y = if measure == "fpr" { Axis::log(name) } else { Axis::linear(name) };
         let mut panel = Panel::new("", Axis::log2("memory, bits"), y);
         for filter in table.labels("rates", "filter") {
             panel = panel.series(series(measure, &filter.to_string())?);
         }
         for filter in ["SBF", "RSBF"] {
-            let point = |row: &PrintedRow| {
-                let entry = match (filter, measure) {
-                    ("SBF", "fnr") => row.sbf_fnr,
-                    ("SBF", _) => row.sbf_fpr,
-                    (_, "fnr") => row.rsbf_fnr,
-                    _ => row.rsbf_fpr,
-                };
-                Point::new(row.memory_bits as f64, entry.printed.value)
-            };
+            let point = |row: &PrintedRow| Point::new(row.memory_bits as f64, row.entry(measure, filter).printed.value);
             panel = panel.series(Series::new(
                 format!("{filter}, as printed"),
                 Look::ReferenceMarks,

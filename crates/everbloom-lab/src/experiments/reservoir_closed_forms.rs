@@ -7,8 +7,8 @@ use crate::evaluate::Record;
 use crate::metrics::Tally;
 use crate::oracle::{IdOracle, Truth};
 use crate::suite::{
-    Axis, Cell, Conclusion, Experiment, Figure, Look, Outcome, Panel, Point, Row, Scope, Seconds, Series, Summary,
-    Table, Verdict,
+    Axis, Cell, Conclusion, Experiment, Figure, Look, Outcome, Panel, Point, Row, Scope, Seconds, Series, Table,
+    Verdict,
 };
 use everbloom::rng::Generator;
 use everbloom::{Hashing, Key as _, Result};
@@ -22,11 +22,7 @@ pub(super) static EXPERIMENT: Experiment = Experiment {
     shows: "FPR, FNR and ones as the paper's formulas predict them, as measured, and by Algorithm 1 as printed",
     expected: Seconds { quick: 1.0, default: 12.0, full: None },
     seeds: 2,
-    revision: 1,
-    timed: false,
-    needs: &[],
-    cells,
-    conclude,
+    ..Experiment::of(cells, conclude)
 };
 
 const MEMORY_BITS: u64 = 262_144;
@@ -180,8 +176,7 @@ fn last_fill(table: &Table) -> f64 {
 }
 
 fn figure(table: &Table) -> Figure {
-    let here = |_: &Summary| true;
-    let series = Series::from_table("measured", Look::LineAndMarks, (table, "fill"), ("arrivals", "fill", 100.0), here);
+    let series = Series::from_table("measured", Look::LineAndMarks, (table, "fill"), ("arrivals", "fill", 100.0), &[]);
     let ends = (series.points.first().map_or(0.0, |point| point.x), series.points.last().map_or(1.0, |point| point.x));
     let line = |name: &str, value: f64| {
         Series::new(name, Look::Reference, [Point::new(ends.0, value), Point::new(ends.1, value)])

@@ -14,10 +14,8 @@ pub(super) static EXPERIMENT: Experiment = Experiment {
     expected: Seconds { quick: 8.0, default: 20.0, full: None },
     seeds: 4,
     revision: 2,
-    timed: false,
     needs: &["history"],
-    cells,
-    conclude,
+    ..Experiment::of(cells, conclude)
 };
 
 const MEMORIES: [u64; 3] = [16_384, 32_768, 262_144];
@@ -58,9 +56,7 @@ fn conclude(table: &Table, _: &Scope) -> Result<Conclusion> {
         ),
     );
     let at = |measure: &str, bits: u64, filter: &str| {
-        Ok::<_, everbloom::Error>(
-            table.need("rates", measure, &[("memory_bits", bits.into()), ("filter", filter.into())])?.percent(),
-        )
+        table.percent("rates", measure, &[("memory_bits", bits.into()), ("filter", filter.into())])
     };
     let mut conclusion = Conclusion::new().figure(fpr).figure(fnr).figure(ones);
     for (bits, claimed) in [(16_384, 1.5), (32_768, 1.83)] {

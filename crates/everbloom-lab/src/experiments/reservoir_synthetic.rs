@@ -19,10 +19,7 @@ pub(super) static EXPERIMENT: Experiment = Experiment {
     expected: Seconds { quick: 1.5, default: 40.0, full: Some(2000.0) },
     seeds: 2,
     revision: 2,
-    timed: false,
-    needs: &[],
-    cells,
-    conclude,
+    ..Experiment::of(cells, conclude)
 };
 
 const MEMORIES: [u64; 3] = [1 << 22, 1 << 30, 1 << 32];
@@ -84,11 +81,7 @@ fn conclude(table: &Table, scope: &Scope) -> Result<Conclusion> {
         ("ones", "How the number of ones changes (Figure 7)", &caption),
     );
     let at = |measure: &str, printed: u64, filter: &str| {
-        Ok::<_, everbloom::Error>(
-            table
-                .need("rates", measure, &[("memory_bits", (printed / divisor).into()), ("filter", filter.into())])?
-                .percent(),
-        )
+        table.percent("rates", measure, &[("memory_bits", (printed / divisor).into()), ("filter", filter.into())])
     };
     let mut verdicts = Vec::new();
     for (printed, name, sbf_claim, rsbf_claim, ratio_claim) in

@@ -1,10 +1,9 @@
-//! What the thesis's experiments share: its eight filters, its sets, its figures.
+//! What the thesis's experiments share: its eight filters, its sets.
 
 use super::common::{Named, judge_set, with_rates};
-use crate::curve;
 use crate::datasets::Request;
 use crate::evaluate::{Record, Report};
-use crate::suite::{Axis, Cell, Figure, Look, Panel, Printed, Row, Sample, Scope, Series, Summary, Table, Verdict};
+use crate::suite::{Printed, Row, Sample, Scope, Verdict};
 use everbloom::Result;
 
 /// The citation.
@@ -79,108 +78,6 @@ pub(super) fn rates(
 
 /// The filters that the figures by importance show.
 pub(super) const SHOWN: [&str; 5] = ["BF", "SBF", "IBF1", "IBF3", "IBF5"];
-
-/// Cells of a figure that varies one parameter: rates, rates by importance and crossovers.
-pub(super) fn varying(
-    scope: &Scope,
-    set: &'static str,
-    parameter: &'static str,
-    sizes: &[(u64, Size)],
-) -> Result<Vec<Cell>> {
-    let items = items(scope);
-    let cell = |value: u64, size: Size, seed: u64| {
-        let size = scaled(size, items);
-        let name = format!("{set}, {items} arrivals, {parameter} {value}, {}", size.words());
-        Cell::new(name, seed, move |_| by_importance(set, items, (parameter, value), size, seed)).seconds(0.6)
-    };
-    Ok(scope.seeds().flat_map(|seed| sizes.iter().map(move |(value, size)| cell(*value, *size, seed))).collect())
-}
-
-fn by_importance(set: &str, items: u64, (parameter, value): (&str, u64), size: Size, seed: u64) -> Result<Vec<Row>> {
-    let filters = family(size);
-    let request = Request { items: Some(items), seed, ..Default::default() };
-    let outcome = judge_set(set, request, &filters, Record { by_importance: true, ..Record::default() })?;
-    let stable = outcome.reports.get(1);
-    let mut rows = Vec::new();
-    for ((name, _), report) in filters.iter().zip(&outcome.reports) {
-        let start = |table: &str| Row::new(table).label(parameter, value).label("filter", *name);
-        rows.push(
-            with_rates(start("rates"), report)
-                .value("fn_share_slope", report.fn_share_slope)
-                .value("fn_share", report.total.fn_share())
-                .value("fp_share", report.total.fp_share())
-                .value("crossover", stable.and_then(|stable| crossover(report, stable))),
-        );
-        for point in report.by_importance.iter().flatten() {
-            let row = start("by_importance").label("importance", point.importance);
-            rows.push(row.value("fn_share", point.fn_share).value("fp_share", point.fp_share));
-        }
-    }
-    Ok(rows)
-}
-
-/// The importance from which on a filter has fewer false negatives than the stable one.
-fn crossover(report: &Report, stable: &Report) -> Option<f64> {
-    let points = |report: &Report| -> Option<Vec<(f64, f64, f64)>> {
-        let rows = report.by_importance.as_ref()?;
-        Some(
-            rows.iter()
-                .filter_map(|row| Some((row.importance, row.fn_share?, (row.distinct + row.duplicates) as f64)))
-                .collect(),
-        )
-    };
-    curve::crossing(&points(report)?, &points(stable)?)
-}
-
-/// The means of a measure of a filter, for a value of the parameter.
-pub(super) fn measured(table: &Table, value: &str, (parameter, at): (&str, u64), filter: &str) -> Result<Sample> {
-    table.need("rates", value, &[(parameter, at.into()), ("filter", filter.into())])
-}
-
-/// False negatives and positives by importance, a column of panels for every value of the parameter.
-pub(super) fn figure(table: &Table, parameter: &str, words: &str, name: &str, title: &str, caption: &str) -> Figure {
-    let mut figure = Figure::new(name, title, caption);
-    let values = table.labels("by_importance", parameter);
-    for (measure, unit) in
-        [("fn_share", "false negatives, % of arrivals"), ("fp_share", "false positives, % of arrivals")]
-    {
-        for value in &values {
-            let title = format!("{words} {value}");
-            let mut panel = Panel::new(title, Axis::linear("importance").from(0.0, 51.0), Axis::linear(unit));
-            for filter in SHOWN {
-                let here = |summary: &Summary| {
-                    summary.label(parameter) == Some(value) && summary.label("filter") == Some(&filter.into())
-                };
-                panel = panel.series(Series::from_table(
-                    filter,
-                    Look::Line,
-                    (table, "by_importance"),
-                    ("importance", measure, 100.0),
-                    here,
-                ));
-            }
-            figure = figure.panel(panel);
-        }
-    }
-    figure
-}
-
-/// The mean false negatives, in percent, of a filter's least or most important arrivals.
-pub(super) fn at_importance(
-    table: &Table,
-    (parameter, at): (&str, u64),
-    filter: &str,
-    range: std::ops::RangeInclusive<u32>,
-) -> Result<Sample> {
-    let mut sum: Option<Sample> = None;
-    let count = range.clone().count() as f64;
-    for importance in range {
-        let labels = [(parameter, at.into()), ("filter", filter.into()), ("importance", importance.into())];
-        let sample = table.need("by_importance", "fn_share", &labels)?.times(100.0 / count);
-        sum = Some(sum.map_or(sample.clone(), |sum| sum.with(&sample, |a, b| a + b)));
-    }
-    Ok(sum.unwrap_or_default())
-}
 
 /// A verdict on a figure that the prose rounds, or that was read off a chart.
 pub(super) fn about(id: &str, place: &str, claim: &str, printed: f64, sample: &Sample, tendency: bool) -> Verdict {

@@ -5,7 +5,7 @@ use crate::datasets::{self, Request};
 use crate::oracle::{IdOracle, Truth};
 use crate::suite::{
     Axis, Cell, Conclusion, Experiment, Figure, Look, Outcome, Panel, Printed, Row, Sample, Scope, Seconds, Series,
-    Summary, Table, Verdict,
+    Table, Verdict,
 };
 use everbloom::Result;
 
@@ -17,11 +17,7 @@ pub(super) static EXPERIMENT: Experiment = Experiment {
     shows: "arrivals by importance: crawl, linear and exponential sets, and how many of them repeat",
     expected: Seconds { quick: 0.3, default: 0.5, full: None },
     seeds: 4,
-    revision: 1,
-    timed: false,
-    needs: &[],
-    cells,
-    conclude,
+    ..Experiment::of(cells, conclude)
 };
 
 const SETS: [&str; 5] = ["crawl", "linear", "exponential", "linear_70", "exponential_70"];
@@ -57,15 +53,13 @@ fn conclude(table: &Table, _: &Scope) -> Result<Conclusion> {
         "Share of arrivals of each importance. The crawl's importances run from 8 at the start page down to 1.",
     );
     for set in ["crawl", "linear", "exponential"] {
-        let here = |summary: &Summary| summary.label("set") == Some(&set.into());
-        let series =
-            Series::from_table(set, Look::LineAndMarks, (table, "by_importance"), ("importance", "share", 100.0), here);
+        let (axes, here) = (("importance", "share", 100.0), [("set", set.into())]);
+        let series = Series::from_table(set, Look::LineAndMarks, (table, "by_importance"), axes, &here);
         let highest = series.points.iter().map(|point| point.y + point.error).fold(0.0, f64::max);
         let y = Axis::linear("arrivals, % of all").from(0.0, 1.1 * highest);
         figure = figure.panel(Panel::new(set, Axis::linear("importance"), y).series(series));
     }
-    let duplicates =
-        |set: &str| Ok::<_, everbloom::Error>(table.need("sets", "duplicates", &[("set", set.into())])?.percent());
+    let duplicates = |set: &str| table.percent("sets", "duplicates", &[("set", set.into())]);
     let share = |set: &str, range: std::ops::RangeInclusive<u32>| -> f64 {
         range
             .map(|at| table.sample("by_importance", "share", &[("set", set.into()), ("importance", at.into())]))

@@ -5,8 +5,7 @@ use super::thesis::{SOURCE, USUAL};
 use crate::curve::fn_share_line;
 use crate::metrics::ByImportance;
 use crate::suite::{
-    Axis, Cell, Conclusion, Experiment, Figure, Look, Outcome, Panel, Row, Scope, Seconds, Series, Summary, Table,
-    Verdict,
+    Axis, Cell, Conclusion, Experiment, Figure, Look, Outcome, Panel, Row, Scope, Seconds, Table, Verdict,
 };
 use everbloom::rng::Generator;
 use everbloom::{FilterExt as _, Importance, Result};
@@ -19,11 +18,7 @@ pub(super) static EXPERIMENT: Experiment = Experiment {
     shows: "IBF3's sense of importance over five million arrivals: sums lose it, decayed sums keep it",
     expected: Seconds { quick: 1.5, default: 12.0, full: None },
     seeds: 2,
-    revision: 1,
-    timed: false,
-    needs: &[],
-    cells,
-    conclude,
+    ..Experiment::of(cells, conclude)
 };
 
 const KINDS: [&str; 3] = ["sum", "decayed", "last"];
@@ -65,26 +60,18 @@ fn slopes(kind: &'static str, part: u64, seed: u64) -> Result<Vec<Row>> {
 }
 
 fn conclude(table: &Table, _: &Scope) -> Result<Conclusion> {
-    let mut panel = Panel::new("", Axis::linear("arrivals"), Axis::linear("slope, points per unit of importance"));
-    for kind in KINDS {
-        let here = |summary: &Summary| summary.label("cell_importance") == Some(&kind.into());
-        panel = panel.series(Series::from_table(
-            kind,
-            Look::LineAndMarks,
-            (table, "slopes"),
-            ("arrivals", "fn_share_slope", 100.0),
-            here,
-        ));
-    }
+    let panel = Panel::new("", Axis::linear("arrivals"), Axis::linear("slope, points per unit of importance")).each(
+        Look::LineAndMarks,
+        (table, "slopes"),
+        ("arrivals", "fn_share_slope", 100.0),
+        ("cell_importance", KINDS),
+        &[],
+    );
     let figure = Figure::new("slope", "How much importance counts, over time", "Slope of false negatives on importance; the further below zero, the more important keys are favoured. Sums even out: every cell has seen everything.").panel(panel);
     let ends = table.labels("slopes", "arrivals");
     let at = |kind: &str, place: usize| {
         let arrivals = ends.get(place).cloned().unwrap_or_else(|| 0u64.into());
-        Ok::<_, everbloom::Error>(
-            table
-                .need("slopes", "fn_share_slope", &[("cell_importance", kind.into()), ("arrivals", arrivals)])?
-                .percent(),
-        )
+        table.percent("slopes", "fn_share_slope", &[("cell_importance", kind.into()), ("arrivals", arrivals)])
     };
     let (first, last) = (at("sum", 0)?, at("sum", 4)?);
     let (decayed_first, decayed_last) = (at("decayed", 0)?, at("decayed", 4)?);

@@ -16,11 +16,7 @@ pub(super) static EXPERIMENT: Experiment = Experiment {
     shows: "IBF3 and IBF5 against stable filters of twice the cells, and of the same total memory",
     expected: Seconds { quick: 1.0, default: 12.0, full: None },
     seeds: 8,
-    revision: 1,
-    timed: false,
-    needs: &[],
-    cells,
-    conclude,
+    ..Experiment::of(cells, conclude)
 };
 
 const COLUMNS: [(u64, u32); 6] = [(16_384, 4), (16_384, 8), (65_536, 4), (65_536, 8), (262_144, 4), (262_144, 8)];

@@ -1,7 +1,8 @@
 //! Errors by importance for three numbers of cells.
 
-use super::thesis::{SOURCE, Size, USUAL, about, at_importance, figure, measured, varying};
-use crate::suite::{Cell, Conclusion, Experiment, Outcome, Scope, Seconds, Table, Verdict};
+use super::thesis::{SOURCE, Size, USUAL, about};
+use super::thesis_by_importance::Varied;
+use crate::suite::{Conclusion, Experiment, Outcome, Scope, Seconds, Table, Verdict};
 use everbloom::Result;
 
 /// See the module.
@@ -12,46 +13,31 @@ pub(super) static EXPERIMENT: Experiment = Experiment {
     shows: "errors by importance for 16384, 65536 and 262144 cells",
     expected: Seconds { quick: 1.0, default: 10.0, full: None },
     seeds: 8,
-    revision: 1,
-    timed: false,
-    needs: &[],
-    cells,
-    conclude,
+    ..Experiment::of(|scope| VARIED.cells(scope), conclude)
 };
 
-const PARAMETER: &str = "num_cells";
-
-fn cells(scope: &Scope) -> Result<Vec<Cell>> {
-    varying(
-        scope,
-        "linear",
-        PARAMETER,
-        &[16_384, 65_536, 262_144].map(|num_cells| (num_cells, Size { num_cells, ..USUAL })),
-    )
-}
+static VARIED: Varied = Varied {
+    set: "linear",
+    parameter: "num_cells",
+    words: "cells:",
+    values: [16_384, 65_536, 262_144],
+    size: |num_cells| Size { num_cells, ..USUAL },
+    title: "Errors by importance, varying the number of cells (Figure 3)",
+    caption: "False negatives of filters that know importance fall with it; the more cells, the more sharply. The stable filter's are flat.",
+};
 
 fn conclude(table: &Table, _: &Scope) -> Result<Conclusion> {
-    let caption = "False negatives of filters that know importance fall with it; the more cells, the more sharply. The stable filter's are flat.";
-    let figure = figure(
-        table,
-        PARAMETER,
-        "cells:",
-        "by-importance",
-        "Errors by importance, varying the number of cells (Figure 3)",
-        caption,
-    );
-    let share =
-        |value: &str, at, filter| Ok::<_, everbloom::Error>(measured(table, value, (PARAMETER, at), filter)?.percent());
+    let share = |measure: &str, at, filter| VARIED.percent(table, measure, at, filter);
     let (bloom, ibf5) = (share("fp_share", 65_536, "BF")?, share("fp_share", 65_536, "IBF5")?);
     let ratio = bloom.with(&ibf5, |bloom, ibf5| bloom / ibf5);
-    let fall = |at, range| at_importance(table, (PARAMETER, at), "IBF5", range);
+    let fall = |at, range| VARIED.missed(table, at, "IBF5", range);
     let (low, high) = (fall(65_536, 1..=5)?, fall(65_536, 46..=50)?);
     let falls = high.mean() < low.mean();
     let (small, large) = (fall(16_384, 46..=50)?, fall(262_144, 46..=50)?);
     let slope = share("fn_share_slope", 65_536, "SBF")?;
     let flat = slope.mean().abs() <= 4.0 * slope.error() + 0.02;
     Ok(Conclusion::new()
-        .figure(figure)
+        .figure(VARIED.figure(table))
         .verdict(
             Verdict::new(
                 "bloom",

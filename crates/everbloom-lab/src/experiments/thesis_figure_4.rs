@@ -1,9 +1,8 @@
 //! Errors by importance for three numbers of cells lowered per arrival.
 
-use super::thesis::{SOURCE, Size, USUAL, about, figure, measured, varying};
-use crate::suite::{
-    Cell, Conclusion, Experiment, Outcome, Printed, Sample, Scope, Seconds, Table, Verdict, clearly_below,
-};
+use super::thesis::{SOURCE, Size, USUAL, about};
+use super::thesis_by_importance::Varied;
+use crate::suite::{Conclusion, Experiment, Outcome, Printed, Sample, Scope, Seconds, Table, Verdict, clearly_below};
 use everbloom::Result;
 
 /// See the module.
@@ -14,49 +13,34 @@ pub(super) static EXPERIMENT: Experiment = Experiment {
     shows: "errors by importance for 3, 5 and 7 decrements, with crossovers",
     expected: Seconds { quick: 1.0, default: 10.0, full: None },
     seeds: 8,
-    revision: 1,
-    timed: false,
-    needs: &[],
-    cells,
-    conclude,
+    ..Experiment::of(|scope| VARIED.cells(scope), conclude)
 };
 
-const PARAMETER: &str = "decrements";
-
-fn cells(scope: &Scope) -> Result<Vec<Cell>> {
-    varying(
-        scope,
-        "linear_70",
-        PARAMETER,
-        &[3, 5, 7].map(|decrements| (u64::from(decrements), Size { decrements, ..USUAL })),
-    )
-}
+static VARIED: Varied = Varied {
+    set: "linear_70",
+    parameter: "decrements",
+    words: "decrements:",
+    values: [3, 5, 7],
+    size: |decrements| Size { decrements: decrements as u32, ..USUAL },
+    title: "Errors by importance, varying the decrements (Figure 4)",
+    caption: "More decrements: more false negatives, fewer false positives, a stronger slope. Where a curve meets the stable filter's is its crossover.",
+};
 
 fn conclude(table: &Table, _: &Scope) -> Result<Conclusion> {
-    let caption = "More decrements: more false negatives, fewer false positives, a stronger slope. Where a curve meets the stable filter's is its crossover.";
-    let figure = figure(
-        table,
-        PARAMETER,
-        "decrements:",
-        "by-importance",
-        "Errors by importance, varying the decrements (Figure 4)",
-        caption,
-    );
-    let at = |value: &str, at, filter| measured(table, value, (PARAMETER, at), filter);
-    let percent = |value: &str, place, filter| Ok::<_, everbloom::Error>(at(value, place, filter)?.percent());
-    let (few, many) = (percent("fn_share", 3, "IBF1")?, percent("fn_share", 7, "IBF1")?);
+    let share = |measure: &str, at, filter| VARIED.percent(table, measure, at, filter);
+    let crossover = |at| VARIED.measured(table, "crossover", at, "IBF3");
+    let (few, many) = (share("fn_share", 3, "IBF1")?, share("fn_share", 7, "IBF1")?);
     let rises = clearly_below(&few, &many);
-    let (late, early) = (at("crossover", 3, "IBF3")?, at("crossover", 7, "IBF3")?);
+    let (late, early) = (crossover(3)?, crossover(7)?);
     let nearer = clearly_below(&early, &late);
-    let gap = |place| -> Result<Sample> {
-        let aware = super::thesis::at_importance(table, (PARAMETER, place), "IBF3", 41..=50)?;
-        Ok(super::thesis::at_importance(table, (PARAMETER, place), "SBF", 41..=50)?
-            .with(&aware, |sbf, ibf3| sbf - ibf3))
+    let gap = |at| -> Result<Sample> {
+        let missed = |filter| VARIED.missed(table, at, filter, 41..=50);
+        Ok(missed("SBF")?.with(&missed("IBF3")?, |sbf, ibf3| sbf - ibf3))
     };
     let (narrow, wide) = (gap(3)?, gap(7)?);
-    let (fewer, more) = (percent("fp_share", 3, "SBF")?, percent("fp_share", 7, "SBF")?);
+    let (fewer, more) = (share("fp_share", 3, "SBF")?, share("fp_share", 7, "SBF")?);
     Ok(Conclusion::new()
-        .figure(figure)
+        .figure(VARIED.figure(table))
         .verdict(about(
             "ibf1-few",
             "6.4.2",
@@ -100,12 +84,10 @@ fn conclude(table: &Table, _: &Scope) -> Result<Conclusion> {
 /// Slopes and crossover of the specification, in points per unit of importance.
 fn reference(table: &Table) -> Result<Vec<Verdict>> {
     let place = "everbloom's reference";
-    let slope =
-        |filter| Ok::<_, everbloom::Error>(measured(table, "fn_share_slope", (PARAMETER, 7), filter)?.percent());
-    let crossover = measured(table, "crossover", (PARAMETER, 7), "IBF3")?;
+    let crossover = VARIED.measured(table, "crossover", 7, "IBF3")?;
     let mut verdicts = Vec::new();
     for (filter, figure, digits) in [("SBF", -0.004, 3), ("IBF3", -0.70, 2), ("IBF5", -1.32, 2)] {
-        let sample = slope(filter)?;
+        let sample = VARIED.percent(table, "fn_share_slope", 7, filter)?;
         let claim = format!("{filter}: false negatives change by {figure} points per unit of importance");
         let outcome = Outcome::of(Printed::new(figure, digits).agrees(&sample));
         verdicts.push(Verdict::new(format!("slope-{filter}"), place, claim, outcome).mean("measured", &sample));

@@ -1,7 +1,8 @@
 //! Errors by importance for three numbers of hashes.
 
-use super::thesis::{SOURCE, Size, USUAL, about, figure, measured, varying};
-use crate::suite::{Cell, Conclusion, Experiment, Outcome, Scope, Seconds, Table, Verdict, clearly_below};
+use super::thesis::{SOURCE, Size, USUAL, about};
+use super::thesis_by_importance::Varied;
+use crate::suite::{Conclusion, Experiment, Outcome, Scope, Seconds, Table, Verdict, clearly_below};
 use everbloom::Result;
 
 /// See the module.
@@ -12,47 +13,31 @@ pub(super) static EXPERIMENT: Experiment = Experiment {
     shows: "errors by importance for 4, 8 and 16 hashes, with crossovers",
     expected: Seconds { quick: 1.5, default: 14.0, full: None },
     seeds: 8,
-    revision: 1,
-    timed: false,
-    needs: &[],
-    cells,
-    conclude,
+    ..Experiment::of(|scope| VARIED.cells(scope), conclude)
 };
 
-const PARAMETER: &str = "num_hashes";
-
-fn cells(scope: &Scope) -> Result<Vec<Cell>> {
-    varying(
-        scope,
-        "linear_70",
-        PARAMETER,
-        &[4, 8, 16].map(|num_hashes| (u64::from(num_hashes), Size { num_hashes, ..USUAL })),
-    )
-}
+static VARIED: Varied = Varied {
+    set: "linear_70",
+    parameter: "num_hashes",
+    words: "hashes:",
+    values: [4, 8, 16],
+    size: |num_hashes| Size { num_hashes: num_hashes as u32, ..USUAL },
+    title: "Errors by importance, varying the number of hashes (Figure 5)",
+    caption: "More hashes fill the filter: more false positives. Whether false negatives fall depends on the filter.",
+};
 
 fn conclude(table: &Table, _: &Scope) -> Result<Conclusion> {
-    let caption =
-        "More hashes fill the filter: more false positives. Whether false negatives fall depends on the filter.";
-    let figure = figure(
-        table,
-        PARAMETER,
-        "hashes:",
-        "by-importance",
-        "Errors by importance, varying the number of hashes (Figure 5)",
-        caption,
-    );
-    let share =
-        |value: &str, at, filter| Ok::<_, everbloom::Error>(measured(table, value, (PARAMETER, at), filter)?.percent());
+    let share = |measure: &str, at, filter| VARIED.percent(table, measure, at, filter);
     let (few, more) = (share("fp_share", 4, "IBF5")?, share("fp_share", 8, "IBF5")?);
     let rises = clearly_below(&few, &more);
     let (missed_few, missed_many) = (share("fn_share", 4, "IBF1")?, share("fn_share", 16, "IBF1")?);
     let falls = clearly_below(&missed_many, &missed_few);
-    let crossover = |at| measured(table, "crossover", (PARAMETER, at), "IBF3");
+    let crossover = |at| VARIED.measured(table, "crossover", at, "IBF3");
     let (early, late) = (crossover(4)?, crossover(16)?);
     let later = clearly_below(&early, &late);
     let (sbf_few, sbf_many) = (share("fn_share", 4, "SBF")?, share("fn_share", 16, "SBF")?);
     Ok(Conclusion::new()
-        .figure(figure)
+        .figure(VARIED.figure(table))
         .verdict(about("fp-few", "6.4.3", "IBF5 has false positives of around 0.8 % with 4 hashes …", 0.8, &few, rises))
         .verdict(about("fp-more", "6.4.3", "… and 2 % with 8", 2.0, &more, rises))
         .verdict(about(

@@ -1,7 +1,8 @@
 //! Errors by importance for three largest cell values.
 
-use super::thesis::{SOURCE, Size, USUAL, about, figure, measured, varying};
-use crate::suite::{Cell, Conclusion, Experiment, Outcome, Scope, Seconds, Table, Verdict, clearly_below};
+use super::thesis::{SOURCE, Size, USUAL, about};
+use super::thesis_by_importance::Varied;
+use crate::suite::{Conclusion, Experiment, Outcome, Scope, Seconds, Table, Verdict, clearly_below};
 use everbloom::Result;
 
 /// See the module.
@@ -12,47 +13,32 @@ pub(super) static EXPERIMENT: Experiment = Experiment {
     shows: "errors by importance for largest cell values of 4, 8 and 16, with crossovers",
     expected: Seconds { quick: 1.0, default: 10.0, full: None },
     seeds: 8,
-    revision: 1,
-    timed: false,
-    needs: &[],
-    cells,
-    conclude,
+    ..Experiment::of(|scope| VARIED.cells(scope), conclude)
 };
 
-const PARAMETER: &str = "cell_max";
-
-fn cells(scope: &Scope) -> Result<Vec<Cell>> {
-    varying(
-        scope,
-        "linear_70",
-        PARAMETER,
-        &[4, 8, 16].map(|cell_max| (u64::from(cell_max), Size { cell_max, ..USUAL })),
-    )
-}
+static VARIED: Varied = Varied {
+    set: "linear_70",
+    parameter: "cell_max",
+    words: "largest cell value:",
+    values: [4, 8, 16],
+    size: |cell_max| Size { cell_max: cell_max as u32, ..USUAL },
+    title: "Errors by importance, varying the largest cell value (Figure 6)",
+    caption: "Larger cell values take longer to fall to zero: fewer false negatives, more false positives. At 16 the stable filter is nearly a Bloom filter.",
+};
 
 fn conclude(table: &Table, _: &Scope) -> Result<Conclusion> {
-    let caption = "Larger cell values take longer to fall to zero: fewer false negatives, more false positives. At 16 the stable filter is nearly a Bloom filter.";
-    let figure = figure(
-        table,
-        PARAMETER,
-        "largest cell value:",
-        "by-importance",
-        "Errors by importance, varying the largest cell value (Figure 6)",
-        caption,
-    );
-    let share =
-        |value: &str, at, filter| Ok::<_, everbloom::Error>(measured(table, value, (PARAMETER, at), filter)?.percent());
+    let share = |measure: &str, at, filter| VARIED.percent(table, measure, at, filter);
     let (fp_low, fp_high) = (share("fp_share", 4, "SBF")?, share("fp_share", 16, "SBF")?);
     let (fn_low, fn_high) = (share("fn_share", 4, "SBF")?, share("fn_share", 16, "SBF")?);
     let (aware_low, aware_high) = (share("fn_share", 4, "IBF3")?, share("fn_share", 16, "IBF3")?);
-    let least = |at| super::thesis::at_importance(table, (PARAMETER, at), "IBF3", 1..=3);
+    let least = |at| VARIED.missed(table, at, "IBF3", 1..=3);
     let (least_low, least_high) = (least(4)?, least(16)?);
     let (rises, falls) = (clearly_below(&fp_low, &fp_high), clearly_below(&fn_high, &fn_low));
-    let crossover = |at| measured(table, "crossover", (PARAMETER, at), "IBF3");
+    let crossover = |at| VARIED.measured(table, "crossover", at, "IBF3");
     let crossovers = [crossover(4)?, crossover(8)?, crossover(16)?];
     let later = crossovers[0].mean() < crossovers[1].mean() && crossovers[1].mean() < crossovers[2].mean();
     let mut conclusion = Conclusion::new()
-        .figure(figure)
+        .figure(VARIED.figure(table))
         .verdict(about(
             "fp-low",
             "6.4.4",

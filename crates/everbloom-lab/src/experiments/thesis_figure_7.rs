@@ -17,11 +17,7 @@ pub(super) static EXPERIMENT: Experiment = Experiment {
     shows: "empty cells of 512 over 100,000 arrivals settle at a point of each filter's own",
     expected: Seconds { quick: 0.5, default: 5.0, full: None },
     seeds: 4,
-    revision: 1,
-    timed: false,
-    needs: &[],
-    cells,
-    conclude,
+    ..Experiment::of(cells, conclude)
 };
 
 const NUM_CELLS: u64 = 512;
@@ -83,14 +79,9 @@ fn stable_point(cell_max: u32) -> f64 {
 
 fn conclude(table: &Table, _: &Scope) -> Result<Conclusion> {
     let caption = "The stable point (dashed: theory for the stable filter) is reached within a thousand arrivals. IBF2 is emptiest and most restless.";
-    let mut panel = Panel::new("", Axis::linear("arrivals"), Axis::linear("empty cells of 512").from(0.0, 512.0));
-    for filter in NAMES {
-        let here = |summary: &Summary| {
-            summary.label("filter") == Some(&filter.into()) && summary.label("cell_max") == Some(&4u32.into())
-        };
-        panel =
-            panel.series(Series::from_table(filter, Look::Line, (table, "zeros"), ("arrivals", "zeros", 1.0), here));
-    }
+    let panel = Panel::new("", Axis::linear("arrivals"), Axis::linear("empty cells of 512").from(0.0, 512.0));
+    let four = [("cell_max", 4u32.into())];
+    let panel = panel.each(Look::Line, (table, "zeros"), ("arrivals", "zeros", 1.0), ("filter", NAMES), &four);
     let ends = table.labels("zeros", "arrivals").iter().filter_map(|label| label.number()).fold(0.0, f64::max);
     let theory = [0.0, ends].map(|x| crate::suite::Point::new(x, stable_point(4)));
     let panel = panel.series(Series::new("stable point, theory", Look::Reference, theory));

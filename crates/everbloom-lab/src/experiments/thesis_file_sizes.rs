@@ -5,8 +5,8 @@ use super::thesis::{NAMES, SOURCE, Size, USUAL, family};
 use crate::curve;
 use crate::evaluate::Record;
 use crate::suite::{
-    Axis, Cell, Conclusion, Experiment, Figure, Look, Outcome, Panel, Row, Scope, Seconds, Series, Summary, Table,
-    Verdict, clearly_below,
+    Axis, Cell, Conclusion, Experiment, Figure, Look, Outcome, Panel, Row, Scope, Seconds, Table, Verdict,
+    clearly_below,
 };
 use everbloom::Result;
 
@@ -18,11 +18,8 @@ pub(super) static EXPERIMENT: Experiment = Experiment {
     shows: "URLs of a real web server's log, bytes sent as importance: weighted errors of eight filters and ranked",
     expected: Seconds { quick: 0.2, default: 1.0, full: None },
     seeds: 8,
-    revision: 1,
-    timed: false,
     needs: &["urls"],
-    cells,
-    conclude,
+    ..Experiment::of(cells, conclude)
 };
 
 const SIZES: [u64; 4] = [512, 1024, 2048, 4096];
@@ -68,17 +65,10 @@ fn conclude(table: &Table, _: &Scope) -> Result<Conclusion> {
         "10,000 requests. Cells of 3 bits; the importance-aware filters need more for their totals, ranked has the memory of the cells alone.",
     );
     for (measure, name) in [("wfp", "weighted false positives, %"), ("wfn", "weighted false negatives, %")] {
-        let mut panel = Panel::new("", Axis::log2("cells"), Axis::linear(name));
-        for filter in NAMES.into_iter().chain(["ranked"]) {
-            let here = |summary: &Summary| summary.label("filter") == Some(&filter.into());
-            panel = panel.series(Series::from_table(
-                filter,
-                Look::LineAndMarks,
-                (table, "rates"),
-                ("num_cells", measure, 100.0),
-                here,
-            ));
-        }
+        let filters = NAMES.into_iter().chain(["ranked"]);
+        let panel = Panel::new("", Axis::log2("cells"), Axis::linear(name));
+        let panel =
+            panel.each(Look::LineAndMarks, (table, "rates"), ("num_cells", measure, 100.0), ("filter", filters), &[]);
         figure = figure.panel(panel);
     }
     let at = |measure: &str, filter: &str| {

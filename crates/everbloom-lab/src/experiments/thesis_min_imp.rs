@@ -16,11 +16,7 @@ pub(super) static EXPERIMENT: Experiment = Experiment {
     shows: "the least important cells lowered: compulsorily, without compulsion, with priority",
     expected: Seconds { quick: 0.5, default: 6.0, full: None },
     seeds: 8,
-    revision: 1,
-    timed: false,
-    needs: &[],
-    cells,
-    conclude,
+    ..Experiment::of(cells, conclude)
 };
 
 const NAMES: [&str; 5] = ["BF", "SBF", "compulsory", "without compulsion", "with priority"];
@@ -51,9 +47,7 @@ fn cells(scope: &Scope) -> Result<Vec<Cell>> {
 
 fn conclude(table: &Table, _: &Scope) -> Result<Conclusion> {
     let at = |measure: &str, set: &str, filter: &str| {
-        Ok::<_, everbloom::Error>(
-            table.need("rates", measure, &[("set", set.into()), ("filter", filter.into())])?.percent(),
-        )
+        table.percent("rates", measure, &[("set", set.into()), ("filter", filter.into())])
     };
     let mut figure = Figure::new(
         "min-imp",

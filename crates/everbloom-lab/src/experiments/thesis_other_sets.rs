@@ -5,8 +5,8 @@ use super::thesis::{SHOWN, SOURCE, USUAL, family, items, scaled};
 use crate::datasets::Request;
 use crate::evaluate::Record;
 use crate::suite::{
-    Axis, Cell, Conclusion, Experiment, Figure, Look, Outcome, Panel, Row, Scope, Seconds, Series, Summary, Table,
-    Verdict, clearly_below,
+    Axis, Cell, Conclusion, Experiment, Figure, Look, Outcome, Panel, Row, Scope, Seconds, Table, Verdict,
+    clearly_below,
 };
 use everbloom::Result;
 
@@ -18,11 +18,7 @@ pub(super) static EXPERIMENT: Experiment = Experiment {
     shows: "weighted errors and errors by importance on the exponential and crawl sets",
     expected: Seconds { quick: 1.5, default: 14.0, full: None },
     seeds: 8,
-    revision: 1,
-    timed: false,
-    needs: &[],
-    cells,
-    conclude,
+    ..Experiment::of(cells, conclude)
 };
 
 const SETS: [&str; 3] = ["exponential", "exponential_70", "crawl"];
@@ -59,31 +55,19 @@ fn conclude(table: &Table, _: &Scope) -> Result<Conclusion> {
         "As on the linear sets, false negatives of the importance-aware filters fall with importance. In the crawl the most important pages are also linked most, so every filter knows them.",
     );
     for (set, top) in [("exponential_70", 51.0), ("crawl", 8.5)] {
-        let mut panel = Panel::new(
+        let panel = Panel::new(
             set.replace('_', ", ") + if set == "crawl" { "" } else { " % repeats" },
             Axis::linear("importance").from(0.0, top),
             Axis::linear("false negatives, % of duplicates"),
         );
-        for filter in SHOWN {
-            let here = |summary: &Summary| {
-                summary.label("set") == Some(&set.into()) && summary.label("filter") == Some(&filter.into())
-            };
-            panel = panel.series(Series::from_table(
-                filter,
-                Look::Line,
-                (table, "by_importance"),
-                ("importance", "fnr", 100.0),
-                here,
-            ));
-        }
+        let (axes, here) = (("importance", "fnr", 100.0), [("set", set.into())]);
+        let panel = panel.each(Look::Line, (table, "by_importance"), axes, ("filter", SHOWN), &here);
         figure = figure.panel(panel);
     }
     let mut verdicts = Vec::new();
     for set in SETS {
         let at = |measure: &str, filter: &str| {
-            Ok::<_, everbloom::Error>(
-                table.need("rates", measure, &[("set", set.into()), ("filter", filter.into())])?.percent(),
-            )
+            table.percent("rates", measure, &[("set", set.into()), ("filter", filter.into())])
         };
         let aware = ["IBF1", "IBF3", "IBF5"].map(|filter| at("fn_share_slope", filter));
         let [ibf1, ibf3, ibf5] = aware;

@@ -16,11 +16,7 @@ pub(super) static EXPERIMENT: Experiment = Experiment {
     shows: "important keys kept aside and inserted again, against the same memory in cells",
     expected: Seconds { quick: 1.0, default: 6.0, full: None },
     seeds: 8,
-    revision: 1,
-    timed: false,
-    needs: &[],
-    cells,
-    conclude,
+    ..Experiment::of(cells, conclude)
 };
 
 /// Bits of a cache entry, as the filter counts them.
@@ -60,9 +56,7 @@ fn cells(scope: &Scope) -> Result<Vec<Cell>> {
 }
 
 fn conclude(table: &Table, _: &Scope) -> Result<Conclusion> {
-    let at = |measure: &str, filter: &str| {
-        Ok::<_, everbloom::Error>(table.need("rates", measure, &[("filter", filter.into())])?.percent())
-    };
+    let at = |measure: &str, filter: &str| table.percent("rates", measure, &[("filter", filter.into())]);
     let mut panel =
         Panel::new("", Axis::linear("weighted false positives, %"), Axis::linear("weighted false negatives, %"));
     for filter in ["none", "more cells"].into_iter().chain(WAYS) {

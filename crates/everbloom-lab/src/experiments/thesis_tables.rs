@@ -3,8 +3,8 @@
 
 use super::thesis::{NAMES, SOURCE, Size, USUAL, family, items, rates, scaled};
 use crate::suite::{
-    Axis, Cell, Conclusion, Experiment, Figure, Look, Outcome, Panel, Printed, Sample, Scope, Seconds, Series, Summary,
-    Table, Verdict, clearly_below,
+    Axis, Cell, Conclusion, Experiment, Figure, Look, Outcome, Panel, Printed, Sample, Scope, Seconds, Series, Table,
+    Verdict, clearly_below,
 };
 use everbloom::Result;
 
@@ -16,11 +16,7 @@ pub(super) static EXPERIMENT: Experiment = Experiment {
     shows: "weighted false positives, false negatives, precision and recall of eight filters, three sizes, two numbers of hashes",
     expected: Seconds { quick: 1.5, default: 20.0, full: None },
     seeds: 8,
-    revision: 1,
-    timed: false,
-    needs: &[],
-    cells,
-    conclude,
+    ..Experiment::of(cells, conclude)
 };
 
 /// The columns of both tables: cells and hashes.
@@ -257,19 +253,9 @@ fn quality(table: &Table) -> Figure {
     let mut figure = Figure::new("precision-recall", "Weighted precision and recall against size", caption);
     for (measure, name) in [("weighted_precision", "weighted precision, %"), ("weighted_recall", "weighted recall, %")]
     {
-        let mut panel = Panel::new("", Axis::log2("cells"), Axis::linear(name).from(0.0, 102.0));
-        for filter in NAMES {
-            let here = |summary: &Summary| {
-                summary.label("filter") == Some(&filter.into()) && summary.label("num_hashes") == Some(&4u32.into())
-            };
-            panel = panel.series(Series::from_table(
-                filter,
-                Look::LineAndMarks,
-                (table, "rates"),
-                ("num_cells", measure, 100.0),
-                here,
-            ));
-        }
+        let (axes, four) = (("num_cells", measure, 100.0), [("num_hashes", 4u32.into())]);
+        let panel = Panel::new("", Axis::log2("cells"), Axis::linear(name).from(0.0, 102.0));
+        let panel = panel.each(Look::LineAndMarks, (table, "rates"), axes, ("filter", NAMES), &four);
         figure = figure.panel(panel);
     }
     figure

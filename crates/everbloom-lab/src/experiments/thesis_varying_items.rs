@@ -2,8 +2,8 @@
 
 use super::thesis::{NAMES, SOURCE, USUAL, family, rates, scaled};
 use crate::suite::{
-    Axis, Cell, Conclusion, Experiment, Figure, Look, Outcome, Panel, Row, Scope, Seconds, Series, Summary, Table,
-    Verdict, clearly_below,
+    Axis, Cell, Conclusion, Experiment, Figure, Look, Outcome, Panel, Row, Scope, Seconds, Table, Verdict,
+    clearly_below,
 };
 use everbloom::Result;
 
@@ -15,11 +15,7 @@ pub(super) static EXPERIMENT: Experiment = Experiment {
     shows: "weighted errors of eight filters as the stream grows from 25,000 to 800,000 arrivals",
     expected: Seconds { quick: 2.0, default: 25.0, full: None },
     seeds: 4,
-    revision: 1,
-    timed: false,
-    needs: &[],
-    cells,
-    conclude,
+    ..Experiment::of(cells, conclude)
 };
 
 fn lengths(scope: &Scope) -> [u64; 6] {
@@ -43,24 +39,14 @@ fn conclude(table: &Table, scope: &Scope) -> Result<Conclusion> {
     let caption = "The Bloom filter fills up; filters that forget settle: their false positives stay, their false negatives rise towards the share of duplicates.";
     let mut figure = Figure::new("length", "Weighted errors against the length of the stream", caption);
     for (measure, name) in [("wfp", "weighted false positives, %"), ("wfn", "weighted false negatives, %")] {
-        let mut panel = Panel::new("", Axis::log("arrivals"), Axis::linear(name));
-        for filter in NAMES {
-            let here = |summary: &Summary| summary.label("filter") == Some(&filter.into());
-            panel = panel.series(Series::from_table(
-                filter,
-                Look::LineAndMarks,
-                (table, "rates"),
-                ("arrivals", measure, 100.0),
-                here,
-            ));
-        }
+        let panel = Panel::new("", Axis::log("arrivals"), Axis::linear(name));
+        let panel =
+            panel.each(Look::LineAndMarks, (table, "rates"), ("arrivals", measure, 100.0), ("filter", NAMES), &[]);
         figure = figure.panel(panel);
     }
     let lengths = lengths(scope);
     let at = |measure: &str, items: u64, filter: &str| {
-        Ok::<_, everbloom::Error>(
-            table.need("rates", measure, &[("arrivals", items.into()), ("filter", filter.into())])?.percent(),
-        )
+        table.percent("rates", measure, &[("arrivals", items.into()), ("filter", filter.into())])
     };
     let mut verdicts = Vec::new();
     for (filter, measure, words) in [

@@ -1,6 +1,6 @@
 //! What a chart shows; how it looks is the business of `draw`.
 
-use super::table::{Sample, Summary, Table};
+use super::table::{Label, Sample, Summary, Table};
 
 /// One or several panels under one title, with one legend.
 #[derive(Debug, Clone)]
@@ -52,6 +52,24 @@ impl Panel {
     #[must_use]
     pub fn series(mut self, series: Series) -> Self {
         self.series.push(series);
+        self
+    }
+
+    /// Adds a [`Series::from_table`] for each of these values of a label, named for it, of the rows that also have
+    /// the `other` labels.
+    #[must_use]
+    pub fn each<'a>(
+        mut self,
+        look: Look,
+        (table, rows): (&Table, &str),
+        axes: (&str, &str, f64),
+        (label, names): (&str, impl IntoIterator<Item = &'a str>),
+        other: &[(&str, Label)],
+    ) -> Self {
+        for name in names {
+            let labels: Vec<_> = other.iter().cloned().chain([(label, name.into())]).collect();
+            self.series.push(Series::from_table(name, look, (table, rows), axes, &labels));
+        }
         self
     }
 }
@@ -146,17 +164,17 @@ impl Series {
         Series { name: name.into(), look, points: points.into_iter().collect() }
     }
 
-    /// The means of `value`, times `unit`, over the numeric label `x`, for the rows that `belong`.
+    /// The means of `value`, times `unit`, over the numeric label `x`, of the rows with these labels.
     pub fn from_table(
         name: impl Into<String>,
         look: Look,
         (table, rows): (&Table, &str),
         (x, value, unit): (&str, &str, f64),
-        belong: impl Fn(&Summary) -> bool,
+        labels: &[(&str, Label)],
     ) -> Self {
         let summaries = table.summary(rows);
         let point = |summary: &Summary| Some(Point::of(summary.label(x)?.number()?, summary.sample(value)?, unit));
-        let mut points: Vec<_> = summaries.iter().filter(|summary| belong(summary)).filter_map(point).collect();
+        let mut points: Vec<_> = summaries.iter().filter(|summary| summary.has(labels)).filter_map(point).collect();
         points.sort_by(|a, b| a.x.total_cmp(&b.x));
         Series { name: name.into(), look, points }
     }

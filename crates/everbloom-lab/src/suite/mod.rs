@@ -9,7 +9,8 @@
 //! Tidy rows in, so that an experiment is short to write:
 //!
 //! ```
-//! use everbloom_lab::suite::{Cell, Conclusion, Experiment, Outcome, Row, Seconds, Verdict};
+//! use everbloom::Result;
+//! use everbloom_lab::suite::{Cell, Conclusion, Experiment, Outcome, Row, Scope, Seconds, Table, Verdict};
 //!
 //! static DICE: Experiment = Experiment {
 //!     name: "dice",
@@ -18,20 +19,23 @@
 //!     shows: "a die shows 3.5 on average",
 //!     expected: Seconds { quick: 0.1, default: 0.1, full: None },
 //!     seeds: 4,
-//!     revision: 1,
-//!     timed: false,
-//!     needs: &[],
-//!     cells: |scope| Ok(scope.seeds().map(|seed| Cell::new("throws", seed, move |_| {
+//!     ..Experiment::of(cells, conclude)
+//! };
+//!
+//! fn cells(scope: &Scope) -> Result<Vec<Cell>> {
+//!     let cell = |seed| Cell::new("throws", seed, move |_| {
 //!         let mut die = everbloom::rng::Generator::seeded(seed);
 //!         let sum: u64 = (0..1000).map(|_| 1 + die.below(6)).sum();
 //!         Ok(vec![Row::new("throws").label("dice", 1u64).value("mean", sum as f64 / 1000.0)])
-//!     })).collect()),
-//!     conclude: |table, _| {
-//!         let mean = table.need("throws", "mean", &[])?;
-//!         let holds = (mean.mean() - 3.5).abs() < 4.0 * mean.error();
-//!         Ok(Conclusion::new().verdict(Verdict::new("mean", "Figure 0", "3.5", Outcome::of(holds)).mean("measured", &mean)))
-//!     },
-//! };
+//!     });
+//!     Ok(scope.seeds().map(cell).collect())
+//! }
+//!
+//! fn conclude(table: &Table, _: &Scope) -> Result<Conclusion> {
+//!     let mean = table.need("throws", "mean", &[])?;
+//!     let holds = (mean.mean() - 3.5).abs() < 4.0 * mean.error();
+//!     Ok(Conclusion::new().verdict(Verdict::new("mean", "Figure 0", "3.5", Outcome::of(holds)).mean("measured", &mean)))
+//! }
 //! ```
 
 pub mod chart;
@@ -272,6 +276,29 @@ pub struct Experiment {
     pub cells: fn(&Scope) -> Result<Vec<Cell>>,
     /// What they come to.
     pub conclude: fn(&Table, &Scope) -> Result<Conclusion>,
+}
+
+impl Experiment {
+    /// An experiment of one seed in its first form that measures no time and needs no recording; its name and what
+    /// it shows are still to be said.
+    pub const fn of(
+        cells: fn(&Scope) -> Result<Vec<Cell>>,
+        conclude: fn(&Table, &Scope) -> Result<Conclusion>,
+    ) -> Self {
+        Experiment {
+            name: "",
+            source: "",
+            figure: "",
+            shows: "",
+            expected: Seconds { quick: 0.0, default: 0.0, full: None },
+            seeds: 1,
+            revision: 1,
+            timed: false,
+            needs: &[],
+            cells,
+            conclude,
+        }
+    }
 }
 
 /// The experiment of this name, or an error that suggests the nearest.

@@ -219,6 +219,11 @@ impl Summary {
         self.labels.iter().find(|(known, _)| known == name).map(|(_, label)| label)
     }
 
+    /// Whether it has all of these labels.
+    pub fn has(&self, labels: &[(&str, Label)]) -> bool {
+        labels.iter().all(|(name, label)| self.label(name) == Some(label))
+    }
+
     /// The values of this name.
     pub fn sample(&self, name: &str) -> Option<&Sample> {
         self.values.iter().find(|(known, _)| known == name).map(|(_, sample)| sample)
@@ -266,6 +271,11 @@ impl Table {
             });
         }
         Ok(sample)
+    }
+
+    /// [`Table::need`], in percent.
+    pub fn percent(&self, table: &str, value: &str, labels: &[(&str, Label)]) -> Result<Sample> {
+        Ok(self.need(table, value, labels)?.percent())
     }
 
     /// The labels of this name in a table, each once, in order of appearance.
