@@ -392,6 +392,70 @@ fn a_compressed_filter_is_smaller_and_answers_alike() {
     }
 }
 
+fn info(folder: &Folder, file: &str) -> serde_json::Value {
+    json_of(&folder.output_of(&["info", file, "--format", "json"]))
+}
+
+#[test]
+fn a_file_stays_within_the_bytes_that_may_be_sent_and_errs_less_than_a_plain_one() {
+    let folder = Folder::new();
+    folder.write("keys.txt", numbered("user", 20_000));
+    folder.write("others.txt", numbered("none", 100_000));
+    for (budget, bytes) in [("20000", 20_000), ("16KiB", 16 << 10), ("200000b", 25_000)] {
+        folder.output_of(&["build", "keys.txt", "--transmit", budget, "-o", "sent.ebf"]);
+        let document = info(&folder, "sent.ebf");
+        let length = folder.read("sent.ebf").len();
+        assert!(length <= bytes && length > bytes - 1000, "{length} bytes instead of {bytes}");
+        assert_eq!(document["compressed"], true);
+        assert_eq!(folder.output_of(&["query", "sent.ebf", "keys.txt", "--count"]), b"20000\n");
+
+        let predicted = document["predicted_fpr"].as_f64().expect("a rate");
+        let wrong = folder.run(&["query", "sent.ebf", "others.txt", "--count"]).stdout;
+        let wrong: f64 = String::from_utf8_lossy(&wrong).trim().parse().expect("a count");
+        let sigma = (100_000.0 * predicted * (1.0 - predicted)).sqrt();
+        assert!((wrong - 100_000.0 * predicted).abs() <= 4.0 * sigma, "{wrong} wrong at {predicted}");
+
+        // The plain filter of as many bytes: its best number of hashes, by formula.
+        let bits_per_key = (bytes - 192) as f64 * 8.0 / 20_000.0;
+        let plain = (-bits_per_key * std::f64::consts::LN_2.powi(2)).exp();
+        assert!(predicted < plain && wrong < 100_000.0 * plain, "{predicted}, not under {plain}");
+    }
+}
+
+#[test]
+fn bytes_that_cannot_be_kept_are_refused_with_what_would_fit() {
+    let folder = folder_with_filter();
+    let refused = |arguments: &[&str], mention: &str| {
+        let output = folder.run(&[&["build", "keys.txt", "-o", "x.ebf"], arguments].concat());
+        assert_refused(&output, mention);
+        assert!(!folder.path("x.ebf").exists());
+        error_of(&output)
+    };
+    refused(&["--transmit", "1KiB", "--fpr", "1%"], "leave --fpr out");
+    refused(&["--transmit", "1KiB", "--memory", "1MiB"], "leave --memory out");
+    refused(&["--transmit", "0"], "at least one bit");
+    refused(&["--transmit", "many"], "64MiB");
+    refused(&["--transmit", "1b"], "0 bytes on the wire");
+    refused(&["--transmit", "1KiB", "--filter", "counting"], "take bloom");
+    refused(&["--transmit", "1KiB", "--filter", "bloom:shards=4"], "take bloom");
+    refused(&["--transmit", "1KiB", "--filter", "bloom:num_hashes=3"], "'num_hashes'");
+    refused(&["--transmit", "1KiB", "--filter", "bloom:num_bits=9000,num_hashes=3"], "'num_bits'");
+    refused(&["--transmit", "1KiB", "--scheme", "s.ebs"], "--scheme");
+    let error = refused(&["--transmit", "200"], "bytes for a rate of 0.5");
+    // What it says would fit does.
+    let needed: Vec<&str> = error.split_whitespace().filter(|word| word.parse::<u32>().is_ok()).collect();
+    let [_given, _keys, half, hundredth] = needed[..] else { panic!("{error}") };
+    for (bytes, rate) in [(half, 0.5), (hundredth, 0.01)] {
+        folder.output_of(&["build", "keys.txt", "--transmit", bytes, "-o", "y.ebf"]);
+        let predicted = info(&folder, "y.ebf")["predicted_fpr"].as_f64().expect("a rate");
+        assert!(predicted <= rate && folder.read("y.ebf").len() <= bytes.parse().expect("a number"), "{error}");
+    }
+    // More keys than were expected would break the limit: nothing is written.
+    refused(&["--transmit", "600", "--expect", "100"], "leave it out");
+    folder.output_of(&["build", "keys.txt", "--transmit", "2KiB", "--expect", "1000", "-o", "z.ebf"]);
+    assert!(folder.read("z.ebf").len() <= 2048);
+}
+
 #[test]
 fn memory_bounds_what_is_built_sparse_and_what_is_unpacked() {
     let folder = Folder::new();

@@ -40,6 +40,8 @@ pub struct Goal {
     pub importance_mix: Option<ImportanceMix>,
     /// Whether the filter is to be small when compressed, rather than in memory.
     pub compressed: bool,
+    /// The most bytes that the filter may take when it is sent, compressed and with its header.
+    pub transmitted_bytes: Option<u64>,
     /// How keys are hashed.
     pub hashing: Hashing,
 }
@@ -85,6 +87,29 @@ impl Goal {
     /// is given, or 16 times what it would take otherwise.
     pub fn compressed(mut self) -> Self {
         self.compressed = true;
+        self
+    }
+
+    /// Bounds the bytes on the wire, header included, and asks for the lowest rate that they buy: a `bloom`
+    /// filter is planned whose compressed bytes stay within them but for one of three million builds.
+    ///
+    /// It takes the memory that is given, or up to 16 times these bytes. A target rate, if there is one, is
+    /// the highest that will do; otherwise 1/2 is.
+    ///
+    /// ```
+    /// use everbloom::{FilterExt, Goal, codec};
+    ///
+    /// let keys: Vec<u64> = (0..10_000).collect();
+    /// let plan = Goal::new().expected_items(10_000).transmitted_bytes(10_000).plan("bloom")?;
+    /// let mut filter = plan.build()?;
+    /// filter.insert_batch(&keys);
+    /// assert!(codec::encode_compressed(&*filter).len() <= 10_000);
+    /// // What the same bytes keep as they are, 8 bits a key, is 2.2 %.
+    /// assert!(plan.forecast.predicted_fpr < 0.012, "{:?}", plan.forecast);
+    /// # Ok::<(), everbloom::Error>(())
+    /// ```
+    pub fn transmitted_bytes(mut self, bytes: u64) -> Self {
+        (self.compressed, self.transmitted_bytes) = (true, Some(bytes));
         self
     }
 
@@ -141,6 +166,11 @@ impl Goal {
     /// The target rate that a filter needs to plan at all.
     pub(crate) fn required_fpr(&self) -> Result<f64> {
         self.checked_fpr()?.ok_or_else(|| missing("target_fpr", "say which rate of false positives to keep"))
+    }
+
+    /// The number of distinct keys that a filter needs to plan at all.
+    pub(crate) fn required_items(&self) -> Result<u64> {
+        self.checked_items()?.ok_or_else(|| missing("expected_items", "say how many distinct keys will come"))
     }
 
     /// The memory that a filter needs to plan at all.

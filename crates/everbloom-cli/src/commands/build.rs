@@ -1,12 +1,12 @@
 //! `everbloom build`: keys to a filter file.
 
-use crate::args::{GoalArgs, ImportanceArgs, KeyArgs};
+use crate::args::{GoalArgs, ImportanceArgs, KeyArgs, quantity};
 use crate::failure::{Ending, Failure, Result};
 use crate::input::BlockReader;
 use crate::record::{Layout, Part, RecordReader, all_hashes, check_faults, for_each_batch};
 use crate::{filter_file, output, scheme_file};
 use clap::Args;
-use everbloom::{Filter, Goal, KeyHash, Plan, planner, tune};
+use everbloom::{Filter, Goal, KeyHash, Plan, codec, planner, tune};
 use std::path::{Path, PathBuf};
 
 /// Builds a filter from the lines of files or stdin.
@@ -24,8 +24,12 @@ pub(crate) struct Build {
     /// times the memory (or --memory) once unpacked, but fewer bytes at the same rate
     #[arg(long)]
     compress: bool,
+    /// Make the file at most so many bytes, such as 1MiB, and the rate as low as they allow: implies
+    /// --compress, and takes up to 16 times the memory of a usual filter of that rate once unpacked
+    #[arg(long, value_name = "SIZE", value_parser = quantity::size_in_bits)]
+    transmit: Option<u64>,
     /// Build what a scheme made by `everbloom tune` says, with its bits a key (or --memory)
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["filter", "fpr", "expect", "seed"])]
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["filter", "fpr", "expect", "seed", "transmit"])]
     scheme: Option<PathBuf>,
     #[command(flatten)]
     goal: GoalArgs,
@@ -36,6 +40,7 @@ pub(crate) struct Build {
 impl Build {
     pub(crate) fn run(self) -> Result<Ending> {
         output::refuse_overwriting(&self.output, &self.files)?;
+        self.check_transmit()?;
         if let Some(path) = &self.scheme {
             let filter = self.with_scheme(path)?;
             filter_file::save(&self.output, filter.as_ref(), self.compress)?;
@@ -47,8 +52,51 @@ impl Build {
             Some(plan) => self.insert_as_they_come(&mut reader, &plan)?,
             None => self.count_then_insert(&mut reader)?,
         };
-        filter_file::save(&self.output, filter.as_ref(), self.compress)?;
+        match self.budget() {
+            Some(bytes) => self.save_within(bytes, filter.as_ref())?,
+            None => filter_file::save(&self.output, filter.as_ref(), self.compress)?,
+        }
         Ok(Ending::Done)
+    }
+
+    /// The bytes that the file may have, if they are bounded.
+    fn budget(&self) -> Option<u64> {
+        self.transmit.map(|bits| bits / 8)
+    }
+
+    /// A budget of bytes decides what else one could ask for.
+    fn check_transmit(&self) -> Result<()> {
+        let wanted = &self.goal.wanted;
+        if self.transmit.is_some() && wanted.fpr.is_some() {
+            return Err(Failure::new(
+                "--transmit and --fpr were given, but the bytes decide the rate; leave --fpr out, or write --fpr RATE \
+                 --compress for the fewest bytes at that rate",
+            ));
+        }
+        if self.transmit.is_some() && wanted.memory.is_some() {
+            return Err(Failure::new(
+                "--transmit and --memory were given, but the bytes decide the memory; leave --memory out, or write \
+                 --fpr RATE --compress --memory SIZE for the fewest bytes within that memory",
+            ));
+        }
+        Ok(())
+    }
+
+    /// Saves the filter, unless it came out larger than planned: more keys came than were expected, or it is one
+    /// of the millions that the plan's margin does not cover.
+    fn save_within(&self, budget: u64, filter: &dyn Filter) -> Result<()> {
+        let bytes = codec::encode_compressed(filter);
+        if bytes.len() as u64 > budget {
+            let remedy = match self.goal.wanted.expect {
+                Some(items) => format!("there may be more than the {items} keys of --expect; leave it out"),
+                None => "take another --seed".into(),
+            };
+            let length = bytes.len();
+            return Err(Failure::new(format!(
+                "the file would take {length} bytes, more than the {budget} of --transmit; {remedy}, or give {length}"
+            )));
+        }
+        output::replace(&self.output, |out| out.write_all(&bytes))
     }
 
     /// The filter that a scheme asks for; its keys are counted first.
@@ -65,8 +113,15 @@ impl Build {
     }
 
     fn wanted(&self) -> Goal {
-        let goal = self.goal.goal();
-        if self.compress { goal.compressed() } else { goal }
+        let mut goal = self.goal.goal();
+        match self.budget() {
+            Some(bytes) => {
+                goal.target_fpr = None;
+                goal.transmitted_bytes(bytes)
+            }
+            None if self.compress => goal.compressed(),
+            None => goal,
+        }
     }
 
     /// The plan, if it does not depend on how many keys there are.
@@ -77,7 +132,9 @@ impl Build {
         }
         // A spec that can be planned from nothing says everything itself. Any other is tried with one
         // key, so that what is wrong with it is said before a long input is read.
-        let from_nothing = planner::plan(spec, &Goal::new().hashing(self.goal.hashing()));
+        let mut nothing = Goal::new().hashing(self.goal.hashing());
+        nothing.transmitted_bytes = self.budget();
+        let from_nothing = planner::plan(spec, &nothing);
         if from_nothing.is_err() {
             planner::plan(spec, &self.wanted().expected_items(1))?;
         }

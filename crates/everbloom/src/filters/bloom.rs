@@ -44,6 +44,11 @@
 //! | 1 % | 9.59 bits, 7 hashes | 99.5 | 8.06 (8.04) | 19.0 | 8.97 (8.90) |
 //! | 0.1 % | 14.38 bits, 10 hashes | 999.5 | 11.43 (11.40) | 62.2 | 12.66 (12.60) |
 //!
+//! Planned for so many bytes ([`Goal::transmitted_bytes`]), it has the lowest rate that they buy. How long the
+//! codes come out varies with the keys; the plan keeps five standard deviations of it in reserve, some 0.04 % of
+//! a megabyte and 1 % of a kilobyte, so one of 3.5 million builds is longer. Whoever must not pass the limit at
+//! all looks at the bytes before they are sent, as `everbloom build --transmit` does.
+//!
 //! # Cost
 //!
 //! `num_hashes` cache lines a key, fetched together in batches. [`Blocked`](super::Blocked) needs
@@ -76,7 +81,7 @@ use super::{Kind, Model, Restore};
 use crate::cells::bits::Bits;
 use crate::cells::buffer::LINE_BITS;
 use crate::cells::simd::{CACHED_BYTES, pipelined, prefetch};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::goal::{Forecast, Goal, Plan};
 use crate::hash::{Hashing, KeyHash};
 use crate::model::never_forgetting;
@@ -84,7 +89,7 @@ use crate::outlook::Outlook;
 use crate::spec::Spec;
 use crate::stream::Stream;
 use crate::traits::{Body, Combine, Filter, Importance, Membership, Merge, Status, Verdict, same_shape};
-use crate::wire::StateWriter;
+use crate::wire::{self, StateWriter, gaps};
 
 pub(super) const KIND: Kind = Kind {
     id: 1,
@@ -111,29 +116,100 @@ fn spec_of(size: Size) -> Spec {
 }
 
 fn planned(spec: &Spec, goal: &Goal) -> Result<Plan> {
-    let (mut size, items) = Size::planned(spec, goal, "num_bits", 1)?;
-    let mut notes = Vec::new();
-    if let (true, Some(items), Some(rate)) = (goal.compressed, items, goal.target_fpr) {
-        if spec.words().next().is_none() {
-            size = sparse(goal, items, rate)?;
-        }
-        let bits = size.compressed_bits(items);
-        notes.push(format!("compressed it takes about {:.2} bits a key", bits / items as f64));
+    if let Some(bytes) = goal.transmitted_bytes {
+        let items = goal.required_items()?;
+        return Ok(plan_of(sendable(spec, goal, items, bytes)?, Some(items), goal));
     }
+    let (mut size, items) = Size::planned(spec, goal, "num_bits", 1)?;
+    if let (true, Some(items), Some(rate), None) = (goal.compressed, items, goal.target_fpr, spec.words().next()) {
+        size = sparse(goal, items, rate)?;
+    }
+    Ok(plan_of(size, items, goal))
+}
+
+fn plan_of(size: Size, items: Option<u64>, goal: &Goal) -> Plan {
     let memory_bits = Bits::byte_length(size.num_cells) * 8;
-    Ok(Plan { notes, ..Plan::new(spec_of(size), memory_bits, size.forecast(items), goal.hashing) })
+    let plan = Plan::new(spec_of(size), memory_bits, size.forecast(items), goal.hashing);
+    match items {
+        Some(items) if goal.compressed => Plan { notes: vec![sent_note(size, items)], ..plan },
+        _ => plan,
+    }
+}
+
+fn sent_note(size: Size, items: u64) -> String {
+    let bits = size.compressed_bits(items) / items as f64;
+    format!("compressed it takes about {bits:.2} bits a key, at most {} bytes with its header", sent_bytes(size, items))
 }
 
 /// How much more memory than usual a filter may take in order to be small on the wire, if nothing is said.
 const SPARSENESS: u64 = 16;
 
+/// 2^−64. Filters with a lower rate are not given more memory for it.
+const LEAST_FPR: f64 = 1.0 / 18_446_744_073_709_551_616.0;
+
+/// The highest rate that a budget of bytes may come to, if nothing is said: what says yes to half of all keys
+/// is not worth sending.
+const WORST_FPR: f64 = 0.5;
+
+/// The bytes that the filter will take on the wire, but for one of millions.
+fn sent_bytes(size: Size, items: u64) -> u64 {
+    let (fill, variance) = size.fill(items);
+    // Bits that only fill the last line up are never set.
+    let (plain_bytes, used) = (body_bytes(size), size.num_cells as f64 / (body_bytes(size) * 8) as f64);
+    let body = gaps::likely_bytes(plain_bytes, fill * used, variance * used * used);
+    wire::document_bytes(spec_of(size).to_string().len(), STATE_BYTES, body)
+}
+
+/// The size with the lowest rate that can be sent within these bytes.
+fn sendable(spec: &Spec, goal: &Goal, items: u64, bytes: u64) -> Result<Size> {
+    if let Some(word) = spec.words().next() {
+        let problem = format!("the bytes that may be sent decide its '{word}'");
+        return Err(spec.error(problem, "leave it out, or give no bytes and compress what comes out"));
+    }
+    let allowed = |size: Size| {
+        let rate = size.predicted_fpr(items).clamp(LEAST_FPR, WORST_FPR);
+        most_cells(goal, items, rate).is_ok_and(|most| size.num_cells <= most)
+    };
+    let highest = goal.checked_fpr()?.unwrap_or(WORST_FPR);
+    let best = Size::lowest_rate(items, |size| sent_bytes(size, items) <= bytes && allowed(size));
+    match best.map(|size| (size, size.predicted_fpr(items))) {
+        Some((size, rate)) if rate <= highest => size.checked(),
+        best => Err(too_few_bytes(goal, items, highest, best.map(|(_, rate)| rate))),
+    }
+}
+
+fn too_few_bytes(goal: &Goal, items: u64, highest: f64, best: Option<f64>) -> Error {
+    let needed = |rate: &f64| {
+        let size = sparse(goal, items, *rate).ok()?;
+        let affordable = most_cells(goal, items, *rate).is_ok_and(|most| size.num_cells <= most);
+        affordable.then(|| format!("{} bytes for a rate of {rate}", sent_bytes(size, items)))
+    };
+    let mut remedies: Vec<String> = [highest, highest.min(0.01)].iter().filter_map(needed).collect();
+    remedies.dedup();
+    Error::Infeasible {
+        wanted: format!("{} bytes on the wire for {items} keys", goal.transmitted_bytes.unwrap_or_default()),
+        reason: match best {
+            Some(rate) => format!("the best filter that fits has a rate of {rate:.3}"),
+            None => "not even an empty filter fits".into(),
+        },
+        remedy: match remedies.is_empty() {
+            true => "give more memory, which the filter takes once it is unpacked".into(),
+            false => format!("give {}", remedies.join(", or ")),
+        },
+    }
+}
+
 /// The size with the fewest bits on the wire.
 fn sparse(goal: &Goal, items: u64, rate: f64) -> Result<Size> {
-    let most = match goal.memory_bits {
-        Some(bits) => bits / LINE_BITS * LINE_BITS,
-        None => Size::for_rate(items, rate)?.num_cells.saturating_mul(SPARSENESS),
-    };
-    Size::for_wire(items, rate, most)
+    Size::for_wire(items, rate, most_cells(goal, items, rate)?)
+}
+
+/// The most cells that a filter with this rate may have.
+fn most_cells(goal: &Goal, items: u64, rate: f64) -> Result<u64> {
+    match goal.memory_bits {
+        Some(bits) => Ok(bits / LINE_BITS * LINE_BITS),
+        None => Ok(Size::for_rate(items, rate)?.num_cells.saturating_mul(SPARSENESS)),
+    }
 }
 
 fn outlook(plan: &Plan, stream: &Stream) -> Result<Option<Outlook>> {
@@ -169,6 +245,9 @@ pub(crate) fn contains_in(size: Size, words: &[u64], hashes: &[KeyHash], found: 
 
 /// How many keys ahead to ask for lines; each key asks for several.
 const DISTANCE: usize = 8;
+
+/// What is kept beside the bits: how many keys were inserted.
+const STATE_BYTES: usize = 8;
 
 /// The classic Bloom filter. See the [module](self) for what it promises.
 #[derive(Debug, Clone)]

@@ -141,6 +141,10 @@ pub(crate) fn plan(spec: &Spec, goal: &Goal) -> Result<Plan> {
     goal.checked_memory()?;
     goal.checked_items()?;
     let plan_one = kind(spec)?.plan;
+    if goal.transmitted_bytes.is_some() && (spec.kind() != bloom::KIND.name || is_sharded(spec)) {
+        let problem = "only bloom, in one piece, is planned by the bytes that are sent";
+        return Err(spec.error(problem, "take bloom, or leave the bytes open and compress what comes out"));
+    }
     if is_sharded(spec) { sharded::planned(spec, goal, plan_one) } else { plan_one(spec, goal) }
 }
 

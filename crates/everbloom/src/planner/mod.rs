@@ -64,7 +64,7 @@ fn choose(spec: &Spec, goal: &Goal) -> Result<Plan> {
     if let Some(word) = spec.words().find(|word| *word != "shards") {
         return Err(spec.error(format!("auto has no '{word}'"), "name a filter to set its words"));
     }
-    if goal.compressed && goal.expected_items.is_some() {
+    if goal.transmitted_bytes.is_some() || goal.compressed && goal.expected_items.is_some() {
         // Only plain bits gain by compression.
         return filters::plan(&spec.renamed("bloom"), goal);
     }

@@ -19,15 +19,21 @@ use libm::{exp, expm1, log1p, pow};
 /// (Var ≈ e^−2c·(e^c − 1 − c)/m with c = kn/m) is included, so that tiny filters keep their
 /// promise, too.
 pub fn bloom_fpr(bits: u64, items: f64, hashes: u32) -> f64 {
-    let (m, k) = (bits as f64, f64::from(hashes));
+    let k = f64::from(hashes);
     if items <= 0.0 {
         return 0.0;
     }
+    let (fill, variance) = bloom_fill(bits, items, hashes);
+    (pow(fill, k) * (1.0 + k * (k - 1.0) / 2.0 * variance / (fill * fill))).min(1.0)
+}
+
+/// The share of set bits to expect with `items` keys inside, and its variance.
+pub fn bloom_fill(bits: u64, items: f64, hashes: u32) -> (f64, f64) {
+    let (m, k) = (bits as f64, f64::from(hashes));
     let load = k * items / m;
     // 1 − (1 − 1/m)^kn, without cancellation where the filter is nearly empty.
     let fill = one_minus_exp(-k * items * log1p(-1.0 / m));
-    let variance = (exp(-2.0 * load) * (expm1(load) - load) / m).max(0.0);
-    (pow(fill, k) * (1.0 + k * (k - 1.0) / 2.0 * variance / (fill * fill))).min(1.0)
+    (fill, (exp(-2.0 * load) * (expm1(load) - load) / m).max(0.0))
 }
 
 /// The expected rate of false positives of `lines` 512-bit blocks with one bit in each of eight words per

@@ -4,7 +4,7 @@
 //! unasked: the classic filter (a cell is a bit) and the counting one (a cell is a counter).
 
 use super::golomb::code_bits;
-use super::{bloom_bits, bloom_capacity, bloom_fpr, smallest};
+use super::{bloom_bits, bloom_capacity, bloom_fill, bloom_fpr, largest, smallest};
 use crate::cells::buffer::LINE_BITS;
 use crate::error::{Error, Result};
 use crate::goal::{Forecast, Goal, MAX_MEMORY_BITS};
@@ -65,11 +65,30 @@ impl Size {
         Ok(sizes.chain([usual]).min_by(by_size).unwrap_or(usual))
     }
 
+    /// The size with the lowest rate for `expected_items` keys among those that fit, whatever that means; none
+    /// if not even one cell does.
+    ///
+    /// With so many hashes, what has more cells fits worse, and keeps a lower rate: the most that fit are
+    /// the best.
+    pub fn lowest_rate(expected_items: u64, fits: impl Fn(Self) -> bool) -> Option<Self> {
+        let best = |num_hashes| Size {
+            num_cells: largest(MAX_MEMORY_BITS, |num_cells| fits(Size { num_cells, num_hashes })),
+            num_hashes,
+        };
+        let by_rate = |one: &Self, other: &Self| {
+            one.predicted_fpr(expected_items).total_cmp(&other.predicted_fpr(expected_items))
+        };
+        (1..=MAX_HASHES).map(best).filter(|size| size.num_cells > 0).min_by(by_rate)
+    }
+
     /// What the bits come to, compressed, once `items` keys are inside.
     pub fn compressed_bits(self, items: u64) -> f64 {
-        let probes = items as f64 * f64::from(self.num_hashes);
-        let fill = super::one_minus_exp(-probes * log1p(-1.0 / self.num_cells as f64));
-        self.num_cells as f64 * code_bits(fill)
+        self.num_cells as f64 * code_bits(self.fill(items).0)
+    }
+
+    /// The share of set cells to expect once `items` keys are inside, and its variance.
+    pub fn fill(self, items: u64) -> (f64, f64) {
+        bloom_fill(self.num_cells, items as f64, self.num_hashes)
     }
 
     /// The best number of hashes for `expected_items` keys in `num_cells` cells.

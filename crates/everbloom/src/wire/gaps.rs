@@ -16,7 +16,7 @@
 //! most 21,845 times its length, and whoever decodes it says how far it may.
 
 use crate::error::{Error, Result};
-use crate::solve::golomb::{divisor, remainder_code};
+use crate::solve::golomb::{code_bits, divisor, remainder_code};
 use std::io::{self, Read, Write};
 
 /// Plain bytes of a chunk.
@@ -29,6 +29,35 @@ const WORTHWHILE: (usize, usize) = (7, 8);
 const SURE_BITS: u32 = 57;
 /// Zeros behind the codes, so that a word can be read at their last bit.
 const SLACK: usize = 8;
+
+/// Standard deviations that a planned body may come out longer than expected: one of 3.5 million is longer still.
+const MARGIN: f64 = 5.0;
+
+/// The length that a compressed body stays within, if its bits are set at random: this share of them, which
+/// varies with this variance.
+///
+/// Two things make it vary. More or fewer bits are set than expected, and each costs `code_bits`' slope. Where
+/// so many are set, gaps have their sum: what is open is how they split into quotient and remainder, and the
+/// code of a gap less its part of the sum, gap/divisor, stays in a range of one bit, so it has a standard
+/// deviation of half a bit at most.
+pub(crate) fn likely_bytes(plain_bytes: u64, fill: f64, variance: f64) -> u64 {
+    let plain_bits = plain_bytes as f64 * 8.0;
+    let step = 1e-3 * fill.min(1.0 - fill);
+    let slope = (code_bits(fill + step) - code_bits(fill - step)) / (2.0 * step).max(f64::MIN_POSITIVE);
+    let within = |bits: f64, variance: f64| {
+        bits * code_bits(fill) + MARGIN * (0.25 * fill * bits + variance * slope * slope).sqrt()
+    };
+    // A chunk by itself has bits as if each were drawn for itself.
+    let chunk_bits = plain_bits.min(CHUNK_BYTES as f64 * 8.0);
+    let dense = within(chunk_bits, chunk_bits * fill) * WORTHWHILE.1 as f64 >= chunk_bits * WORTHWHILE.0 as f64;
+    if dense {
+        return plain_bytes;
+    }
+    let chunks = plain_bytes.div_ceil(CHUNK_BYTES as u64);
+    let codes = within(plain_bits, variance * plain_bits * plain_bits) / 8.0;
+    // Every chunk's codes end with a whole byte.
+    (LENGTH_BYTES + chunks * (CHUNK_HEADER_BYTES + 1) + codes.ceil() as u64).min(plain_bytes)
+}
 
 /// Takes a plain body and keeps the compressed one.
 pub(crate) struct Compressor {
@@ -333,6 +362,26 @@ mod tests {
             let ones = share * plain.len() as f64 * 8.0;
             let slack = 4.0 * 2.0 * ones.sqrt() / 8.0 + 8.0 + 8.0 * 13.0;
             assert!((measured - predicted).abs() <= slack, "{measured} bytes, {predicted} predicted, {slack} allowed");
+        }
+    }
+
+    #[test]
+    fn lengths_vary_no_more_than_a_plan_allows_for() {
+        let (bytes, seeds) = (4096, 300);
+        for fill in [0.002, 0.01, 0.05, 0.2] {
+            let variance = fill * (1.0 - fill) / (bytes as f64 * 8.0);
+            let lengths: Vec<f64> =
+                (0..seeds).map(|seed| compress(&random(bytes, fill, seed)).expect("sparse").len() as f64).collect();
+            let mean = lengths.iter().sum::<f64>() / seeds as f64;
+            let squares = lengths.iter().map(|length| (length - mean) * (length - mean)).sum::<f64>();
+            let sigma = (squares / (seeds - 1) as f64).sqrt();
+            // A standard deviation of so many samples is itself known to 1/√(2n).
+            let slack = 1.0 + 4.0 / (2.0 * seeds as f64).sqrt();
+            let fixed = (LENGTH_BYTES + CHUNK_HEADER_BYTES + 1) as f64;
+            let expected = fixed + crate::solve::golomb::code_bits(fill) * bytes as f64;
+            let allowed = (likely_bytes(bytes as u64, fill, variance) as f64 - expected) / MARGIN;
+            assert!(sigma <= allowed * slack && allowed <= sigma * 1.5 + 1.0, "{sigma} of {allowed} at {fill}");
+            assert!((expected - 4.0..expected + 1.0).contains(&mean), "{mean} instead of {expected} at {fill}");
         }
     }
 

@@ -4,7 +4,7 @@ use crate::common::{arrivals, observe_all, small, variants};
 use crate::document::Document;
 use everbloom::codec::{decode, decode_compressed, encode, encode_compressed, summarise};
 use everbloom::rng::Generator;
-use everbloom::{Error, Filter, FilterExt, Goal};
+use everbloom::{Error, Filter, FilterExt, Goal, Hashing, Plan};
 
 /// More than any filter here unpacks to.
 const AMPLE: u64 = 1 << 24;
@@ -62,6 +62,92 @@ fn a_plan_for_the_wire_sends_less_at_the_same_rate() {
         let asked = 3.0 * items as f64;
         assert!(wrong <= asked * rate + 4.0 * (asked * rate * (1.0 - rate)).sqrt(), "{wrong} of {asked} at {rate}");
     }
+}
+
+/// The filter with these keys inside, planned for so many bytes on the wire.
+fn within(bytes: u64, items: u64, seed: u64) -> (Plan, Box<dyn Filter>) {
+    let goal = Goal::new().expected_items(items).transmitted_bytes(bytes).hashing(Hashing::seeded(seed));
+    let plan = goal.plan("auto").unwrap_or_else(|error| panic!("{bytes} bytes for {items} keys: {error}"));
+    let mut filter = plan.build().expect("fits");
+    filter.insert_batch(&(0..items).collect::<Vec<_>>());
+    (plan, filter)
+}
+
+#[test]
+fn a_plan_for_bytes_on_the_wire_stays_within_them() {
+    for (items, seeds) in [(1, 20), (10, 20), (300, 20), (5000, 20), (80_000, 6), (700_000, 1)] {
+        for bits_per_key in [1.6, 3.0, 6.0, 8.0, 9.0, 12.0, 30.0, 200.0] {
+            let budget = 320 + (items as f64 * bits_per_key / 8.0) as u64;
+            let mut sum = 0;
+            for seed in 0..seeds {
+                let sent = encode_compressed(&*within(budget, items, seed).1).len() as u64;
+                assert!(sent <= budget, "{sent} of {budget} bytes for {items} keys, seed {seed}");
+                sum += sent;
+            }
+            // What is left unused is the margin, unless the memory ran out before the bytes did.
+            let unused = 1.0 - sum as f64 / (seeds * budget) as f64;
+            assert!(unused < 0.06 || items < 5000 || bits_per_key > 8.0, "{unused} of {budget} for {items} keys");
+        }
+    }
+}
+
+#[test]
+fn bytes_on_the_wire_keep_the_rate_they_promise_and_beat_plain_ones() {
+    let items = 50_000u64;
+    for (bytes, seed) in [(25_000, 1), (50_000, 2), (60_000, 3), (100_000, 4)] {
+        let (plan, filter) = within(bytes, items, seed);
+        let predicted = plan.forecast.predicted_fpr;
+        let asked = if predicted < 1e-3 { 8_000_000 } else { 1_000_000 };
+        let wrong = (items..items + asked).filter(|key| filter.contains(key)).count() as f64;
+        let (expected, sigma) = (asked as f64 * predicted, (asked as f64 * predicted * (1.0 - predicted)).sqrt());
+        // The bits of one filter are set a little more or less than on average, which all its queries share.
+        let number = |word| plan.spec.get(word).and_then(|text| text.parse::<f64>().ok()).expect("a number");
+        let (bits, hashes) = (number("num_bits"), number("num_hashes"));
+        let load = items as f64 * hashes / bits;
+        let fill_sigma = ((-2.0 * load).exp() * (load.exp_m1() - load) / bits).sqrt() / (1.0 - (-load).exp());
+        let sigma = sigma.hypot(expected * hashes * fill_sigma);
+        assert!((wrong - expected).abs() <= 4.0 * sigma, "{wrong} of {asked}, {expected} ± {sigma} expected");
+
+        let plain = Goal::new().expected_items(items).memory_bits((bytes - 192) * 8).plan("bloom").expect("a plan");
+        assert!(encode(&*plain.build().expect("fits")).len() as u64 <= bytes);
+        let plain = plain.forecast.predicted_fpr;
+        assert!(predicted < plain && wrong < asked as f64 * plain, "{bytes} bytes: {predicted}, not under {plain}");
+    }
+}
+
+#[test]
+fn what_bytes_on_the_wire_cannot_buy_is_refused_with_what_can() {
+    let goal = Goal::new().expected_items(10_000);
+    let error = goal.transmitted_bytes(9000).target_fpr(0.001).plan("bloom").expect_err("7.2 bits a key").to_string();
+    let needed: u64 = error.split_whitespace().filter_map(|word| word.parse().ok()).max().expect("bytes");
+    assert!((14_000..18_000).contains(&needed), "{error}");
+    assert!(goal.transmitted_bytes(needed).target_fpr(0.001).plan("bloom").is_ok(), "{error}");
+    for (bytes, memory) in [(0, 1 << 30), (64, 1 << 30), (9000, 512), (u64::MAX, 512)] {
+        let error = goal.transmitted_bytes(bytes).memory_bits(memory).plan("bloom").expect_err("too little");
+        assert!(matches!(error, Error::Infeasible { .. }), "{error}");
+    }
+    assert!(Goal::new().transmitted_bytes(9000).plan("auto").is_err(), "for how many keys?");
+    // However many bytes there are, memory is not wasted on them.
+    let plan = goal.transmitted_bytes(u64::MAX).plan("auto").expect("a plan");
+    assert!(plan.memory_bits <= 16 * 96 * 10_000, "{}", plan.spec);
+}
+
+#[test]
+fn odd_limits_are_kept_or_refused() {
+    let odd = [0, 1, 191, 192, 257, 1 << 20, 1 << 40, 1 << 60, u64::MAX];
+    let mut planned = 0;
+    for (bytes, items) in odd.iter().flat_map(|bytes| odd.iter().map(move |items| (*bytes, *items))) {
+        for memory in [None, Some(0), Some(511), Some(1 << 30), Some(u64::MAX)] {
+            let mut goal = Goal::new().expected_items(items).transmitted_bytes(bytes);
+            goal.memory_bits = memory;
+            if let Ok(plan) = goal.plan("auto") {
+                planned += 1;
+                assert!(plan.forecast.predicted_fpr <= 0.5, "{}", plan.spec);
+                assert!(memory.is_none_or(|most| plan.memory_bits <= most), "{}", plan.spec);
+            }
+        }
+    }
+    assert!(planned > 20, "only {planned} were planned: the test tests little");
 }
 
 #[test]
