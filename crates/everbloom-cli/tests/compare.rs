@@ -46,6 +46,22 @@ fn counts_are_the_truth_and_rows_keep_their_order() {
 }
 
 #[test]
+fn what_plans_note_stands_below_the_table() {
+    let folder = folder_with("linear");
+    let filters = ["--memory", "16KiB", "--fpr", "1%", "--filter", "ibf2", "--filter", "ibf3", "--filter", "ibf6"];
+    let document = compare(&folder, &filters);
+    let note = row(&document, 0)["notes"][0].as_str().expect("a note").to_string();
+    assert!(note.contains("without importances") && row(&document, 2)["notes"][0] == note.as_str(), "{document}");
+    assert!(row(&document, 1).get("notes").is_none(), "ibf3 writes the same value for all: {document}");
+    let table = |more: &[&str]| {
+        let text = folder.output_of(&[&["compare", "stream.tsv"], &filters[..], more].concat());
+        String::from_utf8(text).expect("text")
+    };
+    assert!(table(&[]).ends_with(&format!("\n\nnote on 1, 3: {note}\n")), "{}", table(&[]));
+    assert!(!table(&IMPORTANCE).contains("note on"), "with importances there is nothing to note");
+}
+
+#[test]
 fn a_filter_that_never_forgets_has_no_false_negatives() {
     let folder = folder_with("uniform");
     let document = compare(&folder, &["--memory", "64KiB", "--fpr", "0.1%", "--filter", "bloom"]);

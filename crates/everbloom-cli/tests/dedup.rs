@@ -297,6 +297,25 @@ fn a_summary_is_printed_when_asked_for() {
 }
 
 #[test]
+fn what_the_plan_notes_is_told_when_asked_for() {
+    let folder = Folder::new();
+    let dedup = |more: &[&str]| {
+        let common = ["dedup", "--filter", "ibf5", "--memory", "4KiB", "--stats", "stats.json", "--key", "1"];
+        let output = folder.run_with(&[&common, more].concat(), b"a\t1\na\t2\n");
+        assert!(output.status.success(), "{}", error_of(&output));
+        (error_of(&output), common::json_of(&folder.read("stats.json")))
+    };
+    let (text, stats) = dedup(&["--verbose"]);
+    let note = stats["notes"][0].as_str().expect("a note");
+    assert!(note.contains("without importances"), "{stats}");
+    assert!(text.ends_with(&format!("\neverbloom: note: {note}")), "{text}");
+    let (text, _) = dedup(&[]);
+    assert_eq!(text, "", "nothing unasked");
+    let (text, stats) = dedup(&["--verbose", "--importance", "2", "--importance-max", "9"]);
+    assert_eq!((&stats["notes"], text.lines().count()), (&serde_json::json!([]), 1), "nothing to note");
+}
+
+#[test]
 fn a_real_access_log_loses_its_repeated_visitors() {
     let folder = Folder::new();
     let log = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/access.log.zst");

@@ -150,7 +150,7 @@ impl Compare {
             limit_fnr: limit.map(|limit| limit.limit_fnr),
             limit_kind: limit.map(|limit| limit.limit_kind),
             filters: if contest.tuned.is_empty() {
-                outcome.reports.into_iter().map(Row::from).collect()
+                outcome.reports.into_iter().map(|report| contest.row(report, None)).collect()
             } else {
                 contest.matched_rows(outcome.reports, target_fpr)
             },
@@ -175,6 +175,12 @@ impl Contest {
             Some(omitted) if self.plans.is_empty() => Err(Failure::new(&omitted.reason)),
             _ => Ok(self),
         }
+    }
+
+    /// The row of a contender, with what its plan has to say.
+    fn row(&self, report: Report, matched: Option<matched::Matched>) -> Row {
+        let plan = self.plans.iter().find(|plan| plan.spec.to_string() == report.filter);
+        Row { notes: plan.map(|plan| plan.notes.clone()).unwrap_or_default(), report, matched }
     }
 
     fn build(&self) -> Result<Vec<Box<dyn Filter>>> {
@@ -242,10 +248,6 @@ struct Row {
     report: Report,
     #[serde(flatten)]
     matched: Option<matched::Matched>,
-}
-
-impl From<Report> for Row {
-    fn from(report: Report) -> Self {
-        Row { report, matched: None }
-    }
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    notes: Vec<String>,
 }

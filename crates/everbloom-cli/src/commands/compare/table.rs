@@ -12,13 +12,28 @@ pub(super) fn render(document: &Document, weighted: bool) -> String {
         text.push('\n');
         text.push_str(&by_importance(document));
     }
-    for omitted in &document.omitted {
-        text.push_str(&format!("\n{} is left out: {}", omitted.filter, omitted.reason));
+    let omitted = document.omitted.iter().map(|omitted| format!("{} is left out: {}", omitted.filter, omitted.reason));
+    for remark in notes(document).into_iter().chain(omitted) {
+        text.push_str(&format!("\n{remark}"));
     }
-    if !document.omitted.is_empty() {
+    if !text.ends_with('\n') {
         text.push('\n');
     }
     text
+}
+
+/// What the plans have to say, each with the numbers of the filters that it is about.
+fn notes(document: &Document) -> Vec<String> {
+    let mut notes: Vec<(&str, Vec<String>)> = Vec::new();
+    for (index, row) in document.filters.iter().enumerate() {
+        for note in &row.notes {
+            match notes.iter_mut().find(|(known, _)| known == note) {
+                Some((_, rows)) => rows.push((index + 1).to_string()),
+                None => notes.push((note, vec![(index + 1).to_string()])),
+            }
+        }
+    }
+    notes.into_iter().map(|(note, rows)| format!("note on {}: {note}", rows.join(", "))).collect()
 }
 
 fn summary(document: &Document) -> String {

@@ -27,6 +27,14 @@ impl Planned {
         }
     }
 
+    /// What else there is to know about it.
+    pub(super) fn notes(&self) -> Vec<String> {
+        match self {
+            Planned::Filter(plan) => plan.notes.clone(),
+            Planned::Exact(_) => Vec::new(),
+        }
+    }
+
     /// Allocates it.
     pub(super) fn build(self) -> Result<Memory> {
         match self {

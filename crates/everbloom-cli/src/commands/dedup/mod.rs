@@ -131,7 +131,7 @@ impl Dedup {
             interrupt.catch_signals(self.checkpoint)?;
         }
         let interrupt = Arc::new(interrupt);
-        let Resumption { memory, timeline, outlet, position, saving } = resume::start(&self, &layout)?;
+        let Resumption { memory, notes, timeline, outlet, position, saving } = resume::start(&self, &layout)?;
         let blocks = BlockReader::new(self.files.clone(), self.keys.ending()).start_at(position);
         let reader = RecordReader::new(blocks.stop_on(Some(Arc::clone(&interrupt))), layout)?;
         let stdout_is_free = self.output.is_some() || self.count;
@@ -142,7 +142,7 @@ impl Dedup {
         let mut outcome = Engine::new(reader, memory, timeline, outlet, plan).run(self.threads());
 
         let finished = outcome.failure.is_none() && interrupt.signal().is_none();
-        self.report(&mut outcome, started, finished)?;
+        self.report(&mut outcome, notes, started, finished)?;
         if let Some(failure) = outcome.failure {
             return Err(failure);
         }
@@ -228,7 +228,7 @@ impl Dedup {
         Ok(())
     }
 
-    fn report(&self, outcome: &mut Outcome, started: Instant, finished: bool) -> Result<()> {
+    fn report(&self, outcome: &mut Outcome, notes: Vec<String>, started: Instant, finished: bool) -> Result<()> {
         let tally = outcome.outlet.tally;
         if self.count && outcome.failure.is_none() {
             let rows = [
@@ -244,13 +244,14 @@ impl Dedup {
         }
         let seconds = started.elapsed().as_secs_f64();
         let window = outcome.timeline.as_mut().map(|timeline| timeline.stats(&outcome.memory));
-        let stats = Stats::new(tally, &outcome.memory, seconds, self.threads(), finished).with_window(window);
+        let stats = Stats::new(tally, &outcome.memory, seconds, self.threads(), finished).with(window, notes);
         if let Some(path) = &self.stats {
             let text = report::json(&stats)?;
             output::replace(path, |out| out.write_all(text.as_bytes()))?;
         }
         if self.verbose {
             eprintln!("everbloom: {}", stats.summary());
+            stats.notes.iter().for_each(|note| eprintln!("everbloom: note: {note}"));
         }
         Ok(())
     }

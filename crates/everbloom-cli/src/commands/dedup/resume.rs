@@ -15,6 +15,8 @@ use std::path::{Path, PathBuf};
 /// What a run starts with.
 pub(super) struct Resumption {
     pub(super) memory: Memory,
+    /// What else the plan says of it.
+    pub(super) notes: Vec<String>,
     pub(super) timeline: Option<Timeline>,
     pub(super) outlet: Outlet,
     pub(super) position: Position,
@@ -24,11 +26,12 @@ pub(super) struct Resumption {
 /// Reads the state if there is one, and opens the outputs accordingly.
 pub(super) fn start(dedup: &Dedup, layout: &Layout) -> Result<Resumption> {
     let planned = dedup.plan_memory(layout)?;
+    let notes = planned.notes();
     let Some(path) = &dedup.state else {
         let mut memory = planned.build()?;
         let timeline = timeline(dedup, &mut memory)?;
         let (outlet, position) = (fresh(dedup)?, Position::default());
-        return Ok(Resumption { memory, timeline, outlet, position, saving: None });
+        return Ok(Resumption { memory, notes, timeline, outlet, position, saving: None });
     };
     let journal = journal_of(dedup, layout, &planned);
     let (mut memory, outlet, position, clock) = match state::load(path)? {
@@ -47,7 +50,7 @@ pub(super) fn start(dedup: &Dedup, layout: &Layout) -> Result<Resumption> {
     // What cannot be saved is better known before the input is read; and from here on the state says
     // which inputs it is in the middle of.
     saving.save(&memory, timeline.as_ref(), &outlet, position, false)?;
-    Ok(Resumption { memory, timeline, outlet, position, saving: Some(saving) })
+    Ok(Resumption { memory, notes, timeline, outlet, position, saving: Some(saving) })
 }
 
 fn timeline(dedup: &Dedup, memory: &mut Memory) -> Result<Option<Timeline>> {

@@ -55,6 +55,8 @@ pub(super) struct Stats {
     collision_probability: Option<f64>,
     /// Whether all of the input was read.
     finished: bool,
+    /// What else the plan says of the filter.
+    pub(super) notes: Vec<String>,
     /// What became of a window of time.
     #[serde(flatten)]
     window: Option<WindowStats>,
@@ -75,6 +77,7 @@ impl Stats {
             estimated_fpr,
             collision_probability: None,
             finished,
+            notes: Vec::new(),
             window: None,
         };
         match memory {
@@ -93,9 +96,9 @@ impl Stats {
         }
     }
 
-    /// With what a window of time has to report.
-    pub(super) fn with_window(self, window: Option<WindowStats>) -> Self {
-        Stats { window, ..self }
+    /// With what a window of time and the plan have to report.
+    pub(super) fn with(self, window: Option<WindowStats>, notes: Vec<String>) -> Self {
+        Stats { window, notes, ..self }
     }
 
     /// One line for people.

@@ -26,18 +26,24 @@ pub(super) fn planned(spec: &Spec, goal: &Goal) -> Result<Plan> {
     let mix = goal.importance_mix.unwrap_or_else(ImportanceMix::uniform);
     let parameters = if by_hand { Parameters::from_spec(spec)? } else { best(spec, goal, &mix)? };
     let mut plan = Plan::new(parameters.spec(), parameters.memory_bits(), forecast(&parameters, &mix), goal.hashing);
-    plan.notes.extend(note(&parameters, goal.importance_mix.as_ref()));
+    plan.notes.extend(note(&parameters, goal));
     Ok(plan)
 }
 
-/// What to know about a mix that does not tell keys apart.
-fn note(parameters: &Parameters, mix: Option<&ImportanceMix>) -> Option<String> {
+/// What to know about a mix that does not tell keys apart, or about arrivals that have no importance: all count
+/// as full.
+fn note(parameters: &Parameters, goal: &Goal) -> Option<String> {
     if parameters.insertion == Insertion::Max {
         return None;
     }
-    let value = mix?.only_share_of(parameters.cell_max)?;
+    let most = parameters.cell_max;
+    let (condition, value) = match (goal.importance_mix, goal.importance) {
+        (Some(mix), _) => ("with these", mix.only_share_of(most)?),
+        (None, true) => return None,
+        (None, false) => ("without", most),
+    };
     let meaning = if value == 0 { "nothing is remembered" } else { "the insertion does not tell keys apart" };
-    Some(format!("with these importances every arrival writes the value {value} of {}: {meaning}", parameters.cell_max))
+    Some(format!("{condition} importances every arrival writes the value {value} of {most}: {meaning}"))
 }
 
 /// The rate that parameters come to: promised if a limit or the stable point bounds it.

@@ -342,7 +342,9 @@ fn plans_say_when_importances_do_not_tell_keys_apart() {
     assert!(notes(goal.importance_mix(constant), "ibf5")[0].contains("the value 1 of 3"));
     assert!(notes(goal.importance_mix(constant), "ibf3").is_empty());
     assert!(notes(goal.importance_mix(ImportanceMix::uniform()), "ibf5").is_empty());
-    assert!(notes(goal, "ibf5").is_empty());
+    assert!(notes(goal.with_importance(), "ibf5").is_empty());
+    assert!(notes(goal, "ibf5")[0].starts_with("without importances"), "every arrival counts as full");
+    assert!(notes(goal, "ibf3").is_empty());
 }
 
 #[test]
