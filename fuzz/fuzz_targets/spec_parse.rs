@@ -4,14 +4,17 @@
 use everbloom::{FilterExt, Goal, Importance, Spec};
 use libfuzzer_sys::fuzz_target;
 
-fuzz_target!(|input: (Option<u64>, Option<u64>, Option<f64>, bool, &str)| {
-    let (memory_bits, expected_items, target_fpr, importance, text) = input;
+fuzz_target!(|input: (Option<u64>, Option<u64>, Option<u64>, Option<f64>, bool, &str)| {
+    let (memory_bits, transmitted_bytes, expected_items, target_fpr, importance, text) = input;
     if let Ok(spec) = Spec::parse(text) {
         assert_eq!(Spec::parse(&spec.to_string()).as_ref(), Ok(&spec));
     }
     let mut goal = Goal::new();
     (goal.memory_bits, goal.expected_items, goal.target_fpr, goal.importance) =
         (memory_bits, expected_items, target_fpr, importance);
+    if let Some(bytes) = transmitted_bytes {
+        goal = goal.transmitted_bytes(bytes);
+    }
     let Ok(plan) = goal.plan(text) else { return };
     assert!((0.0..=1.0).contains(&plan.forecast.predicted_fpr));
     if plan.memory_bits > 1 << 20 {

@@ -37,6 +37,10 @@ impl Options {
                 "--quick" => (options.quick, options.rounds, options.sizes) = (true, 5, quick_sizes.to_vec()),
                 "--rounds" => options.rounds = number() as usize,
                 "--kib" => options.sizes = vec![number() << 10],
+                "--help" | "-h" => {
+                    println!("{USAGE}");
+                    std::process::exit(0)
+                }
                 _ => usage(),
             }
         }
@@ -45,8 +49,10 @@ impl Options {
     }
 }
 
+const USAGE: &str = "options: --quick (small sizes, few rounds), --rounds N, --kib N (one size)";
+
 fn usage() -> ! {
-    eprintln!("options: --quick (small sizes, few rounds), --rounds N, --kib N (one size)");
+    eprintln!("{USAGE}");
     std::process::exit(2)
 }
 
