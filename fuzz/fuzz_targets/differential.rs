@@ -2,12 +2,11 @@
 #![no_main]
 
 use everbloom::codec::{decode, encode};
-use everbloom::filters::{KINDS, Kind};
+use everbloom::filters::KINDS;
 use everbloom::{Filter, FilterExt, Goal, Hashing, Importance, Importances, Key, Verdict};
 use libfuzzer_sys::arbitrary::{self, Arbitrary};
 use libfuzzer_sys::fuzz_target;
 use std::collections::HashMap;
-use std::sync::LazyLock;
 
 #[derive(Arbitrary, Debug)]
 enum Step {
