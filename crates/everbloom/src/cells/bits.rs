@@ -42,6 +42,22 @@ impl Bits {
         *word != old
     }
 
+    /// Whether the bits at all of these positions are set.
+    #[inline]
+    pub fn get_all(&self, mut positions: impl Iterator<Item = u64>) -> bool {
+        positions.all(|position| self.get(position))
+    }
+
+    /// Sets the bits at all of these positions; true if one of them was not set.
+    #[inline]
+    pub fn set_all(&mut self, positions: impl Iterator<Item = u64>) -> bool {
+        let mut new = false;
+        for position in positions {
+            new |= self.set(position);
+        }
+        new
+    }
+
     /// Clears bit `position`.
     #[inline]
     pub fn unset(&mut self, position: u64) {

@@ -80,7 +80,7 @@
 use super::{Kind, Model, Restore};
 use crate::cells::bits::Bits;
 use crate::cells::buffer::LINE_BITS;
-use crate::cells::simd::{CACHED_BYTES, pipelined, prefetch};
+use crate::cells::simd::{pipelined, prefetch, spread_distance_for};
 use crate::error::{Error, Result};
 use crate::goal::{Forecast, Goal, Plan};
 use crate::hash::{Hashing, KeyHash};
@@ -232,19 +232,15 @@ pub(crate) use crate::cells::bits::check_end as check_words;
 
 /// Asks a filter whose bits are in these words.
 pub(crate) fn contains_in(size: Size, words: &[u64], hashes: &[KeyHash], found: &mut [bool]) {
-    let probes = |hash: KeyHash| hash.probes(size.num_cells).take(size.num_hashes as usize);
     let is_set = |position: u64| words[(position / 64) as usize] >> (position % 64) & 1 == 1;
     pipelined(
         &mut (),
         hashes.len(),
-        if size_of_val(words) <= CACHED_BYTES { 0 } else { DISTANCE },
-        |(), index| probes(hashes[index]).for_each(|position| prefetch(words, (position / 64) as usize)),
-        |(), index| found[index] = probes(hashes[index]).all(is_set),
+        spread_distance_for(words),
+        |(), index| size.probes(hashes[index]).for_each(|position| prefetch(words, (position / 64) as usize)),
+        |(), index| found[index] = size.probes(hashes[index]).all(is_set),
     );
 }
-
-/// How many keys ahead to ask for lines; each key asks for several.
-const DISTANCE: usize = 8;
 
 /// What is kept beside the bits: how many keys were inserted.
 const STATE_BYTES: usize = 8;
@@ -308,18 +304,7 @@ impl Bloom {
 
     #[inline]
     fn probes(&self, hash: KeyHash) -> impl Iterator<Item = u64> + use<> {
-        hash.probes(self.size.num_cells).take(self.size.num_hashes as usize)
-    }
-
-    fn prefetch(&self, hash: KeyHash) {
-        for position in self.probes(hash) {
-            self.bits.prefetch(position);
-        }
-    }
-
-    /// How many keys ahead to ask for lines; each key asks for several.
-    fn distance(&self) -> usize {
-        if self.bits.bytes().len() <= CACHED_BYTES { 0 } else { DISTANCE }
+        self.size.probes(hash)
     }
 }
 
@@ -341,18 +326,12 @@ impl Filter for Bloom {
     }
 
     fn status(&self) -> Status {
-        let fill = self.bits.fill();
-        Status {
-            arrivals: self.inserted,
-            fill,
-            estimated_fpr: libm::pow(fill, f64::from(self.size.num_hashes)),
-            estimated_items: self.size.items_at_fill(fill),
-        }
+        self.size.status(self.inserted, self.bits.fill())
     }
 
     #[inline]
     fn contains_hash(&self, hash: KeyHash) -> bool {
-        self.probes(hash).all(|position| self.bits.get(position))
+        self.bits.get_all(self.probes(hash))
     }
 
     fn contains_hashes(&self, hashes: &[KeyHash], found: &mut [bool]) {
@@ -367,19 +346,16 @@ impl Filter for Bloom {
     #[inline]
     fn insert_hash(&mut self, hash: KeyHash) -> bool {
         self.inserted = self.inserted.saturating_add(1);
-        let mut new = false;
-        for position in self.probes(hash) {
-            new |= self.bits.set(position);
-        }
-        new
+        self.bits.set_all(self.probes(hash))
     }
 
     fn keys_ahead(&self) -> usize {
-        self.distance()
+        spread_distance_for(self.bits.bytes())
     }
 
     fn prefetch_hashes(&self, hashes: &[KeyHash]) {
-        hashes.iter().for_each(|hash| self.prefetch(*hash));
+        let positions = hashes.iter().flat_map(|hash| self.probes(*hash));
+        positions.for_each(|position| self.bits.prefetch(position));
     }
 
     fn clear(&mut self) {

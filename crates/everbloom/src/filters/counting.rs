@@ -52,7 +52,7 @@
 use super::{Kind, Model, Restore};
 use crate::cells::bits::Bits;
 use crate::cells::counters::{Counters, MAX_CELL_BITS};
-use crate::cells::simd::CACHED_BYTES;
+use crate::cells::simd::spread_distance_for;
 use crate::error::{Error, Result};
 use crate::goal::{Forecast, Goal, Plan};
 use crate::hash::{Hashing, KeyHash};
@@ -63,7 +63,6 @@ use crate::spec::Spec;
 use crate::stream::Stream;
 use crate::traits::{Body, Combine, Filter, Importance, Membership, Merge, Removal, Status, Verdict, same_shape};
 use crate::wire::StateWriter;
-use libm::pow;
 
 pub(super) const KIND: Kind = Kind {
     id: 3,
@@ -211,17 +210,7 @@ impl Counting {
 
     #[inline]
     fn probes(&self, hash: KeyHash) -> impl Iterator<Item = u64> + use<> {
-        hash.probes(self.parameters.size.num_cells).take(self.parameters.size.num_hashes as usize)
-    }
-
-    fn prefetch(&self, hash: KeyHash) {
-        for position in self.probes(hash) {
-            self.counters.prefetch(position);
-        }
-    }
-
-    fn distance(&self) -> usize {
-        if self.counters.bytes().len() <= CACHED_BYTES { 0 } else { 8 }
+        self.parameters.size.probes(hash)
     }
 }
 
@@ -243,13 +232,7 @@ impl Filter for Counting {
     }
 
     fn status(&self) -> Status {
-        let (fill, size) = (self.counters.fill(), self.parameters.size);
-        Status {
-            arrivals: self.inserted,
-            fill,
-            estimated_fpr: pow(fill, f64::from(size.num_hashes)),
-            estimated_items: size.items_at_fill(fill),
-        }
+        self.parameters.size.status(self.inserted, self.counters.fill())
     }
 
     fn contains_hash(&self, hash: KeyHash) -> bool {
@@ -277,11 +260,12 @@ impl Filter for Counting {
     }
 
     fn keys_ahead(&self) -> usize {
-        self.distance()
+        spread_distance_for(self.counters.bytes())
     }
 
     fn prefetch_hashes(&self, hashes: &[KeyHash]) {
-        hashes.iter().for_each(|hash| self.prefetch(*hash));
+        let positions = hashes.iter().flat_map(|hash| self.probes(*hash));
+        positions.for_each(|position| self.counters.prefetch(position));
     }
 
     fn clear(&mut self) {

@@ -77,7 +77,7 @@
 
 use super::{Kind, Model, Restore};
 use crate::cells::bits::Bits;
-use crate::cells::simd::CACHED_BYTES;
+use crate::cells::simd::spread_distance_for;
 use crate::error::{Error, Result};
 use crate::goal::{Forecast, Goal, Plan, Promise};
 use crate::hash::{Hashing, KeyHash};
@@ -198,17 +198,6 @@ impl Popularity {
         hash.probes(self.bits.len()).take(self.hashes_for(hash) as usize)
     }
 
-    fn prefetch(&self, hash: KeyHash) {
-        for position in self.probes(hash) {
-            self.bits.prefetch(position);
-        }
-    }
-
-    /// How many keys ahead to ask for lines.
-    fn distance(&self) -> usize {
-        if self.bits.bytes().len() <= CACHED_BYTES { 0 } else { 8 }
-    }
-
     /// How many distinct keys leave this share of the bits set: −(m/load)·ln(1 − fill).
     fn items_at_fill(&self, fill: f64) -> Option<f64> {
         let load = self.scheme.classes().map_or(0.0, Classes::load);
@@ -276,7 +265,7 @@ impl Filter for Popularity {
 
     #[inline]
     fn contains_hash(&self, hash: KeyHash) -> bool {
-        self.probes(hash).all(|position| self.bits.get(position))
+        self.bits.get_all(self.probes(hash))
     }
 
     fn observe_hash(&mut self, hash: KeyHash, _importance: Importance) -> Verdict {
@@ -286,19 +275,16 @@ impl Filter for Popularity {
     #[inline]
     fn insert_hash(&mut self, hash: KeyHash) -> bool {
         self.inserted = self.inserted.saturating_add(1);
-        let mut new = false;
-        for position in self.probes(hash) {
-            new |= self.bits.set(position);
-        }
-        new
+        self.bits.set_all(self.probes(hash))
     }
 
     fn keys_ahead(&self) -> usize {
-        self.distance()
+        spread_distance_for(self.bits.bytes())
     }
 
     fn prefetch_hashes(&self, hashes: &[KeyHash]) {
-        hashes.iter().for_each(|hash| self.prefetch(*hash));
+        let positions = hashes.iter().flat_map(|hash| self.probes(*hash));
+        positions.for_each(|position| self.bits.prefetch(position));
     }
 
     fn clear(&mut self) {

@@ -196,20 +196,13 @@ impl Stage {
     }
 
     #[inline]
-    fn probes(&self, hash: KeyHash) -> impl Iterator<Item = u64> + use<> {
-        hash.probes(self.size.num_cells).take(self.size.num_hashes as usize)
-    }
-
-    #[inline]
     fn contains(&self, hash: KeyHash) -> bool {
-        self.probes(hash).all(|position| self.bits.get(position))
+        self.bits.get_all(self.size.probes(hash))
     }
 
     fn insert(&mut self, hash: KeyHash) {
         self.taken = self.taken.saturating_add(1);
-        for position in self.probes(hash) {
-            self.bits.set(position);
-        }
+        self.bits.set_all(self.size.probes(hash));
     }
 
     fn rate(&self) -> f64 {

@@ -47,7 +47,7 @@
 
 use super::{HALF_LIFE, Kind, Model, Restore};
 use crate::cells::counters::{Counters, MAX_CELL_BITS};
-use crate::cells::simd::CACHED_BYTES;
+use crate::cells::simd::spread_distance_for;
 use crate::error::{Error, Result};
 use crate::goal::{Forecast, Goal, Plan, Promise};
 use crate::hash::{Hashing, KeyHash};
@@ -58,7 +58,6 @@ use crate::spec::Spec;
 use crate::stream::Stream;
 use crate::traits::{Body, Filter, Importance, Membership, Multiplicity, Status, Verdict, Windowed};
 use crate::wire::StateWriter;
-use libm::pow;
 
 pub(super) const KIND: Kind = Kind {
     id: 33,
@@ -208,20 +207,12 @@ impl Spectral {
 
     #[inline]
     fn probes(&self, hash: KeyHash) -> impl Iterator<Item = u64> + use<> {
-        hash.probes(self.parameters.size.num_cells).take(self.parameters.size.num_hashes as usize)
+        self.parameters.size.probes(hash)
     }
 
     #[inline]
     fn smallest(&self, hash: KeyHash) -> u16 {
         self.probes(hash).map(|position| self.counters.get(position)).min().unwrap_or(0)
-    }
-
-    fn prefetch(&self, hash: KeyHash) {
-        self.probes(hash).for_each(|position| self.counters.prefetch(position));
-    }
-
-    fn distance(&self) -> usize {
-        if self.counters.bytes().len() <= CACHED_BYTES { 0 } else { 8 }
     }
 
     fn halve(&mut self) {
@@ -248,13 +239,7 @@ impl Filter for Spectral {
     }
 
     fn status(&self) -> Status {
-        let (fill, size) = (self.counters.fill(), self.parameters.size);
-        Status {
-            arrivals: self.arrivals,
-            fill,
-            estimated_fpr: pow(fill, f64::from(size.num_hashes)),
-            estimated_items: size.items_at_fill(fill),
-        }
+        self.parameters.size.status(self.arrivals, self.counters.fill())
     }
 
     fn contains_hash(&self, hash: KeyHash) -> bool {
@@ -281,11 +266,12 @@ impl Filter for Spectral {
     }
 
     fn keys_ahead(&self) -> usize {
-        self.distance()
+        spread_distance_for(self.counters.bytes())
     }
 
     fn prefetch_hashes(&self, hashes: &[KeyHash]) {
-        hashes.iter().for_each(|hash| self.prefetch(*hash));
+        let positions = hashes.iter().flat_map(|hash| self.probes(*hash));
+        positions.for_each(|position| self.counters.prefetch(position));
     }
 
     fn clear(&mut self) {

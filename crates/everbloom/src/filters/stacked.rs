@@ -65,7 +65,7 @@
 use super::{Kind, Model, Restore};
 use crate::cells::bits::Bits;
 use crate::cells::ribbon::{Ribbon, Shape};
-use crate::cells::simd::CACHED_BYTES;
+use crate::cells::simd::spread_distance_for;
 use crate::error::{Error, Result};
 use crate::goal::{Forecast, Goal, Plan, Promise};
 use crate::hash::{Hashing, KeyHash};
@@ -114,13 +114,11 @@ impl Layer {
 
     #[inline]
     fn contains(&self, hash: KeyHash) -> bool {
-        self.probes(hash).all(|position| self.bits.get(position))
+        self.bits.get_all(self.probes(hash))
     }
 
     fn insert(&mut self, hash: KeyHash) {
-        for position in self.probes(hash) {
-            self.bits.set(position);
-        }
+        self.bits.set_all(self.probes(hash));
     }
 
     fn rate(&self) -> f64 {
@@ -420,7 +418,7 @@ impl Filter for Stacked {
     }
 
     fn keys_ahead(&self) -> usize {
-        if self.layers[0].bits.bytes().len() <= CACHED_BYTES { 0 } else { 8 }
+        spread_distance_for(self.layers[0].bits.bytes())
     }
 
     fn prefetch_hashes(&self, hashes: &[KeyHash]) {

@@ -8,8 +8,10 @@ use super::{bloom_bits, bloom_capacity, bloom_fill, bloom_fpr, largest, smallest
 use crate::cells::buffer::LINE_BITS;
 use crate::error::{Error, Result};
 use crate::goal::{Forecast, Goal, MAX_MEMORY_BITS};
+use crate::hash::KeyHash;
 use crate::spec::Spec;
-use libm::{log, log1p};
+use crate::traits::Status;
+use libm::{log, log1p, pow};
 use std::f64::consts::LN_2;
 
 /// More probes than this never help: at 64 the rate is below 2^−64.
@@ -154,6 +156,18 @@ impl Size {
     /// The number of keys at which the filter is best used: half of its cells set.
     pub fn ideal_items(self) -> u64 {
         (self.num_cells as f64 * LN_2 / f64::from(self.num_hashes)).max(1.0) as u64
+    }
+
+    /// The cells of a key.
+    #[inline]
+    pub(crate) fn probes(self, hash: KeyHash) -> impl Iterator<Item = u64> + use<> {
+        hash.probes(self.num_cells).take(self.num_hashes as usize)
+    }
+
+    /// What a filter of this size looks like with this share of its cells set.
+    pub(crate) fn status(self, arrivals: u64, fill: f64) -> Status {
+        let (estimated_fpr, estimated_items) = (pow(fill, f64::from(self.num_hashes)), self.items_at_fill(fill));
+        Status { arrivals, fill, estimated_fpr, estimated_items }
     }
 
     /// How many distinct keys leave this share of the cells set: −(m/k)·ln(1 − fill). None if all are set.

@@ -131,6 +131,12 @@ pub(crate) fn distance_for(lines: &[Line]) -> usize {
     if size_of_val(lines) <= CACHED_BYTES { 0 } else { PREFETCH_DISTANCE }
 }
 
+/// [`distance_for`] where every key asks for several lines, all over the buffer.
+#[inline]
+pub(crate) fn spread_distance_for<T>(items: &[T]) -> usize {
+    if size_of_val(items) <= CACHED_BYTES { 0 } else { PREFETCH_DISTANCE / 4 }
+}
+
 macro_rules! dispatch {
     ($isa:expr, $call:ident($($argument:expr),*)) => {
         match $isa {
