@@ -68,6 +68,6 @@ fn choose(spec: &Spec, goal: &Goal) -> Result<Plan> {
         // Only plain bits gain by compression.
         return filters::plan(&spec.renamed("bloom"), goal);
     }
-    let question = Question { filter: Some(spec.clone()), ..Question::new(*goal) };
+    let question = Question { filter: Some(spec.clone()), best_only: true, ..Question::new(*goal) };
     Ok(question.answer()?.best.plan)
 }

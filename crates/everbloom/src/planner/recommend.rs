@@ -4,7 +4,7 @@
 //! other can miss less. Where none fits, every kind for endless streams is tried in every variant that its
 //! plan leaves open, first on a short rehearsal of the stream, then the best of them on a longer one.
 
-use super::simulate::{rehearsal, simulated};
+use super::simulate::{Patience, rehearsal, simulated};
 use super::{REHEARSED, by_formula, outlook};
 use crate::error::{Error, Result};
 use crate::filters::{self, KINDS, Kind};
@@ -49,6 +49,8 @@ pub struct Question {
     pub stream: Option<Stream>,
     /// The filter, if it is settled: only its parameters are open.
     pub filter: Option<Spec>,
+    /// Whether nobody asks for the runners-up, so that no time is spent on who loses.
+    pub(super) best_only: bool,
 }
 
 /// A filter that answers a question.
@@ -361,7 +363,7 @@ impl Question {
         let mut finalists: Vec<Candidate> = Vec::new();
         for candidate in screened.into_iter().take(FINALISTS).chain(promising).chain(of_each) {
             if !known(&finalists, &candidate.plan) {
-                let outlook = self.foretold(&candidate.plan, stream, &long)?;
+                let outlook = self.foretold(&candidate.plan, stream, &long, Patience::ENDLESS)?;
                 if self.is_kept(&candidate.plan, &outlook, 1.0) {
                     finalists.push(Candidate { outlook, ..candidate });
                 }
@@ -434,11 +436,11 @@ impl Question {
         promised || self.is_named() || self.stream.is_some() && outlook.predicted_fpr <= target * slack
     }
 
-    fn foretold(&self, plan: &Plan, stream: &Stream, rehearsal: &Rehearsal) -> Result<Outlook> {
+    fn foretold(&self, plan: &Plan, stream: &Stream, rehearsal: &Rehearsal, patience: Patience) -> Result<Outlook> {
         // Chains are near, but a rehearsal that all contenders share tells them apart without bias.
         match by_formula(plan, stream)? {
             Some(outlook) if outlook.method == Method::ClosedForm => Ok(outlook),
-            _ => simulated(plan, stream, rehearsal)?.map_or_else(|| outlook(plan, stream), Ok),
+            _ => simulated(plan, stream, rehearsal, patience)?.map_or_else(|| outlook(plan, stream), Ok),
         }
     }
 
@@ -476,13 +478,23 @@ impl Trial<'_> {
         }
     }
 
+    /// As much as the best so far has missed, if only the best counts.
+    fn patience(&self) -> Patience {
+        let Trial { question, candidates, .. } = self;
+        if !question.best_only {
+            return Patience::ENDLESS;
+        }
+        let missed = candidates.iter().map(|one| question.missed(one)).fold(f64::INFINITY, f64::min);
+        Patience { missed, by_importance: question.goal.importance }
+    }
+
     /// Whether a filter planned for a multiple of the rate keeps the rate, so that a higher one may, too.
     fn tried(&mut self, spec: &Spec, factor: f64) -> Result<bool> {
         let plan = filters::plan(spec, &self.question.goal_at(factor))?;
         if known(&self.candidates, &plan) || !self.question.fits(&plan, self.stream) {
             return Ok(true);
         }
-        let outlook = self.question.foretold(&plan, self.stream, &self.rehearsal)?;
+        let outlook = self.question.foretold(&plan, self.stream, &self.rehearsal, self.patience())?;
         let kept = self.question.is_kept(&plan, &outlook, self.slack);
         if kept {
             self.candidates.push(Candidate { plan, outlook, reason: "forgets least on this stream".into() });

@@ -54,18 +54,50 @@ pub(super) fn simulated_long(plan: &Plan, stream: &Stream, arrivals: f64) -> Res
         // A rehearsal brings its own hashes; the filter's random choices come from its own seed.
         small.hashing = Hashing::seeded(SEED + round);
         let mut filter = small.build()?;
-        counts.run(filter.as_mut(), rehearsal);
+        counts.run(filter.as_mut(), rehearsal, Patience::ENDLESS);
         zeros = 1.0 - filter.status().fill;
     }
     Ok(Some(counts.outlook(plan.forecast, stream, zeros, first.divisor)))
 }
 
-/// What the plan's filter, scaled down, does on a rehearsed stream. `None` if its kind does not scale.
-pub(super) fn simulated(plan: &Plan, stream: &Stream, rehearsal: &Rehearsal) -> Result<Option<Outlook>> {
+/// How much a filter may miss before its rehearsal ends early.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Patience {
+    /// The rate of misses.
+    pub(super) missed: f64,
+    /// Whether misses are weighed by importance.
+    pub(super) by_importance: bool,
+}
+
+impl Patience {
+    /// Every rehearsal is watched to its end.
+    pub(super) const ENDLESS: Self = Patience { missed: f64::INFINITY, by_importance: false };
+
+    /// The most that may be missed in all of a rehearsal: repeats, or importance.
+    fn most_missed(self, rehearsal: &Rehearsal) -> f64 {
+        let of = if !self.by_importance {
+            rehearsal.lags.iter().filter(|lag| **lag > 0).count() as f64
+        } else if rehearsal.importances.is_empty() {
+            rehearsal.lags.len() as f64
+        } else {
+            rehearsal.importances.iter().map(|importance| importance.share()).sum()
+        };
+        self.missed * of
+    }
+}
+
+/// What the plan's filter, scaled down, does on a rehearsed stream. `None` if its kind does not scale. One that
+/// misses more than patience allows is not watched to the end: its rates are of a part, and above that.
+pub(super) fn simulated(
+    plan: &Plan,
+    stream: &Stream,
+    rehearsal: &Rehearsal,
+    patience: Patience,
+) -> Result<Option<Outlook>> {
     let Some(small) = filters::scaled(plan, rehearsal.divisor)? else { return Ok(None) };
     let mut filter = small.build()?;
     let mut counts = Counts::default();
-    counts.run(filter.as_mut(), rehearsal);
+    counts.run(filter.as_mut(), rehearsal, patience);
     Ok(Some(counts.outlook(plan.forecast, stream, 1.0 - filter.status().fill, rehearsal.divisor)))
 }
 
@@ -114,8 +146,9 @@ struct Counts {
 }
 
 impl Counts {
-    fn run(&mut self, filter: &mut dyn Filter, rehearsal: &Rehearsal) {
+    fn run(&mut self, filter: &mut dyn Filter, rehearsal: &Rehearsal, patience: Patience) {
         self.fills = vec![0.0];
+        let most_missed = patience.most_missed(rehearsal);
         let part = rehearsal.hashes.len().div_ceil(LOOKS).max(1);
         let mut verdicts = vec![Verdict::Distinct; part];
         for (index, hashes) in rehearsal.hashes.chunks(part).enumerate() {
@@ -130,6 +163,10 @@ impl Counts {
                 self.judge(rehearsal.lags[place_in_all], late, importances.at(place).share(), *verdict);
             }
             self.fills.push(filter.status().fill);
+            let missed = if patience.by_importance { self.importance_wrong.1 } else { self.negatives.wrong };
+            if missed > most_missed {
+                return;
+            }
         }
     }
 
