@@ -31,6 +31,8 @@ pub(crate) fn run<W: Work>(work: W) -> W::Output {
 
 /// What newer machines do in a few instructions that no compiler finds by itself.
 pub(crate) trait Machine: Copy {
+    /// Whether loops over arrays of 64-bit numbers are worth writing for it.
+    fn is_recent(self) -> bool;
     /// A whole number a little above 2^22 divided by the upper 24 bits, of which the first is 0, of each
     /// number; 0 where those are 0. The excess is more than 0 and not more than 1.5.
     fn quotients(self, divisors: &[u32; 16]) -> [u32; 16];
@@ -40,6 +42,10 @@ pub(crate) trait Machine: Copy {
     fn find(self, before: &[u32; 16], offset: u32) -> usize;
     /// The position of the set bit with this many set ones below it; anything if there is none.
     fn nth_set(self, bits: u64, below: u32) -> u32;
+    /// Which of eight numbers are equal to one, as bits.
+    fn equal(self, numbers: &[u64; 8], wanted: u64) -> u32;
+    /// Which of 64 bytes are equal to one, as bits.
+    fn equal_bytes(self, bytes: &[u8; 64], wanted: u8) -> u64;
 }
 
 /// Any machine.
@@ -53,6 +59,11 @@ const DIVIDEND: f32 = (1 << 22) as f32;
 const ROUNDING: f32 = ((1 << 23) + 1) as f32;
 
 impl Machine for Plain {
+    #[inline(always)]
+    fn is_recent(self) -> bool {
+        false
+    }
+
     #[inline(always)]
     fn quotients(self, divisors: &[u32; 16]) -> [u32; 16] {
         divisors.map(|divisor| (DIVIDEND / (divisor >> 8) as f32 + ROUNDING).to_bits() & 0x7f_ffff)
@@ -79,6 +90,23 @@ impl Machine for Plain {
             bits &= bits.wrapping_sub(1);
         }
         bits.trailing_zeros()
+    }
+
+    #[inline(always)]
+    fn equal(self, numbers: &[u64; 8], wanted: u64) -> u32 {
+        (0..8).fold(0, |equal, place| equal | u32::from(numbers[place] == wanted) << place)
+    }
+
+    #[inline(always)]
+    fn equal_bytes(self, bytes: &[u8; 64], wanted: u8) -> u64 {
+        const LOW: u64 = 0x7f7f_7f7f_7f7f_7f7f;
+        let (words, _) = bytes.as_chunks::<8>();
+        words.iter().rev().fold(0, |equal, word| {
+            let word = u64::from_le_bytes(*word) ^ u64::from_ne_bytes([wanted; 8]);
+            // The high bit of every byte that is zero, then all of them side by side.
+            let zeros = !(((word & LOW) + LOW) | word | LOW);
+            equal << 8 | (zeros >> 7).wrapping_mul(0x0102_0408_1020_4080) >> 56
+        })
     }
 }
 
@@ -108,6 +136,11 @@ mod x86 {
 
     impl Machine for Recent {
         #[inline(always)]
+        fn is_recent(self) -> bool {
+            true
+        }
+
+        #[inline(always)]
         fn quotients(self, divisors: &[u32; 16]) -> [u32; 16] {
             // SAFETY: the machine is recent.
             unsafe { quotients_by_eights(divisors) }
@@ -130,6 +163,18 @@ mod x86 {
             // SAFETY: the machine is recent.
             unsafe { nth_set(bits, below) }
         }
+
+        #[inline(always)]
+        fn equal(self, numbers: &[u64; 8], wanted: u64) -> u32 {
+            // SAFETY: the machine is recent.
+            unsafe { equal_by_fours(numbers, wanted) }
+        }
+
+        #[inline(always)]
+        fn equal_bytes(self, bytes: &[u8; 64], wanted: u8) -> u64 {
+            // SAFETY: the machine is recent.
+            unsafe { equal_bytes_by_halves(bytes, wanted) }
+        }
     }
 
     /// Whether a recent machine has 512-bit registers, too: Intel's servers since 2017, AMD since 2022.
@@ -149,6 +194,11 @@ mod x86 {
     pub(super) struct Wide(Recent);
 
     impl Machine for Wide {
+        #[inline(always)]
+        fn is_recent(self) -> bool {
+            true
+        }
+
         #[inline(always)]
         fn quotients(self, divisors: &[u32; 16]) -> [u32; 16] {
             // SAFETY: the machine is wide.
@@ -170,6 +220,17 @@ mod x86 {
         #[inline(always)]
         fn nth_set(self, bits: u64, below: u32) -> u32 {
             self.0.nth_set(bits, below)
+        }
+
+        #[inline(always)]
+        fn equal(self, numbers: &[u64; 8], wanted: u64) -> u32 {
+            // SAFETY: the machine is wide.
+            unsafe { equal_of_eight(numbers, wanted) }
+        }
+
+        #[inline(always)]
+        fn equal_bytes(self, bytes: &[u8; 64], wanted: u8) -> u64 {
+            self.0.equal_bytes(bytes, wanted)
         }
     }
 
@@ -210,6 +271,39 @@ mod x86 {
         let before = unsafe { _mm512_loadu_si512(before.as_ptr().cast()) };
         let beyond = u32::from(_mm512_cmpgt_epu32_mask(before, _mm512_set1_epi32(offset as i32)));
         ((beyond | 1 << 16).trailing_zeros() as usize - 1) & 15
+    }
+
+    #[inline]
+    #[target_feature(enable = "avx512f")]
+    fn equal_of_eight(numbers: &[u64; 8], wanted: u64) -> u32 {
+        // SAFETY: eight numbers are 64 bytes, and may be unaligned.
+        let numbers = unsafe { _mm512_loadu_si512(numbers.as_ptr().cast()) };
+        _mm512_cmpeq_epi64_mask(numbers, _mm512_set1_epi64(wanted as i64)).into()
+    }
+
+    #[inline]
+    #[target_feature(enable = "avx2")]
+    fn equal_by_fours(numbers: &[u64; 8], wanted: u64) -> u32 {
+        let start: *const __m256i = numbers.as_ptr().cast();
+        let equal = |half| {
+            // SAFETY: eight numbers are two times 32 bytes, and the loads may be unaligned.
+            let numbers = unsafe { _mm256_loadu_si256(start.add(half)) };
+            let same = _mm256_cmpeq_epi64(numbers, _mm256_set1_epi64x(wanted as i64));
+            _mm256_movemask_pd(_mm256_castsi256_pd(same)) as u32
+        };
+        equal(0) | equal(1) << 4
+    }
+
+    #[inline]
+    #[target_feature(enable = "avx2")]
+    fn equal_bytes_by_halves(bytes: &[u8; 64], wanted: u8) -> u64 {
+        let start: *const __m256i = bytes.as_ptr().cast();
+        let equal = |half| {
+            // SAFETY: 64 bytes are two times 32, and the loads may be unaligned.
+            let bytes = unsafe { _mm256_loadu_si256(start.add(half)) };
+            u64::from(_mm256_movemask_epi8(_mm256_cmpeq_epi8(bytes, _mm256_set1_epi8(wanted as i8))) as u32)
+        };
+        equal(0) | equal(1) << 32
     }
 
     #[inline]
@@ -284,11 +378,11 @@ mod tests {
     use super::*;
     use crate::rng::Generator;
 
-    /// Divides, sums up, finds, and selects, in numbers of all sizes.
+    /// Divides, sums up, finds, selects and compares, in numbers of all sizes.
     struct Trial;
 
     impl Work for Trial {
-        type Output = Vec<([u32; 16], [u32; 16], u32, usize, u32)>;
+        type Output = Vec<([u32; 16], [u32; 16], u32, usize, u32, (u32, u64))>;
 
         #[inline(always)]
         fn run(self, machine: impl Machine) -> Self::Output {
@@ -301,14 +395,17 @@ mod tests {
                 let part = machine.find(&before, generator.below(u64::from(total) * 5 / 4 + 1) as u32);
                 let bits = generator.bits() & generator.bits() | 1;
                 let position = machine.nth_set(bits, generator.below(bits.count_ones().into()) as u32);
-                outcomes.push((machine.quotients(&parts), before, total, part, position));
+                let few = std::array::from_fn(|_| generator.below(3));
+                let bytes = std::array::from_fn(|_| [10, 138, 11, 9][generator.below(4) as usize]);
+                let equal = (machine.equal(&few, generator.below(3)), machine.equal_bytes(&bytes, 10));
+                outcomes.push((machine.quotients(&parts), before, total, part, position, equal));
             }
             outcomes
         }
     }
 
     #[test]
-    fn every_machine_divides_sums_finds_and_selects_the_same() {
+    fn every_machine_divides_sums_finds_selects_and_compares_the_same() {
         let plain = Trial.run(Plain);
         assert_eq!(run(Trial), plain);
         // Where the widest registers are used, the others have not been tried yet.
@@ -327,5 +424,8 @@ mod tests {
         let places: Vec<_> = (0..12).map(|offset| Plain.find(&before, offset)).collect();
         assert_eq!(places, [2, 2, 2, 2, 2, 3, 9, 9, 9, 9, 15, 15]);
         assert_eq!((0..3).map(|below| Plain.nth_set(0b1010_0100, below)).collect::<Vec<_>>(), [2, 5, 7]);
+        assert_eq!(Plain.equal(&[7, 0, 7, 1, 2, 3, 4, 7], 7), 0b1000_0101);
+        let bytes = std::array::from_fn(|at| if [0, 9, 63].contains(&at) { b'\n' } else { b'\n' | 128 });
+        assert_eq!(Plain.equal_bytes(&bytes, b'\n'), 1 | 1 << 9 | 1 << 63);
     }
 }
