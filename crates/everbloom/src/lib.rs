@@ -40,6 +40,7 @@ pub mod hash;
 pub mod model;
 pub mod outlook;
 pub mod planner;
+pub mod records;
 pub mod rng;
 pub mod scheme;
 pub mod solve;
