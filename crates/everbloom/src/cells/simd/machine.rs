@@ -58,6 +58,12 @@ const DIVIDEND: f32 = (1 << 22) as f32;
 /// whichever way it was rounded. Infinity stays what it is, and its low bits are 0.
 const ROUNDING: f32 = ((1 << 23) + 1) as f32;
 
+/// One of [`Machine::quotients`].
+#[inline(always)]
+pub(crate) fn quotient(divisor: u32) -> u32 {
+    (DIVIDEND / (divisor >> 8) as f32 + ROUNDING).to_bits() & 0x7f_ffff
+}
+
 impl Machine for Plain {
     #[inline(always)]
     fn is_recent(self) -> bool {
@@ -66,7 +72,7 @@ impl Machine for Plain {
 
     #[inline(always)]
     fn quotients(self, divisors: &[u32; 16]) -> [u32; 16] {
-        divisors.map(|divisor| (DIVIDEND / (divisor >> 8) as f32 + ROUNDING).to_bits() & 0x7f_ffff)
+        divisors.map(quotient)
     }
 
     #[inline(always)]

@@ -15,7 +15,7 @@ use crate::hash::KeyHash;
 use crate::traits::Verdict;
 
 pub(crate) use advice::advise_huge_pages;
-pub(crate) use machine::{Machine, Plain, Work, run};
+pub(crate) use machine::{Machine, Plain, Work, quotient, run};
 
 /// An instruction set that this machine has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

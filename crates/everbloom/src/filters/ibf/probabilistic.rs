@@ -20,7 +20,7 @@ use super::draws::Draws;
 use super::parameters::{CellImportance, Parameters};
 use super::sampling::{Drawn, Quarters, SamplingIndex};
 use super::weighed::{Cell, GROUP, Group, WeighedCells};
-use crate::cells::simd::{Machine, Plain};
+use crate::cells::simd::{Machine, Plain, quotient};
 use crate::error::{Error, Result};
 use crate::filters::Restore;
 use crate::wire::{StateReader, StateWriter};
@@ -38,7 +38,6 @@ const PATIENCE: usize = 64;
 /// Groups that were found lighter than their class, to be moved later.
 #[derive(Debug, Clone)]
 struct Lighter {
-    /// One more than are noted, to be overwritten.
     noted: Vec<u32>,
     count: usize,
 }
@@ -50,19 +49,20 @@ impl Lighter {
     }
 
     fn new(groups: u64) -> Self {
-        Lighter { noted: vec![0; Self::most_for(groups) + 1], count: 0 }
+        Lighter { noted: vec![0; Self::most_for(groups)], count: 0 }
     }
 
     fn memory_bits_for(groups: u64) -> u64 {
-        (Self::most_for(groups) as u64 + 1) * 32
+        Self::most_for(groups) as u64 * 32
     }
 
-    /// Notes a group if told to, and if there is room: another draw will come across it.
+    /// Notes a group if there is room; if not, another draw will come across it.
     #[inline(always)]
-    fn note(&mut self, group: u32, told: bool) {
-        let last = self.noted.len() - 1;
-        self.noted[self.count.min(last)] = group;
-        self.count += usize::from(told & (self.count < last));
+    fn note(&mut self, group: u32) {
+        if let Some(note) = self.noted.get_mut(self.count) {
+            *note = group;
+            self.count += 1;
+        }
     }
 
     fn groups(&self) -> &[u32] {
@@ -73,7 +73,7 @@ impl Lighter {
     fn restore(&mut self, state: &mut StateReader<'_>, groups: u64) -> Result<()> {
         let wrong = || Error::corrupt("the filter's notes about its sampling index do not fit its cells");
         let count = state.u64()?;
-        if count >= self.noted.len() as u64 {
+        if count > self.noted.len() as u64 {
             return Err(wrong());
         }
         self.count = count as usize;
@@ -134,11 +134,22 @@ fn bounds<const COMPULSORY: bool>(machine: impl Machine, group: &Group) -> Group
     bounds
 }
 
+/// Whether a cell is not left out.
+#[inline(always)]
+fn counts<const COMPULSORY: bool>(cell: Cell) -> bool {
+    cell.total() > 0 && (!COMPULSORY || cell.value() > 0)
+}
+
+/// One of [`bounds`].
+#[inline(always)]
+fn bound<const COMPULSORY: bool>(cell: Cell) -> u32 {
+    if counts::<COMPULSORY>(cell) { quotient(cell.0) } else { 0 }
+}
+
 /// Whether a cell's weight is greater than it was.
 #[inline(always)]
 fn has_grown<const COMPULSORY: bool>(old: Cell, new: Cell) -> bool {
-    let counts = |cell: Cell| cell.total() > 0 && (!COMPULSORY || cell.value() > 0);
-    counts(new) && (!counts(old) || new.total() < old.total())
+    counts::<COMPULSORY>(new) && (!counts::<COMPULSORY>(old) || new.total() < old.total())
 }
 
 /// The draws that are made at once for this many picks: one to spare, for nine of ten are taken. With fewer,
@@ -250,6 +261,7 @@ impl<const COMPULSORY: bool> Cells for Probabilistic<COMPULSORY> {
                 weights[at] = machine.sums(&bounds, &mut before[at]);
             }
             let mut picks = [(0, false); ROUND];
+            let mut lighter = 0;
             for at in 0..round {
                 let (Drawn { offset, fraction, floor, .. }, weight) = (drawn[at], weights[at]);
                 let cell = machine.find(&before[at], offset);
@@ -259,15 +271,14 @@ impl<const COMPULSORY: bool> Cells for Probabilistic<COMPULSORY> {
                 let rest = u64::from(offset - before[at][cell]) << 16 | u64::from(fraction);
                 let fits = rest * total < 1 << (SCALE_BITS + 16);
                 picks[at] = (position, fits & (offset < weight));
-                self.lighter.note(groups[at], weight <= floor);
+                lighter |= u32::from(weight <= floor) << at;
+            }
+            while lighter > 0 {
+                self.lighter.note(groups[lighter.trailing_zeros() as usize % ROUND]);
+                lighter &= lighter - 1;
             }
             let wanted = left;
-            // No branch on whether a cell is taken, which no predictor could foresee.
-            for &(position, taken) in &picks[..round] {
-                let taken = taken & (left > 0) & (!COMPULSORY || self.is_set(position));
-                self.cells.lower_if(taken, position);
-                left -= u32::from(taken);
-            }
+            left -= self.cells.lower_picked::<COMPULSORY>(&picks[..round], left);
             foresight.changes = NEVER;
             in_vain = if left < wanted { 0 } else { in_vain + round };
             // Where zero cells are left out, groups of which nothing is left must go at once, or the last picks
@@ -300,12 +311,13 @@ impl<const COMPULSORY: bool> Cells for Probabilistic<COMPULSORY> {
     fn insert(&mut self, machine: impl Machine, position: u64, value: u32, weight: u32) {
         let old = self.cells.get(position);
         let new = old.raised(value, weight, self.importance);
-        self.cells.set(position, new);
         if has_grown::<COMPULSORY>(old, new) {
             let group = position as usize / GROUP;
-            let weight = bounds::<COMPULSORY>(machine, &self.cells.groups()[group]).iter().sum();
-            self.index.raise(group, weight);
+            // Before the cell is written: the whole group could not be read until the write has gone through.
+            let before: u32 = bounds::<COMPULSORY>(machine, &self.cells.groups()[group]).iter().sum();
+            self.index.raise(group, before - bound::<COMPULSORY>(old) + bound::<COMPULSORY>(new));
         }
+        self.cells.set(position, new);
     }
 
     fn decay(&mut self) {
