@@ -146,12 +146,6 @@ impl Counters {
         self.buffer.prefetch_word(scale(position, self.reciprocal));
     }
 
-    /// The word that holds counter `position`.
-    #[inline]
-    pub(crate) fn word_of(&self, position: u64) -> usize {
-        scale(position, self.reciprocal) as usize
-    }
-
     /// The words.
     #[inline]
     pub(crate) fn words(&self) -> &[u64] {

@@ -99,13 +99,16 @@ fn golden_files_are_written_byte_for_byte() {
     }
 }
 
-/// The files that should be there: one for every variant, and the first kind with a secret key.
+/// The files that should be there: one for every variant, one in which so many cells are in use that they are
+/// drawn from in another way, and the first kind with a secret key.
 fn wanted() -> Vec<(String, String, String)> {
     let small = Goal::new().memory_bits(4096).expected_items(100).target_fpr(0.1);
     let full = |spec: &str| small.plan(spec).or_else(|_| small_goal(0).plan(spec)).expect("plans").spec.to_string();
     let name = |spec: &str| spec.replace([':', '='], "-").replace(',', "+");
     let mut wanted: Vec<_> =
         variants().iter().map(|spec| (format!("{}.ebf", name(spec)), full(spec), "7".to_string())).collect();
+    let crowded = "ibf6:num_cells=300,num_hashes=4,decrements=1,cell_max=3".to_string();
+    wanted.push(("ibf6-crowded.ebf".into(), crowded, "7".to_string()));
     let (_, first, _) = &wanted[0];
     wanted.push(("secret-key.ebf".into(), first.clone(), "siphash".into()));
     wanted

@@ -40,8 +40,6 @@ pub(crate) trait Machine: Copy {
     fn sums(self, numbers: &[u32; 16], before: &mut [u32; 16]) -> u32;
     /// The last of 16 rising numbers below 2^31, the first of them 0, that is not above an offset.
     fn find(self, before: &[u32; 16], offset: u32) -> usize;
-    /// The position of the set bit with this many set ones below it; anything if there is none.
-    fn nth_set(self, bits: u64, below: u32) -> u32;
     /// Which of eight numbers are equal to one, as bits.
     fn equal(self, numbers: &[u64; 8], wanted: u64) -> u32;
     /// Which of 64 bytes are equal to one, as bits.
@@ -88,14 +86,6 @@ impl Machine for Plain {
     #[inline(always)]
     fn find(self, before: &[u32; 16], offset: u32) -> usize {
         before[1..].iter().filter(|before| **before <= offset).count()
-    }
-
-    #[inline(always)]
-    fn nth_set(self, mut bits: u64, below: u32) -> u32 {
-        for _ in 0..below {
-            bits &= bits.wrapping_sub(1);
-        }
-        bits.trailing_zeros()
     }
 
     #[inline(always)]
@@ -165,12 +155,6 @@ mod x86 {
         }
 
         #[inline(always)]
-        fn nth_set(self, bits: u64, below: u32) -> u32 {
-            // SAFETY: the machine is recent.
-            unsafe { nth_set(bits, below) }
-        }
-
-        #[inline(always)]
         fn equal(self, numbers: &[u64; 8], wanted: u64) -> u32 {
             // SAFETY: the machine is recent.
             unsafe { equal_by_fours(numbers, wanted) }
@@ -221,11 +205,6 @@ mod x86 {
         fn find(self, before: &[u32; 16], offset: u32) -> usize {
             // SAFETY: the machine is wide.
             unsafe { find_in_sixteen(before, offset) }
-        }
-
-        #[inline(always)]
-        fn nth_set(self, bits: u64, below: u32) -> u32 {
-            self.0.nth_set(bits, below)
         }
 
         #[inline(always)]
@@ -371,12 +350,6 @@ mod x86 {
         };
         ((beyond(0) | beyond(1) << 8 | 1 << 16).trailing_zeros() as usize - 1) & 15
     }
-
-    #[inline]
-    #[target_feature(enable = "bmi1,bmi2")]
-    fn nth_set(bits: u64, below: u32) -> u32 {
-        _tzcnt_u64(_pdep_u64(1 << (below & 63), bits)) as u32
-    }
 }
 
 #[cfg(test)]
@@ -384,11 +357,11 @@ mod tests {
     use super::*;
     use crate::rng::Generator;
 
-    /// Divides, sums up, finds, selects and compares, in numbers of all sizes.
+    /// Divides, sums up, finds and compares, in numbers of all sizes.
     struct Trial;
 
     impl Work for Trial {
-        type Output = Vec<([u32; 16], [u32; 16], u32, usize, u32, (u32, u64))>;
+        type Output = Vec<([u32; 16], [u32; 16], u32, usize, (u32, u64))>;
 
         #[inline(always)]
         fn run(self, machine: impl Machine) -> Self::Output {
@@ -399,19 +372,17 @@ mod tests {
                 let mut before = [0; 16];
                 let total = machine.sums(&parts, &mut before);
                 let part = machine.find(&before, generator.below(u64::from(total) * 5 / 4 + 1) as u32);
-                let bits = generator.bits() & generator.bits() | 1;
-                let position = machine.nth_set(bits, generator.below(bits.count_ones().into()) as u32);
                 let few = std::array::from_fn(|_| generator.below(3));
                 let bytes = std::array::from_fn(|_| [10, 138, 11, 9][generator.below(4) as usize]);
                 let equal = (machine.equal(&few, generator.below(3)), machine.equal_bytes(&bytes, 10));
-                outcomes.push((machine.quotients(&parts), before, total, part, position, equal));
+                outcomes.push((machine.quotients(&parts), before, total, part, equal));
             }
             outcomes
         }
     }
 
     #[test]
-    fn every_machine_divides_sums_finds_selects_and_compares_the_same() {
+    fn every_machine_divides_sums_finds_and_compares_the_same() {
         let plain = Trial.run(Plain);
         assert_eq!(run(Trial), plain);
         // Where the widest registers are used, the others have not been tried yet.
@@ -429,7 +400,6 @@ mod tests {
         assert_eq!(Plain.sums(&parts, &mut before), 10);
         let places: Vec<_> = (0..12).map(|offset| Plain.find(&before, offset)).collect();
         assert_eq!(places, [2, 2, 2, 2, 2, 3, 9, 9, 9, 9, 15, 15]);
-        assert_eq!((0..3).map(|below| Plain.nth_set(0b1010_0100, below)).collect::<Vec<_>>(), [2, 5, 7]);
         assert_eq!(Plain.equal(&[7, 0, 7, 1, 2, 3, 4, 7], 7), 0b1000_0101);
         let bytes = std::array::from_fn(|at| if [0, 9, 63].contains(&at) { b'\n' } else { b'\n' | 128 });
         assert_eq!(Plain.equal_bytes(&bytes, b'\n'), 1 | 1 << 9 | 1 << 63);

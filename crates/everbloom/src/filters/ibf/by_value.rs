@@ -1,41 +1,41 @@
 //! Probabilistic deletion by value: a cell that is not zero is picked with probability ∝ 1/value.
 //!
-//! The importance is in the values themselves, so no totals are kept. Values are packed; the words
-//! they are packed in are the groups of the [`SamplingIndex`], weighed by their cells that are not
-//! zero. A pick draws a word, one of those cells, and takes it with probability 1/value. While there are
-//! only a [few](Few) such cells, they are listed, the index is empty, and a pick draws one of the list.
+//! The importance is in the values themselves, so no totals are kept. A pick draws one of the cells that
+//! are not zero and takes it with probability 1/value; if not, it draws again. While up to one cell in 16 is
+//! not zero, those are [listed](Listing) and drawn from the list. When there are more, the list is dropped,
+//! and cells are drawn from all there are, until one is not zero: few draws, and nothing to keep. When half
+//! as many are left as could be listed, they are listed again: a pass over the cells, which as many picks as
+//! a 32nd of them have paid for since the list was dropped.
 
 use super::Cells;
 use super::draws::Draws;
-use super::few::{Few, MOST_FEW};
+use super::listing::Listing;
 use super::parameters::Parameters;
 use super::random::check_values;
-use super::sampling::{Drawn, Exact, SamplingIndex};
 use crate::cells::counters::{Counters, low_bits, nonzero_lanes};
 use crate::cells::simd::Machine;
 use crate::error::{Error, Result};
 use crate::filters::Restore;
 use crate::wire::StateWriter;
 
-/// Packed values and the index over their words.
+/// Packed values, and a list of those that are not zero.
 #[derive(Debug, Clone)]
 pub(super) struct ByValue {
     cells: Counters,
     cell_bits: u32,
-    /// The lowest bit of every cell of a word.
-    low: u64,
-    index: SamplingIndex<Exact>,
-    few: Box<Few>,
-    /// Whether all cells that are not zero are in the list, and none in the index; otherwise it is the other
-    /// way round.
-    listed: bool,
+    listing: Listing,
+    /// Whether cells are drawn from all there are; the list is empty then.
+    crowded: bool,
     nonzero: u64,
     /// The sum of all values.
     units: u64,
 }
 
-fn words_for(parameters: &Parameters) -> u64 {
-    parameters.num_cells.div_ceil(u64::from(64 / parameters.cell_bits()))
+/// Whether a cell that was drawn with a number below 2^16 is taken: not to be branched on, for no predictor
+/// could foresee it.
+#[inline(always)]
+fn is_taken(value: u32, fraction: u32) -> bool {
+    (value > 0) & (fraction * value < 1 << 16)
 }
 
 impl ByValue {
@@ -44,10 +44,8 @@ impl ByValue {
         Ok(ByValue {
             cells: Counters::new(parameters.num_cells, cell_bits)?,
             cell_bits,
-            low: low_bits(cell_bits),
-            index: SamplingIndex::new(words_for(parameters))?,
-            few: Box::new(Few::new()),
-            listed: true,
+            listing: Listing::new(parameters.num_cells)?,
+            crowded: false,
             nonzero: 0,
             units: 0,
         })
@@ -59,89 +57,92 @@ impl ByValue {
     }
 
     #[cfg(test)]
-    pub(super) fn is_listed(&self) -> bool {
-        self.listed
-    }
-
-    #[inline(always)]
-    fn lanes(&self, word: usize) -> u64 {
-        nonzero_lanes(self.cells.words()[word], self.cell_bits, self.low)
+    pub(super) fn is_crowded(&self) -> bool {
+        self.crowded
     }
 
     /// Every cell to zero: what happens, whatever is drawn, when no more than `decrements` units are left.
     fn lower_all(&mut self) {
         let cells = &mut self.cells;
-        self.few.positions().iter().for_each(|position| cells.set(*position, 0));
-        self.few.clear();
-        self.index.empty(|word| cells.words_mut()[word] = 0);
-        self.listed = true;
+        match self.crowded {
+            // There are no more than 32 cells for each of the few units.
+            true => cells.clear(),
+            false => self.listing.positions().for_each(|position| cells.set(position, 0)),
+        }
+        self.listing.clear();
+        self.crowded = false;
         (self.nonzero, self.units) = (0, 0);
     }
 
-    /// Puts the cells that are left, a few, from the index into the list.
+    /// Lists all cells that are not zero; there is room for them.
     #[cold]
     fn list(&mut self) {
-        let (words, few, cell_bits, low) = (self.cells.words(), &mut self.few, self.cell_bits, self.low);
-        self.index.empty(|word| {
-            let mut lanes = nonzero_lanes(words[word], cell_bits, low);
+        let (cell_bits, low) = (self.cell_bits, low_bits(self.cell_bits));
+        let per_word = u64::from(64 / cell_bits);
+        for (word, values) in self.cells.words().iter().enumerate() {
+            let mut lanes = nonzero_lanes(*values, cell_bits, low);
             while lanes != 0 {
-                let cell = u64::from(lanes.trailing_zeros() / cell_bits);
-                few.add(word as u64 * u64::from(64 / cell_bits) + cell);
+                self.listing.add(word as u64 * per_word + u64::from(lanes.trailing_zeros() / cell_bits));
                 lanes &= lanes - 1;
             }
-        });
-        self.listed = true;
+        }
+        self.crowded = false;
     }
 
-    /// Puts the cells of the list into the index.
+    /// The list is full: leaves out what it need not have, or does without it.
     #[cold]
-    fn index_all(&mut self) {
-        for position in self.few.positions() {
-            let word = self.cells.word_of(*position);
-            let lanes = nonzero_lanes(self.cells.words()[word], self.cell_bits, self.low);
-            self.index.raise(word, lanes.count_ones());
+    fn make_room(&mut self, position: u64) {
+        if self.is_for_the_list() {
+            let cells = &self.cells;
+            self.listing.tidy(|position| cells.get(position) > 0);
+            self.listing.add(position);
+        } else {
+            self.listing.clear();
+            self.crowded = true;
         }
-        self.few.clear();
-        self.listed = false;
     }
 
-    /// Lowers a cell drawn from the list, if it is taken.
+    /// Whether so few cells are not zero that the list would be half empty.
     #[inline(always)]
-    fn take_listed(&mut self, draws: &mut Draws) -> bool {
-        let (place, fraction) = self.few.draw(draws);
-        let position = self.few.at(place);
-        let value = self.cells.get(position);
-        let taken = fraction * u32::from(value) < 1 << 16;
-        let emptied = taken & (value == 1);
-        self.cells.lower_by(position, taken.into());
-        self.few.leave_out_if(emptied, place);
-        self.units -= u64::from(taken);
-        self.nonzero -= u64::from(emptied);
-        taken
+    fn is_for_the_list(&self) -> bool {
+        self.nonzero <= Listing::room_for(self.cells.len()) / 2
     }
 
-    /// Lowers a cell drawn from the index, if it is taken.
+    /// Lowers so many of the cells that are drawn from the list.
     #[inline(always)]
-    fn take(&mut self, machine: impl Machine, drawn: Drawn) -> bool {
-        let at = self.index.at(drawn.slot) as usize;
-        let lanes = self.lanes(at);
-        let mut weight = lanes.count_ones();
-        let mut taken = false;
-        if drawn.offset < weight {
-            let shift = machine.nth_set(lanes, drawn.offset);
-            let word = &mut self.cells.words_mut()[at];
-            let value = (*word >> shift) as u32 & ((1 << self.cell_bits) - 1);
-            taken = drawn.fraction * value < 1 << 16;
+    fn lower_listed(&mut self, decrements: u32, draws: &mut Draws) {
+        let mut left = decrements;
+        while left > 0 {
+            let (place, fraction) = self.listing.draw(draws);
+            let position = self.listing.at(place);
+            let value = u32::from(self.cells.get(position));
+            let taken = is_taken(value, fraction);
+            self.cells.lower_by(position, taken.into());
+            left -= u32::from(taken);
+            if value == u32::from(taken) {
+                self.nonzero -= u64::from(taken);
+                self.listing.leave_out(place);
+            }
+        }
+    }
+
+    /// Lowers so many of the cells that are drawn from all there are.
+    #[inline(always)]
+    fn lower_crowded(&mut self, decrements: u32, draws: &mut Draws) {
+        let (per_word, max) = (64 / self.cell_bits, u64::from(self.cells.max()));
+        let num_words = self.cells.len().div_ceil(per_word.into());
+        let words = &mut self.cells.words_mut()[..num_words as usize];
+        let (mut left, mut emptied) = (decrements, 0);
+        while left > 0 {
+            let (at, lane, fraction) = draws.below_twice(num_words, per_word);
+            let (word, shift) = (&mut words[at as usize], lane * self.cell_bits);
+            let value = (*word >> shift & max) as u32;
+            let taken = is_taken(value, fraction);
             *word -= u64::from(taken) << shift;
-            self.units -= u64::from(taken);
-            let emptied = u32::from(taken && value == 1);
-            self.nonzero -= u64::from(emptied);
-            weight -= emptied;
+            emptied += u64::from(taken & (value == 1));
+            left -= u32::from(taken);
         }
-        if weight <= drawn.floor {
-            self.index.settle(at, weight);
-        }
-        taken
+        self.nonzero -= emptied;
     }
 }
 
@@ -164,32 +165,33 @@ impl Cells for ByValue {
     }
 
     #[inline(always)]
-    fn delete(&mut self, machine: impl Machine, decrements: u32, draws: &mut Draws, _foresight: &mut ()) {
-        if self.units <= u64::from(decrements) {
-            self.lower_all();
-            return;
+    fn prefetch_insert(&self, position: u64) {
+        self.cells.prefetch(position);
+        if !self.crowded {
+            self.listing.prefetch(position);
         }
-        if !self.listed && self.nonzero <= MOST_FEW as u64 / 2 {
+    }
+
+    #[inline(always)]
+    fn delete(&mut self, _: impl Machine, decrements: u32, draws: &mut Draws, _foresight: &mut ()) {
+        if self.crowded && self.is_for_the_list() {
             self.list();
         }
-        let mut left = decrements;
-        while self.listed && left > 0 {
-            left -= u32::from(self.take_listed(draws));
+        if self.units <= u64::from(decrements) {
+            return self.lower_all();
         }
-        while left > 0 {
-            let drawn = self.index.draw(draws);
-            left -= u32::from(self.take(machine, drawn));
+        match self.crowded {
+            true => self.lower_crowded(decrements, draws),
+            false => self.lower_listed(decrements, draws),
         }
+        self.units -= u64::from(decrements);
     }
 
     #[inline(always)]
     fn lower(&mut self, position: u64) {
         let value = self.cells.lower_from(position);
         self.units -= u64::from(value > 0);
-        if value == 1 {
-            self.nonzero -= 1;
-            self.few.leave_out(position);
-        }
+        self.nonzero -= u64::from(value == 1);
     }
 
     #[inline(always)]
@@ -198,14 +200,9 @@ impl Cells for ByValue {
         self.units += u64::from((value as u16).saturating_sub(old));
         if old == 0 && value > 0 {
             self.nonzero += 1;
-            if self.listed {
-                if self.few.add(position) {
-                    return;
-                }
-                self.index_all();
+            if !self.crowded && !self.listing.add(position) {
+                self.make_room(position);
             }
-            let word = self.cells.word_of(position);
-            self.index.raise(word, self.lanes(word).count_ones());
         }
     }
 
@@ -213,50 +210,41 @@ impl Cells for ByValue {
 
     fn clear(&mut self) {
         self.cells.clear();
-        self.index.rebuild(|_| 0);
-        self.few.clear();
-        self.listed = true;
+        self.listing.clear();
+        self.crowded = false;
         (self.nonzero, self.units) = (0, 0);
     }
 
     fn memory_bits(parameters: &Parameters) -> u64 {
         let cells = Counters::byte_length(parameters.num_cells, parameters.cell_bits());
-        let index = SamplingIndex::<Exact>::memory_bits_for(words_for(parameters));
-        cells.saturating_mul(8).saturating_add(index).saturating_add(size_of::<Few>() as u64 * 8)
+        cells.saturating_mul(8).saturating_add(Listing::memory_bits_for(parameters.num_cells))
     }
 
     fn byte_length(parameters: &Parameters) -> u64 {
         let cells = Counters::byte_length(parameters.num_cells, parameters.cell_bits());
-        cells.saturating_add(SamplingIndex::<Exact>::byte_length(words_for(parameters)))
+        cells.saturating_add(Listing::byte_length(parameters.num_cells))
     }
 
     fn bytes(&self) -> Vec<&[u8]> {
-        vec![self.cells.bytes(), self.index.order_bytes()]
+        vec![self.cells.bytes(), self.listing.bytes()]
     }
 
     fn write_state(&self, state: StateWriter) -> StateWriter {
-        let state = self.index.starts().iter().fold(state, |state, start| state.u64(u64::from(*start)));
-        self.few.write_state(state.u64(self.listed.into()))
+        state.u64(self.crowded.into()).u64(self.listing.len())
     }
 
     fn restore(&mut self, parameters: &Parameters, from: &mut Restore<'_, '_>) -> Result<()> {
-        let starts = super::read_starts(&mut from.state, self.index.starts().len())?;
+        let (crowded, listed) = (from.state.u64()?, from.state.u64()?);
+        if crowded > 1 || (crowded == 1 && listed > 0) {
+            return Err(Error::corrupt("the filter's list of cells is neither in use nor empty"));
+        }
         from.body.fill(self.cells.bytes_mut())?;
-        from.body.fill(self.index.order_bytes_mut())?;
+        from.body.fill(self.listing.bytes_mut())?;
         check_values(&self.cells, parameters.cell_max)?;
+        self.crowded = crowded == 1;
         self.nonzero = self.cells.count_nonzero();
         self.units = (0..self.cells.len()).map(|position| u64::from(self.cells.get(position))).sum();
-        let cells = &self.cells;
-        let is_set = |position| position < cells.len() && cells.get(position) > 0;
-        self.listed = match from.state.u64()? {
-            listed @ 0..=1 => listed == 1,
-            _ => return Err(Error::corrupt("whether the filter lists its cells is neither yes nor no")),
-        };
-        self.few.restore(&mut from.state, if self.listed { self.nonzero } else { 0 }, is_set)?;
-        if self.listed {
-            return self.index.restore(&starts, |_| 0);
-        }
-        let (words, cell_bits, low) = (self.cells.words(), self.cell_bits, self.low);
-        self.index.restore(&starts, |word| nonzero_lanes(words[word], cell_bits, low).count_ones())
+        let (cells, to_be_listed) = (&self.cells, if self.crowded { 0 } else { self.nonzero });
+        self.listing.restore(listed, to_be_listed, |position| cells.get(position) > 0)
     }
 }

@@ -38,6 +38,21 @@ impl Draws {
         scale(self.bits(), range)
     }
 
+    /// A uniform integer below `range`, and another below 2^16.
+    #[inline(always)]
+    pub(super) fn below_with_fraction(&mut self, range: u64) -> (u64, u32) {
+        let product = u128::from(self.bits()) * u128::from(range);
+        ((product >> 64) as u64, (product as u64 >> 48) as u32)
+    }
+
+    /// A uniform integer below `range`, one below `part`, and one below 2^16.
+    #[inline(always)]
+    pub(super) fn below_twice(&mut self, range: u64, part: u32) -> (u64, u32, u32) {
+        let product = u128::from(self.bits()) * u128::from(range);
+        let within = (product as u64 >> 32) * u64::from(part);
+        ((product >> 64) as u64, (within >> 32) as u32, within as u32 >> 16)
+    }
+
     /// Any number of uniform integers below `range`.
     #[inline(always)]
     pub(super) fn positions(&mut self, range: u64) -> Probes {

@@ -70,13 +70,14 @@
 //!
 //! No deletion passes over the cells. `random` is `num_hashes` + `decrements` cache lines an arrival.
 //! `probabilistic` draws groups of cells from a sampling index: 1.2 draws a pick, two lines each.
-//! `probabilistic_val` draws from a list where few cells are in use, as with the thesis's parameters.
+//! `probabilistic_val` draws from a list while up to one cell in 16 is in use, from all cells beyond; it
+//! passes over them when it returns to the list, at most once in num_cells/(32 · decrements) arrivals.
 //! `min_imp` keeps the lowest cells sorted and finds the next ones in a tree of minima: one path for
 //! each cell that leaves. Halving passes over all cells once in 4 · num_cells/num_hashes arrivals.
 //!
-//! Memory: `random` takes the bits of its values. `probabilistic_val` adds an index of 64 bits per word
-//! of values. The others take 32 bits a cell for value and importance, 2 to 4 more for index or
-//! queue, and 32 for a priority. All of it counts.
+//! Memory: `random` takes the bits of its values. `probabilistic_val` adds 3 a cell for its list. The
+//! others take 32 bits a cell for value and importance, 2 to 4 more for index or queue, and 32 for a
+//! priority. All of it counts.
 //!
 //! # Where we differ from the thesis
 //!
@@ -108,8 +109,8 @@
 
 mod by_value;
 mod draws;
-mod few;
 mod foretold;
+mod listing;
 mod min_imp;
 mod parameters;
 mod plan;
@@ -213,12 +214,6 @@ trait Cells {
     fn write_state(&self, state: StateWriter) -> StateWriter;
     /// Reads state and body back and checks what a loop relies on.
     fn restore(&mut self, parameters: &Parameters, from: &mut Restore<'_, '_>) -> Result<()>;
-}
-
-/// Reads where the classes of a sampling index begin.
-fn read_starts(state: &mut StateReader<'_>, count: usize) -> Result<Vec<u32>> {
-    let wrong = |_| Error::corrupt("the filter's sampling index does not fit its cells");
-    (0..count).map(|_| u32::try_from(state.u64()?).map_err(wrong)).collect()
 }
 
 /// The cells of a filter, by how they are deleted from.

@@ -37,6 +37,12 @@ impl Deletion {
     pub fn weighs_cells(self) -> bool {
         !matches!(self, Deletion::Random | Deletion::ProbabilisticVal)
     }
+
+    /// The most cells that a filter may have: 32 bits number groups of 16 of them in the sampling index and in
+    /// the queue, single ones in the list of cells in use.
+    pub(super) fn max_cells(self) -> u64 {
+        if self == Deletion::ProbabilisticVal { 1 << 32 } else { 1 << 36 }
+    }
 }
 
 /// How a cell sums up the importances that were mapped to it.
@@ -93,8 +99,6 @@ pub(super) const WORDS: &[&str] = &[
 
 pub(super) const MAX_HASHES: u32 = 64;
 pub(super) const MAX_CELL: u32 = 255;
-/// The sampling index and the queue number groups of cells with 32 bits.
-pub(super) const MAX_CELLS: u64 = 1 << 36;
 /// More lowered cells per arrival are a mistake, and would take milliseconds.
 pub(super) const MAX_DECREMENTS: u32 = 1 << 16;
 /// A limit below one cell in this many would be kept by searching for rare cells.
@@ -221,7 +225,8 @@ impl Parameters {
             }
             Err(Error::parameter(name, given, format!("between {least} and {most}"), remedy))
         };
-        bounded("num_cells", self.num_cells, 1, MAX_CELLS, "65536 cells are 256 KiB")?;
+        let most = self.deletion.max_cells();
+        bounded("num_cells", self.num_cells, 1, most, "65536 cells are 256 KiB at most; for more, take shards")?;
         bounded("num_hashes", self.num_hashes.into(), 1, MAX_HASHES.into(), "the thesis takes 4")?;
         bounded("cell_max", self.cell_max.into(), 1, MAX_CELL.into(), "the thesis takes 4")?;
         bounded("decrements", self.decrements.into(), 0, MAX_DECREMENTS.into(), "the thesis takes 7")?;

@@ -6,8 +6,8 @@
 //! and rounded **up**; where a stream is unlike the one expected, random cells make up the difference.
 
 use super::parameters::{
-    CellImportance, Deletion, Insertion, LEAST_LIMIT_SHARE, MAX_CELLS, MAX_DECREMENTS, MAX_HASHES, Parameters,
-    cell_importance_of, scheme_of,
+    CellImportance, Deletion, Insertion, LEAST_LIMIT_SHARE, MAX_DECREMENTS, MAX_HASHES, Parameters, cell_importance_of,
+    scheme_of,
 };
 use super::reinsertion;
 use crate::error::{Error, Result};
@@ -175,7 +175,7 @@ fn with_hashes(spec: &Spec, goal: &Goal, mix: &ImportanceMix, target: f64, num_h
         })
     };
     draft(1, 1)?.checked()?;
-    let (mut num_cells, mut decrements) = (MAX_CELLS, spec.number("decrements")?.unwrap_or(1));
+    let (mut num_cells, mut decrements) = (deletion.max_cells(), spec.number("decrements")?.unwrap_or(1));
     // Decrements hardly depend on the number of cells, and that hardly on them: twice settles it.
     for _ in 0..2 {
         num_cells = cells_for(spec, goal, fill, |cells| draft(cells, decrements))?;
@@ -205,12 +205,13 @@ fn cells_for(spec: &Spec, goal: &Goal, fill: f64, draft: impl Fn(u64) -> Result<
     if let Some(given) = spec.number("num_cells")? {
         return Ok(given);
     }
+    let most = draft(1)?.deletion.max_cells();
     match (goal.memory_bits, goal.expected_items) {
         (None, Some(items)) => {
             let hashes = f64::from(draft(1)?.num_hashes);
             let cells = ceil(items as f64 * hashes / -log1p(-fill));
-            if cells > MAX_CELLS as f64 {
-                let reason = format!("it needs {cells:.3e} cells, and there can be {MAX_CELLS}");
+            if cells > most as f64 {
+                let reason = format!("it needs {cells:.3e} cells, and there can be {most}");
                 let remedy = "expect fewer keys, or take shards".into();
                 return Err(Error::Infeasible { wanted: format!("{items} keys"), reason, remedy });
             }
@@ -219,13 +220,13 @@ fn cells_for(spec: &Spec, goal: &Goal, fill: f64, draft: impl Fn(u64) -> Result<
         _ => {
             let memory = goal.required_memory()?;
             let fits = |cells| draft(cells).is_ok_and(|parameters| parameters.memory_bits() <= memory);
-            let cells = largest(MAX_CELLS, |cells| cells == 0 || fits(cells));
+            let cells = largest(most, |cells| cells == 0 || fits(cells));
             if cells == 0 {
                 let needed = "enough for one group of cells";
                 return Err(Error::parameter("memory_bits", memory, needed, "give 8 KiB or more"));
             }
-            if cells == MAX_CELLS && draft(cells)?.memory_bits() < memory / 2 {
-                let needed = format!("at most what {MAX_CELLS} cells take");
+            if cells == most && draft(cells)?.memory_bits() < memory / 2 {
+                let needed = format!("at most what {most} cells take");
                 return Err(Error::parameter("memory_bits", memory, needed, "give less, or take shards"));
             }
             Ok(cells)

@@ -18,7 +18,7 @@
 use super::Cells;
 use super::draws::Draws;
 use super::parameters::{CellImportance, Parameters};
-use super::sampling::{Drawn, Quarters, SamplingIndex};
+use super::sampling::{Drawn, SamplingIndex};
 use super::weighed::{Cell, GROUP, Group, WeighedCells};
 use crate::cells::simd::{Machine, Plain, quotient};
 use crate::error::{Error, Result};
@@ -117,7 +117,7 @@ impl Foresight {
 #[derive(Debug, Clone)]
 pub(super) struct Probabilistic<const COMPULSORY: bool> {
     cells: WeighedCells,
-    index: SamplingIndex<Quarters>,
+    index: SamplingIndex,
     lighter: Lighter,
     importance: CellImportance,
 }
@@ -334,14 +334,14 @@ impl<const COMPULSORY: bool> Cells for Probabilistic<COMPULSORY> {
 
     fn memory_bits(parameters: &Parameters) -> u64 {
         let groups = WeighedCells::groups_for(parameters.num_cells);
-        let index = SamplingIndex::<Quarters>::memory_bits_for(groups);
+        let index = SamplingIndex::memory_bits_for(groups);
         let notes = Lighter::memory_bits_for(groups);
         WeighedCells::byte_length(parameters.num_cells).saturating_mul(8).saturating_add(index).saturating_add(notes)
     }
 
     fn byte_length(parameters: &Parameters) -> u64 {
         let groups = WeighedCells::groups_for(parameters.num_cells);
-        let order = SamplingIndex::<Quarters>::byte_length(groups);
+        let order = SamplingIndex::byte_length(groups);
         WeighedCells::byte_length(parameters.num_cells).saturating_add(order)
     }
 
@@ -356,7 +356,9 @@ impl<const COMPULSORY: bool> Cells for Probabilistic<COMPULSORY> {
     }
 
     fn restore(&mut self, parameters: &Parameters, from: &mut Restore<'_, '_>) -> Result<()> {
-        let starts = super::read_starts(&mut from.state, self.index.starts().len())?;
+        let wrong = |_| Error::corrupt("the filter's sampling index does not fit its cells");
+        let mut start = |_| u32::try_from(from.state.u64()?).map_err(wrong);
+        let starts: Vec<u32> = (0..self.index.starts().len()).map(&mut start).collect::<Result<_>>()?;
         self.lighter.restore(&mut from.state, WeighedCells::groups_for(parameters.num_cells))?;
         from.body.fill(self.cells.bytes_mut())?;
         from.body.fill(self.index.order_bytes_mut())?;
@@ -368,7 +370,7 @@ impl<const COMPULSORY: bool> Cells for Probabilistic<COMPULSORY> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::sampling::Classes;
+    use super::super::sampling::heaviest;
     use super::super::weighed::MAX_TOTAL;
     use super::*;
 
@@ -406,8 +408,8 @@ mod tests {
                 // A value without a total does not occur.
                 assert!(compulsory[at] == if value == 0 { 0 } else { plain[at] } || total == 0);
             }
-            assert!(plain.iter().sum::<u32>() <= Quarters::EACH[Quarters::COUNT - 1].bound);
+            assert!(plain.iter().sum::<u32>() <= heaviest());
         }
-        assert!(16 * ((1 << SCALE_BITS) + 1) <= Quarters::EACH[Quarters::COUNT - 1].bound);
+        assert!(16 * ((1 << SCALE_BITS) + 1) <= heaviest());
     }
 }

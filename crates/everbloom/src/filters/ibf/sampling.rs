@@ -23,9 +23,8 @@ use crate::cells::simd::prefetch;
 use crate::error::{Error, Result};
 use crate::hash::scale;
 use bytemuck::{cast_slice, cast_slice_mut};
-use std::marker::PhantomData;
 
-/// No fewer classes than any grouping has, and a power of two, so that no class needs to be checked.
+/// No fewer than there are classes, and a power of two, so that no class needs to be checked.
 const MOST: usize = 128;
 
 /// The groups whose weights have one upper bound.
@@ -53,28 +52,14 @@ impl Class {
     }
 }
 
-/// How weights are grouped into classes; class 0 holds the groups of weight 0.
-pub(super) trait Classes {
-    /// How many there are.
-    const COUNT: usize;
-    /// Each class, in order.
-    const EACH: &'static [Class; MOST];
-    /// Whether groups move rarely enough for a guide to the classes to pay.
-    const GUIDED: bool;
-    /// The class of a weight: the first whose bound is not below it.
-    fn of(weight: u32) -> usize;
-}
+/// How many classes there are: four to each doubling, a little beyond 2^26, so a group is taken 9 times of 10.
+/// Class 0 holds the groups of weight 0.
+const CLASSES: usize = 102;
 
-/// Four classes to each doubling, a little beyond 2^26: a group is taken 9 times of 10.
-#[derive(Debug, Clone)]
-pub(super) struct Quarters;
-
-const QUARTERS: usize = 102;
-
-static QUARTER_CLASSES: [Class; MOST] = {
+static EACH: [Class; MOST] = {
     let mut classes = [Class::new(0, 0); MOST];
     let mut class = 0;
-    while class < QUARTERS {
+    while class < CLASSES {
         let above = class.saturating_sub(5) as u32;
         classes[class] = if class < 5 { Class::new(class as u32, 0) } else { Class::new(5 + above % 4, above / 4) };
         class += 1;
@@ -82,47 +67,21 @@ static QUARTER_CLASSES: [Class; MOST] = {
     classes
 };
 
-impl Classes for Quarters {
-    const COUNT: usize = QUARTERS;
-    const EACH: &'static [Class; MOST] = &QUARTER_CLASSES;
-    const GUIDED: bool = true;
-
-    #[inline(always)]
-    fn of(weight: u32) -> usize {
-        if weight <= 4 {
-            return weight as usize;
-        }
-        let below = weight - 1;
-        let octave = below.ilog2();
-        (4 * (octave - 2) + (below >> (octave - 2) & 3) + 5) as usize
-    }
+/// The largest weight that a group may have.
+#[cfg(test)]
+pub(super) fn heaviest() -> u32 {
+    EACH[CLASSES - 1].bound
 }
 
-/// A class for every weight up to 64.
-#[derive(Debug, Clone)]
-pub(super) struct Exact;
-
-const EXACT: usize = 65;
-
-static EXACT_CLASSES: [Class; MOST] = {
-    let mut classes = [Class::new(0, 0); MOST];
-    let mut class = 0;
-    while class < EXACT {
-        classes[class] = Class::new(class as u32, 0);
-        class += 1;
+/// The class of a weight: the first whose bound is not below it.
+#[inline(always)]
+fn class_of(weight: u32) -> usize {
+    if weight <= 4 {
+        return weight as usize;
     }
-    classes
-};
-
-impl Classes for Exact {
-    const COUNT: usize = EXACT;
-    const EACH: &'static [Class; MOST] = &EXACT_CLASSES;
-    const GUIDED: bool = false;
-
-    #[inline(always)]
-    fn of(weight: u32) -> usize {
-        weight as usize
-    }
+    let below = weight - 1;
+    let octave = below.ilog2();
+    (4 * (octave - 2) + (below >> (octave - 2) & 3) + 5) as usize
 }
 
 /// A group that was drawn, to be taken if `offset` is below its weight.
@@ -152,19 +111,18 @@ const PARTS: usize = 256;
 
 /// The groups, sorted by class.
 #[derive(Debug, Clone)]
-pub(super) struct SamplingIndex<C> {
+pub(super) struct SamplingIndex {
     order: Vec<u32>,
     place: Vec<u32>,
     tables: Box<Tables>,
-    /// The class in which each 256th of the mass began when the guide was written, if there is one.
-    guide: Vec<u8>,
+    /// The class in which each 256th of the mass began when the guide was written,
+    guide: Box<[u8; PARTS]>,
     /// No class above this one has groups.
     top: usize,
     /// How many groups have moved since the guide was written.
     moves: u32,
     /// How often anything has changed; not part of the state.
     changes: u64,
-    classes: PhantomData<C>,
 }
 
 /// How many groups move until the guide is written anew.
@@ -179,18 +137,17 @@ fn zeros(length: u64) -> Result<Vec<u32>> {
     Ok(items)
 }
 
-impl<C: Classes> SamplingIndex<C> {
+impl SamplingIndex {
     /// All groups with weight 0.
     pub(super) fn new(groups: u64) -> Result<Self> {
         let mut index = SamplingIndex {
             order: zeros(groups)?,
             place: zeros(groups)?,
             tables: Box::new(Tables { starts: [0; MOST], masses: [0; MOST] }),
-            guide: vec![1; if C::GUIDED { PARTS } else { 0 }],
+            guide: Box::new([1; PARTS]),
             top: 1,
             moves: 0,
             changes: 0,
-            classes: PhantomData,
         };
         index.rebuild(|_| 0);
         Ok(index)
@@ -203,20 +160,19 @@ impl<C: Classes> SamplingIndex<C> {
 
     /// Bits of all of it.
     pub(super) fn memory_bits_for(groups: u64) -> u64 {
-        let guide = if C::GUIDED { PARTS } else { 0 };
-        groups.saturating_mul(64).saturating_add((size_of::<Tables>() + guide) as u64 * 8)
+        groups.saturating_mul(64).saturating_add((size_of::<Tables>() + PARTS) as u64 * 8)
     }
 
     /// Sorts all groups anew by their weights: in order of their number within a class.
     pub(super) fn rebuild(&mut self, weight_of: impl Fn(usize) -> u32) {
-        let mut counts = vec![0u32; C::COUNT + 1];
-        (0..self.place.len()).for_each(|group| counts[C::of(weight_of(group)) + 1] += 1);
-        for class in 0..C::COUNT {
+        let mut counts = vec![0u32; CLASSES + 1];
+        (0..self.place.len()).for_each(|group| counts[class_of(weight_of(group)) + 1] += 1);
+        for class in 0..CLASSES {
             counts[class + 1] += counts[class];
         }
-        self.tables.starts[..=C::COUNT].copy_from_slice(&counts);
+        self.tables.starts[..=CLASSES].copy_from_slice(&counts);
         for group in 0..self.place.len() {
-            let next = &mut counts[C::of(weight_of(group))];
+            let next = &mut counts[class_of(weight_of(group))];
             self.order[*next as usize] = group as u32;
             self.place[group] = *next;
             *next += 1;
@@ -228,11 +184,11 @@ impl<C: Classes> SamplingIndex<C> {
     fn weigh(&mut self) {
         self.changes += 1;
         let Tables { starts, masses } = &mut *self.tables;
-        let groups = starts[C::COUNT];
-        self.top = starts[..C::COUNT].partition_point(|start| *start < groups).clamp(2, C::COUNT) - 1;
+        let groups = starts[CLASSES];
+        self.top = starts[..CLASSES].partition_point(|start| *start < groups).clamp(2, CLASSES) - 1;
         let mut mass = 0;
         for class in 0..=self.top {
-            mass += u64::from(starts[class + 1] - starts[class]) * u64::from(C::EACH[class].bound);
+            mass += u64::from(starts[class + 1] - starts[class]) * u64::from(EACH[class].bound);
             masses[class] = mass;
         }
         self.write_guide();
@@ -273,26 +229,21 @@ impl<C: Classes> SamplingIndex<C> {
         let bits = draws.bits();
         let product = u128::from(bits) * u128::from(self.mass());
         let drawn = (product >> 64) as u64;
-        let class = if C::GUIDED {
-            let mut class = usize::from(self.guide[(bits >> 56) as usize]);
-            // A part of the guide spans one class or two, as a rule, and no predictor knows which it will be.
-            class += usize::from(masses[class % MOST] <= drawn);
-            while masses[class % MOST] <= drawn {
-                class += 1;
-            }
-            while masses[(class - 1) % MOST] > drawn {
-                class -= 1;
-            }
-            class
-        } else {
-            1 + masses[1..self.top % MOST].partition_point(|mass| *mass <= drawn)
-        };
-        let (slot, offset) = C::EACH[class % MOST].divide(drawn - masses[(class - 1) % MOST]);
+        let mut class = usize::from(self.guide[(bits >> 56) as usize]);
+        // A part of the guide spans one class or two, as a rule, and no predictor knows which it will be.
+        class += usize::from(masses[class % MOST] <= drawn);
+        while masses[class % MOST] <= drawn {
+            class += 1;
+        }
+        while masses[(class - 1) % MOST] > drawn {
+            class -= 1;
+        }
+        let (slot, offset) = EACH[class % MOST].divide(drawn - masses[(class - 1) % MOST]);
         Drawn {
             slot: starts[class % MOST] + slot,
             offset,
             fraction: (product as u64 >> 48) as u32,
-            floor: C::EACH[(class - 1) % MOST].bound,
+            floor: EACH[(class - 1) % MOST].bound,
         }
     }
 
@@ -317,7 +268,7 @@ impl<C: Classes> SamplingIndex<C> {
     /// Moves a group up if its weight has grown out of its class.
     #[inline(always)]
     pub(super) fn raise(&mut self, group: usize, weight: u32) {
-        let class = C::of(weight);
+        let class = class_of(weight);
         let slot = self.place[group];
         if slot < self.tables.starts[class] {
             self.move_up(group, slot, class);
@@ -327,7 +278,7 @@ impl<C: Classes> SamplingIndex<C> {
     /// Moves a group, found to be lighter than its class, down to where it belongs.
     #[inline(always)]
     pub(super) fn settle(&mut self, group: usize, weight: u32) {
-        let class = C::of(weight);
+        let class = class_of(weight);
         let slot = self.place[group];
         if slot >= self.tables.starts[class + 1] {
             self.move_down(group, slot, class);
@@ -350,7 +301,7 @@ impl<C: Classes> SamplingIndex<C> {
             self.tables.starts[entered] = edge;
             slot = self.exchange(group, slot, edge);
         }
-        let (bound, left) = (u64::from(C::EACH[class].bound), u64::from(C::EACH[old].bound));
+        let (bound, left) = (u64::from(EACH[class].bound), u64::from(EACH[old].bound));
         self.tables.masses[old..class].iter_mut().for_each(|mass| *mass -= left);
         self.tables.masses[class..=self.top].iter_mut().for_each(|mass| *mass += bound - left);
         self.moved(group, slot);
@@ -367,7 +318,7 @@ impl<C: Classes> SamplingIndex<C> {
             self.tables.starts[entered + 1] = edge + 1;
             slot = self.exchange(group, slot, edge);
         }
-        let (bound, left) = (u64::from(C::EACH[class].bound), u64::from(C::EACH[old].bound));
+        let (bound, left) = (u64::from(EACH[class].bound), u64::from(EACH[old].bound));
         self.tables.masses[class..old].iter_mut().for_each(|mass| *mass += bound);
         self.tables.masses[old..=self.top].iter_mut().for_each(|mass| *mass -= left - bound);
         self.moved(group, slot);
@@ -390,21 +341,10 @@ impl<C: Classes> SamplingIndex<C> {
     fn moved(&mut self, group: usize, slot: u32) {
         self.place[group] = slot;
         self.changes += 1;
-        if C::GUIDED {
-            self.moves += 1;
-            if self.moves == GUIDED_MOVES {
-                self.write_guide();
-            }
+        self.moves += 1;
+        if self.moves == GUIDED_MOVES {
+            self.write_guide();
         }
-    }
-
-    /// Gives every group weight 0; `each` is called with those that had more.
-    pub(super) fn empty(&mut self, mut each: impl FnMut(usize)) {
-        let Tables { starts, masses } = &mut *self.tables;
-        self.order[starts[1] as usize..].iter().for_each(|group| each(*group as usize));
-        starts[1..=C::COUNT].fill(self.order.len() as u32);
-        masses[..=self.top].fill(0);
-        self.changes += 1;
     }
 
     /// Moves a group from its slot to another, and what was there to its slot; the slot that it now has.
@@ -419,7 +359,7 @@ impl<C: Classes> SamplingIndex<C> {
 
     /// What the format stores besides the order: where the classes begin.
     pub(super) fn starts(&self) -> &[u32] {
-        &self.tables.starts[..=C::COUNT]
+        &self.tables.starts[..=CLASSES]
     }
 
     /// The order, as the format stores it.
@@ -438,15 +378,15 @@ impl<C: Classes> SamplingIndex<C> {
         let wrong = || Error::corrupt("the filter's sampling index does not fit its cells");
         let groups = self.place.len() as u32;
         let ends_right = starts.first() == Some(&0) && starts.last() == Some(&groups);
-        if starts.len() != C::COUNT + 1 || !ends_right || !starts.is_sorted() {
+        if starts.len() != CLASSES + 1 || !ends_right || !starts.is_sorted() {
             return Err(wrong());
         }
-        self.tables.starts[..=C::COUNT].copy_from_slice(starts);
+        self.tables.starts[..=CLASSES].copy_from_slice(starts);
         self.place.fill(u32::MAX);
-        for class in 0..C::COUNT {
+        for (class, Class { bound, .. }) in EACH.iter().enumerate().take(CLASSES) {
             for slot in self.tables.starts[class]..self.tables.starts[class + 1] {
                 let group = self.order[slot as usize] as usize;
-                let fits = self.place.get(group) == Some(&u32::MAX) && weight_of(group) <= C::EACH[class].bound;
+                let fits = self.place.get(group) == Some(&u32::MAX) && weight_of(group) <= *bound;
                 if !fits {
                     return Err(wrong());
                 }
@@ -463,13 +403,13 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn check<C: Classes + Clone>(index: &SamplingIndex<C>, weights: &[u32]) {
+    fn check(index: &SamplingIndex, weights: &[u32]) {
         let mut mass = 0;
         for (group, weight) in weights.iter().enumerate() {
-            let class = index.tables.starts[1..=C::COUNT].partition_point(|end| *end <= index.place[group]);
+            let class = index.tables.starts[1..=CLASSES].partition_point(|end| *end <= index.place[group]);
             assert_eq!(index.order[index.place[group] as usize] as usize, group);
-            assert!(*weight <= C::EACH[class].bound, "weight {weight} in class {class}");
-            mass += u64::from(C::EACH[class].bound);
+            assert!(*weight <= EACH[class].bound, "weight {weight} in class {class}");
+            mass += u64::from(EACH[class].bound);
         }
         let mut again = index.clone();
         again.weigh();
@@ -481,9 +421,9 @@ mod tests {
     }
 
     /// Raises what grew at once, and settles some of what fell.
-    fn change<C: Classes + Clone>(changes: Vec<(usize, u32)>) {
+    fn change(changes: Vec<(usize, u32)>) {
         let mut weights = vec![0; 20];
-        let mut index = SamplingIndex::<C>::new(20).expect("small");
+        let mut index = SamplingIndex::new(20).expect("small");
         for (group, weight) in changes {
             let grew = weight > weights[group];
             weights[group] = weight;
@@ -494,7 +434,7 @@ mod tests {
             }
             check(&index, &weights);
         }
-        let mut again = SamplingIndex::<C>::new(20).expect("small");
+        let mut again = SamplingIndex::new(20).expect("small");
         again.order_bytes_mut().copy_from_slice(index.order_bytes());
         again.restore(index.starts(), |group| weights[group]).expect("its own bytes");
         assert_eq!((&again.place, again.starts()), (&index.place, index.starts()));
@@ -506,9 +446,9 @@ mod tests {
     #[test]
     fn a_class_holds_the_weights_up_to_its_bound() {
         for weight in (0..100_000).chain((1 << 26) - 1000..=1 << 26) {
-            let class = Quarters::of(weight);
-            assert!(class < Quarters::COUNT && weight <= QUARTER_CLASSES[class].bound, "{weight}");
-            assert!(class == 0 || weight > QUARTER_CLASSES[class - 1].bound, "{weight}");
+            let class = class_of(weight);
+            assert!(class < CLASSES && weight <= EACH[class].bound, "{weight}");
+            assert!(class == 0 || weight > EACH[class - 1].bound, "{weight}");
         }
     }
 
@@ -517,19 +457,19 @@ mod tests {
         fn bounds_hold_however_weights_change(
             changes in prop::collection::vec((0usize..20, 0u32..1 << 26), 1..200),
         ) {
-            change::<Quarters>(changes);
+            change(changes);
         }
 
         #[test]
         fn bounds_hold_however_small_weights_change(changes in prop::collection::vec((0usize..20, 0u32..5), 1..200)) {
-            change::<Exact>(changes);
+            change(changes);
         }
     }
 
     #[test]
     fn orders_that_are_none_are_refused() {
         let weights = [3, 0, 900, 5];
-        let mut index = SamplingIndex::<Quarters>::new(4).expect("small");
+        let mut index = SamplingIndex::new(4).expect("small");
         index.rebuild(|group| weights[group]);
         let (starts, order) = (index.starts().to_vec(), index.order.clone());
         let mut refused = |order: &[u32], starts: &[u32]| {
