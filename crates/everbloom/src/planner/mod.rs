@@ -71,3 +71,20 @@ fn choose(spec: &Spec, goal: &Goal) -> Result<Plan> {
     let question = Question { filter: Some(spec.clone()), best_only: true, ..Question::new(*goal) };
     Ok(question.answer()?.best.plan)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn auto_takes_the_best_of_all_though_it_does_not_watch_the_others_to_the_end() {
+        for (bits, rate) in [(1 << 16, 0.1), (1 << 20, 0.01), (1 << 27, 0.001)] {
+            for importance in [false, true] {
+                let goal = Goal { importance, ..Goal::new().memory_bits(bits).target_fpr(rate) };
+                let chosen = plan(&Spec::new(AUTO), &goal).expect("a plan");
+                let best = Question::new(goal).answer().expect("an answer").best;
+                assert_eq!(chosen.spec, best.plan.spec, "{bits} bits, {rate}, importance {importance}");
+            }
+        }
+    }
+}
