@@ -22,8 +22,8 @@
 //! emptied from the last to the first, and what they held goes to lines that are done. Nothing is ever freed,
 //! so nothing is fragmented either.
 //!
-//! **Lines are left with room.** Of lines that hold 7 hashes of 8 on average every fourth is full, and each key
-//! that meets one waits for a second line; at 5.5 one in twelve. Ten million keys then take half the time.
+//! **Lines are left with room.** A key that meets a full line waits for a second one. With 7 hashes of 8 in a line
+//! before parts grow, ten million distinct keys met 0.82 full lines each; with 5.5 they meet 0.18.
 
 use crate::cells::simd;
 use crate::error::{Error, Result};

@@ -130,7 +130,8 @@ fn hash_short(
     hashes: &mut [KeyHash; SHORT_KEYS],
 ) -> bool {
     let end = ends[SHORT_KEYS - 1];
-    if end - start > SHORT_KEYS * 9 || end + 8 > bytes.len() {
+    // With its delimiter such a record has two to nine bytes.
+    if !(SHORT_KEYS * 2..=SHORT_KEYS * 9).contains(&(end - start)) || end + 8 > bytes.len() {
         return false;
     }
     let (mut words, mut lengths) = ([0; SHORT_KEYS], [0; SHORT_KEYS]);
