@@ -85,6 +85,8 @@ impl KeyHash {
     }
 }
 
+const PROBE_FACTOR: u64 = 0xd6e8_feb8_6659_fd93;
+
 /// The probe positions of one key; made by [`KeyHash::probes`].
 #[derive(Debug, Clone)]
 pub struct Probes {
@@ -97,9 +99,15 @@ impl Probes {
     /// The next position. There is always one.
     #[inline]
     pub fn position(&mut self) -> u64 {
-        let mixed = (self.state ^ (self.state >> 32)).wrapping_mul(0xd6e8_feb8_6659_fd93);
+        let mixed = (self.state ^ (self.state >> 32)).wrapping_mul(PROBE_FACTOR);
         self.state = self.state.wrapping_add(self.step);
         scale(mixed ^ (mixed >> 32), self.range)
+    }
+
+    /// The state, what is added to it for each position, and what it is multiplied by: for wide registers.
+    #[inline(always)]
+    pub(crate) fn sequence(&self) -> (u64, u64, u64) {
+        (self.state, self.step, PROBE_FACTOR)
     }
 }
 

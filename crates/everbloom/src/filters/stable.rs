@@ -77,7 +77,7 @@ mod plan;
 use super::{Kind, Model, Restore};
 use crate::cells::buffer::Line;
 use crate::cells::counters::{Counters, low_bits, lower_range, nonzero_lanes, with_width};
-use crate::cells::simd::{AskAhead, CACHED_BYTES, Machine, Plain, Work, distance_for, pipelined, prefetch, run};
+use crate::cells::simd::{AskAhead, CACHED_BYTES, Machine, Plain, Visit, Work, distance_for, pipelined, prefetch, run};
 use crate::error::Result;
 use crate::goal::{Forecast, Plan};
 use crate::hash::{Hashing, KeyHash, Probes, finalise, scale};
@@ -305,41 +305,6 @@ fn observe_line<const D: u32>(parameters: &Parameters, line: &mut Line, hash: Ke
     Verdict::from_seen(seen)
 }
 
-/// What [`observe_line_by_run`] needs of the parameters.
-#[derive(Clone, Copy)]
-struct Run {
-    cell_max: u64,
-    decrements: u32,
-    /// 1 if duplicates change nothing.
-    distinct_only: u64,
-}
-
-/// [`observe_line`] for `K` hashes and a run that spans two words at most. It has no branch on what it
-/// finds, which no predictor could foresee: where nothing is to change, nothing is masked in.
-#[inline(always)]
-fn observe_line_by_run<const D: u32, const K: usize>(by: Run, line: &mut Line, hash: KeyHash, draw: u64) -> Verdict {
-    let (low, per_word, lane) = const { (low_bits(D), 64 / D, u64::MAX >> (64 - D)) };
-    let mut probes = LineProbes::new::<D>(hash);
-    let cells: [(usize, u32); K] = std::array::from_fn(|_| probes.next::<D>());
-    let seen = cells.iter().fold(1, |seen, (word, shift)| seen & u64::from(line.0[*word] >> shift & lane != 0));
-    let mask = (seen & by.distinct_only).wrapping_sub(1);
-
-    let start = scale(draw, const { cells_per_line(D) }) as u32;
-    let (word, first) = (start / per_word, start % per_word);
-    let beyond = (first + by.decrements).saturating_sub(per_word);
-    let here = (u64::MAX >> (64 - by.decrements * D)) << (first * D);
-    let there = !(u64::MAX << (beyond * D));
-    for (word, lanes) in [(word, here), ((word + 1) % 8, there)] {
-        let word = &mut line.0[word as usize];
-        *word -= nonzero_lanes(*word, D, lanes & low & mask);
-    }
-    for (word, shift) in cells {
-        let word = &mut line.0[word];
-        *word = *word & !(lane << shift & mask) | by.cell_max << shift & mask;
-    }
-    Verdict::from_seen(seen == 1)
-}
-
 /// Arrivals at their lines, `K` hashes each, or any number if `K` is 0.
 struct ObserveLines<'a, const D: u32, const K: usize> {
     parameters: Parameters,
@@ -353,13 +318,19 @@ impl<const D: u32, const K: usize> Work for ObserveLines<'_, D, K> {
     type Output = ();
 
     #[inline(always)]
-    fn run(self, _: impl Machine) {
+    fn run(self, machine: impl Machine) {
         let ObserveLines { parameters, lines, hashes, draws, verdicts } = self;
         let count = lines.len() as u64;
-        let by = Run {
-            cell_max: parameters.cell_max.into(),
-            decrements: parameters.decrements,
-            distinct_only: (parameters.update == Update::Distinct).into(),
+        let visit = |hash: KeyHash, draw: u64| {
+            let LineProbes { word, lanes } = LineProbes::new::<D>(hash);
+            Visit {
+                word,
+                lanes,
+                start: scale(draw, const { cells_per_line(D) }) as u32,
+                length: parameters.decrements,
+                value: parameters.cell_max.into(),
+                unless_seen: (parameters.update == Update::Distinct).into(),
+            }
         };
         let mut ahead = AskAhead::new(lines, hashes);
         for ((hash, draw), verdict) in hashes.iter().zip(draws).zip(verdicts) {
@@ -368,7 +339,7 @@ impl<const D: u32, const K: usize> Work for ObserveLines<'_, D, K> {
             *verdict = if K == 0 {
                 observe_line::<D>(&parameters, line, *hash, *draw)
             } else {
-                observe_line_by_run::<D, K>(by, line, *hash, *draw)
+                Verdict::from_seen(machine.visit::<D, K>(line, &visit(*hash, *draw)))
             };
         }
     }

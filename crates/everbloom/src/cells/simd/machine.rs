@@ -1,5 +1,8 @@
 //! Loops compiled for the machine that they run on, with the same outcome on each.
 
+use super::visit::{self, Visit};
+use crate::cells::buffer::Line;
+
 #[cfg(target_arch = "x86_64")]
 pub(super) use x86::is_recent;
 
@@ -44,6 +47,11 @@ pub(crate) trait Machine: Copy {
     fn equal(self, numbers: &[u64; 8], wanted: u64) -> u32;
     /// Which of 64 bytes are equal to one, as bits.
     fn equal_bytes(self, bytes: &[u8; 64], wanted: u8) -> u64;
+    /// An arrival with `K` counters of `D` bits, up to 3, at its line; whether none of them was zero.
+    #[inline(always)]
+    fn visit<const D: u32, const K: usize>(self, line: &mut Line, visit: &Visit) -> bool {
+        visit::visit::<D, K>(line, visit)
+    }
 }
 
 /// Any machine.
@@ -108,7 +116,8 @@ impl Machine for Plain {
 
 #[cfg(target_arch = "x86_64")]
 mod x86 {
-    use super::{DIVIDEND, Machine, ROUNDING, Work};
+    use super::super::visit::wide;
+    use super::{DIVIDEND, Line, Machine, ROUNDING, Visit, Work};
     use std::arch::x86_64::*;
 
     /// Whether the machine has what [`run_recent`] needs: since 2013 from Intel, 2015 from AMD.
@@ -170,11 +179,11 @@ mod x86 {
     /// Whether a recent machine has 512-bit registers, too: Intel's servers since 2017, AMD since 2022.
     #[inline]
     pub(super) fn is_wide() -> bool {
-        is_x86_feature_detected!("avx512f")
+        is_x86_feature_detected!("avx512f") && is_x86_feature_detected!("avx512dq")
     }
 
     /// Runs a loop compiled for machines with 512-bit registers.
-    #[target_feature(enable = "avx512f,avx2,bmi1,bmi2,popcnt")]
+    #[target_feature(enable = "avx512f,avx512dq,avx2,bmi1,bmi2,popcnt")]
     pub(super) fn run_wide<W: Work>(work: W) -> W::Output {
         work.run(Wide(Recent(())))
     }
@@ -216,6 +225,12 @@ mod x86 {
         #[inline(always)]
         fn equal_bytes(self, bytes: &[u8; 64], wanted: u8) -> u64 {
             self.0.equal_bytes(bytes, wanted)
+        }
+
+        #[inline(always)]
+        fn visit<const D: u32, const K: usize>(self, line: &mut Line, visit: &Visit) -> bool {
+            // SAFETY: the machine is wide.
+            unsafe { wide::visit::<D, K>(line, visit) }
         }
     }
 

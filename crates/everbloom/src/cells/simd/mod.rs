@@ -6,6 +6,7 @@
 mod advice;
 mod machine;
 pub(crate) mod slices;
+mod visit;
 #[cfg(target_arch = "x86_64")]
 mod x86;
 
@@ -16,6 +17,7 @@ use crate::traits::Verdict;
 
 pub(crate) use advice::advise_huge_pages;
 pub(crate) use machine::{Machine, Plain, Work, quotient, run};
+pub(crate) use visit::Visit;
 
 /// An instruction set that this machine has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
