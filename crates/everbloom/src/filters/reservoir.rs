@@ -518,7 +518,7 @@ impl Work for ObserveLines<'_> {
     type Output = ();
 
     #[inline(always)]
-    fn run(self, _: impl Machine) {
+    fn run(self, machine: impl Machine) {
         let ObserveLines { filter, hashes, draws, verdicts } = self;
         let (rule, before) = (filter.rule(), filter.arrivals);
         filter.arrivals = before.saturating_add(hashes.len() as u64);
@@ -529,7 +529,8 @@ impl Work for ObserveLines<'_> {
                 prefetch(lines, ahead.index(count) as usize);
             }
             let line = &mut lines[hash.index(count) as usize];
-            *verdict = line::observe(&rule, line, *hash, *draw, before.saturating_add(index as u64 + 1));
+            let arrival = before.saturating_add(index as u64 + 1);
+            *verdict = line::observe(machine, &rule, line, (*hash, *draw, arrival));
         }
     }
 }

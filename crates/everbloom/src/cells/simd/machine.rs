@@ -47,6 +47,13 @@ pub(crate) trait Machine: Copy {
     fn equal(self, numbers: &[u64; 8], wanted: u64) -> u32;
     /// Which of 64 bytes are equal to one, as bits.
     fn equal_bytes(self, bytes: &[u8; 64], wanted: u8) -> u64;
+    /// Which of eight words lack a bit that is wanted, as bits.
+    #[inline(always)]
+    fn lacking(self, words: &[u64; 8], wanted: &[u64; 8]) -> u32 {
+        (0..8).fold(0, |lacking, word| lacking | u32::from(wanted[word] & !words[word] != 0) << word)
+    }
+    /// The lowest set bits, so many of them, or all if there are fewer.
+    fn lowest_set(self, bits: u64, count: u32) -> u64;
     /// An arrival with `K` counters of `D` bits, up to 3, at its line; whether none of them was zero.
     #[inline(always)]
     fn visit<const D: u32, const K: usize>(self, line: &mut Line, visit: &Visit) -> bool {
@@ -71,6 +78,12 @@ pub(crate) fn quotient(divisor: u32) -> u32 {
 }
 
 impl Machine for Plain {
+    #[inline(always)]
+    fn lowest_set(self, bits: u64, count: u32) -> u64 {
+        let above = (0..count).fold(bits, |bits, _| bits & bits.wrapping_sub(1));
+        bits & !above
+    }
+
     #[inline(always)]
     fn is_recent(self) -> bool {
         false
@@ -141,6 +154,12 @@ mod x86 {
 
     impl Machine for Recent {
         #[inline(always)]
+        fn lowest_set(self, bits: u64, count: u32) -> u64 {
+            // SAFETY: the machine is recent.
+            unsafe { lowest_set(bits, count) }
+        }
+
+        #[inline(always)]
         fn is_recent(self) -> bool {
             true
         }
@@ -194,6 +213,17 @@ mod x86 {
 
     impl Machine for Wide {
         #[inline(always)]
+        fn lacking(self, words: &[u64; 8], wanted: &[u64; 8]) -> u32 {
+            // SAFETY: the machine is wide.
+            unsafe { lacking_of_eight(words, wanted) }
+        }
+
+        #[inline(always)]
+        fn lowest_set(self, bits: u64, count: u32) -> u64 {
+            self.0.lowest_set(bits, count)
+        }
+
+        #[inline(always)]
         fn is_recent(self) -> bool {
             true
         }
@@ -232,6 +262,21 @@ mod x86 {
             // SAFETY: the machine is wide.
             unsafe { wide::visit::<D, K>(line, visit) }
         }
+    }
+
+    #[inline]
+    #[target_feature(enable = "avx512f")]
+    fn lacking_of_eight(words: &[u64; 8], wanted: &[u64; 8]) -> u32 {
+        // SAFETY: eight words are 64 bytes, and may be unaligned.
+        let [words, wanted] = [words, wanted].map(|eight| unsafe { _mm512_loadu_si512(eight.as_ptr().cast()) });
+        let lacking = _mm512_andnot_si512(words, wanted);
+        _mm512_test_epi64_mask(lacking, lacking).into()
+    }
+
+    #[inline]
+    #[target_feature(enable = "bmi2")]
+    fn lowest_set(bits: u64, count: u32) -> u64 {
+        _pdep_u64(!u64::MAX.checked_shl(count).unwrap_or(0), bits)
     }
 
     #[inline]
@@ -372,11 +417,11 @@ mod tests {
     use super::*;
     use crate::rng::Generator;
 
-    /// Divides, sums up, finds and compares, in numbers of all sizes.
+    /// Divides, sums up, finds, compares and selects, in numbers of all sizes.
     struct Trial;
 
     impl Work for Trial {
-        type Output = Vec<([u32; 16], [u32; 16], u32, usize, (u32, u64))>;
+        type Output = Vec<([u32; 16], [u32; 16], u32, usize, (u32, u64), (u64, u32))>;
 
         #[inline(always)]
         fn run(self, machine: impl Machine) -> Self::Output {
@@ -390,14 +435,18 @@ mod tests {
                 let few = std::array::from_fn(|_| generator.below(3));
                 let bytes = std::array::from_fn(|_| [10, 138, 11, 9][generator.below(4) as usize]);
                 let equal = (machine.equal(&few, generator.below(3)), machine.equal_bytes(&bytes, 10));
-                outcomes.push((machine.quotients(&parts), before, total, part, equal));
+                let lowest = machine.lowest_set(generator.bits() & generator.bits(), trial as u32 % 66);
+                let words = [(); 2].map(|()| std::array::from_fn(|_| generator.bits() & generator.bits()));
+                let sparse = words[0].map(|word: u64| word & word << 7 & word << 11);
+                let lacking = machine.lacking(&words[1], &sparse);
+                outcomes.push((machine.quotients(&parts), before, total, part, equal, (lowest, lacking)));
             }
             outcomes
         }
     }
 
     #[test]
-    fn every_machine_divides_sums_finds_and_compares_the_same() {
+    fn every_machine_divides_sums_finds_compares_and_selects_the_same() {
         let plain = Trial.run(Plain);
         assert_eq!(run(Trial), plain);
         // Where the widest registers are used, the others have not been tried yet.
@@ -415,6 +464,8 @@ mod tests {
         assert_eq!(Plain.sums(&parts, &mut before), 10);
         let places: Vec<_> = (0..12).map(|offset| Plain.find(&before, offset)).collect();
         assert_eq!(places, [2, 2, 2, 2, 2, 3, 9, 9, 9, 9, 15, 15]);
+        assert_eq!((0..4).map(|count| Plain.lowest_set(0b1010, count)).collect::<Vec<_>>(), [0, 0b10, 0b1010, 0b1010]);
+        assert_eq!(Plain.lacking(&[1, 0, 2, 7, 0, 0, 0, 8], &[1, 1, 3, 5, 0, 0, 0, 8]), 0b0110);
         assert_eq!(Plain.equal(&[7, 0, 7, 1, 2, 3, 4, 7], 7), 0b1000_0101);
         let bytes = std::array::from_fn(|at| if [0, 9, 63].contains(&at) { b'\n' } else { b'\n' | 128 });
         assert_eq!(Plain.equal_bytes(&bytes, b'\n'), 1 | 1 << 9 | 1 << 63);

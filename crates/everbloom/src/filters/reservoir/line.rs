@@ -7,8 +7,10 @@
 
 use super::Bias;
 use crate::cells::buffer::Line;
+use crate::cells::simd::{Machine, Plain};
 use crate::hash::{KeyHash, finalise};
 use crate::traits::Verdict;
+use std::hint::select_unpredictable;
 
 const WORDS: usize = 8;
 
@@ -45,50 +47,65 @@ fn own_bits(hash: KeyHash, num_filters: u32) -> [u64; WORDS] {
 
 /// How many of these bits are not set.
 #[inline(always)]
-fn missing(line: &Line, own: &[u64; WORDS]) -> u32 {
+fn missing(machine: impl Machine, line: &Line, own: &[u64; WORDS], num_filters: u32) -> u32 {
+    if num_filters <= WORDS as u32 {
+        // There is no more than one in a word.
+        return machine.lacking(&line.0, own).count_ones();
+    }
     line.0.iter().zip(own).map(|(word, own)| (own & !word).count_ones()).sum()
 }
 
 /// Whether all of the key's bits are set.
 #[inline(always)]
 pub(super) fn contains(line: &Line, hash: KeyHash, num_filters: u32) -> bool {
-    missing(line, &own_bits(hash, num_filters)) == 0
+    missing(Plain, line, &own_bits(hash, num_filters), num_filters) == 0
 }
 
-/// Arrival number `arrival` at its line.
+/// An arrival at its line: its hash, its random draw and its number.
 #[inline(always)]
-pub(super) fn observe(rule: &Rule, line: &mut Line, hash: KeyHash, draw: u64, arrival: u64) -> Verdict {
+pub(super) fn observe(
+    machine: impl Machine,
+    rule: &Rule,
+    line: &mut Line,
+    (hash, draw, arrival): (KeyHash, u64, u64),
+) -> Verdict {
     let own = own_bits(hash, rule.num_filters);
-    let missing = missing(line, &own);
+    let missing = missing(machine, line, &own, rule.num_filters);
     let unit = (draw >> 11) as f64 * (1.0 / (1u64 << 53) as f64);
     if unit <= rule.bias.insert_prob(rule.filter_bits, arrival) {
         // Random bits as a key's are: in different words, anywhere in them.
         let clear = own_bits(KeyHash { high: draw, low: finalise(draw) }, rule.num_filters);
         line.0 = std::array::from_fn(|word| line.0[word] & !clear[word] | own[word]);
-    } else if missing > 0 && unit > rule.insert_floor {
-        unset_run(line, &own, finalise(draw) >> 55, missing);
-        line.0 = std::array::from_fn(|word| line.0[word] | own[word]);
+    } else {
+        // No branch on whether anything is missing, which no predictor could foresee.
+        let count = select_unpredictable(unit > rule.insert_floor, missing, 0);
+        let due = select_unpredictable(count > 0, u64::MAX, 0);
+        exchange(machine, line, &own.map(|own| own & due), (finalise(draw) >> 55, count));
     }
     Verdict::from_seen(missing == 0)
 }
 
-/// Clears `count` set bits from `place` on, cyclically, that are not the key's own; a start drawn at random
-/// makes them random ones. One word has them all, nearly always.
+/// Sets the key's own bits, and clears `count` others that are set, from `place` on, cyclically: a start drawn
+/// at random makes them random ones.
 #[inline(always)]
-fn unset_run(line: &mut Line, own: &[u64; WORDS], place: u64, mut count: u32) {
+fn exchange(machine: impl Machine, line: &mut Line, own: &[u64; WORDS], (place, count): (u64, u32)) {
     let (start, turn) = ((place / 64) as usize, (place % 64) as u32);
-    for step in 0..WORDS {
-        let at = (start + step) % WORDS;
-        let candidates = (line.0[at] & !own[at]).rotate_right(turn);
-        let mut left = candidates;
-        for _ in 0..count {
-            left &= left.wrapping_sub(1);
-        }
-        line.0[at] &= !(candidates & !left).rotate_left(turn);
-        count -= (candidates & !left).count_ones();
-        if count == 0 {
+    let chosen = |line: &Line, at: usize, count: u32| {
+        machine.lowest_set((line.0[at] & !own[at]).rotate_right(turn), count).rotate_left(turn)
+    };
+    let first = chosen(line, start, count);
+    // One write for all: a word written by itself would hold up the reading of the whole line.
+    line.0 = std::array::from_fn(|word| line.0[word] & !(if word == start { first } else { 0 }) | own[word]);
+    let mut left = count - first.count_ones();
+    // One word has them all, nearly always.
+    for step in 1..WORDS {
+        if left == 0 {
             return;
         }
+        let at = (start + step) % WORDS;
+        let unset = chosen(line, at, left);
+        line.0[at] &= !unset;
+        left -= unset.count_ones();
     }
 }
 
@@ -110,7 +127,7 @@ mod tests {
             let draw = generator.bits() | 1 << 63;
             let hash = key.hash_with(&Hashing::default());
             let seen = contains(&line, hash, 7);
-            assert_eq!(observe(&rule, &mut line, hash, draw, 1 << 40), Verdict::from_seen(seen));
+            assert_eq!(observe(Plain, &rule, &mut line, (hash, draw, 1 << 40)), Verdict::from_seen(seen));
             assert!(contains(&line, hash, 7));
             assert_eq!(ones(&line), before);
         }
