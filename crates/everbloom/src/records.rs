@@ -25,6 +25,10 @@ const CHUNK: usize = 64;
 /// Writes down where the records of `bytes` from `start` on end, each behind its delimiter, and says how many
 /// there are. The last may lack its delimiter. It stops early, between two records, when fewer than 64 places
 /// are left in `ends`.
+///
+/// # Panics
+///
+/// If `start` lies beyond the bytes.
 pub fn split(bytes: &[u8], start: usize, delimiter: u8, ends: &mut [usize]) -> usize {
     simd::run(Splitting { bytes, start, delimiter, ends })
 }
@@ -76,6 +80,10 @@ impl simd::Work for Splitting<'_> {
 
 /// Hashes the records that end at `ends`, the first of which starts at `start`, without their delimiters, which
 /// all have but perhaps the last. `hashes` is as long as `ends`.
+///
+/// # Panics
+///
+/// If the ends are none that [`split`] finds: if they do not rise from `start` on, or lie beyond the bytes.
 pub fn hash(bytes: &[u8], start: usize, ends: &[usize], delimiter: u8, hashing: &Hashing, hashes: &mut [KeyHash]) {
     simd::run(HashingRecords { bytes, start, ends, delimiter, hashing, hashes })
 }
