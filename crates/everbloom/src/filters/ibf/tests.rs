@@ -410,3 +410,15 @@ fn cells_are_drawn_from_a_list_while_they_are_few() {
     }
     assert!(found.iter().all(|arrivals| *arrivals > 400), "{found:?} by list, from all");
 }
+
+#[test]
+fn cells_that_no_list_could_number_are_refused() {
+    let refusal = |result: Result<Plan>| result.expect_err("too many cells").to_string();
+    let by_hand = |cells: u64| format!("num_cells={cells},num_hashes=4,decrements=7,cell_max=4");
+    assert!(Goal::new().plan(&format!("ibf6:{}", by_hand(1 << 32))).is_ok());
+    assert!(refusal(Goal::new().plan(&format!("ibf6:{}", by_hand((1 << 32) + 1)))).contains("4294967296"));
+    assert!(Goal::new().plan(&format!("ibf1:{}", by_hand((1 << 32) + 1))).is_ok());
+    // 8 bytes for each of the most cells there may be.
+    let large = Goal::new().target_fpr(0.01).memory_bits(64 << 32);
+    assert!(refusal(large.plan("ibf6")).contains("shards") && large.plan("ibf1").is_ok());
+}
