@@ -109,6 +109,12 @@ impl Probes {
     pub(crate) fn sequence(&self) -> (u64, u64, u64) {
         (self.state, self.step, PROBE_FACTOR)
     }
+
+    /// The positions without the first so many.
+    #[inline]
+    pub(crate) fn after(self, count: u32) -> Self {
+        Probes { state: self.state.wrapping_add(self.step.wrapping_mul(u64::from(count))), ..self }
+    }
 }
 
 impl Iterator for Probes {

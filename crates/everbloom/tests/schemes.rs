@@ -5,7 +5,8 @@ use everbloom::filters::{Popularity, Stacked};
 use everbloom::rng::Generator;
 use everbloom::scheme::{Class, Classes, HotNegatives, MAX_HASHES, Recipe, Scheme};
 use everbloom::solve::stacking::{Demand, Design, Pair};
-use everbloom::{Combine, Error, Filter, FilterExt, Hashing, Key, KeyHash, Result, SecretKey};
+use everbloom::traits::Body;
+use everbloom::{Combine, Error, Filter, FilterExt, Hashing, Importances, Key, KeyHash, Result, SecretKey, Verdict};
 use proptest::prelude::*;
 use std::fs;
 use std::path::PathBuf;
@@ -53,6 +54,12 @@ fn reread(filter: &dyn Filter, scheme: &Arc<Scheme>) -> Result<Box<dyn Filter>> 
     decode_with_scheme(&mut &bytes[..], bytes.len() as u64, scheme)
 }
 
+/// Whether a bit of a filter is set.
+fn is_set(filter: &dyn Filter, position: u64) -> bool {
+    let Body::Bytes(parts) = filter.body() else { panic!("a filter of bits") };
+    parts[0][position as usize / 8] >> (position % 8) & 1 == 1
+}
+
 /// The input on which a random run of the test below once failed: a map of no keys.
 #[test]
 fn a_map_of_nothing_is_read_as_it_was_written() {
@@ -98,6 +105,29 @@ proptest! {
         let later: Vec<KeyHash> = (5000..5200).map(|key| hash(key, scheme.hashing())).collect();
         read.insert_hashes(&later);
         prop_assert!(later.iter().chain(&members).all(|member| read.contains_hash(*member)));
+    }
+
+    #[test]
+    fn batches_answer_as_keys_one_by_one(seed in any::<u64>(), bits in 64u64..40_000, keys in 1u64..1500) {
+        let scheme = random_scheme(seed);
+        let hashes: Vec<KeyHash> = (0..keys).map(|key| hash(key, scheme.hashing())).collect();
+        let (members, asked) = (&hashes[..keys as usize / 2], &hashes[..]);
+        let filter = || Popularity::with_scheme(&scheme, bits).expect("a filter");
+        let (mut single, mut batched, mut observing) = (filter(), filter(), filter());
+        let seen: Vec<bool> = members.iter().map(|member| !single.insert_hash(*member)).collect();
+        batched.insert_hashes(members);
+        let mut verdicts = vec![Verdict::from_seen(false); members.len()];
+        observing.observe_hashes(members, Importances::default(), &mut verdicts);
+        prop_assert_eq!(verdicts, seen.into_iter().map(Verdict::from_seen).collect::<Vec<_>>());
+        prop_assert_eq!(encode(&batched), encode(&single));
+        prop_assert_eq!(encode(&observing), encode(&single));
+        let mut found = vec![false; asked.len()];
+        batched.contains_hashes(asked, &mut found);
+        let expected = asked.iter().map(|hash| {
+            hash.probes(bits).take(single.hashes_for(*hash) as usize).all(|position| is_set(&single, position))
+        });
+        prop_assert_eq!(&found, &expected.collect::<Vec<_>>());
+        prop_assert_eq!(found, asked.iter().map(|hash| single.contains_hash(*hash)).collect::<Vec<_>>());
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! Single bits.
 
 use crate::cells::buffer::Buffer;
+use crate::cells::simd::{pipelined, prefetch, spread_distance_for};
 use crate::error::{Error, Result};
 
 /// A fixed number of bits, all zero at first.
@@ -116,6 +117,50 @@ impl Bits {
     pub fn clear(&mut self) {
         self.buffer.clear();
     }
+}
+
+/// Whether the bits at all positions of each of `count` keys are set in these words.
+#[inline(always)]
+pub(crate) fn get_batch<P: Iterator<Item = u64>>(
+    words: &[u64],
+    count: usize,
+    positions: impl Fn(usize) -> P,
+    found: &mut [bool],
+) {
+    let is_set = |position: u64| words[(position / 64) as usize] >> (position % 64) & 1 == 1;
+    pipelined(
+        &mut (),
+        count,
+        spread_distance_for(words),
+        |(), index| positions(index).for_each(|position| prefetch(words, (position / 64) as usize)),
+        |(), index| found[index] = positions(index).all(is_set),
+    );
+}
+
+/// Sets the bits at all positions of each of `count` keys, and tells of each key whether one of them was not set.
+#[inline(always)]
+pub(crate) fn set_batch<P: Iterator<Item = u64>>(
+    words: &mut [u64],
+    count: usize,
+    positions: impl Fn(usize) -> P,
+    mut tell: impl FnMut(usize, bool),
+) {
+    pipelined(
+        words,
+        count,
+        spread_distance_for(words),
+        |words, index| positions(index).for_each(|position| prefetch(words, (position / 64) as usize)),
+        |words, index| {
+            let mut new = false;
+            for position in positions(index) {
+                let word = &mut words[(position / 64) as usize];
+                let bit = 1 << (position % 64);
+                new |= *word & bit == 0;
+                *word |= bit;
+            }
+            tell(index, new);
+        },
+    );
 }
 
 /// Refuses words in which bits from `length` on are set.

@@ -13,13 +13,27 @@
 //!
 //! What is read is masked by bits of the key's hash, so that even a table of zeros gives every value to its
 //! share of the keys.
+//!
+//! The columns lie side by side, 64 slots at a time, so that all that a key reads lies together, however wide
+//! the values are: in three blocks at most, which are as many cache lines at a width of 8.
+//!
+//! ```text
+//! words    │ 0 1 2 │ 3 4 5 │ 6 7 8 │ …      (at a width of 3)
+//! columns  │ 0 1 2 │ 0 1 2 │ 0 1 2 │ …
+//! slots    │ 0–63  │64–127 │128–191│ …
+//! key "a"   └─── slots 2 to 129 ──┘
+//! ```
 
 use crate::cells::bits::Bits;
+use crate::cells::buffer::LINE_BITS;
+use crate::cells::simd::{Machine, Work, run, spread_distance_for};
 use crate::error::{Error, Result};
 use crate::hash::{KeyHash, finalise, scale};
 
 /// The slots that an equation may reach.
 const BAND: u64 = 128;
+/// The slots of a block: a word of every column.
+const BLOCK: u64 = 64;
 /// The widest value.
 pub const MAX_WIDTH: u32 = 16;
 /// The most slots: a quarter of a billion keys.
@@ -47,7 +61,12 @@ impl Shape {
 
     /// The bits that the table takes.
     pub fn bits(self) -> u64 {
-        Bits::byte_length(self.slots.saturating_mul(u64::from(self.width))) * 8
+        Bits::byte_length(self.table_bits()) * 8
+    }
+
+    /// The bits of all blocks; those of slots behind the last are zero.
+    fn table_bits(self) -> u64 {
+        (self.slots.div_ceil(BLOCK) * BLOCK).saturating_mul(u64::from(self.width))
     }
 
     /// The shape, if it can be had at all.
@@ -67,15 +86,32 @@ impl Shape {
         self.slots.min(BAND)
     }
 
+    /// The bits that say where a key's equation starts, by the high ones, and its mask, by the low ones.
+    #[inline]
+    fn first(hash: KeyHash, seed: u64) -> u64 {
+        finalise(hash.high ^ seed.wrapping_mul(0x9e37_79b9_7f4a_7c15))
+    }
+
+    /// The slot where a key's equation starts.
+    #[inline]
+    fn start(self, first: u64) -> u64 {
+        scale(first, self.slots - self.band() + 1)
+    }
+
     /// Where a key's equation starts, its coefficients (the first is always 1), and the mask of its value.
+    #[inline]
     fn equation(self, hash: KeyHash, seed: u64) -> (u64, u128, u32) {
-        let first = finalise(hash.high ^ seed.wrapping_mul(0x9e37_79b9_7f4a_7c15));
+        let first = Self::first(hash, seed);
         let second = finalise(hash.low.wrapping_add(first));
         let third = finalise(first ^ second.rotate_left(23));
         let all = u128::MAX >> (BAND - self.band());
         let coefficients = (u128::from(second) << 64 | u128::from(third)) & all | 1;
-        let mask = (finalise(third.wrapping_add(hash.high)) >> 40) as u32 & ((1 << self.width) - 1);
-        (scale(first, self.slots - self.band() + 1), coefficients, mask)
+        (self.start(first), coefficients, first as u32 & self.values())
+    }
+
+    /// The largest value: all bits of the width.
+    fn values(self) -> u32 {
+        (1 << self.width) - 1
     }
 }
 
@@ -84,15 +120,15 @@ impl Shape {
 pub struct Ribbon {
     shape: Shape,
     seed: u64,
-    /// Column after column, `shape.slots` bits each.
-    columns: Bits,
+    /// Block after block, and in each a word of every column.
+    table: Bits,
 }
 
 impl Ribbon {
     /// A table of zeros, in which no key is.
     pub fn empty(shape: Shape, seed: u64) -> Result<Self> {
         let shape = shape.checked()?;
-        Ok(Ribbon { shape, seed, columns: Bits::new(shape.slots * u64::from(shape.width))? })
+        Ok(Ribbon { shape, seed, table: Bits::new(shape.table_bits())? })
     }
 
     /// The map of these keys to the low `width` bits of their values. Of a key that comes twice, both values
@@ -127,34 +163,60 @@ impl Ribbon {
                 rest &= rest - 1;
             }
             solution[at] = value;
-            for column in (0..shape.width).filter(|column| value >> column & 1 == 1) {
-                ribbon.columns.set(u64::from(column) * shape.slots + at as u64);
-            }
+            ribbon.set(at as u64, value);
         }
         Ok(ribbon)
+    }
+
+    /// Gives a slot its value.
+    fn set(&mut self, slot: u64, value: u32) {
+        let width = u64::from(self.shape.width);
+        let word = slot / BLOCK * width;
+        for column in (0..width).filter(|column| value >> column & 1 == 1) {
+            self.table.set((word + column) * BLOCK + slot % BLOCK);
+        }
     }
 
     /// The value of a key that is in the map; of any other, a value as good as random.
     #[inline]
     pub fn get(&self, hash: KeyHash) -> u32 {
-        let (start, coefficients, mask) = self.shape.equation(hash, self.seed);
-        let mut value = mask;
-        for column in 0..self.shape.width {
-            let window = self.window(u64::from(column) * self.shape.slots + start);
-            value ^= ((window & coefficients).count_ones() & 1) << column;
-        }
-        value
+        self.value(self.table.words(), hash)
     }
 
-    /// 128 bits from `position` on; zeros behind the end.
+    /// [`Ribbon::get`] for a batch; `values` is as long as `hashes`.
+    pub fn get_batch(&self, hashes: &[KeyHash], values: &mut [u32]) {
+        run(Lookups { ribbon: self, hashes, values });
+    }
+
+    #[inline(always)]
+    fn value(&self, words: &[u64], hash: KeyHash) -> u32 {
+        let (start, coefficients, mask) = self.shape.equation(hash, self.seed);
+        let (width, shift) = (self.shape.width as usize, start % BLOCK);
+        let aligned = coefficients << shift;
+        // In two steps, since a word cannot be shifted by all of its bits.
+        let last = (coefficients >> 64) as u64 >> 1 >> (BLOCK - 1 - shift);
+        let selections = [aligned as u64, (aligned >> 64) as u64, last];
+        let at = (start / BLOCK) as usize * width;
+        let mut value = parities(selected(words, at, width, selections));
+        if width > COLUMNS {
+            value |= parities(selected(words, at + COLUMNS, width, selections)) << COLUMNS;
+        }
+        (value ^ mask) & self.shape.values()
+    }
+
+    /// How many keys ahead to ask for what they read; 0 if all is in cache.
+    pub fn keys_ahead(&self) -> usize {
+        spread_distance_for(self.table.bytes())
+    }
+
+    /// Asks for what a key reads to be brought near.
     #[inline]
-    fn window(&self, position: u64) -> u128 {
-        let words = self.columns.words();
-        let at = (position / 64) as usize;
-        let word = |index: usize| u128::from(words.get(index).copied().unwrap_or(0));
-        let shift = position % 64;
-        let low = word(at) | word(at + 1) << 64;
-        if shift == 0 { low } else { low >> shift | word(at + 2) << (128 - shift) }
+    pub fn prefetch(&self, hash: KeyHash) {
+        let width = u64::from(self.shape.width);
+        let word = self.shape.start(Shape::first(hash, self.seed)) / BLOCK * width;
+        for line in word * BLOCK / LINE_BITS..=(word + 3 * width - 1) * BLOCK / LINE_BITS {
+            self.table.prefetch(line * LINE_BITS);
+        }
     }
 
     /// The shape.
@@ -167,14 +229,108 @@ impl Ribbon {
         self.seed
     }
 
-    /// The bits of the table.
-    pub fn columns(&self) -> &Bits {
-        &self.columns
+    /// The table, as formats store it.
+    pub fn bytes(&self) -> &[u8] {
+        self.table.bytes()
     }
 
-    /// The bits of the table, to be filled by a decoder.
-    pub fn columns_mut(&mut self) -> &mut Bits {
-        &mut self.columns
+    /// The table, to be filled by a decoder, which then calls [`Ribbon::check`].
+    pub fn bytes_mut(&mut self) -> &mut [u8] {
+        self.table.bytes_mut()
+    }
+
+    /// Refuses a table with bits set behind its last slot: the same map in other bytes.
+    pub fn check(&self) -> Result<()> {
+        self.table.check()?;
+        let (whole, rest) = ((self.shape.slots / BLOCK) as usize, self.shape.slots % BLOCK);
+        let last = self.table.words().iter().skip(whole * self.shape.width as usize);
+        if last.into_iter().any(|word| word >> rest != 0) {
+            return Err(Error::corrupt("the map has bits set beyond its end"));
+        }
+        Ok(())
+    }
+}
+
+/// The columns that are read together. Where there are fewer, what is read besides is of no account.
+const COLUMNS: usize = 8;
+
+/// What an equation selects in each of eight columns, of three blocks from word `at` on.
+// Loops and no closures from here on: they are compiled for newer machines, which closures would not be.
+#[inline(always)]
+fn selected(words: &[u64], at: usize, width: usize, selections: [u64; 3]) -> [u64; COLUMNS] {
+    let blocks = [columns(words, at), columns(words, at + width), columns(words, at + 2 * width)];
+    let mut sums = [0; COLUMNS];
+    for column in 0..COLUMNS {
+        sums[column] =
+            blocks[0][column] & selections[0] ^ blocks[1][column] & selections[1] ^ blocks[2][column] & selections[2];
+    }
+    sums
+}
+
+/// Eight words.
+#[inline(always)]
+fn columns(words: &[u64], at: usize) -> [u64; COLUMNS] {
+    match words.get(at..at + COLUMNS).and_then(<[u64]>::first_chunk) {
+        Some(columns) => *columns,
+        None => last_columns(words, at),
+    }
+}
+
+/// The words from `at` on; zeros behind the end, where no equation selects anything.
+#[cold]
+fn last_columns(words: &[u64], at: usize) -> [u64; COLUMNS] {
+    std::array::from_fn(|column| words.get(at + column).copied().unwrap_or(0))
+}
+
+/// A bit for each word: whether an odd number of its bits are set.
+///
+/// Half of a word is folded onto the other, and two folded words are put into one, until eight are bytes of one.
+#[inline(always)]
+fn parities(words: [u64; COLUMNS]) -> u32 {
+    let [one, two, three, four, five, six, seven, eight] = words;
+    let halves = [fold::<32>(one, five), fold::<32>(two, six), fold::<32>(three, seven), fold::<32>(four, eight)];
+    let bytes = fold::<8>(fold::<16>(halves[0], halves[2]), fold::<16>(halves[1], halves[3]));
+    let bytes = bytes ^ bytes >> 4;
+    let bytes = bytes ^ bytes >> 2;
+    let odd = (bytes ^ bytes >> 1) & 0x0101_0101_0101_0101;
+    // The product gathers the lowest bits of all bytes in its highest byte.
+    (odd.wrapping_mul(0x0102_0408_1020_4080) >> 56) as u32
+}
+
+/// Two words in one: parts of so many bits are summed two by two, and of the sums the first word's go to the even
+/// places, the second's to the odd ones.
+#[inline(always)]
+fn fold<const BITS: u32>(one: u64, other: u64) -> u64 {
+    let even = u64::MAX / ((1 << BITS) + 1);
+    (one ^ one >> BITS) & even | (other ^ other << BITS) & !even
+}
+
+/// Looks up a batch of keys.
+struct Lookups<'r> {
+    ribbon: &'r Ribbon,
+    hashes: &'r [KeyHash],
+    values: &'r mut [u32],
+}
+
+impl Work for Lookups<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run(self, _machine: impl Machine) {
+        let Lookups { ribbon, hashes, values } = self;
+        let words = ribbon.table.words();
+        let distance = ribbon.keys_ahead();
+        let (first, rest) = hashes.split_at(distance.min(hashes.len()));
+        for hash in first {
+            ribbon.prefetch(*hash);
+        }
+        let mut next = if distance == 0 { [].iter() } else { rest.iter() };
+        for (hash, value) in hashes.iter().zip(values) {
+            if let Some(hash) = next.next() {
+                ribbon.prefetch(*hash);
+            }
+            *value = ribbon.value(words, *hash);
+        }
     }
 }
 
@@ -188,10 +344,9 @@ struct Row {
 /// Gaussian elimination, key by key; nothing if two equations contradict each other.
 fn eliminate(shape: Shape, seed: u64, entries: &[(KeyHash, u32)]) -> Option<Vec<Row>> {
     let mut rows = vec![Row::default(); shape.slots as usize];
-    let all = (1u32 << shape.width) - 1;
     for (hash, value) in entries {
         let (start, mut coefficients, mask) = shape.equation(*hash, seed);
-        let (mut at, mut value) = (start as usize, value & all ^ mask);
+        let (mut at, mut value) = (start as usize, value & shape.values() ^ mask);
         while rows[at].coefficients != 0 {
             coefficients ^= rows[at].coefficients;
             value ^= rows[at].value;
@@ -221,6 +376,20 @@ mod tests {
         key.hash_with(&Hashing::default())
     }
 
+    /// The value by the definition: slot by slot, and in each column by column.
+    fn naive_get(ribbon: &Ribbon, hash: KeyHash) -> u32 {
+        let (start, coefficients, mut value) = ribbon.shape.equation(hash, ribbon.seed);
+        let width = u64::from(ribbon.shape.width);
+        for slot in (0..BAND).filter(|slot| coefficients >> slot & 1 == 1).map(|slot| start + slot) {
+            assert!(slot < ribbon.shape.slots);
+            for column in 0..width {
+                let word = ribbon.table.words()[(slot / 64 * width + column) as usize];
+                value ^= ((word >> (slot % 64) & 1) as u32) << column;
+            }
+        }
+        value
+    }
+
     proptest! {
         #[test]
         fn every_key_reads_its_value(count in 0u64..3000, width in 1u32..=16, salt in any::<u64>()) {
@@ -229,6 +398,28 @@ mod tests {
             for (hash, value) in entries {
                 prop_assert_eq!(ribbon.get(hash), value & ((1 << width) - 1));
             }
+        }
+
+        #[test]
+        fn one_by_one_and_in_batches_keys_read_what_the_definition_says(
+            slots in prop_oneof![1u64..400, 60_000u64..200_000], width in 1u32..=16, seed in any::<u64>(),
+        ) {
+            let mut ribbon = Ribbon::empty(Shape { slots, width }, seed).expect("small");
+            (0..slots).for_each(|slot| ribbon.set(slot, finalise(slot ^ seed) as u32));
+            prop_assert!(ribbon.check().is_ok());
+            let hashes: Vec<KeyHash> = (0..300).map(|key| hash(key ^ seed)).collect();
+            let mut values = vec![0; hashes.len()];
+            ribbon.get_batch(&hashes, &mut values);
+            for (hash, value) in hashes.iter().zip(values) {
+                let expected = naive_get(&ribbon, *hash);
+                prop_assert_eq!((ribbon.get(*hash), value), (expected, expected));
+            }
+        }
+
+        #[test]
+        fn parities_are_those_of_the_words(words in any::<[u64; COLUMNS]>()) {
+            let expected = words.iter().enumerate().map(|(column, word)| (word.count_ones() & 1) << column).sum();
+            prop_assert_eq!(parities(words), expected);
         }
     }
 
@@ -260,6 +451,22 @@ mod tests {
         assert!(Ribbon::build(&[(hash(1), 0), (hash(1), 1)], 4).is_err());
         let twice = Ribbon::build(&[(hash(1), 3), (hash(2), 5), (hash(1), 3)], 4).expect("solvable");
         assert_eq!((twice.get(hash(1)), twice.get(hash(2))), (3, 5));
+    }
+
+    #[test]
+    fn bits_behind_the_last_slot_are_noticed() {
+        for (slots, width) in [(1, 1), (63, 3), (64, 8), (65, 5), (200, 16)] {
+            let shape = Shape { slots, width };
+            let mut ribbon = Ribbon::empty(shape, 0).expect("small");
+            (0..slots).for_each(|slot| ribbon.set(slot, shape.values()));
+            assert!(ribbon.check().is_ok());
+            for place in 0..ribbon.bytes().len() * 8 {
+                let mut damaged = ribbon.clone();
+                damaged.bytes_mut()[place / 8] ^= 1 << (place % 8);
+                let slot = place as u64 / (BLOCK * u64::from(width)) * BLOCK + place as u64 % BLOCK;
+                assert_eq!(damaged.check().is_ok(), slot < slots, "bit {place} of {slots} slots");
+            }
+        }
     }
 
     #[test]

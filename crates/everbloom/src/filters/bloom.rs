@@ -78,9 +78,9 @@
 //! [Bloom 1970]: https://doi.org/10.1145/362686.362692
 
 use super::{Kind, Model, Restore};
-use crate::cells::bits::Bits;
+use crate::cells::bits::{Bits, get_batch};
 use crate::cells::buffer::LINE_BITS;
-use crate::cells::simd::{pipelined, prefetch, spread_distance_for};
+use crate::cells::simd::spread_distance_for;
 use crate::error::{Error, Result};
 use crate::goal::{Forecast, Goal, Plan};
 use crate::hash::{Hashing, KeyHash};
@@ -232,14 +232,7 @@ pub(crate) use crate::cells::bits::check_end as check_words;
 
 /// Asks a filter whose bits are in these words.
 pub(crate) fn contains_in(size: Size, words: &[u64], hashes: &[KeyHash], found: &mut [bool]) {
-    let is_set = |position: u64| words[(position / 64) as usize] >> (position % 64) & 1 == 1;
-    pipelined(
-        &mut (),
-        hashes.len(),
-        spread_distance_for(words),
-        |(), index| size.probes(hashes[index]).for_each(|position| prefetch(words, (position / 64) as usize)),
-        |(), index| found[index] = size.probes(hashes[index]).all(is_set),
-    );
+    get_batch(words, hashes.len(), |index| size.probes(hashes[index]), found);
 }
 
 /// What is kept beside the bits: how many keys were inserted.

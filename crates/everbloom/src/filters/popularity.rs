@@ -32,8 +32,9 @@
 //!
 //! # Cost
 //!
-//! A lookup in the scheme's map (two cache lines a bit of its width; none if the scheme has no map), then as many
-//! lines as the key has hashes.
+//! As many cache lines as the key has hashes, and a lookup in the scheme's map, if it has one: two to four neighbouring
+//! lines up to a width of 8. A query looks first at the hashes that keys of all classes have. Most keys that are not
+//! inside fail there, and the map is not asked about them; members and insertions always ask it, once.
 //!
 //! # When to choose it
 //!
@@ -76,8 +77,7 @@
 //! ```
 
 use super::{Kind, Model, Restore};
-use crate::cells::bits::Bits;
-use crate::cells::simd::spread_distance_for;
+use crate::cells::bits::{Bits, get_batch, set_batch};
 use crate::error::{Error, Result};
 use crate::goal::{Forecast, Goal, Plan, Promise};
 use crate::hash::{Hashing, KeyHash};
@@ -87,9 +87,10 @@ use crate::scheme::{Classes, MAX_HASHES, Recipe, Scheme, SchemeId};
 use crate::solve::sizing::Size;
 use crate::spec::Spec;
 use crate::stream::Stream;
-use crate::traits::{Body, Combine, Filter, Importance, Membership, Merge, Status, Verdict, same_shape};
+use crate::traits::{Body, Combine, Filter, Importance, Importances, Membership, Merge, Status, Verdict, same_shape};
 use crate::wire::StateWriter;
 use libm::log1p;
+use std::ops::Range;
 use std::sync::Arc;
 
 pub(super) const KIND: Kind = Kind {
@@ -193,9 +194,47 @@ impl Popularity {
         self.scheme.classes().map_or(0, |classes| classes.hashes_for(hash))
     }
 
+    /// The hashes that a key has for certain.
     #[inline]
-    fn probes(&self, hash: KeyHash) -> impl Iterator<Item = u64> + use<> {
-        hash.probes(self.bits.len()).take(self.hashes_for(hash) as usize)
+    fn least_hashes(&self) -> u32 {
+        self.scheme.classes().map_or(0, Classes::least_hashes)
+    }
+
+    /// Whether the bits of these hashes of a key are all set.
+    #[inline]
+    fn passes(&self, hash: KeyHash, hashes: Range<u32>) -> bool {
+        self.bits.get_all(probes(self.bits.len(), hash, hashes))
+    }
+
+    /// Asks about at most [`CHUNK`] keys. Most of those that are not inside fail at the hashes that all classes share;
+    /// the map is asked about the others only.
+    fn contains_chunk(&self, hashes: &[KeyHash], found: &mut [bool], open: &mut Open) {
+        let (words, range, least) = (self.bits.words(), self.bits.len(), self.least_hashes());
+        get_batch(words, hashes.len(), |index| probes(range, hashes[index], 0..least), found);
+        let count = open.take(hashes, found);
+        let (open, num_hashes) = (&open.hashes[..count], &mut open.num_hashes[..count]);
+        self.hashes_for_batch(open, num_hashes);
+        let mut passed = [false; CHUNK];
+        get_batch(words, count, |index| probes(range, open[index], least..num_hashes[index]), &mut passed);
+        found.iter_mut().filter(|found| **found).zip(&passed).for_each(|(found, passed)| *found = *passed);
+    }
+
+    fn hashes_for_batch(&self, hashes: &[KeyHash], num_hashes: &mut [u32]) {
+        if let Some(classes) = self.scheme.classes() {
+            classes.hashes_for_batch(hashes, num_hashes);
+        }
+    }
+
+    /// Inserts keys, and tells of each whether it seems new.
+    fn insert_each(&mut self, hashes: &[KeyHash], mut tell: impl FnMut(usize, bool)) {
+        self.inserted = self.inserted.saturating_add(hashes.len() as u64);
+        let range = self.bits.len();
+        let mut num_hashes = [0; CHUNK];
+        for (chunk, hashes) in hashes.chunks(CHUNK).enumerate() {
+            self.hashes_for_batch(hashes, &mut num_hashes);
+            let positions = |index: usize| probes(range, hashes[index], 0..num_hashes[index]);
+            set_batch(self.bits.words_mut(), hashes.len(), positions, |index, new| tell(chunk * CHUNK + index, new));
+        }
     }
 
     /// How many distinct keys leave this share of the bits set: −(m/load)·ln(1 − fill).
@@ -204,6 +243,34 @@ impl Popularity {
         let items = -(self.bits.len() as f64) / load * log1p(-fill);
         (load > 0.0 && items.is_finite()).then_some(items)
     }
+}
+
+/// The keys of a batch that are looked up in the map together.
+const CHUNK: usize = 256;
+
+/// Keys of a chunk whose class decides, and the hashes of each.
+struct Open {
+    hashes: [KeyHash; CHUNK],
+    num_hashes: [u32; CHUNK],
+}
+
+impl Open {
+    /// Takes the keys that were found so far; returns how many there are.
+    fn take(&mut self, hashes: &[KeyHash], found: &[bool]) -> usize {
+        let mut count = 0;
+        for (hash, found) in hashes.iter().zip(found) {
+            // Written anyway, and the next goes to the same place: no branch that nobody can foretell.
+            self.hashes[count] = *hash;
+            count += usize::from(*found);
+        }
+        count
+    }
+}
+
+/// Where these hashes of a key point.
+#[inline]
+fn probes(range: u64, hash: KeyHash, hashes: Range<u32>) -> impl Iterator<Item = u64> + use<> {
+    hash.probes(range).after(hashes.start).take(hashes.len())
 }
 
 /// The scheme of a filter that has none of its own.
@@ -265,26 +332,36 @@ impl Filter for Popularity {
 
     #[inline]
     fn contains_hash(&self, hash: KeyHash) -> bool {
-        self.bits.get_all(self.probes(hash))
+        let least = self.least_hashes();
+        self.passes(hash, 0..least) && self.passes(hash, least..self.hashes_for(hash))
+    }
+
+    fn contains_hashes(&self, hashes: &[KeyHash], found: &mut [bool]) {
+        let count = hashes.len().min(found.len());
+        let mut open = Open { hashes: [KeyHash::default(); CHUNK], num_hashes: [0; CHUNK] };
+        for (hashes, found) in hashes[..count].chunks(CHUNK).zip(found[..count].chunks_mut(CHUNK)) {
+            self.contains_chunk(hashes, found, &mut open);
+        }
     }
 
     fn observe_hash(&mut self, hash: KeyHash, _importance: Importance) -> Verdict {
         Verdict::from_seen(!self.insert_hash(hash))
     }
 
+    fn observe_hashes(&mut self, hashes: &[KeyHash], _importances: Importances<'_>, verdicts: &mut [Verdict]) {
+        let count = hashes.len().min(verdicts.len());
+        self.insert_each(&hashes[..count], |index, new| verdicts[index] = Verdict::from_seen(!new));
+    }
+
     #[inline]
     fn insert_hash(&mut self, hash: KeyHash) -> bool {
         self.inserted = self.inserted.saturating_add(1);
-        self.bits.set_all(self.probes(hash))
+        let hashes = self.hashes_for(hash);
+        self.bits.set_all(probes(self.bits.len(), hash, 0..hashes))
     }
 
-    fn keys_ahead(&self) -> usize {
-        spread_distance_for(self.bits.bytes())
-    }
-
-    fn prefetch_hashes(&self, hashes: &[KeyHash]) {
-        let positions = hashes.iter().flat_map(|hash| self.probes(*hash));
-        positions.for_each(|position| self.bits.prefetch(position));
+    fn insert_hashes(&mut self, hashes: &[KeyHash]) {
+        self.insert_each(hashes, |_, _| {});
     }
 
     fn clear(&mut self) {

@@ -306,8 +306,8 @@ impl Stacked {
             layer.bits.check()?;
         }
         for map in &mut filter.maps {
-            from.body.fill(map.columns_mut().bytes_mut())?;
-            map.columns().check()?;
+            from.body.fill(map.bytes_mut())?;
+            map.check()?;
         }
         Ok(filter)
     }
@@ -440,7 +440,7 @@ impl Filter for Stacked {
 
     fn body(&self) -> Body<'_> {
         let layers = self.layers.iter().map(|layer| layer.bits.bytes());
-        Body::Bytes(layers.chain(self.maps.iter().map(|map| map.columns().bytes())).collect())
+        Body::Bytes(layers.chain(self.maps.iter().map(|map| map.bytes())).collect())
     }
 }
 

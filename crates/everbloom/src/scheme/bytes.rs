@@ -13,7 +13,7 @@
 //!     40     8  length of the rest, without the checksum
 //!     48        popularity: number of classes (1), for each hashes (1), key share, query share (doubles);
 //!                 1 and the class of each of 256 lengths, or 0; number of codes (1), and if there are any:
-//!                 the class of each (1), width (1), slots (8), seed (8), columns
+//!                 the class of each (1), width (1), slots (8), seed (8), table
 //!               stacked: query share (double), number of pairs of layers (1), for each width (1) and
 //!                 rate (double); number of keys (8), for each the 16 bytes of its hash, ascending
 //!  e − 8     8  XXH3-64 of everything before: also the scheme's id
@@ -155,7 +155,7 @@ fn encode_classes(classes: &Classes) -> Vec<u8> {
     bytes.push(shape.width as u8);
     bytes.extend_from_slice(&shape.slots.to_le_bytes());
     bytes.extend_from_slice(&exceptions.map.seed().to_le_bytes());
-    bytes.extend_from_slice(exceptions.map.columns().bytes());
+    bytes.extend_from_slice(exceptions.map.bytes());
     bytes
 }
 
@@ -188,11 +188,11 @@ fn decode_exceptions(reader: &mut Reader<'_>, classes: &Classes, count: usize) -
     let shape = Shape { width: u32::from(reader.byte()?), slots: reader.word()? }.checked()?;
     check_width(count, shape.width)?;
     let seed = reader.word()?;
-    // The columns are there before anything is allocated for them.
-    let columns = reader.bytes(shape.bits() / 8)?;
+    // The table is there before anything is allocated for it.
+    let table = reader.bytes(shape.bits() / 8)?;
     let mut map = Ribbon::empty(shape, seed)?;
-    map.columns_mut().bytes_mut().copy_from_slice(columns);
-    map.columns().check()?;
+    map.bytes_mut().copy_from_slice(table);
+    map.check()?;
     Ok(Exceptions { codes, map })
 }
 

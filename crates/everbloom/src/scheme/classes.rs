@@ -46,6 +46,8 @@ impl Class {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Classes {
     pub(super) classes: Vec<Class>,
+    /// The fewest hashes of any of them.
+    least_hashes: u32,
     /// The class of every length, where lengths tell keys apart.
     pub(super) by_length: Option<Box<[u8; 256]>>,
     pub(super) exceptions: Option<Exceptions>,
@@ -59,6 +61,14 @@ pub(super) struct Exceptions {
     pub(super) map: Ribbon,
 }
 
+impl Exceptions {
+    /// The class that a value of the map stands for.
+    #[inline]
+    fn class(&self, value: u32) -> Option<usize> {
+        self.codes.get(value as usize).map(|class| usize::from(*class))
+    }
+}
+
 impl Classes {
     /// These classes; every key is of the first, until something else is said.
     pub fn new(classes: Vec<Class>) -> Result<Self> {
@@ -66,8 +76,9 @@ impl Classes {
             let needed = format!("between 1 and {MAX_CLASSES}");
             return Err(Error::parameter("classes", classes.len(), needed, "two get most of what there is to gain"));
         }
-        let classes = classes.into_iter().map(Class::checked).collect::<Result<_>>()?;
-        Ok(Classes { classes, by_length: None, exceptions: None })
+        let classes = classes.into_iter().map(Class::checked).collect::<Result<Vec<_>>>()?;
+        let least_hashes = classes.iter().map(|class| class.num_hashes).min().unwrap_or(0);
+        Ok(Classes { classes, least_hashes, by_length: None, exceptions: None })
     }
 
     /// Every key with this many hashes.
@@ -130,11 +141,13 @@ impl Classes {
     /// The class of a key.
     #[inline]
     pub fn class_of(&self, hash: KeyHash) -> usize {
-        if let Some(exceptions) = &self.exceptions
-            && let Some(class) = exceptions.codes.get(exceptions.map.get(hash) as usize)
-        {
-            return usize::from(*class);
-        }
+        let exception = self.exceptions.as_ref().and_then(|exceptions| exceptions.class(exceptions.map.get(hash)));
+        exception.unwrap_or_else(|| self.usual_class(hash))
+    }
+
+    /// The class of a key that is no exception.
+    #[inline]
+    fn usual_class(&self, hash: KeyHash) -> usize {
         self.by_length.as_ref().map_or(0, |classes| usize::from(classes[usize::from(hash.key_length())]))
     }
 
@@ -142,6 +155,29 @@ impl Classes {
     #[inline]
     pub fn hashes_for(&self, hash: KeyHash) -> u32 {
         self.classes[self.class_of(hash)].num_hashes
+    }
+
+    /// [`Classes::hashes_for`] for a batch; `num_hashes` is as long as `hashes`.
+    pub(crate) fn hashes_for_batch(&self, hashes: &[KeyHash], num_hashes: &mut [u32]) {
+        let Some(exceptions) = &self.exceptions else {
+            return hashes.iter().zip(num_hashes).for_each(|(hash, number)| *number = self.hashes_for(*hash));
+        };
+        exceptions.map.get_batch(hashes, num_hashes);
+        for (hash, number) in hashes.iter().zip(num_hashes) {
+            let class = exceptions.class(*number).unwrap_or_else(|| self.usual_class(*hash));
+            *number = self.classes[class].num_hashes;
+        }
+    }
+
+    /// The hashes that every key has, whatever its class.
+    #[inline]
+    pub(crate) fn least_hashes(&self) -> u32 {
+        self.least_hashes
+    }
+
+    /// The map of exceptions, if there is one.
+    pub(crate) fn map(&self) -> Option<&Ribbon> {
+        self.exceptions.as_ref().map(|exceptions| &exceptions.map)
     }
 
     /// The number of hashes, if all keys have the same and nothing tells them apart.
@@ -154,12 +190,12 @@ impl Classes {
 
     /// Bits of a value in the map of exceptions, if there is one.
     pub fn map_width(&self) -> Option<u32> {
-        self.exceptions.as_ref().map(|exceptions| exceptions.map.shape().width)
+        self.map().map(|map| map.shape().width)
     }
 
     /// Bits of the map of exceptions.
     pub fn map_bits(&self) -> u64 {
-        self.exceptions.as_ref().map_or(0, |exceptions| exceptions.map.shape().bits())
+        self.map().map_or(0, |map| map.shape().bits())
     }
 
     /// Hashes of a member, on average.
@@ -193,7 +229,7 @@ impl Classes {
     fn expected(&self, rate: impl Fn(u32) -> f64) -> f64 {
         let known: f64 = self.classes.iter().map(|class| class.query_share).sum();
         if known == 0.0 {
-            return rate(self.classes.iter().map(|class| class.num_hashes).min().unwrap_or(0));
+            return rate(self.least_hashes);
         }
         self.classes.iter().map(|class| class.query_share * rate(class.num_hashes)).sum::<f64>().min(1.0)
     }
