@@ -229,3 +229,20 @@ fn all_ones_and_all_zeros_are_no_trap() {
         }
     }
 }
+
+/// Counts of what a filter has seen may be anything; going on from there must not overflow.
+#[test]
+fn numbers_at_their_limits_are_refused_or_counted_on_from() {
+    for (spec, document) in documents() {
+        for at in 0..document.state.len() / 8 {
+            for number in [u64::MAX, u64::MAX - 1, 1 << 63, 0] {
+                let mut state = document.state.clone();
+                state[8 * at..][..8].copy_from_slice(&number.to_le_bytes());
+                if let Ok(mut filter) = decode(&document.with_state(state).bytes()) {
+                    let going_on = AssertUnwindSafe(|| observe_all(&mut *filter, &arrivals(300, 250, 2)));
+                    assert!(catch_unwind(going_on).is_ok(), "{spec} with {number} as number {at} of its state");
+                }
+            }
+        }
+    }
+}

@@ -379,7 +379,7 @@ impl Policy {
         }
         let mut draws = Draws::new(seed);
         self.insert(machine, cells, (hash, importance), (&mut draws, foresight));
-        self.arrivals += 1;
+        self.arrivals = self.arrivals.saturating_add(1);
         if self.cache.is_some() {
             self.reinsert(machine, cells, (hash, importance, !seen), &mut draws);
         }

@@ -86,7 +86,8 @@ impl ImportanceGate {
         self.total = state.u64()?;
         self.threshold = state.u64()? as usize;
         let sum = self.counts.iter().try_fold(0u64, |sum, count| sum.checked_add(*count));
-        if sum != Some(self.total) || self.threshold >= BINS {
+        // A real count is halved long before it could overflow.
+        if sum != Some(self.total) || self.total > u64::MAX / 2 || self.threshold >= BINS {
             return Err(Error::corrupt("the filter's importance gate is inconsistent"));
         }
         Ok(())
