@@ -31,16 +31,13 @@ impl Bits {
     /// Whether bit `position` is set.
     #[inline]
     pub fn get(&self, position: u64) -> bool {
-        self.buffer.words()[(position / 64) as usize] >> (position % 64) & 1 == 1
+        is_set(self.buffer.words(), position)
     }
 
     /// Sets bit `position`; true if it was not set.
     #[inline]
     pub fn set(&mut self, position: u64) -> bool {
-        let word = &mut self.buffer.words_mut()[(position / 64) as usize];
-        let old = *word;
-        *word |= 1 << (position % 64);
-        *word != old
+        set(self.buffer.words_mut(), position)
     }
 
     /// Whether the bits at all of these positions are set.
@@ -119,6 +116,20 @@ impl Bits {
     }
 }
 
+#[inline(always)]
+fn is_set(words: &[u64], position: u64) -> bool {
+    words[(position / 64) as usize] >> (position % 64) & 1 == 1
+}
+
+/// Sets a bit; true if it was not set.
+#[inline(always)]
+fn set(words: &mut [u64], position: u64) -> bool {
+    let word = &mut words[(position / 64) as usize];
+    let old = *word;
+    *word |= 1 << (position % 64);
+    *word != old
+}
+
 /// Whether the bits at all positions of each of `count` keys are set in these words.
 #[inline(always)]
 pub(crate) fn get_batch<P: Iterator<Item = u64>>(
@@ -127,13 +138,12 @@ pub(crate) fn get_batch<P: Iterator<Item = u64>>(
     positions: impl Fn(usize) -> P,
     found: &mut [bool],
 ) {
-    let is_set = |position: u64| words[(position / 64) as usize] >> (position % 64) & 1 == 1;
     pipelined(
         &mut (),
         count,
         spread_distance_for(words),
         |(), index| positions(index).for_each(|position| prefetch(words, (position / 64) as usize)),
-        |(), index| found[index] = positions(index).all(is_set),
+        |(), index| found[index] = positions(index).all(|position| is_set(words, position)),
     );
 }
 
@@ -153,10 +163,7 @@ pub(crate) fn set_batch<P: Iterator<Item = u64>>(
         |words, index| {
             let mut new = false;
             for position in positions(index) {
-                let word = &mut words[(position / 64) as usize];
-                let bit = 1 << (position % 64);
-                new |= *word & bit == 0;
-                *word |= bit;
+                new |= set(words, position);
             }
             tell(index, new);
         },

@@ -4,8 +4,8 @@
 //! are not zero and takes it with probability 1/value; if not, it draws again. While up to one cell in 16 is
 //! not zero, those are [listed](Listing) and drawn from the list. When there are more, the list is dropped,
 //! and cells are drawn from all there are, until one is not zero: few draws, and nothing to keep. When half
-//! as many are left as could be listed, they are listed again: a pass over the cells, which as many picks as
-//! a 32nd of them have paid for since the list was dropped.
+//! as many are left as could be listed, they are listed again: a pass over the cells, but the list is half
+//! empty then, and a 32nd of the cells must be added to it before it is dropped once more.
 
 use super::Cells;
 use super::draws::Draws;

@@ -71,7 +71,7 @@
 //! No deletion passes over the cells. `random` is `num_hashes` + `decrements` cache lines an arrival.
 //! `probabilistic` draws groups of cells from a sampling index: 1.2 draws a pick, two lines each.
 //! `probabilistic_val` draws from a list while up to one cell in 16 is in use, from all cells beyond; it
-//! passes over them when it returns to the list, at most once in num_cells/(32 · decrements) arrivals.
+//! passes over them when it returns to the list, at most once in num_cells/(32 · num_hashes) arrivals.
 //! `min_imp` keeps the lowest cells sorted and finds the next ones in a tree of minima: one path for
 //! each cell that leaves. Halving passes over all cells once in 4 · num_cells/num_hashes arrivals.
 //!
