@@ -163,7 +163,7 @@ impl Contender {
         Report {
             filter: self.filter.spec().to_string(),
             memory_bits: self.filter.memory_bits(),
-            predicted_fpr: self.filter.forecast().predicted_fpr,
+            predicted_fpr: self.filter.promise().predicted_fpr,
             measured_fpr: total.fpr(),
             measured_fnr: total.fnr(),
             late_fpr: late.fpr(),

@@ -183,7 +183,8 @@ impl IdOracle {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use everbloom::{Hashing, Key, rng::Generator};
+    use everbloom::key::Generator;
+    use everbloom::{Hashing, Key};
 
     fn hash(key: u64) -> KeyHash {
         key.hash_with(&Hashing::default())

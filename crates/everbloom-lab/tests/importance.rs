@@ -3,7 +3,7 @@
 //! Tolerances are four standard errors, computed from the spread over seeds; a figure that was printed
 //! for one run of the thesis, or for a mean of eight, brings its own spread.
 
-use everbloom::rng::Generator;
+use everbloom::key::Generator;
 use everbloom::{FilterExt as _, Goal, Hashing, Importance};
 use everbloom_lab::curve::fn_share_line;
 use everbloom_lab::datasets::{self, Request};

@@ -9,7 +9,7 @@
 
 mod harness;
 
-use everbloom::rng::Generator;
+use everbloom::key::Generator;
 use everbloom::{Filter, FilterExt, Goal, Hashing, Importance, Importances, Key, KeyHash, Verdict};
 use harness::keys::BenchKey;
 use harness::table::{self, Bar, Bound};

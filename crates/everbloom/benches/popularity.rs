@@ -15,11 +15,12 @@
 mod harness;
 
 use everbloom::filters::{self, Bloom, Stacked};
-use everbloom::rng::Generator;
+use everbloom::key::Generator;
+use everbloom::querylog::popularity::{Class, Popularity};
+use everbloom::querylog::stacking::Demand;
+use everbloom::scheme::Design;
 use everbloom::scheme::{self, Classes, HotNegatives, Recipe, Scheme};
-use everbloom::solve::popularity::{Class, Popularity};
-use everbloom::solve::sizing::Size;
-use everbloom::solve::stacking::{Demand, Design};
+use everbloom::stream::sizing::Size;
 use everbloom::{Filter, FilterExt, Hashing, Key, KeyHash};
 use harness::keys::keys;
 use harness::peers::count_found;

@@ -10,7 +10,7 @@
 mod harness;
 
 use everbloom::filters::AgePartitioned;
-use everbloom::rng::Generator;
+use everbloom::key::Generator;
 use everbloom::{Filter, FilterExt, Goal, Hashing, Importance, Importances, Verdict};
 use harness::keys::{BenchKey as _, keys};
 use harness::naive::NaiveWindow;

@@ -25,10 +25,9 @@
 //! **Lines are left with room.** A key that meets a full line waits for a second one. With 7 hashes of 8 in a line
 //! before parts grow, ten million distinct keys met 0.82 full lines each; with 5.5 they meet 0.18.
 
-use crate::cells::simd;
-use crate::error::{Error, Result};
-use crate::hash::{KeyHash, scale};
-use crate::traits::Verdict;
+use crate::key::{KeyHash, scale};
+use crate::promise::{Error, Result, Verdict};
+use crate::simd;
 
 const PART_BITS: u32 = 6;
 const PAGE_LINES: u64 = 1 << 8;
@@ -43,7 +42,8 @@ const EMPTY: u64 = 0;
 /// The set.
 ///
 /// ```
-/// use everbloom::{Hashing, Key, exact::ExactSet};
+/// use everbloom::{Hashing, Key};
+/// use everbloom::exact::ExactSet;
 ///
 /// let hashing = Hashing::default();
 /// let mut seen = ExactSet::new()?;
@@ -378,7 +378,7 @@ fn limit(pages: usize) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::hash::{Hashing, Key, finalise};
+    use crate::key::{Hashing, Key, finalise};
     use std::collections::HashSet;
 
     #[test]

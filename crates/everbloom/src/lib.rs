@@ -7,7 +7,7 @@
 //! use everbloom::{FilterExt, Goal};
 //!
 //! let plan = Goal::new().expected_items(10_000).target_fpr(0.01).plan("bloom")?;
-//! println!("{} bits, errs in {} of queries", plan.memory_bits, plan.forecast.predicted_fpr);
+//! println!("{} bits, errs in {} of queries", plan.memory_bits, plan.promise.predicted_fpr);
 //!
 //! let mut seen = plan.build()?;
 //! assert!(seen.insert("alice"));
@@ -32,34 +32,26 @@ compile_error!("everbloom needs a 64-bit little-endian target: filters are large
 
 pub mod cells;
 pub mod codec;
-pub mod error;
 pub mod exact;
+pub mod filter;
 pub mod filters;
-pub mod goal;
-pub mod hash;
-pub mod model;
-pub mod outlook;
-pub mod planner;
-pub mod records;
-pub mod rng;
+pub mod forecast;
+pub mod format;
+pub mod key;
+pub mod promise;
+pub mod querylog;
 pub mod scheme;
-pub mod solve;
-pub mod spec;
+#[allow(unsafe_code)]
+pub mod simd;
 pub mod stream;
-pub mod traits;
-pub mod tune;
-pub mod wire;
 
-pub use error::{Error, Result};
-pub use goal::{Forecast, Goal, ImportanceMix, Plan, Promise};
-pub use hash::{Hashing, Key, KeyHash, SecretKey};
-pub use outlook::Outlook;
-pub use spec::Spec;
-pub use stream::Stream;
-pub use traits::{
-    Combine, Filter, FilterExt, Importance, ImportanceScale, Importances, Membership, Merge, Multiplicity, Removal,
-    Status, UnseenExt, Verdict, Windowed,
+pub use filter::{Combine, Filter, FilterExt, Membership, Merge, Multiplicity, Removal, UnseenExt, Windowed};
+pub use key::{Hashing, Key, KeyHash, SecretKey};
+pub use promise::{
+    Error, Goal, Holds, Importance, ImportanceMix, ImportanceScale, Importances, Plan, Promise, Result, Spec, Status,
+    Verdict,
 };
+pub use stream::{Forecast, Stream};
 
 /// The README's example, held to what it says.
 #[cfg(doctest)]

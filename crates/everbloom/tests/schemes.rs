@@ -1,11 +1,11 @@
 //! Schemes and the filters built with them: no false negatives, ever; bytes that are whole or refused.
 
 use everbloom::codec::{decode, decode_with_scheme, encode};
+use everbloom::filter::Body;
 use everbloom::filters::{Popularity, Stacked};
-use everbloom::rng::Generator;
-use everbloom::scheme::{Class, Classes, HotNegatives, MAX_HASHES, Recipe, Scheme};
-use everbloom::solve::stacking::{Demand, Design, Pair};
-use everbloom::traits::Body;
+use everbloom::key::Generator;
+use everbloom::querylog::stacking::Demand;
+use everbloom::scheme::{Class, Classes, Design, HotNegatives, MAX_HASHES, Pair, Recipe, Scheme};
 use everbloom::{Combine, Error, Filter, FilterExt, Hashing, Importances, Key, KeyHash, Result, SecretKey, Verdict};
 use proptest::prelude::*;
 use std::fs;
@@ -304,7 +304,7 @@ fn golden(name: &str) -> PathBuf {
 #[test]
 fn golden_schemes_and_their_filters_are_frozen() {
     let scheme = mapped_scheme(12);
-    let stack = everbloom::tune::build(
+    let stack = everbloom::querylog::build(
         &Arc::new(stacked_scheme()),
         &(1000..1500u64).map(|key| key.hash_with(&Hashing::seeded(3))).collect::<Vec<_>>(),
         8192,

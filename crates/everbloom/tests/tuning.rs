@@ -1,8 +1,8 @@
 //! From key lists and a log to a scheme: what is promised holds on queries that the fit never saw.
 
-use everbloom::rng::Generator;
+use everbloom::key::Generator;
+use everbloom::querylog::{Options, Sample, Tuned, build, tune};
 use everbloom::scheme::{Recipe, Scheme};
-use everbloom::tune::{Options, Sample, Tuned, build, tune};
 use everbloom::{Error, Hashing, Key, KeyHash};
 use std::sync::Arc;
 

@@ -6,7 +6,7 @@ use crate::input::BlockReader;
 use crate::record::{Layout, Part, RecordReader, all_hashes, check_faults, for_each_batch};
 use crate::{filter_file, output, scheme_file};
 use clap::Args;
-use everbloom::{Filter, Goal, KeyHash, Plan, codec, planner, tune};
+use everbloom::{Filter, Goal, KeyHash, Plan, codec, forecast, querylog};
 use std::path::{Path, PathBuf};
 
 /// Builds a filter from the lines of files or stdin.
@@ -109,7 +109,7 @@ impl Build {
         }
         let members = distinct(&hashes);
         let bits = scheme.bits_per_key() * members.len() as f64;
-        Ok(tune::build(&scheme, &members, self.goal.wanted.memory.unwrap_or(bits.ceil() as u64))?)
+        Ok(querylog::build(&scheme, &members, self.goal.wanted.memory.unwrap_or(bits.ceil() as u64))?)
     }
 
     fn wanted(&self) -> Goal {
@@ -128,15 +128,15 @@ impl Build {
     fn plan_without_counting(&self) -> Result<Option<Plan>> {
         let spec = &self.goal.filter;
         if self.goal.wanted.expect.is_some() {
-            return Ok(Some(planner::plan(spec, &self.wanted())?));
+            return Ok(Some(forecast::plan(spec, &self.wanted())?));
         }
         // A spec that can be planned from nothing says everything itself. Any other is tried with one
         // key, so that what is wrong with it is said before a long input is read.
         let mut nothing = Goal::new().hashing(self.goal.hashing());
         nothing.transmitted_bytes = self.budget();
-        let from_nothing = planner::plan(spec, &nothing);
+        let from_nothing = forecast::plan(spec, &nothing);
         if from_nothing.is_err() {
-            planner::plan(spec, &self.wanted().expected_items(1))?;
+            forecast::plan(spec, &self.wanted().expected_items(1))?;
         }
         Ok(from_nothing.ok())
     }
@@ -155,7 +155,7 @@ impl Build {
         }
         // In the order they came, repeats and all: some filters count them, some forget the oldest.
         let goal = self.wanted().expected_items(distinct(&hashes).len() as u64);
-        let mut filter = planner::plan(&self.goal.filter, &goal)?.build()?;
+        let mut filter = forecast::plan(&self.goal.filter, &goal)?.build()?;
         filter.insert_hashes(&hashes);
         Ok(filter)
     }

@@ -4,7 +4,7 @@ use crate::args::{Format, quantity};
 use crate::failure::{Ending, Result};
 use crate::{filter_file, report};
 use clap::Args;
-use everbloom::{Filter, Promise};
+use everbloom::{Filter, Holds};
 use serde::Serialize;
 use std::path::PathBuf;
 
@@ -58,19 +58,19 @@ impl Info {
 }
 
 fn describe(filter: &dyn Filter, file_bytes: u64, compressed: bool) -> Document {
-    let (forecast, status) = (filter.forecast(), filter.status());
-    let (promise, promised_items) = match forecast.promise {
-        Promise::Always => ("always", None),
-        Promise::UntilItems(items) => ("until_items", Some(items)),
-        Promise::None => ("none", None),
+    let (promise, status) = (filter.promise(), filter.status());
+    let (holds, promised_items) = match promise.holds {
+        Holds::Always => ("always", None),
+        Holds::UntilItems(items) => ("until_items", Some(items)),
+        Holds::Never => ("none", None),
     };
     Document {
         filter: filter.spec().to_string(),
         memory_bits: filter.memory_bits(),
-        predicted_fpr: forecast.predicted_fpr,
-        predicted_fnr: forecast.predicted_fnr,
+        predicted_fpr: promise.predicted_fpr,
+        predicted_fnr: promise.predicted_fnr,
         promised_items,
-        promise,
+        promise: holds,
         arrivals: status.arrivals,
         fill: status.fill,
         estimated_fpr: status.estimated_fpr,

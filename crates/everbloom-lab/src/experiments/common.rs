@@ -53,7 +53,7 @@ pub(super) enum Over {
 }
 
 /// Rates along the stream, after each of so many equal parts: (arrivals so far, fpr, fnr).
-pub(super) fn along(report: &Report, parts: usize, over: Over) -> Vec<(u64, Option<f64>, Option<f64>)> {
+pub(super) fn integral(report: &Report, parts: usize, over: Over) -> Vec<(u64, Option<f64>, Option<f64>)> {
     let slices: Vec<_> = report.slices.iter().collect();
     let (mut seen, mut sum) = (0, Tally::default());
     let rates = |part: &[&Tally]| {

@@ -1,93 +1,54 @@
-//! The experiments, one file each, and the registry that everything else iterates.
+//! The experiments, by the paper they come from, and the registry that everything else iterates.
 //!
-//! To add one: write a file with a `pub(super) static` [`Experiment`], and add its line to [`ALL`]. What
-//! several experiments of a paper share is in a file with the paper's name.
+//! To add one: write a file with a `static` [`Experiment`] in the folder of its paper, and add its line to [`ALL`]. What
+//! several experiments of a paper share is in the folder's `mod.rs`.
 
 mod common;
-mod cost;
-mod frontier;
-mod frontier_grid;
-mod frontier_weighted;
-mod lecture_compressed;
-mod lecture_counting;
-mod lecture_hashes;
-mod lecture_less_hashing;
-mod lecture_sizing;
+mod lectures;
+mod ours;
 mod popularity;
-mod popularity_figure_1;
-mod popularity_figure_2;
-mod popularity_figure_4;
-mod reference_history;
 mod reservoir;
-mod reservoir_along;
-mod reservoir_bias;
-mod reservoir_closed_forms;
-mod reservoir_drift;
-mod reservoir_floor;
-mod reservoir_real;
-mod reservoir_settings;
-mod reservoir_sweep;
-mod reservoir_synthetic;
-mod reservoir_table_2;
-mod reservoir_table_3;
-mod reservoir_table_4;
-mod reservoir_table_5;
 mod thesis;
-mod thesis_by_importance;
-mod thesis_datasets;
-mod thesis_endless;
-mod thesis_equal_state;
-mod thesis_figure_3;
-mod thesis_figure_4;
-mod thesis_figure_5;
-mod thesis_figure_6;
-mod thesis_figure_7;
-mod thesis_file_sizes;
-mod thesis_min_imp;
-mod thesis_other_sets;
-mod thesis_reinsertion;
-mod thesis_tables;
-mod thesis_varying_items;
 
 use crate::suite::Experiment;
 
 /// Every experiment, in the order in which results are shown.
 pub static ALL: &[&Experiment] = &[
-    &lecture_hashes::EXPERIMENT,
-    &lecture_sizing::EXPERIMENT,
-    &lecture_counting::EXPERIMENT,
-    &lecture_less_hashing::EXPERIMENT,
-    &lecture_compressed::EXPERIMENT,
-    &thesis_datasets::EXPERIMENT,
-    &thesis_tables::EXPERIMENT,
-    &thesis_varying_items::EXPERIMENT,
-    &thesis_figure_3::EXPERIMENT,
-    &thesis_figure_4::EXPERIMENT,
-    &thesis_figure_5::EXPERIMENT,
-    &thesis_figure_6::EXPERIMENT,
-    &thesis_figure_7::EXPERIMENT,
-    &thesis_other_sets::EXPERIMENT,
-    &thesis_reinsertion::EXPERIMENT,
-    &thesis_min_imp::EXPERIMENT,
-    &thesis_equal_state::EXPERIMENT,
-    &thesis_file_sizes::EXPERIMENT,
-    &thesis_endless::EXPERIMENT,
-    &reservoir_table_2::EXPERIMENT,
-    &reservoir_table_3::EXPERIMENT,
-    &reservoir_table_4::EXPERIMENT,
-    &reservoir_table_5::EXPERIMENT,
-    &reservoir_real::EXPERIMENT,
-    &reservoir_synthetic::EXPERIMENT,
-    &reservoir_closed_forms::EXPERIMENT,
-    &reservoir_settings::EXPERIMENT,
-    &reservoir_floor::EXPERIMENT,
-    &reservoir_drift::EXPERIMENT,
-    &reservoir_bias::EXPERIMENT,
-    &popularity_figure_1::EXPERIMENT,
-    &popularity_figure_2::EXPERIMENT,
-    &popularity_figure_4::EXPERIMENT,
-    &reference_history::EXPERIMENT,
-    &frontier::EXPERIMENT,
-    &frontier_weighted::EXPERIMENT,
-    &cost::EXPERIMENT,
+    &lectures::hashes::EXPERIMENT,
+    &lectures::sizing::EXPERIMENT,
+    &lectures::counting::EXPERIMENT,
+    &lectures::less_hashing::EXPERIMENT,
+    &lectures::compressed::EXPERIMENT,
+    &thesis::datasets::EXPERIMENT,
+    &thesis::tables::EXPERIMENT,
+    &thesis::varying_items::EXPERIMENT,
+    &thesis::figure_3::EXPERIMENT,
+    &thesis::figure_4::EXPERIMENT,
+    &thesis::figure_5::EXPERIMENT,
+    &thesis::figure_6::EXPERIMENT,
+    &thesis::figure_7::EXPERIMENT,
+    &thesis::other_sets::EXPERIMENT,
+    &thesis::reinsertion::EXPERIMENT,
+    &thesis::min_imp::EXPERIMENT,
+    &thesis::equal_state::EXPERIMENT,
+    &thesis::file_sizes::EXPERIMENT,
+    &thesis::endless::EXPERIMENT,
+    &reservoir::table_2::EXPERIMENT,
+    &reservoir::table_3::EXPERIMENT,
+    &reservoir::table_4::EXPERIMENT,
+    &reservoir::table_5::EXPERIMENT,
+    &reservoir::real::EXPERIMENT,
+    &reservoir::synthetic::EXPERIMENT,
+    &reservoir::closed_forms::EXPERIMENT,
+    &reservoir::settings::EXPERIMENT,
+    &reservoir::floor::EXPERIMENT,
+    &reservoir::drift::EXPERIMENT,
+    &reservoir::bias::EXPERIMENT,
+    &popularity::figure_1::EXPERIMENT,
+    &popularity::figure_2::EXPERIMENT,
+    &popularity::figure_4::EXPERIMENT,
+    &ours::reference_history::EXPERIMENT,
+    &ours::frontier::EXPERIMENT,
+    &ours::frontier_weighted::EXPERIMENT,
+    &ours::cost::EXPERIMENT,
 ];

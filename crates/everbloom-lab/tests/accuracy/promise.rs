@@ -1,8 +1,9 @@
 //! A target is a promise at every moment: the last tenth of every stream keeps it.
 
 use crate::harness::{recording, run};
-use everbloom::filters::{self, Kind};
-use everbloom::{Goal, Hashing, Promise};
+use everbloom::filter::Kind;
+use everbloom::filters;
+use everbloom::{Goal, Hashing, Holds};
 use everbloom_lab::datasets::{self, Request};
 use everbloom_lab::evaluate::Source;
 
@@ -22,7 +23,7 @@ fn assert_kept_by(what: &str, source: &mut dyn Source, memories: &[u64], wanted:
             let goal = Goal::new().memory_bits(memory_bits).target_fpr(target).hashing(Hashing::seeded(SEED));
             let plan = goal.plan(kind.name).expect(kind.name);
             assert!(plan.memory_bits <= memory_bits, "{}: {} bits of {memory_bits}", plan.spec, plan.memory_bits);
-            assert!(plan.forecast.promise == Promise::Always, "{} promises nothing", plan.spec);
+            assert!(plan.promise.holds == Holds::Always, "{} promises nothing", plan.spec);
             filters.push(plan.build().expect(kind.name));
             targets.push(target);
         }

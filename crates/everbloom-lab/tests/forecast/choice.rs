@@ -1,8 +1,8 @@
 //! What the planner recommends, beside the best that tuning every filter on the same stream finds.
 
 use crate::settings::{Kind, Setting};
-use everbloom::planner::Question;
-use everbloom::rng::Generator;
+use everbloom::forecast::Question;
+use everbloom::key::Generator;
 use everbloom::stream::{Sample, Stream};
 use everbloom::{Filter, Goal, Hashing, Importances, Spec, filters};
 use everbloom_lab::datasets::real;
@@ -75,7 +75,7 @@ fn judge(what: String, stream: &Stream, goal: Goal, source: &mut dyn Source) -> 
         "{what}: {} misses {:.3} % (foretold {:.3}) at an FPR of {:.3} %; best {:.3} % ({winner}), stable {:.3}, reservoir {:.3}",
         own.filter,
         100.0 * recommended,
-        100.0 * answer.best.outlook.predicted_fnr,
+        100.0 * answer.best.forecast.predicted_fnr,
         100.0 * own.measured_fpr.unwrap_or(0.0),
         100.0 * best,
         100.0 * stable,

@@ -2,19 +2,19 @@
 
 use crate::settings::{linear_mix, near};
 use everbloom::stream::Stream;
-use everbloom::{Goal, Outlook, planner};
+use everbloom::{Forecast, Goal, forecast};
 
-fn foretold(spec: &str, memory_bits: u64, stream: &Stream) -> Outlook {
+fn forecast_on(spec: &str, memory_bits: u64, stream: &Stream) -> Forecast {
     let plan = Goal::new().memory_bits(memory_bits).target_fpr(0.1).plan(spec).expect(spec);
-    planner::outlook(&plan, stream).expect(spec)
+    forecast::forecast(&plan, stream).expect(spec)
 }
 
 /// Rates in per cent, with their standard deviation from seed to seed.
-fn assert_near(what: &str, foretold: f64, percent: f64, deviation: f64) {
-    println!("{what}: {:.2} foretold, {percent} reference", 100.0 * foretold);
+fn assert_near(what: &str, forecast_on: f64, percent: f64, deviation: f64) {
+    println!("{what}: {:.2} foretold, {percent} reference", 100.0 * forecast_on);
     let slack = 4.0 * deviation / 100.0;
     let (low, high) = (percent / 100.0 - slack, percent / 100.0 + slack);
-    assert!(near(foretold, foretold.clamp(low, high)), "{what}: {foretold}, not {percent} %");
+    assert!(near(forecast_on, forecast_on.clamp(low, high)), "{what}: {forecast_on}, not {percent} %");
 }
 
 #[test]
@@ -29,9 +29,9 @@ fn the_reservoir_paper_s_tables_are_foretold() {
         (stable(262_144), 262_144, &large, (88.05, 0.05), (10.85, 0.05)),
         (reservoir(262_144), 262_144, &large, (86.80, 0.05), (12.14, 0.05)),
     ] {
-        let outlook = foretold(&spec, bits, stream);
-        assert_near(&format!("FNR of {spec}"), outlook.predicted_fnr, fnr.0, fnr.1);
-        assert_near(&format!("FPR of {spec}"), outlook.predicted_fpr, fpr.0, fpr.1);
+        let forecast = forecast_on(&spec, bits, stream);
+        assert_near(&format!("FNR of {spec}"), forecast.predicted_fnr, fnr.0, fnr.1);
+        assert_near(&format!("FPR of {spec}"), forecast.predicted_fpr, fpr.0, fpr.1);
     }
 }
 
@@ -50,9 +50,9 @@ fn the_thesis_s_tables_are_foretold() {
         (format!("ibf4:{words}"), (1.45, 0.04), (29.11, 0.07)),
         (format!("ibf5:{words}"), (5.01, 0.13), (18.86, 0.13)),
     ] {
-        let outlook = foretold(&spec, 1 << 24, &stream);
-        assert_near(&format!("wfp of {spec} by {}", outlook.method.name()), outlook.wfp, wfp.0, wfp.1);
-        assert_near(&format!("wfn of {spec} by {}", outlook.method.name()), outlook.wfn, wfn.0, wfn.1);
+        let forecast = forecast_on(&spec, 1 << 24, &stream);
+        assert_near(&format!("wfp of {spec} by {}", forecast.method.name()), forecast.wfp, wfp.0, wfp.1);
+        assert_near(&format!("wfn of {spec} by {}", forecast.method.name()), forecast.wfn, wfn.0, wfn.1);
     }
 }
 
@@ -63,8 +63,8 @@ fn important_keys_are_foretold_to_be_missed_less() {
     let stream = Stream::uniform(100_000, distinct as u64).expect("a stream").with_importance(linear_mix());
     let words = "num_cells=65536,num_hashes=4,decrements=7,cell_max=4";
     for (kind, slope) in [("ibf3", -0.70), ("ibf5", -1.32)] {
-        let outlook = foretold(&format!("{kind}:{words}"), 1 << 24, &stream);
-        let rows = &outlook.by_importance;
+        let forecast = forecast_on(&format!("{kind}:{words}"), 1 << 24, &stream);
+        let rows = &forecast.by_importance;
         let ends = (&rows[1], &rows[rows.len() - 2]);
         // The thesis's slopes are in points of all arrivals, 70 % of which are repeats, per unit of 50.
         let fell = 70.0 * (ends.1.predicted_fnr - ends.0.predicted_fnr) / (50.0 * (ends.1.at - ends.0.at));

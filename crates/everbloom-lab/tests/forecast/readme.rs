@@ -2,7 +2,7 @@
 //!
 //! `EVERBLOOM_BLESS=1 cargo test -p everbloom-lab --test forecast readme` writes it anew.
 
-use everbloom::planner::Question;
+use everbloom::forecast::Question;
 use everbloom::stream::Stream;
 use everbloom::{Goal, Spec};
 use std::path::PathBuf;
@@ -36,9 +36,9 @@ fn cell(stream: &Stream, bits_per_key: f64) -> String {
     let mut question = Question::new(goal.expected_items(KEYS));
     question.stream = Some(stream.clone());
     let best = question.answer().expect("an answer").best;
-    let missed = 100.0 * best.outlook.predicted_fnr;
+    let missed = 100.0 * best.forecast.predicted_fnr;
     let missed = if missed >= 10.0 { format!("{missed:.0}") } else { format!("{missed:.1}") };
-    match best.outlook.predicted_fnr == 0.0 {
+    match best.forecast.predicted_fnr == 0.0 {
         true => format!("{}: nothing", short(&best.plan.spec)),
         false => format!("{}: {missed} %", short(&best.plan.spec)),
     }

@@ -1,9 +1,9 @@
 //! A filter, a memory and a stream, and how far the forecast is from what happens.
 
-use everbloom::goal::ImportanceMix;
-use everbloom::rng::Generator;
+use everbloom::key::Generator;
+use everbloom::promise::ImportanceMix;
 use everbloom::stream::{Sample, Stream};
-use everbloom::{Goal, Hashing, Importance, Importances, Outlook, Plan, planner};
+use everbloom::{Forecast, Goal, Hashing, Importance, Importances, Plan, forecast};
 use everbloom_lab::datasets::{self, Request};
 use everbloom_lab::evaluate::{self, Batch, Source};
 use everbloom_lab::metrics::Tally;
@@ -165,8 +165,9 @@ impl Setting {
 
     pub(crate) fn judge(&self) -> Judgement {
         let plan = self.plan();
-        let outlook = planner::outlook(&plan, &self.stream()).unwrap_or_else(|error| panic!("{}: {error}", plan.spec));
-        Judgement { setting: self.clone(), measured: self.measure(&plan), outlook, plan }
+        let forecast =
+            forecast::forecast(&plan, &self.stream()).unwrap_or_else(|error| panic!("{}: {error}", plan.spec));
+        Judgement { setting: self.clone(), measured: self.measure(&plan), forecast, plan }
     }
 }
 
@@ -189,7 +190,7 @@ pub(crate) struct Judgement {
     setting: Setting,
     plan: Plan,
     measured: Tally,
-    pub(crate) outlook: Outlook,
+    pub(crate) forecast: Forecast,
 }
 
 /// 5 % of the measured rate, or 0.3 points.
@@ -204,14 +205,14 @@ impl Judgement {
 
     pub(crate) fn within(&self) -> bool {
         let (fpr, fnr) = self.rates();
-        near(self.outlook.predicted_fpr, fpr) && near(self.outlook.predicted_fnr, fnr)
+        near(self.forecast.predicted_fpr, fpr) && near(self.forecast.predicted_fnr, fnr)
     }
 
     /// By how many standard deviations of both counts there were more false positives than foretold.
     pub(crate) fn optimism(&self) -> f64 {
-        let (predicted, distinct) = (self.outlook.predicted_fpr, self.measured.distinct as f64);
+        let (predicted, distinct) = (self.forecast.predicted_fpr, self.measured.distinct as f64);
         let sigma = (predicted * (1.0 - predicted) / distinct).sqrt().max(1.0 / distinct);
-        (self.rates().0 - predicted) / sigma.hypot(self.outlook.standard_error)
+        (self.rates().0 - predicted) / sigma.hypot(self.forecast.standard_error)
     }
 }
 
@@ -222,12 +223,12 @@ impl fmt::Display for Judgement {
             f,
             "{} {:11} fpr {:7.3} foretold {:7.3} ({:+.1}σ)  fnr {:7.3} foretold {:7.3}  {} on {:?}, {:.2} bits an arrival",
             if self.within() { "ok " } else { "OUT" },
-            self.outlook.method.name(),
+            self.forecast.method.name(),
             100.0 * fpr,
-            100.0 * self.outlook.predicted_fpr,
+            100.0 * self.forecast.predicted_fpr,
             self.optimism(),
             100.0 * fnr,
-            100.0 * self.outlook.predicted_fnr,
+            100.0 * self.forecast.predicted_fnr,
             self.plan.spec,
             self.setting.kind,
             self.setting.bits_per_arrival,

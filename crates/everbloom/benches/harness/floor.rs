@@ -2,7 +2,7 @@
 
 use super::keys::BenchKey;
 use everbloom::cells::buffer::{Buffer, Line};
-use everbloom::cells::simd::prefetch;
+use everbloom::simd::prefetch;
 use everbloom::{Hashing, KeyHash};
 use std::hint::black_box;
 

@@ -1,8 +1,8 @@
 //! Single bits.
 
 use crate::cells::buffer::Buffer;
-use crate::cells::simd::{pipelined, prefetch, spread_distance_for};
-use crate::error::{Error, Result};
+use crate::promise::{Error, Result};
+use crate::simd::{pipelined, prefetch, spread_distance_for};
 
 /// A fixed number of bits, all zero at first.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -8,10 +8,10 @@
 //! bits of `low`  0–5      6–11    12–17     42–47     choose the place in each word
 //! ```
 //!
-//! This module is the plain form; [`simd`](crate::cells::simd) holds the wide ones and chooses.
+//! This module is the plain form; [`simd`](crate::simd) holds the wide ones and chooses.
 
 use crate::cells::buffer::Line;
-use crate::hash::KeyHash;
+use crate::key::KeyHash;
 
 /// The words of a block, and so the bits that a key sets.
 pub const LANES: u32 = 8;

@@ -1,7 +1,7 @@
 //! The one allocation behind a filter.
 
-use crate::cells::simd;
-use crate::error::{Error, Result};
+use crate::promise::{Error, Result};
+use crate::simd;
 use bytemuck::{Pod, Zeroable, cast_slice, cast_slice_mut};
 
 /// The eight 64-bit words of a cache line.

@@ -9,8 +9,8 @@
 //! ```
 
 use crate::cells::buffer::{Buffer, Line};
-use crate::error::{Error, Result};
-use crate::hash::scale;
+use crate::key::scale;
+use crate::promise::{Error, Result};
 
 /// The largest counters that are supported.
 pub const MAX_CELL_BITS: u32 = 16;

@@ -14,8 +14,8 @@
 //! 64-bit load, which is why a packed word has at most 57 bits.
 
 use crate::cells::buffer::Buffer;
-use crate::cells::simd::prefetch;
-use crate::error::{Error, Result};
+use crate::promise::{Error, Result};
+use crate::simd::prefetch;
 
 /// The longest word that an unaligned load always covers: 64 bits less the 7 it may begin late.
 pub const MAX_PACKED_BITS: u32 = 57;

@@ -9,7 +9,6 @@
 //! | [`lanes`] | words of short lanes in priority order |
 //! | [`ribbon`] | a static map from keys to a few bits each, without the keys |
 //! | [`summary`] | counters at home, plain bits on the wire, hashes as the caller says |
-//! | [`simd`] | the same operations on wider registers, prefetch, page advice: the only unsafe code |
 
 pub mod bits;
 pub mod blocks;
@@ -17,6 +16,4 @@ pub mod buffer;
 pub mod counters;
 pub mod lanes;
 pub mod ribbon;
-#[allow(unsafe_code)]
-pub mod simd;
 pub mod summary;

@@ -26,9 +26,9 @@
 
 use crate::cells::bits::Bits;
 use crate::cells::buffer::LINE_BITS;
-use crate::cells::simd::{Machine, Work, run, spread_distance_for};
-use crate::error::{Error, Result};
-use crate::hash::{KeyHash, finalise, scale};
+use crate::key::{KeyHash, finalise, scale};
+use crate::promise::{Error, Result};
+use crate::simd::{Machine, Work, run, spread_distance_for};
 
 /// The slots that an equation may reach.
 const BAND: u64 = 128;
@@ -369,7 +369,7 @@ fn eliminate(shape: Shape, seed: u64, entries: &[(KeyHash, u32)]) -> Option<Vec<
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::hash::{Hashing, Key};
+    use crate::key::{Hashing, Key};
     use proptest::prelude::*;
 
     fn hash(key: u64) -> KeyHash {

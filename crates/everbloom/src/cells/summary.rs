@@ -10,8 +10,8 @@
 
 use crate::cells::bits::Bits;
 use crate::cells::counters::Counters;
-use crate::error::Result;
-use crate::hash::KeyHash;
+use crate::key::KeyHash;
+use crate::promise::Result;
 
 /// The usual width of a counter: at half fill one in 10^15 overflows.
 const CELL_BITS: u32 = 4;
@@ -68,7 +68,7 @@ pub fn may_hold(bits: &Bits, hash: KeyHash, num_hashes: u32) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::hash::Hashing;
+    use crate::key::Hashing;
 
     #[test]
     fn keys_come_and_go_and_leave_nothing_behind() {

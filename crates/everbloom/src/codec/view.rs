@@ -7,20 +7,19 @@
 //! `everbloom build` does, by renaming a new one over them; never write into one that may be in use.
 
 use crate::cells::buffer::Line;
-use crate::cells::simd::{self, Isa};
-use crate::error::{Error, Result};
 use crate::filters::{self, blocked, bloom};
-use crate::goal::Forecast;
-use crate::hash::{Hashing, Key, KeyHash, SecretKey};
-use crate::spec::Spec;
-use crate::wire::{self, Coding, Header};
+use crate::format::{self, Coding, Header};
+use crate::key::{Hashing, Key, KeyHash, SecretKey};
+use crate::promise::{Error, Promise, Result, Spec};
+use crate::simd::{self, Isa};
 use bytemuck::{cast_slice, try_cast_slice};
 
 /// A `bloom` or `blocked` filter in bytes that somebody else holds.
 ///
 /// ```
 /// use everbloom::codec::{self, View};
-/// use everbloom::{FilterExt, filters::Blocked};
+/// use everbloom::FilterExt;
+/// use everbloom::filters::Blocked;
 ///
 /// let mut filter = Blocked::with_rate(1000, 0.01)?;
 /// filter.insert("key");
@@ -40,7 +39,7 @@ use bytemuck::{cast_slice, try_cast_slice};
 pub struct View<'b> {
     spec: Spec,
     hashing: Hashing,
-    forecast: Forecast,
+    promise: Promise,
     cells: Cells<'b>,
     /// The body, the zeros behind it and their checksum.
     sealed: &'b [u8],
@@ -60,7 +59,7 @@ impl<'b> View<'b> {
         let (header, start) = Header::read(&mut &*bytes, length)?;
         let end = start.checked_add(header.body_bytes).filter(|end| *end <= length);
         let end = end.ok_or_else(|| Error::corrupt("the filter ends before its header says it should"))?;
-        if length - end != wire::body_padding(header.body_bytes) + wire::CHECKSUM_BYTES as u64 {
+        if length - end != format::body_padding(header.body_bytes) + format::CHECKSUM_BYTES as u64 {
             return Err(Error::corrupt("the filter's bytes are not as many as its header says"));
         }
         if header.coding == Coding::Compressed {
@@ -74,12 +73,12 @@ impl<'b> View<'b> {
         filters::check_id(&spec, header.kind_id)?;
         let cells = Cells::new(&spec, &bytes[start as usize..end as usize])?;
         let hashing = header.hashing(key)?;
-        Ok(View { spec, hashing, forecast: header.forecast, cells, sealed: &bytes[start as usize..] })
+        Ok(View { spec, hashing, promise: header.promise, cells, sealed: &bytes[start as usize..] })
     }
 
     /// Reads all of the body, and compares it with its checksum.
     pub fn verify(&self) -> Result<()> {
-        wire::check_sealed(self.sealed)?;
+        format::check_sealed(self.sealed)?;
         match &self.cells {
             Cells::Bloom(size, words) => bloom::check_words(words, size.num_cells),
             Cells::Blocked(_) => Ok(()),
@@ -97,8 +96,8 @@ impl<'b> View<'b> {
     }
 
     /// What was promised when the filter was planned.
-    pub fn forecast(&self) -> Forecast {
-        self.forecast
+    pub fn promise(&self) -> Promise {
+        self.promise
     }
 
     /// Whether the key seems to have been inserted.

@@ -44,17 +44,14 @@
 //! # Ok::<(), everbloom::Error>(())
 //! ```
 
-use super::{Kind, Model, Restore};
 use crate::cells::blocks::line_of;
 use crate::cells::buffer::{Buffer, LINE_BITS};
-use crate::cells::simd::{Detected, contains_block, distance_for, insert_block, prefetch};
-use crate::error::{Error, Result};
-use crate::goal::{Forecast, Goal, MAX_MEMORY_BITS, Plan};
-use crate::hash::{Hashing, KeyHash};
-use crate::solve::{blocked_fpr, largest, smallest};
-use crate::spec::Spec;
-use crate::traits::{Body, Filter, Importance, Status, Verdict, Windowed};
-use crate::wire::StateWriter;
+use crate::filter::{Body, Filter, Kind, Model, Restore, Windowed};
+use crate::format::StateWriter;
+use crate::key::{Hashing, KeyHash};
+use crate::promise::{Error, Goal, Importance, MAX_MEMORY_BITS, Plan, Promise, Result, Spec, Status, Verdict};
+use crate::simd::{Detected, contains_block, distance_for, insert_block, prefetch};
+use crate::stream::closed_forms::{blocked_fpr, largest, smallest};
 
 pub(super) const KIND: Kind = Kind {
     id: 31,
@@ -131,7 +128,7 @@ fn planned(spec: &Spec, goal: &Goal) -> Result<Plan> {
     Ok(Plan::new(
         parameters.spec(),
         2 * parameters.num_lines * LINE_BITS,
-        Forecast::always(parameters.predicted_fpr()),
+        Promise::always(parameters.predicted_fpr()),
         goal.hashing,
     ))
 }
@@ -173,7 +170,7 @@ fn within(draft: Parameters, target: f64) -> Result<Parameters> {
 pub struct Aging {
     parameters: Parameters,
     hashing: Hashing,
-    forecast: Forecast,
+    promise: Promise,
     active: Buffer,
     retiring: Buffer,
     /// New keys in the active buffer.
@@ -189,7 +186,7 @@ impl Aging {
         Ok(Aging {
             parameters,
             hashing,
-            forecast: Forecast::always(parameters.predicted_fpr()),
+            promise: Promise::always(parameters.predicted_fpr()),
             active: Buffer::with_lines(parameters.num_lines)?,
             retiring: Buffer::with_lines(parameters.num_lines)?,
             taken: 0,
@@ -199,13 +196,13 @@ impl Aging {
     }
 
     fn from_plan(plan: &Plan) -> Result<Self> {
-        Ok(Aging { forecast: plan.forecast, ..Self::new(Parameters::from_spec(&plan.spec)?, plan.hashing)? })
+        Ok(Aging { promise: plan.promise, ..Self::new(Parameters::from_spec(&plan.spec)?, plan.hashing)? })
     }
 
     fn restore(mut from: Restore<'_, '_>) -> Result<Self> {
         let parameters = Parameters::from_spec(from.spec)?;
         from.body.expect_bytes(parameters.num_lines * 2 * 64)?;
-        let mut filter = Aging { forecast: from.forecast, ..Self::new(parameters, from.hashing)? };
+        let mut filter = Aging { promise: from.promise, ..Self::new(parameters, from.hashing)? };
         filter.taken = from.state.u64()?;
         filter.arrivals = from.state.u64()?;
         from.state.finish()?;
@@ -271,8 +268,8 @@ impl Filter for Aging {
         self.active.allocated_bits() + self.retiring.allocated_bits()
     }
 
-    fn forecast(&self) -> Forecast {
-        self.forecast
+    fn promise(&self) -> Promise {
+        self.promise
     }
 
     fn status(&self) -> Status {

@@ -40,7 +40,8 @@
 //! # Example
 //!
 //! ```
-//! use everbloom::{FilterExt, filters::Blocked};
+//! use everbloom::FilterExt;
+//! use everbloom::filters::Blocked;
 //!
 //! let mut filter = Blocked::with_rate(10_000, 0.01)?;
 //! let keys: Vec<u64> = (0..10_000).collect();
@@ -53,20 +54,17 @@
 //! # Ok::<(), everbloom::Error>(())
 //! ```
 
-use super::{Kind, Model, Restore};
 use crate::cells::blocks::{lane_bit, line_of};
 use crate::cells::buffer::{Buffer, LINE_BITS};
-use crate::cells::simd::{self, Detected, Isa};
-use crate::error::{Error, Result};
-use crate::goal::{Forecast, Goal, MAX_MEMORY_BITS, Plan};
-use crate::hash::{Hashing, Key, KeyHash};
-use crate::model::never_forgetting;
-use crate::outlook::Outlook;
-use crate::solve;
-use crate::spec::Spec;
-use crate::stream::Stream;
-use crate::traits::{Body, Combine, Filter, Importance, Importances, Membership, Merge, Status, Verdict, same_shape};
-use crate::wire::StateWriter;
+use crate::filter::model::never_forgetting;
+use crate::filter::{Body, Combine, Filter, Kind, Membership, Merge, Model, Restore, same_shape};
+use crate::format::StateWriter;
+use crate::key::{Hashing, Key, KeyHash};
+use crate::promise::{
+    Error, Goal, Importance, Importances, MAX_MEMORY_BITS, Plan, Promise, Result, Spec, Status, Verdict,
+};
+use crate::simd::{self, Detected, Isa};
+use crate::stream::{Forecast, Stream, closed_forms};
 use libm::log1p;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
@@ -77,16 +75,16 @@ pub(super) const KIND: Kind = Kind {
     words: &["num_bits"],
     never_forgets: true,
     endless: false,
-    model: Model { unit: |_| Ok(LINE_BITS), outlook, ..Model::sized(&["num_bits"]) },
+    model: Model { unit: |_| Ok(LINE_BITS), forecast, ..Model::sized(&["num_bits"]) },
     plan: |spec, goal| Parameters::planned(spec, goal),
     build: |plan| Ok(Box::new(Blocked::from_plan(plan)?)),
     restore: |from| Ok(Box::new(Blocked::restore(from)?)),
 };
 
-fn outlook(plan: &Plan, stream: &Stream) -> Result<Option<Outlook>> {
+fn forecast(plan: &Plan, stream: &Stream) -> Result<Option<Forecast>> {
     let blocks = Parameters::from_spec(&plan.spec)?.num_blocks;
     let zeros = |items: f64| libm::exp(items / blocks as f64 * 8.0 * log1p(-1.0 / LINE_BITS as f64));
-    Ok(Some(never_forgetting(plan, stream, |items| (solve::blocked_fpr(blocks, items), zeros(items)))))
+    Ok(Some(never_forgetting(plan, stream, |items| (closed_forms::blocked_fpr(blocks, items), zeros(items)))))
 }
 
 /// The size of a blocked filter.
@@ -117,10 +115,12 @@ impl Parameters {
         goal.checked_fpr()?;
         let most = (MAX_MEMORY_BITS / LINE_BITS).min(expected_items.saturating_mul(1 << 16));
         let kept = |num_blocks| Parameters { num_blocks }.predicted_fpr(expected_items) <= target_fpr;
-        solve::smallest(1, most, kept).map(|num_blocks| Parameters { num_blocks }).ok_or_else(|| Error::Infeasible {
-            wanted: format!("a rate of {target_fpr} for {expected_items} keys"),
-            reason: "eight hashes in one cache line do not reach it".into(),
-            remedy: "take bloom, which uses as many hashes as the rate needs".into(),
+        closed_forms::smallest(1, most, kept).map(|num_blocks| Parameters { num_blocks }).ok_or_else(|| {
+            Error::Infeasible {
+                wanted: format!("a rate of {target_fpr} for {expected_items} keys"),
+                reason: "eight hashes in one cache line do not reach it".into(),
+                remedy: "take bloom, which uses as many hashes as the rate needs".into(),
+            }
         })
     }
 
@@ -131,12 +131,12 @@ impl Parameters {
 
     /// The rate to expect once `items` keys are inside.
     pub fn predicted_fpr(self, items: u64) -> f64 {
-        solve::blocked_fpr(self.num_blocks, items as f64)
+        closed_forms::blocked_fpr(self.num_blocks, items as f64)
     }
 
     /// The most keys at which the rate stays within `target_fpr`.
     pub fn capacity(self, target_fpr: f64) -> u64 {
-        solve::largest(self.num_bits(), |items| self.predicted_fpr(items) <= target_fpr)
+        closed_forms::largest(self.num_bits(), |items| self.predicted_fpr(items) <= target_fpr)
     }
 
     fn from_spec(spec: &Spec) -> Result<Self> {
@@ -173,8 +173,8 @@ impl Parameters {
                 remedy: "give more memory, or take bloom".into(),
             });
         }
-        let forecast = parameters.forecast(items);
-        Ok(Plan::new(parameters.spec(), parameters.num_bits(), forecast, goal.hashing))
+        let promise = parameters.promise(items);
+        Ok(Plan::new(parameters.spec(), parameters.num_bits(), promise, goal.hashing))
     }
 
     fn fitting(memory_bits: u64) -> Result<Self> {
@@ -201,10 +201,10 @@ impl Parameters {
         })
     }
 
-    fn forecast(self, items: Option<u64>) -> Forecast {
+    fn promise(self, items: Option<u64>) -> Promise {
         // Ten bits a key is what most people give it, about 1 %.
         let items = items.unwrap_or(self.num_bits() / 10);
-        Forecast::until(items, self.predicted_fpr(items))
+        Promise::until(items, self.predicted_fpr(items))
     }
 }
 
@@ -219,7 +219,7 @@ pub(crate) fn parameters_of(spec: &Spec) -> Result<Option<Parameters>> {
 pub struct Blocked {
     parameters: Parameters,
     hashing: Hashing,
-    forecast: Forecast,
+    promise: Promise,
     blocks: Buffer,
     inserted: u64,
     isa: Detected,
@@ -228,28 +228,28 @@ pub struct Blocked {
 impl Blocked {
     /// A filter of this size.
     pub fn new(parameters: Parameters, hashing: Hashing) -> Result<Self> {
-        Self::with_forecast(parameters, hashing, parameters.forecast(None))
+        Self::with_promise(parameters, hashing, parameters.promise(None))
     }
 
     /// The smallest filter that keeps `target_fpr` for `expected_items` keys.
     pub fn with_rate(expected_items: u64, target_fpr: f64) -> Result<Self> {
         let parameters = Parameters::for_rate(expected_items, target_fpr)?;
-        Self::with_forecast(parameters, Hashing::default(), parameters.forecast(Some(expected_items)))
+        Self::with_promise(parameters, Hashing::default(), parameters.promise(Some(expected_items)))
     }
 
-    fn with_forecast(parameters: Parameters, hashing: Hashing, forecast: Forecast) -> Result<Self> {
+    fn with_promise(parameters: Parameters, hashing: Hashing, promise: Promise) -> Result<Self> {
         let blocks = Buffer::with_lines(parameters.num_blocks)?;
-        Ok(Blocked { parameters, hashing, forecast, blocks, inserted: 0, isa: Detected::best() })
+        Ok(Blocked { parameters, hashing, promise, blocks, inserted: 0, isa: Detected::best() })
     }
 
     fn from_plan(plan: &Plan) -> Result<Self> {
-        Self::with_forecast(Parameters::from_spec(&plan.spec)?, plan.hashing, plan.forecast)
+        Self::with_promise(Parameters::from_spec(&plan.spec)?, plan.hashing, plan.promise)
     }
 
     fn restore(mut from: Restore<'_, '_>) -> Result<Self> {
         let parameters = Parameters::from_spec(from.spec)?;
         from.body.expect_bytes(parameters.num_bits() / 8)?;
-        let mut filter = Self::with_forecast(parameters, from.hashing, from.forecast)?;
+        let mut filter = Self::with_promise(parameters, from.hashing, from.promise)?;
         filter.inserted = from.state.u64()?;
         from.state.finish()?;
         from.body.fill(filter.blocks.bytes_mut())?;
@@ -275,8 +275,8 @@ impl Filter for Blocked {
         self.blocks.allocated_bits()
     }
 
-    fn forecast(&self) -> Forecast {
-        self.forecast
+    fn promise(&self) -> Promise {
+        self.promise
     }
 
     fn status(&self) -> Status {
@@ -380,7 +380,9 @@ impl Merge for Blocked {
 /// may both be told that it was new, if each set some of its bits first; at least one of them always is.
 ///
 /// ```
-/// use everbloom::{Hashing, filters::{AtomicBlocked, Blocked, blocked::Parameters}, FilterExt};
+/// use everbloom::{Hashing, FilterExt};
+/// use everbloom::filters::{AtomicBlocked, Blocked};
+/// use everbloom::filters::blocked::Parameters;
 ///
 /// let filter = AtomicBlocked::new(Parameters::for_rate(10_000, 0.01)?, Hashing::default())?;
 /// std::thread::scope(|scope| {
@@ -467,13 +469,13 @@ impl AtomicBlocked {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::traits::FilterExt;
+    use crate::filter::FilterExt;
 
     #[test]
     fn the_price_of_blocking_is_what_the_page_says() {
         for (bits_per_key, factor) in [(10, 1.3), (16, 2.0)] {
             let items = 1_000_000u64;
-            let classic = crate::solve::sizing::Size::for_cells(items * bits_per_key, items).expect("fits");
+            let classic = crate::stream::sizing::Size::for_cells(items * bits_per_key, items).expect("fits");
             let blocked = Parameters::new((items * bits_per_key).next_multiple_of(512)).expect("fits");
             let ratio = blocked.predicted_fpr(items) / classic.predicted_fpr(items);
             assert!(ratio <= factor, "{ratio} at {bits_per_key} bits a key");

@@ -29,7 +29,7 @@
 //!
 //! **Where we differ.** The textbook form is slightly optimistic for small filters (it ignores that
 //! the fill varies); the plan uses a corrected one. Probes are not plain double hashing, which at 20
-//! hashes costs a factor of 80 (see [`hash`](crate::hash)).
+//! hashes costs a factor of 80 (see [`hash`](crate::key)).
 //!
 //! # On the wire
 //!
@@ -63,7 +63,8 @@
 //! # Example
 //!
 //! ```
-//! use everbloom::{FilterExt, filters::Bloom};
+//! use everbloom::FilterExt;
+//! use everbloom::filters::Bloom;
 //!
 //! let mut filter = Bloom::with_rate(10_000, 0.01)?;
 //! for key in 0..10_000u64 {
@@ -77,19 +78,15 @@
 //!
 //! [Bloom 1970]: https://doi.org/10.1145/362686.362692
 
-use super::{Kind, Model, Restore};
 use crate::cells::bits::{Bits, get_batch};
 use crate::cells::buffer::LINE_BITS;
-use crate::cells::simd::spread_distance_for;
-use crate::error::{Error, Result};
-use crate::goal::{Forecast, Goal, Plan};
-use crate::hash::{Hashing, KeyHash};
-use crate::model::never_forgetting;
-use crate::outlook::Outlook;
-use crate::spec::Spec;
-use crate::stream::Stream;
-use crate::traits::{Body, Combine, Filter, Importance, Membership, Merge, Status, Verdict, same_shape};
-use crate::wire::{self, StateWriter, gaps};
+use crate::filter::model::never_forgetting;
+use crate::filter::{Body, Combine, Filter, Kind, Membership, Merge, Model, Restore, same_shape};
+use crate::format::{self, StateWriter, gaps};
+use crate::key::{Hashing, KeyHash};
+use crate::promise::{Error, Goal, Importance, Plan, Promise, Result, Spec, Status, Verdict};
+use crate::simd::spread_distance_for;
+use crate::stream::{Forecast, Stream};
 
 pub(super) const KIND: Kind = Kind {
     id: 1,
@@ -98,14 +95,14 @@ pub(super) const KIND: Kind = Kind {
     words: &["num_bits", "num_hashes"],
     never_forgets: true,
     endless: false,
-    model: Model { outlook, ..Model::sized(&["num_bits"]) },
+    model: Model { forecast, ..Model::sized(&["num_bits"]) },
     plan: planned,
     build: |plan| Ok(Box::new(Bloom::from_plan(plan)?)),
     restore: |from| Ok(Box::new(Bloom::restore(from)?)),
 };
 
 /// The size of a Bloom filter: its cells are bits.
-pub use crate::solve::sizing::Size;
+pub use crate::stream::sizing::Size;
 
 fn size_from_spec(spec: &Spec) -> Result<Size> {
     Size { num_cells: spec.required("num_bits")?, num_hashes: spec.required("num_hashes")? }.checked()
@@ -129,7 +126,7 @@ fn planned(spec: &Spec, goal: &Goal) -> Result<Plan> {
 
 fn plan_of(size: Size, items: Option<u64>, goal: &Goal) -> Plan {
     let memory_bits = Bits::byte_length(size.num_cells) * 8;
-    let plan = Plan::new(spec_of(size), memory_bits, size.forecast(items), goal.hashing);
+    let plan = Plan::new(spec_of(size), memory_bits, size.promise(items), goal.hashing);
     match items {
         Some(items) if goal.compressed => Plan { notes: vec![sent_note(size, items)], ..plan },
         _ => plan,
@@ -157,7 +154,7 @@ fn sent_bytes(size: Size, items: u64) -> u64 {
     // Bits that only fill the last line up are never set.
     let (plain_bytes, used) = (body_bytes(size), size.num_cells as f64 / (body_bytes(size) * 8) as f64);
     let body = gaps::likely_bytes(plain_bytes, fill * used, variance * used * used);
-    wire::document_bytes(spec_of(size).to_string().len(), STATE_BYTES, body)
+    format::document_bytes(spec_of(size).to_string().len(), STATE_BYTES, body)
 }
 
 /// The size with the lowest rate that can be sent within these bytes.
@@ -212,7 +209,7 @@ fn most_cells(goal: &Goal, items: u64, rate: f64) -> Result<u64> {
     }
 }
 
-fn outlook(plan: &Plan, stream: &Stream) -> Result<Option<Outlook>> {
+fn forecast(plan: &Plan, stream: &Stream) -> Result<Option<Forecast>> {
     let size = size_from_spec(&plan.spec)?;
     Ok(Some(never_forgetting(plan, stream, |items| size.state(items))))
 }
@@ -243,7 +240,7 @@ const STATE_BYTES: usize = 8;
 pub struct Bloom {
     size: Size,
     hashing: Hashing,
-    forecast: Forecast,
+    promise: Promise,
     bits: Bits,
     inserted: u64,
 }
@@ -251,28 +248,28 @@ pub struct Bloom {
 impl Bloom {
     /// A filter of this size.
     pub fn new(size: Size, hashing: Hashing) -> Result<Self> {
-        Self::with_forecast(size, hashing, size.forecast(None))
+        Self::with_promise(size, hashing, size.promise(None))
     }
 
     /// The smallest filter that keeps `target_fpr` for `expected_items` keys.
     pub fn with_rate(expected_items: u64, target_fpr: f64) -> Result<Self> {
         let size = Size::for_rate(expected_items, target_fpr)?;
-        Self::with_forecast(size, Hashing::default(), size.forecast(Some(expected_items)))
+        Self::with_promise(size, Hashing::default(), size.promise(Some(expected_items)))
     }
 
-    fn with_forecast(size: Size, hashing: Hashing, forecast: Forecast) -> Result<Self> {
+    fn with_promise(size: Size, hashing: Hashing, promise: Promise) -> Result<Self> {
         let size = size.checked()?;
-        Ok(Bloom { size, hashing, forecast, bits: Bits::new(size.num_cells)?, inserted: 0 })
+        Ok(Bloom { size, hashing, promise, bits: Bits::new(size.num_cells)?, inserted: 0 })
     }
 
     fn from_plan(plan: &Plan) -> Result<Self> {
-        Self::with_forecast(size_from_spec(&plan.spec)?, plan.hashing, plan.forecast)
+        Self::with_promise(size_from_spec(&plan.spec)?, plan.hashing, plan.promise)
     }
 
     fn restore(mut from: Restore<'_, '_>) -> Result<Self> {
         let size = size_from_spec(from.spec)?;
         from.body.expect_bytes(Bits::byte_length(size.num_cells))?;
-        let mut filter = Self::with_forecast(size, from.hashing, from.forecast)?;
+        let mut filter = Self::with_promise(size, from.hashing, from.promise)?;
         filter.inserted = from.state.u64()?;
         from.state.finish()?;
         from.body.fill(filter.bits.bytes_mut())?;
@@ -292,7 +289,7 @@ impl Bloom {
 
     /// The filter with these bits set, for `inserted` keys: how other filters become a plain one.
     pub(super) fn from_bits(size: Size, hashing: Hashing, bits: Bits, inserted: u64) -> Self {
-        Bloom { size, hashing, forecast: size.forecast(None), bits, inserted }
+        Bloom { size, hashing, promise: size.promise(None), bits, inserted }
     }
 
     #[inline]
@@ -314,8 +311,8 @@ impl Filter for Bloom {
         self.bits.bytes().len() as u64 * 8
     }
 
-    fn forecast(&self) -> Forecast {
-        self.forecast
+    fn promise(&self) -> Promise {
+        self.promise
     }
 
     fn status(&self) -> Status {

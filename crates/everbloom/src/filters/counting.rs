@@ -38,7 +38,8 @@
 //! # Example
 //!
 //! ```
-//! use everbloom::{FilterExt, Hashing, Key, Removal, filters::Counting};
+//! use everbloom::{FilterExt, Hashing, Key, Removal};
+//! use everbloom::filters::Counting;
 //!
 //! let mut cached = Counting::with_rate(1000, 0.01)?;
 //! cached.insert("page");
@@ -49,20 +50,16 @@
 //! # Ok::<(), everbloom::Error>(())
 //! ```
 
-use super::{Kind, Model, Restore};
 use crate::cells::bits::Bits;
 use crate::cells::counters::{Counters, MAX_CELL_BITS};
-use crate::cells::simd::spread_distance_for;
-use crate::error::{Error, Result};
-use crate::goal::{Forecast, Goal, Plan};
-use crate::hash::{Hashing, KeyHash};
-use crate::model::never_forgetting;
-use crate::outlook::Outlook;
-use crate::solve::sizing::Size;
-use crate::spec::Spec;
-use crate::stream::Stream;
-use crate::traits::{Body, Combine, Filter, Importance, Membership, Merge, Removal, Status, Verdict, same_shape};
-use crate::wire::StateWriter;
+use crate::filter::model::never_forgetting;
+use crate::filter::{Body, Combine, Filter, Kind, Membership, Merge, Model, Removal, Restore, same_shape};
+use crate::format::StateWriter;
+use crate::key::{Hashing, KeyHash};
+use crate::promise::{Error, Goal, Importance, Plan, Promise, Result, Spec, Status, Verdict};
+use crate::simd::spread_distance_for;
+use crate::stream::sizing::Size;
+use crate::stream::{Forecast, Stream};
 
 pub(super) const KIND: Kind = Kind {
     id: 3,
@@ -71,7 +68,7 @@ pub(super) const KIND: Kind = Kind {
     words: &["num_cells", "num_hashes", "cell_bits"],
     never_forgets: true,
     endless: false,
-    model: Model { outlook, ..Model::sized(&["num_cells"]) },
+    model: Model { forecast, ..Model::sized(&["num_cells"]) },
     plan: planned,
     build: |plan| Ok(Box::new(Counting::from_plan(plan)?)),
     restore: |from| Ok(Box::new(Counting::restore(from)?)),
@@ -127,10 +124,10 @@ fn planned(spec: &Spec, goal: &Goal) -> Result<Plan> {
     let (size, items) = Size::planned(spec, goal, "num_cells", cell_bits)?;
     let parameters = Parameters { size, cell_bits };
     let memory_bits = Counters::byte_length(size.num_cells, cell_bits).saturating_mul(8);
-    Ok(Plan::new(parameters.spec(), memory_bits, size.forecast(items), goal.hashing))
+    Ok(Plan::new(parameters.spec(), memory_bits, size.promise(items), goal.hashing))
 }
 
-fn outlook(plan: &Plan, stream: &Stream) -> Result<Option<Outlook>> {
+fn forecast(plan: &Plan, stream: &Stream) -> Result<Option<Forecast>> {
     let size = Parameters::from_spec(&plan.spec)?.size;
     Ok(Some(never_forgetting(plan, stream, |items| size.state(items))))
 }
@@ -140,7 +137,7 @@ fn outlook(plan: &Plan, stream: &Stream) -> Result<Option<Outlook>> {
 pub struct Counting {
     parameters: Parameters,
     hashing: Hashing,
-    forecast: Forecast,
+    promise: Promise,
     counters: Counters,
     inserted: u64,
 }
@@ -148,30 +145,30 @@ pub struct Counting {
 impl Counting {
     /// A filter of this size.
     pub fn new(parameters: Parameters, hashing: Hashing) -> Result<Self> {
-        Self::with_forecast(parameters, hashing, parameters.size.forecast(None))
+        Self::with_promise(parameters, hashing, parameters.size.promise(None))
     }
 
     /// The smallest filter with 4-bit counters that keeps `target_fpr` for `expected_items` keys.
     pub fn with_rate(expected_items: u64, target_fpr: f64) -> Result<Self> {
         let size = Size::for_rate(expected_items, target_fpr)?;
         let parameters = Parameters { size, cell_bits: DEFAULT_CELL_BITS };
-        Self::with_forecast(parameters, Hashing::default(), size.forecast(Some(expected_items)))
+        Self::with_promise(parameters, Hashing::default(), size.promise(Some(expected_items)))
     }
 
-    fn with_forecast(parameters: Parameters, hashing: Hashing, forecast: Forecast) -> Result<Self> {
+    fn with_promise(parameters: Parameters, hashing: Hashing, promise: Promise) -> Result<Self> {
         let parameters = parameters.checked()?;
         let counters = Counters::new(parameters.size.num_cells, parameters.cell_bits)?;
-        Ok(Counting { parameters, hashing, forecast, counters, inserted: 0 })
+        Ok(Counting { parameters, hashing, promise, counters, inserted: 0 })
     }
 
     fn from_plan(plan: &Plan) -> Result<Self> {
-        Self::with_forecast(Parameters::from_spec(&plan.spec)?, plan.hashing, plan.forecast)
+        Self::with_promise(Parameters::from_spec(&plan.spec)?, plan.hashing, plan.promise)
     }
 
     fn restore(mut from: Restore<'_, '_>) -> Result<Self> {
         let parameters = Parameters::from_spec(from.spec)?;
         from.body.expect_bytes(Counters::byte_length(parameters.size.num_cells, parameters.cell_bits))?;
-        let mut filter = Self::with_forecast(parameters, from.hashing, from.forecast)?;
+        let mut filter = Self::with_promise(parameters, from.hashing, from.promise)?;
         filter.inserted = from.state.u64()?;
         from.state.finish()?;
         from.body.fill(filter.counters.bytes_mut())?;
@@ -227,8 +224,8 @@ impl Filter for Counting {
         self.counters.memory_bits()
     }
 
-    fn forecast(&self) -> Forecast {
-        self.forecast
+    fn promise(&self) -> Promise {
+        self.promise
     }
 
     fn status(&self) -> Status {
@@ -331,8 +328,8 @@ impl Merge for Counting {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::hash::Key;
-    use crate::traits::FilterExt;
+    use crate::filter::FilterExt;
+    use crate::key::Key;
 
     #[test]
     fn stuck_counters_never_lose_a_key() {

@@ -18,18 +18,10 @@ pub mod spectral;
 pub mod stable;
 pub mod stacked;
 
-use crate::error::{Error, Result};
-use crate::goal::{Forecast, Goal, Plan};
-use crate::hash::{Hashing, SecretKey};
-use crate::outlook::Outlook;
-use crate::scheme::Scheme;
-use crate::spec::Spec;
-use crate::stream::Stream;
-use crate::traits::Filter;
-use crate::wire::{BodyReader, StateReader};
-use std::sync::Arc;
+use crate::filter::{Filter, Kind, Restore};
+use crate::promise::{Error, Goal, Plan, Result, Spec};
+use crate::stream::{Forecast, Stream};
 
-pub use crate::model::Model;
 pub use age_partitioned::AgePartitioned;
 pub use aging::Aging;
 pub use blocked::{AtomicBlocked, Blocked};
@@ -44,40 +36,6 @@ pub use sharded::Sharded;
 pub use spectral::Spectral;
 pub use stable::Stable;
 pub use stacked::Stacked;
-
-/// What the registry knows about a kind of filter.
-#[non_exhaustive]
-pub struct Kind {
-    /// The id in the format. Never reused.
-    pub id: u16,
-    /// The name in specs.
-    pub name: &'static str,
-    /// One line for help and listings.
-    pub summary: &'static str,
-    /// The words a spec may give, in the order a full spec prints them.
-    pub words: &'static [&'static str],
-    /// Whether a key that was inserted is always found; a spec may say otherwise, see [`Kind::keeps_all`].
-    pub never_forgets: bool,
-    /// Whether the filter works for ever in fixed memory, so that stream comparisons include it.
-    pub endless: bool,
-    /// How its errors are foretold.
-    pub model: Model,
-    /// Fills in what a spec leaves out.
-    pub plan: fn(&Spec, &Goal) -> Result<Plan>,
-    build: fn(&Plan) -> Result<Box<dyn Filter>>,
-    restore: fn(Restore<'_, '_>) -> Result<Box<dyn Filter>>,
-}
-
-/// The word of every filter whose counts fade.
-pub(crate) const HALF_LIFE: &str = "half_life";
-
-impl Kind {
-    /// Whether a filter of this kind and spec always finds a key that was inserted: not if its counts fade.
-    pub fn keeps_all(&self, spec: &Spec) -> bool {
-        let fades = spec.number::<u64>(HALF_LIFE).is_ok_and(|arrivals| arrivals.is_some_and(|arrivals| arrivals > 0));
-        self.never_forgets && !fades
-    }
-}
 
 /// Every kind of filter.
 pub static KINDS: &[Kind] = &[
@@ -101,24 +59,6 @@ pub static KINDS: &[Kind] = &[
     popularity::KIND,
     stacked::KIND,
 ];
-
-/// What a filter is restored from.
-pub struct Restore<'r, 's> {
-    pub(crate) spec: &'r Spec,
-    pub(crate) hashing: Hashing,
-    pub(crate) forecast: Forecast,
-    pub(crate) state: StateReader<'r>,
-    pub(crate) body: &'r mut BodyReader<'s>,
-    pub(crate) needed: Needed<'r>,
-    pub(crate) depth: u32,
-}
-
-/// What some filters cannot be read without.
-#[derive(Clone, Copy, Default)]
-pub(crate) struct Needed<'n> {
-    pub(crate) key: Option<SecretKey>,
-    pub(crate) scheme: Option<&'n Arc<Scheme>>,
-}
 
 /// The kind of this name, or an error that lists them.
 pub fn kind(spec: &Spec) -> Result<&'static Kind> {
@@ -163,14 +103,14 @@ pub(crate) fn takes_full_size(plan: &Plan) -> bool {
 }
 
 /// What a formula or a chain says of a full spec on a stream; `None` where there is none.
-pub(crate) fn outlook(plan: &Plan, stream: &Stream) -> Result<Option<Outlook>> {
+pub(crate) fn forecast(plan: &Plan, stream: &Stream) -> Result<Option<Forecast>> {
     if is_sharded(&plan.spec) {
         return match scaled(plan, 1.0)? {
-            Some(whole) => outlook(&whole, stream),
+            Some(whole) => forecast(&whole, stream),
             None => Ok(None),
         };
     }
-    (kind(&plan.spec)?.model.outlook)(plan, stream)
+    (kind(&plan.spec)?.model.forecast)(plan, stream)
 }
 
 /// Allocates what a plan describes.
@@ -214,7 +154,8 @@ pub(crate) fn restore(id: u16, from: Restore<'_, '_>) -> Result<Box<dyn Filter>>
 /// This is what the summary cache does: counters at home, bits on the wire.
 ///
 /// ```
-/// use everbloom::{FilterExt, filters::{Bloom, Counting}};
+/// use everbloom::FilterExt;
+/// use everbloom::filters::{Bloom, Counting};
 ///
 /// let mut cached = Counting::with_rate(1000, 0.01)?;
 /// cached.insert("page");

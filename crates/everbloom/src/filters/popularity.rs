@@ -23,8 +23,8 @@
 //!
 //! With q′_c the share of missing queries for class c, k_c its hashes, p_c its share of the members, and B the share
 //! of set bits, the rate of false positives is Σ q′_c·B^k_c, where B = 1 − e^(−n·Σ p_c·k_c / m)
-//! (\[Zhong et al. 2008\], eqs. 5 and 6). [`solve::popularity`](crate::solve::popularity) finds the k_c, and
-//! [`tune`](crate::tune) the classes.
+//! (\[Zhong et al. 2008\], eqs. 5 and 6). [`solve::popularity`](crate::querylog::popularity) finds the k_c, and
+//! [`tune`](crate::querylog) the classes.
 //!
 //! **Where we differ.** The paper has a number of hashes for every object and no rule for an object it has not seen.
 //! Fitted per object to a log, that loses to a classic filter; here keys are in a few classes, one of them "unseen".
@@ -58,7 +58,8 @@
 //!
 //! ```
 //! use everbloom::scheme::{Class, Classes, Recipe, Scheme};
-//! use everbloom::{Filter, FilterExt, Hashing, filters::Popularity};
+//! use everbloom::{Filter, FilterExt, Hashing};
+//! use everbloom::filters::Popularity;
 //! use std::sync::Arc;
 //!
 //! // Short keys are asked for, long ones are stored: 14 hashes and 4.
@@ -76,19 +77,15 @@
 //! # Ok::<(), everbloom::Error>(())
 //! ```
 
-use super::{Kind, Model, Restore};
 use crate::cells::bits::{Bits, get_batch, set_batch};
-use crate::error::{Error, Result};
-use crate::goal::{Forecast, Goal, Plan, Promise};
-use crate::hash::{Hashing, KeyHash};
-use crate::model::never_forgetting;
-use crate::outlook::Outlook;
+use crate::filter::model::never_forgetting;
+use crate::filter::{Body, Combine, Filter, Kind, Membership, Merge, Model, Restore, same_shape};
+use crate::format::StateWriter;
+use crate::key::{Hashing, KeyHash};
+use crate::promise::{Error, Goal, Holds, Importance, Importances, Plan, Promise, Result, Spec, Status, Verdict};
 use crate::scheme::{Classes, MAX_HASHES, Recipe, Scheme, SchemeId};
-use crate::solve::sizing::Size;
-use crate::spec::Spec;
-use crate::stream::Stream;
-use crate::traits::{Body, Combine, Filter, Importance, Importances, Membership, Merge, Status, Verdict, same_shape};
-use crate::wire::StateWriter;
+use crate::stream::sizing::Size;
+use crate::stream::{Forecast, Stream};
 use libm::log1p;
 use std::ops::Range;
 use std::sync::Arc;
@@ -100,7 +97,7 @@ pub(super) const KIND: Kind = Kind {
     words: &["num_bits", "num_hashes", "scheme"],
     never_forgets: true,
     endless: false,
-    model: Model { outlook, ..Model::sized(&["num_bits"]) },
+    model: Model { forecast, ..Model::sized(&["num_bits"]) },
     plan: planned,
     build: |plan| Ok(Box::new(Popularity::from_plan(plan)?)),
     restore: |from| Ok(Box::new(Popularity::restore(from)?)),
@@ -121,10 +118,10 @@ fn planned(spec: &Spec, goal: &Goal) -> Result<Plan> {
     }
     let memory_bits = Bits::byte_length(size.num_cells) * 8;
     let spec = Spec::new(KIND.name).with("num_bits", size.num_cells).with("num_hashes", size.num_hashes);
-    Ok(Plan::new(spec, memory_bits, size.forecast(items), goal.hashing))
+    Ok(Plan::new(spec, memory_bits, size.promise(items), goal.hashing))
 }
 
-fn outlook(plan: &Plan, stream: &Stream) -> Result<Option<Outlook>> {
+fn forecast(plan: &Plan, stream: &Stream) -> Result<Option<Forecast>> {
     let spec = &plan.spec;
     let size = Size { num_cells: spec.required("num_bits")?, num_hashes: spec.required("num_hashes")? }.checked()?;
     Ok(Some(never_forgetting(plan, stream, |items| size.state(items))))
@@ -134,7 +131,7 @@ fn outlook(plan: &Plan, stream: &Stream) -> Result<Option<Outlook>> {
 #[derive(Debug, Clone)]
 pub struct Popularity {
     scheme: Arc<Scheme>,
-    forecast: Forecast,
+    promise: Promise,
     bits: Bits,
     inserted: u64,
 }
@@ -149,29 +146,29 @@ impl Popularity {
         let items = (num_bits as f64 / scheme.bits_per_key()).max(1.0);
         // What is predicted holds for queries like those of the log, and nobody can promise those.
         let predicted_fpr = classes.predicted_fpr(num_bits, items);
-        let forecast = Forecast { predicted_fpr, predicted_fnr: Some(0.0), promise: Promise::None };
-        Self::with_forecast(scheme.clone(), num_bits, forecast)
+        let promise = Promise { predicted_fpr, predicted_fnr: Some(0.0), holds: Holds::Never };
+        Self::with_promise(scheme.clone(), num_bits, promise)
     }
 
-    fn with_forecast(scheme: Arc<Scheme>, num_bits: u64, forecast: Forecast) -> Result<Self> {
+    fn with_promise(scheme: Arc<Scheme>, num_bits: u64, promise: Promise) -> Result<Self> {
         Size { num_cells: num_bits, num_hashes: 1 }.checked()?;
-        Ok(Popularity { scheme, forecast, bits: Bits::new(num_bits)?, inserted: 0 })
+        Ok(Popularity { scheme, promise, bits: Bits::new(num_bits)?, inserted: 0 })
     }
 
     fn from_plan(plan: &Plan) -> Result<Self> {
         let scheme = uniform(&plan.spec, plan.hashing)?;
-        Self::with_forecast(scheme, plan.spec.required("num_bits")?, plan.forecast)
+        Self::with_promise(scheme, plan.spec.required("num_bits")?, plan.promise)
     }
 
     fn restore(mut from: Restore<'_, '_>) -> Result<Self> {
         let num_bits: u64 = from.spec.required("num_bits")?;
         let scheme = match from.spec.value::<SchemeId>("scheme", "the id of a scheme")? {
             None => uniform(from.spec, from.hashing)?,
-            Some(id) => own_scheme(id, from.needed.scheme, &from.hashing)?,
+            Some(id) => own_scheme(id, from.scheme, &from.hashing)?,
         };
         Size { num_cells: num_bits, num_hashes: 1 }.checked()?;
         from.body.expect_bytes(Bits::byte_length(num_bits))?;
-        let mut filter = Self::with_forecast(scheme, num_bits, from.forecast)?;
+        let mut filter = Self::with_promise(scheme, num_bits, from.promise)?;
         if filter.spec() != *from.spec {
             return Err(Error::corrupt(format!("the filter's spec should read '{}'", filter.spec())));
         }
@@ -316,8 +313,8 @@ impl Filter for Popularity {
         self.bits.bytes().len() as u64 * 8
     }
 
-    fn forecast(&self) -> Forecast {
-        self.forecast
+    fn promise(&self) -> Promise {
+        self.promise
     }
 
     fn status(&self) -> Status {

@@ -52,16 +52,13 @@
 //! # Ok::<(), everbloom::Error>(())
 //! ```
 
-use super::{Kind, Model, Restore};
 use crate::cells::bits::Bits;
-use crate::error::{Error, Result};
-use crate::goal::{Forecast, Goal, Plan};
-use crate::hash::{Hashing, KeyHash};
-use crate::solve::largest;
-use crate::solve::sizing::Size;
-use crate::spec::Spec;
-use crate::traits::{Body, Filter, Importance, Membership, Status, Verdict};
-use crate::wire::StateWriter;
+use crate::filter::{Body, Filter, Kind, Membership, Model, Restore};
+use crate::format::StateWriter;
+use crate::key::{Hashing, KeyHash};
+use crate::promise::{Error, Goal, Importance, Plan, Promise, Result, Spec, Status, Verdict};
+use crate::stream::closed_forms::largest;
+use crate::stream::sizing::Size;
 use libm::pow;
 
 pub(super) const KIND: Kind = Kind {
@@ -177,8 +174,8 @@ fn planned(spec: &Spec, goal: &Goal) -> Result<Plan> {
             remedy: "give fewer initial_items or more memory; for fixed memory take ranked".into(),
         });
     }
-    let forecast = Forecast { predicted_fnr: Some(0.0), ..Forecast::always(parameters.target_fpr) };
-    Ok(Plan::new(parameters.spec(), memory_bits, forecast, goal.hashing))
+    let promise = Promise { predicted_fnr: Some(0.0), ..Promise::always(parameters.target_fpr) };
+    Ok(Plan::new(parameters.spec(), memory_bits, promise, goal.hashing))
 }
 
 #[derive(Debug, Clone)]
@@ -215,7 +212,7 @@ impl Stage {
 pub struct Scalable {
     parameters: Parameters,
     hashing: Hashing,
-    forecast: Forecast,
+    promise: Promise,
     stages: Vec<Stage>,
     inserted: u64,
 }
@@ -224,13 +221,13 @@ impl Scalable {
     /// A filter with these parameters.
     pub fn new(parameters: Parameters, hashing: Hashing) -> Result<Self> {
         let parameters = parameters.checked()?;
-        let forecast = Forecast { predicted_fnr: Some(0.0), ..Forecast::always(parameters.target_fpr) };
+        let promise = Promise { predicted_fnr: Some(0.0), ..Promise::always(parameters.target_fpr) };
         let stages = vec![Stage::new(&parameters, 0)?];
-        Ok(Scalable { parameters, hashing, forecast, stages, inserted: 0 })
+        Ok(Scalable { parameters, hashing, promise, stages, inserted: 0 })
     }
 
     fn from_plan(plan: &Plan) -> Result<Self> {
-        Ok(Scalable { forecast: plan.forecast, ..Self::new(Parameters::from_spec(&plan.spec)?, plan.hashing)? })
+        Ok(Scalable { promise: plan.promise, ..Self::new(Parameters::from_spec(&plan.spec)?, plan.hashing)? })
     }
 
     fn restore(mut from: Restore<'_, '_>) -> Result<Self> {
@@ -252,7 +249,7 @@ impl Scalable {
             stages.push(stage);
         }
         from.state.finish()?;
-        Ok(Scalable { parameters, hashing: from.hashing, forecast: from.forecast, stages, inserted })
+        Ok(Scalable { parameters, hashing: from.hashing, promise: from.promise, stages, inserted })
     }
 
     /// The parameters.
@@ -302,8 +299,8 @@ impl Filter for Scalable {
         self.stages.iter().map(|stage| stage.bits.bytes().len() as u64 * 8).sum()
     }
 
-    fn forecast(&self) -> Forecast {
-        self.forecast
+    fn promise(&self) -> Promise {
+        self.promise
     }
 
     fn status(&self) -> Status {
@@ -363,7 +360,7 @@ impl Membership for Scalable {}
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::hash::Key;
+    use crate::key::Key;
 
     /// Memory at `items` keys, as a multiple of a filter sized for them.
     fn overhead(tightening: f64, items: u64) -> f64 {

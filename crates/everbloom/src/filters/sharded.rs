@@ -23,7 +23,8 @@
 //! # Example
 //!
 //! ```
-//! use everbloom::{FilterExt, Goal, Importances, KeyHash, Hashing, Key, Verdict, filters::Sharded};
+//! use everbloom::{FilterExt, Goal, Importances, KeyHash, Hashing, Key, Verdict};
+//! use everbloom::filters::Sharded;
 //!
 //! let plan = Goal::new().memory_bits(1 << 20).target_fpr(0.01).plan("ranked:shards=8")?;
 //! let hashes: Vec<KeyHash> = (0..50_000u64).map(|key| (key % 20_000).hash_with(&plan.hashing)).collect();
@@ -37,13 +38,9 @@
 //! # Ok::<(), everbloom::Error>(())
 //! ```
 
-use super::Restore;
-use crate::codec;
-use crate::error::{Error, Result};
-use crate::goal::{Forecast, Goal, Plan, Promise};
-use crate::hash::{Hashing, KeyHash};
-use crate::spec::Spec;
-use crate::traits::{Body, Combine, Filter, Importance, Importances, Merge, Removal, Status, Verdict, same_shape};
+use crate::filter::{Body, Combine, Filter, Merge, Removal, Restore, same_shape};
+use crate::key::{Hashing, KeyHash};
+use crate::promise::{Error, Goal, Holds, Importance, Importances, Plan, Promise, Result, Spec, Status, Verdict};
 
 /// The word that asks for shards.
 pub(super) const WORD: &str = "shards";
@@ -72,15 +69,15 @@ pub(super) fn planned(spec: &Spec, goal: &Goal, plan_one: fn(&Spec, &Goal) -> Re
         ..*goal
     };
     let one = plan_one(&spec.without(WORD), &part)?;
-    let promise = match (one.forecast.promise, goal.expected_items) {
-        (Promise::UntilItems(_), Some(items)) => Promise::UntilItems(items),
-        (Promise::UntilItems(items), None) => Promise::UntilItems(items.saturating_mul(count)),
+    let holds = match (one.promise.holds, goal.expected_items) {
+        (Holds::UntilItems(_), Some(items)) => Holds::UntilItems(items),
+        (Holds::UntilItems(items), None) => Holds::UntilItems(items.saturating_mul(count)),
         (other, _) => other,
     };
     Ok(Plan {
         spec: one.spec.with(WORD, count),
         memory_bits: one.memory_bits.saturating_mul(count),
-        forecast: Forecast { promise, ..one.forecast },
+        promise: Promise { holds, ..one.promise },
         hashing: one.hashing,
         notes: one.notes,
     })
@@ -90,7 +87,7 @@ pub(super) fn planned(spec: &Spec, goal: &Goal, plan_one: fn(&Spec, &Goal) -> Re
 pub struct Sharded {
     shards: Vec<Box<dyn Filter>>,
     hashing: Hashing,
-    forecast: Forecast,
+    promise: Promise,
     batches: Vec<Batch>,
 }
 
@@ -127,12 +124,12 @@ impl Sharded {
         let count = count_of(&plan.spec)?;
         let one = Plan { spec: plan.spec.without(WORD), ..plan.clone() };
         let shards = (0..count).map(|_| super::build(&one)).collect::<Result<_>>()?;
-        Ok(Self::of(shards, plan.hashing, plan.forecast))
+        Ok(Self::of(shards, plan.hashing, plan.promise))
     }
 
-    fn of(shards: Vec<Box<dyn Filter>>, hashing: Hashing, forecast: Forecast) -> Self {
+    fn of(shards: Vec<Box<dyn Filter>>, hashing: Hashing, promise: Promise) -> Self {
         let batches = shards.iter().map(|_| Batch::default()).collect();
-        Sharded { shards, hashing, forecast, batches }
+        Sharded { shards, hashing, promise, batches }
     }
 
     pub(super) fn restore(from: Restore<'_, '_>) -> Result<Self> {
@@ -141,14 +138,13 @@ impl Sharded {
         from.state.finish()?;
         let mut shards = Vec::new();
         for _ in 0..count {
-            let available = from.body.remaining();
-            let (filter, _) = codec::read_document(from.body, available, None, from.needed, from.depth + 1)?;
+            let filter = (from.read_part)(from.body)?;
             if filter.spec() != part || *filter.hashing() != from.hashing {
                 return Err(Error::corrupt("the filter's shards do not match its spec"));
             }
             shards.push(filter);
         }
-        Ok(Self::of(shards, from.hashing, from.forecast))
+        Ok(Self::of(shards, from.hashing, from.promise))
     }
 
     /// The filters, for callers that bring their own threads; a key belongs to [`Sharded::shard_of`].
@@ -236,8 +232,8 @@ impl Filter for Sharded {
         self.shards.iter().map(|shard| shard.memory_bits()).sum()
     }
 
-    fn forecast(&self) -> Forecast {
-        self.forecast
+    fn promise(&self) -> Promise {
+        self.promise
     }
 
     fn status(&self) -> Status {

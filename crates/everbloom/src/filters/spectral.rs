@@ -45,19 +45,15 @@
 //! # Ok::<(), everbloom::Error>(())
 //! ```
 
-use super::{HALF_LIFE, Kind, Model, Restore};
 use crate::cells::counters::{Counters, MAX_CELL_BITS};
-use crate::cells::simd::spread_distance_for;
-use crate::error::{Error, Result};
-use crate::goal::{Forecast, Goal, Plan, Promise};
-use crate::hash::{Hashing, KeyHash};
-use crate::model::never_forgetting;
-use crate::outlook::Outlook;
-use crate::solve::sizing::Size;
-use crate::spec::Spec;
-use crate::stream::Stream;
-use crate::traits::{Body, Filter, Importance, Membership, Multiplicity, Status, Verdict, Windowed};
-use crate::wire::StateWriter;
+use crate::filter::model::never_forgetting;
+use crate::filter::{Body, Filter, HALF_LIFE, Kind, Membership, Model, Multiplicity, Restore, Windowed};
+use crate::format::StateWriter;
+use crate::key::{Hashing, KeyHash};
+use crate::promise::{Error, Goal, Holds, Importance, Plan, Promise, Result, Spec, Status, Verdict};
+use crate::simd::spread_distance_for;
+use crate::stream::sizing::Size;
+use crate::stream::{Forecast, Stream};
 
 pub(super) const KIND: Kind = Kind {
     id: 33,
@@ -66,7 +62,7 @@ pub(super) const KIND: Kind = Kind {
     words: &["num_cells", "num_hashes", "cell_bits", HALF_LIFE],
     never_forgets: true,
     endless: false,
-    model: Model { outlook, ..Model::sized(&["num_cells", "half_life"]) },
+    model: Model { forecast, ..Model::sized(&["num_cells", "half_life"]) },
     plan: planned,
     build: |plan| Ok(Box::new(Spectral::from_plan(plan)?)),
     restore: |from| Ok(Box::new(Spectral::restore(from)?)),
@@ -124,13 +120,13 @@ impl Parameters {
             .with(HALF_LIFE, self.half_life)
     }
 
-    fn forecast(&self, items: Option<u64>) -> Forecast {
-        let forecast = self.size.forecast(items);
-        if self.half_life == 0 { forecast } else { Forecast { predicted_fnr: None, ..forecast } }
+    fn promise(&self, items: Option<u64>) -> Promise {
+        let promise = self.size.promise(items);
+        if self.half_life == 0 { promise } else { Promise { predicted_fnr: None, ..promise } }
     }
 }
 
-fn outlook(plan: &Plan, stream: &Stream) -> Result<Option<Outlook>> {
+fn forecast(plan: &Plan, stream: &Stream) -> Result<Option<Forecast>> {
     let Parameters { size, half_life, .. } = Parameters::from_spec(&plan.spec)?;
     // Counts that fade have no formula.
     Ok((half_life == 0).then(|| never_forgetting(plan, stream, |items| size.state(items))))
@@ -153,7 +149,7 @@ fn planned_with(spec: &Spec, goal: &Goal) -> Result<Plan> {
     Ok(Plan::new(
         parameters.spec(),
         Counters::byte_length(size.num_cells, parameters.cell_bits).saturating_mul(8),
-        parameters.forecast(items),
+        parameters.promise(items),
         goal.hashing,
     ))
 }
@@ -163,7 +159,7 @@ fn planned_with(spec: &Spec, goal: &Goal) -> Result<Plan> {
 pub struct Spectral {
     parameters: Parameters,
     hashing: Hashing,
-    forecast: Forecast,
+    promise: Promise,
     counters: Counters,
     arrivals: u64,
     /// Arrivals since counts were last halved.
@@ -177,7 +173,7 @@ impl Spectral {
         Ok(Spectral {
             parameters,
             hashing,
-            forecast: Forecast { promise: Promise::None, ..parameters.forecast(None) },
+            promise: Promise { holds: Holds::Never, ..parameters.promise(None) },
             counters: Counters::new(parameters.size.num_cells, parameters.cell_bits)?,
             arrivals: 0,
             since_halving: 0,
@@ -185,13 +181,13 @@ impl Spectral {
     }
 
     fn from_plan(plan: &Plan) -> Result<Self> {
-        Ok(Spectral { forecast: plan.forecast, ..Self::new(Parameters::from_spec(&plan.spec)?, plan.hashing)? })
+        Ok(Spectral { promise: plan.promise, ..Self::new(Parameters::from_spec(&plan.spec)?, plan.hashing)? })
     }
 
     fn restore(mut from: Restore<'_, '_>) -> Result<Self> {
         let parameters = Parameters::from_spec(from.spec)?;
         from.body.expect_bytes(Counters::byte_length(parameters.size.num_cells, parameters.cell_bits))?;
-        let mut filter = Spectral { forecast: from.forecast, ..Self::new(parameters, from.hashing)? };
+        let mut filter = Spectral { promise: from.promise, ..Self::new(parameters, from.hashing)? };
         filter.arrivals = from.state.u64()?;
         filter.since_halving = from.state.u64()?;
         from.state.finish()?;
@@ -234,8 +230,8 @@ impl Filter for Spectral {
         self.counters.memory_bits()
     }
 
-    fn forecast(&self) -> Forecast {
-        self.forecast
+    fn promise(&self) -> Promise {
+        self.promise
     }
 
     fn status(&self) -> Status {
@@ -318,7 +314,7 @@ impl Windowed for Spectral {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::hash::Key;
+    use crate::key::Key;
 
     #[test]
     fn counts_are_never_too_low_and_seldom_too_high() {

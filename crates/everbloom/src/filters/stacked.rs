@@ -21,7 +21,7 @@
 //!
 //! # Theory
 //!
-//! \[Deeds et al. 2020\]; the forms are in [`solve::stacking`](crate::solve::stacking), with the search for the
+//! \[Deeds et al. 2020\]; the forms are in [`solve::stacking`](crate::querylog::stacking), with the search for the
 //! layers' sizes. For 100,000 members at 8 bits a key and queries with Zipf's law over a million keys, of which a
 //! million train and another million judge: 3.8e-3, against 2.2e-2 of a Bloom filter; nearly all of that are queries for
 //! keys that the log did not show. At Zipf 1.5, 1.9e-4 against 2.2e-2.
@@ -45,7 +45,8 @@
 //! ```
 //! use everbloom::filters::Stacked;
 //! use everbloom::scheme::HotNegatives;
-//! use everbloom::solve::stacking::{Demand, Design};
+//! use everbloom::querylog::stacking::Demand;
+//! use everbloom::scheme::Design;
 //! use everbloom::{FilterExt, Hashing, Key};
 //!
 //! let hashing = Hashing::seeded(0);
@@ -62,22 +63,18 @@
 //! # Ok::<(), everbloom::Error>(())
 //! ```
 
-use super::{Kind, Model, Restore};
 use crate::cells::bits::Bits;
 use crate::cells::ribbon::{Ribbon, Shape};
-use crate::cells::simd::spread_distance_for;
-use crate::error::{Error, Result};
-use crate::goal::{Forecast, Goal, Plan, Promise};
-use crate::hash::{Hashing, KeyHash};
-use crate::model::never_forgetting;
-use crate::outlook::Outlook;
+use crate::filter::model::never_forgetting;
+use crate::filter::{Body, Filter, Kind, Membership, Model, Restore};
+use crate::format::StateWriter;
+use crate::key::{Hashing, KeyHash};
+use crate::promise::{Error, Goal, Holds, Importance, Plan, Promise, Result, Spec, Status, Verdict};
+use crate::scheme::MAX_PAIRS;
 use crate::scheme::{HotNegatives, SchemeId};
-use crate::solve::sizing::Size;
-use crate::solve::stacking::MAX_PAIRS;
-use crate::spec::Spec;
-use crate::stream::Stream;
-use crate::traits::{Body, Filter, Importance, Membership, Status, Verdict};
-use crate::wire::StateWriter;
+use crate::simd::spread_distance_for;
+use crate::stream::sizing::Size;
+use crate::stream::{Forecast, Stream};
 use libm::{exp2, pow};
 use std::collections::HashSet;
 
@@ -88,7 +85,7 @@ pub(super) const KIND: Kind = Kind {
     words: &["num_bits", "num_hashes", "map_slots", "map_width", "scheme"],
     never_forgets: true,
     endless: false,
-    model: Model { outlook, ..Model::sized(&[]) },
+    model: Model { forecast, ..Model::sized(&[]) },
     plan: planned,
     build: |plan| Ok(Box::new(Stacked::from_plan(plan)?)),
     restore: |from| Ok(Box::new(Stacked::restore(from)?)),
@@ -182,17 +179,17 @@ impl Shapes {
 fn planned(spec: &Spec, goal: &Goal) -> Result<Plan> {
     if spec.get("map_slots").is_some() || spec.get("map_width").is_some() {
         let shapes = Shapes::from_spec(spec)?;
-        let forecast = shapes.layers[0].forecast(None);
-        return Ok(Plan::new(shapes.spec(), shapes.memory_bits(), forecast, goal.hashing));
+        let promise = shapes.layers[0].promise(None);
+        return Ok(Plan::new(shapes.spec(), shapes.memory_bits(), promise, goal.hashing));
     }
     let (size, items) = Size::planned(spec, goal, "num_bits", 1)?;
     let scheme = spec.value("scheme", "the id of a scheme")?;
     let shapes = Shapes { layers: vec![size], maps: Vec::new(), scheme };
-    Ok(Plan::new(shapes.spec(), shapes.memory_bits(), size.forecast(items), goal.hashing))
+    Ok(Plan::new(shapes.spec(), shapes.memory_bits(), size.promise(items), goal.hashing))
 }
 
 /// On a stream nothing is known by heart: what passes the first layer passes.
-fn outlook(plan: &Plan, stream: &Stream) -> Result<Option<Outlook>> {
+fn forecast(plan: &Plan, stream: &Stream) -> Result<Option<Forecast>> {
     let shapes = Shapes::from_spec(&plan.spec)?;
     Ok(Some(never_forgetting(plan, stream, |items| shapes.layers[0].state(items))))
 }
@@ -201,7 +198,7 @@ fn outlook(plan: &Plan, stream: &Stream) -> Result<Option<Outlook>> {
 #[derive(Debug, Clone)]
 pub struct Stacked {
     hashing: Hashing,
-    forecast: Forecast,
+    promise: Promise,
     /// Filters of members; `maps[i]` lies between `layers[i]` and `layers[i + 1]`.
     layers: Vec<Layer>,
     maps: Vec<Ribbon>,
@@ -278,19 +275,19 @@ impl Stacked {
         let (hot_rate, other_rate) = negatives.design().rates(first.predicted_fpr(count));
         let predicted_fpr = negatives.query_share() * hot_rate + (1.0 - negatives.query_share()) * other_rate;
         // It holds for queries like those of the log, and nobody can promise those.
-        let forecast = Forecast { predicted_fpr, predicted_fnr: Some(0.0), promise: Promise::None };
-        Ok(Stacked { hashing, forecast, layers, maps, scheme, inserted: inserted as u64 })
+        let promise = Promise { predicted_fpr, predicted_fnr: Some(0.0), holds: Holds::Never };
+        Ok(Stacked { hashing, promise, layers, maps, scheme, inserted: inserted as u64 })
     }
 
     fn from_plan(plan: &Plan) -> Result<Self> {
-        Self::empty(&Shapes::from_spec(&plan.spec)?, plan.hashing, plan.forecast, &[0; MAX_PAIRS])
+        Self::empty(&Shapes::from_spec(&plan.spec)?, plan.hashing, plan.promise, &[0; MAX_PAIRS])
     }
 
-    fn empty(shapes: &Shapes, hashing: Hashing, forecast: Forecast, seeds: &[u64]) -> Result<Self> {
+    fn empty(shapes: &Shapes, hashing: Hashing, promise: Promise, seeds: &[u64]) -> Result<Self> {
         let layers = shapes.layers.iter().map(|size| Layer::new(*size)).collect::<Result<_>>()?;
         let maps = shapes.maps.iter().zip(seeds).map(|(shape, seed)| Ribbon::empty(*shape, *seed));
         let maps = maps.collect::<Result<_>>()?;
-        Ok(Stacked { hashing, forecast, layers, maps, scheme: shapes.scheme, inserted: 0 })
+        Ok(Stacked { hashing, promise, layers, maps, scheme: shapes.scheme, inserted: 0 })
     }
 
     fn restore(mut from: Restore<'_, '_>) -> Result<Self> {
@@ -299,7 +296,7 @@ impl Stacked {
         let inserted = from.state.u64()?;
         let seeds = shapes.maps.iter().map(|_| from.state.u64()).collect::<Result<Vec<_>>>()?;
         from.state.finish()?;
-        let mut filter = Self::empty(&shapes, from.hashing, from.forecast, &seeds)?;
+        let mut filter = Self::empty(&shapes, from.hashing, from.promise, &seeds)?;
         filter.inserted = inserted;
         for layer in &mut filter.layers {
             from.body.fill(layer.bits.bytes_mut())?;
@@ -373,8 +370,8 @@ impl Filter for Stacked {
         self.shapes().memory_bits()
     }
 
-    fn forecast(&self) -> Forecast {
-        self.forecast
+    fn promise(&self) -> Promise {
+        self.promise
     }
 
     fn status(&self) -> Status {

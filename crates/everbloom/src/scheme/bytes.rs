@@ -20,12 +20,11 @@
 //! ```
 
 use super::classes::{Exceptions, check_width};
-use super::{Class, Classes, HotNegatives, Recipe, Scheme};
+use super::{Class, Classes, Design, HotNegatives, Pair, Recipe, Scheme};
 use crate::cells::ribbon::{Ribbon, Shape};
-use crate::error::{Error, Result};
-use crate::hash::{KeyHash, SecretKey};
-use crate::solve::stacking::{Design, Pair};
-use crate::wire::{Header, stored_hashing};
+use crate::format::{Header, stored_hashing};
+use crate::key::{KeyHash, SecretKey};
+use crate::promise::{Error, Result};
 use std::io::Read;
 use xxhash_rust::xxh3::xxh3_64;
 

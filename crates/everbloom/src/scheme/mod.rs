@@ -24,7 +24,8 @@
 //!
 //! ```
 //! use everbloom::scheme::{Class, Classes, Recipe, Scheme};
-//! use everbloom::{FilterExt, Hashing, Key, filters::Popularity};
+//! use everbloom::{FilterExt, Hashing, Key};
+//! use everbloom::filters::Popularity;
 //! use std::sync::Arc;
 //!
 //! // Two classes: 5 hashes by default, 12 for two keys that are asked for all the time.
@@ -42,12 +43,14 @@
 
 mod bytes;
 mod classes;
+mod layers;
 
 pub use classes::{Class, Classes, MAX_CLASSES, MAX_HASHES};
+pub(crate) use layers::MAX_PAIRS;
+pub use layers::{Design, Pair};
 
-use crate::error::{Error, Result};
-use crate::hash::{Hashing, KeyHash};
-use crate::solve::stacking::Design;
+use crate::key::{Hashing, KeyHash};
+use crate::promise::{Error, Result};
 use std::fmt;
 
 /// The name of a scheme: a checksum of all it says.

@@ -1,6 +1,6 @@
 //! D(τ), the distinct keys among τ successive arrivals, and its slope.
 
-use crate::error::{Error, Result};
+use crate::promise::{Error, Result};
 use libm::{exp, expm1, log, log1p};
 
 /// Keys that come alike often.

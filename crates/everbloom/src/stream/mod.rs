@@ -6,16 +6,20 @@
 //! whose key did not come within the last τ, so an arrival's lag exceeds τ with probability D′(τ), and a
 //! stream that begins with nothing sees new keys at the rate D′(t).
 //!
-//! [`Sample`] learns a description from a stream; [`Rehearsal`](arrivals::Rehearsal) plays one, scaled down.
+//! [`Sample`] learns a description from a stream; [`ScaledStream`](arrivals::ScaledStream) plays one, scaled down.
 
-pub(crate) mod along;
-pub mod arrivals;
+pub(crate) mod cell_chain;
+pub mod closed_forms;
 mod footprint;
+mod forecast;
+pub(crate) mod integrate;
 mod sample;
+pub mod scaled;
+pub mod sizing;
 
-use crate::error::{Error, Result};
-use crate::goal::{ImportanceMix, MAX_ITEMS};
+use crate::promise::{Error, ImportanceMix, MAX_ITEMS, Result};
 pub use footprint::{Class, Footprint, LagCurve};
+pub use forecast::{Forecast, Method, RateAt};
 pub use sample::Sample;
 use std::sync::Arc;
 
@@ -162,7 +166,7 @@ impl Stream {
     }
 
     /// Whether it was learned from a sample. Such a stream may change as it goes on, which its lags do not tell;
-    /// a rehearsal does.
+    /// a simulation does.
     pub fn is_learned(&self) -> bool {
         matches!(self.repeats, Repeats::Learned(_))
     }

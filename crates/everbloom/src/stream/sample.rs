@@ -2,16 +2,14 @@
 //!
 //! Keys are sampled by hash: of a chosen key every arrival is kept, with the number of arrivals before it,
 //! so its lags are exact. When there are too many, every second key is dropped. What was kept is at once
-//! the distribution of lags and a stream to rehearse on: a filter of a part of the memory that sees the
+//! the distribution of lags and a stream to simulate on: a filter of a part of the memory that sees the
 //! part of the keys has the rates of the whole one.
 
 use super::Stream;
-use super::arrivals::{LastSeen, Rehearsal};
 use super::footprint::LagCurve;
-use crate::error::{Error, Result};
-use crate::goal::ImportanceMix;
-use crate::hash::KeyHash;
-use crate::traits::{Importance, Importances};
+use super::scaled::{LastSeen, ScaledStream};
+use crate::key::KeyHash;
+use crate::promise::{Error, Importance, ImportanceMix, Importances, Result};
 use libm::{exp2, log2};
 
 /// Arrivals that are kept: 24 MiB.
@@ -26,7 +24,8 @@ const STEPS_PER_OCTAVE: f64 = 4.0;
 /// A stream as it is being learned.
 ///
 /// ```
-/// use everbloom::{Hashing, Importances, Key, stream::Sample};
+/// use everbloom::{Hashing, Importances, Key};
+/// use everbloom::stream::Sample;
 ///
 /// let hashing = Hashing::default();
 /// let mut sample = Sample::default();
@@ -134,20 +133,20 @@ impl Kept {
     }
 
     /// The keys of one shard in about `divisor`; the divisor is rounded to a power of two.
-    pub(super) fn rehearse(&self, divisor: f64) -> Rehearsal {
+    pub(super) fn scaled_down(&self, divisor: f64) -> ScaledStream {
         let halvings = (log2(divisor).round().max(0.0) as u32).clamp(self.halvings, 40);
         let divisor = exp2(f64::from(halvings));
-        let mut rehearsal = Rehearsal::empty(divisor);
+        let mut scaled = ScaledStream::empty(divisor);
         let mut last = LastSeen::default();
         for record in self.records.iter().filter(|record| is_kept(record.hash, halvings)) {
             let lag = last.lag(key_of(record.hash), record.arrival as usize);
-            rehearsal.hashes.push(record.hash);
-            rehearsal.lags.push(if lag == 0 { 0 } else { ((f64::from(lag) / divisor) as u32).max(1) });
+            scaled.hashes.push(record.hash);
+            scaled.lags.push(if lag == 0 { 0 } else { ((f64::from(lag) / divisor) as u32).max(1) });
             if self.weighted {
-                rehearsal.importances.push(record.importance);
+                scaled.importances.push(record.importance);
             }
         }
-        rehearsal
+        scaled
     }
 }
 
@@ -162,8 +161,7 @@ fn bucket(lag: f64) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::hash::Hashing;
-    use crate::rng::Generator;
+    use crate::key::{Generator, Hashing};
 
     fn learn(arrivals: u64, universe: u64) -> Stream {
         let (hashing, mut generator) = (Hashing::default(), Generator::seeded(5));
@@ -189,9 +187,9 @@ mod tests {
         let wanted = 400_000.0 * (1.0 - (-1.3e6f64 / 4e5).exp());
         // Kept keys are a binomial half.
         assert!((stream.distinct() as f64 - wanted).abs() < 4.0 * wanted.sqrt(), "{}", stream.distinct());
-        let rehearsal = Rehearsal::new(&stream, 1.0, 0);
-        assert_eq!(rehearsal.divisor, 2.0);
-        assert!((600_000..700_000).contains(&rehearsal.hashes.len()));
+        let scaled = ScaledStream::new(&stream, 1.0, 0);
+        assert_eq!(scaled.divisor, 2.0);
+        assert!((600_000..700_000).contains(&scaled.hashes.len()));
     }
 
     #[test]

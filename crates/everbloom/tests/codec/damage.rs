@@ -2,8 +2,8 @@
 
 use crate::common::{arrivals, observe_all, small, variants};
 use everbloom::codec::{decode, decode_from, encode, summarise};
-use everbloom::rng::Generator;
-use everbloom::wire::MAGIC;
+use everbloom::format::MAGIC;
+use everbloom::key::Generator;
 use everbloom::{Error, Filter};
 
 fn used(spec: &str) -> Box<dyn Filter> {

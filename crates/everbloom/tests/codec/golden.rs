@@ -93,7 +93,7 @@ fn golden_files_are_written_byte_for_byte() {
         let (bytes, kept) = decode_frozen(&frozen);
         let mut made = recipe(&frozen.spec, &frozen.hash);
         assert_eq!(encode(&*made)[64 + 8..], bytes[64 + 8..], "{}: body or spec", frozen.file);
-        assert_eq!(made.forecast(), kept.forecast(), "{}", frozen.file);
+        assert_eq!(made.promise(), kept.promise(), "{}", frozen.file);
         assert_eq!(encode(&*made), bytes, "{}", frozen.file);
         assert_eq!(answers(&mut *made), (frozen.contains, frozen.verdicts), "{}", frozen.file);
     }

@@ -4,8 +4,8 @@ use crate::common::{arrivals, observe_all, small, variants};
 use crate::document::Document;
 use everbloom::codec::{decode, encode};
 use everbloom::filters::KINDS;
-use everbloom::rng::Generator;
-use everbloom::wire::MAGIC;
+use everbloom::format::MAGIC;
+use everbloom::key::Generator;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 fn documents() -> Vec<(String, Document)> {

@@ -52,7 +52,7 @@ fn a_view_answers_as_the_filter_does() {
             let bytes = Aligned::new(&encode(&*filter));
             let view = View::open(bytes.bytes(), None).expect("a filter");
             view.verify().expect("whole");
-            assert_eq!((view.spec(), view.forecast()), (&filter.spec(), filter.forecast()));
+            assert_eq!((view.spec(), view.promise()), (&filter.spec(), filter.promise()));
             let hashes: Vec<KeyHash> = (0..5000u64).map(|key| (key * 997).hash_with(view.hashing())).collect();
             let (mut seen, mut expected) = (vec![false; hashes.len()], vec![false; hashes.len()]);
             view.contains_hashes(&hashes, &mut seen);

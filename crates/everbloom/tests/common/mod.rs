@@ -4,9 +4,8 @@
 //! own error messages, so a new choice is tested from the day it exists.
 
 use everbloom::filters::KINDS;
-use everbloom::hash::composite_key;
-use everbloom::rng::Generator;
-use everbloom::{Error, Filter, FilterExt, Goal, Hashing, Importance, Importances, Plan, Promise, Verdict};
+use everbloom::key::{Generator, composite_key};
+use everbloom::{Error, Filter, FilterExt, Goal, Hashing, Holds, Importance, Importances, Plan, Verdict};
 use std::collections::HashSet;
 
 /// A goal that every kind can keep, small enough to err often.
@@ -60,7 +59,7 @@ pub fn never_forgets(spec: &str) -> bool {
 
 /// Kinds that fill up: their promise is a number of keys.
 pub fn filling_kinds() -> Vec<String> {
-    let fills_up = |kind: &String| matches!(plan(kind, &small_goal(0)).forecast.promise, Promise::UntilItems(_));
+    let fills_up = |kind: &String| matches!(plan(kind, &small_goal(0)).promise.holds, Holds::UntilItems(_));
     bare_kinds().into_iter().filter(|kind| never_forgets(kind)).filter(fills_up).collect()
 }
 

@@ -5,7 +5,7 @@
 mod common;
 
 mod abilities;
-mod outlooks;
+mod forecasts;
 mod planning;
 mod probes;
 mod rates;

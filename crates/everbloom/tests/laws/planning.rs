@@ -1,7 +1,7 @@
 //! Goals become plans that keep them, and plans become exactly the filters they describe.
 
 use crate::common::{arrivals, bare_kinds, observe_all, small, variants};
-use everbloom::{Goal, Hashing, Plan, Promise, Spec};
+use everbloom::{Goal, Hashing, Holds, Plan, Spec};
 use std::sync::LazyLock;
 
 const MEMORIES: [Option<u64>; 9] =
@@ -56,9 +56,9 @@ fn the_predicted_rate_keeps_the_target_after_rounding() {
     for kind in kinds_and_auto() {
         for (goal, plan) in plans(&kind) {
             let Some(target) = goal.target_fpr else { continue };
-            let predicted = plan.forecast.predicted_fpr;
+            let predicted = plan.promise.predicted_fpr;
             assert!(predicted > 0.0 && predicted <= target, "{goal:?} gives {plan:?}");
-            assert_ne!(plan.forecast.promise, Promise::None, "{goal:?} gives {plan:?}");
+            assert_ne!(plan.promise.holds, Holds::Never, "{goal:?} gives {plan:?}");
         }
     }
 }
@@ -67,7 +67,7 @@ fn the_predicted_rate_keeps_the_target_after_rounding() {
 fn a_promise_covers_the_expected_items() {
     for kind in kinds_and_auto() {
         for (goal, plan) in plans(&kind) {
-            if let (Some(items), Promise::UntilItems(until)) = (goal.expected_items, plan.forecast.promise) {
+            if let (Some(items), Holds::UntilItems(until)) = (goal.expected_items, plan.promise.holds) {
                 assert!(until >= items, "{goal:?} gives {plan:?}");
             }
         }
@@ -102,7 +102,7 @@ fn plans_become_the_filters_they_describe() {
             let filter = plan.build().unwrap_or_else(|error| panic!("{plan:?}: {error}"));
             assert_eq!(filter.spec(), plan.spec);
             assert_eq!(filter.memory_bits(), plan.memory_bits, "{plan:?}");
-            assert_eq!(filter.forecast(), plan.forecast, "{plan:?}");
+            assert_eq!(filter.promise(), plan.promise, "{plan:?}");
             assert_eq!(*filter.hashing(), goal.hashing, "{plan:?}");
         }
     }

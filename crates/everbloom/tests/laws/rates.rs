@@ -1,7 +1,7 @@
 //! Measured rates against promised ones. Every tolerance is four standard errors, computed.
 
 use crate::common::{Keys, binomial_error, build, endless_kinds, filling_kinds, mean_and_error, plan, variants};
-use everbloom::{Filter, FilterExt, Goal, Hashing, Importance, Promise, Verdict};
+use everbloom::{Filter, FilterExt, Goal, Hashing, Holds, Importance, Verdict};
 use std::collections::HashSet;
 
 /// The share of keys `from..from + count` that the filter claims to know.
@@ -30,7 +30,7 @@ fn filters_that_fill_up_keep_their_rate_until_the_promised_number_of_keys() {
         for target in [0.1, 0.01, 0.001] {
             for keys in Keys::ALL {
                 let goal = Goal::new().expected_items(items).target_fpr(target);
-                let predicted = plan(&kind, &goal).forecast.predicted_fpr;
+                let predicted = plan(&kind, &goal).promise.predicted_fpr;
                 let rates: Vec<f64> = (0..4)
                     .map(|seed| {
                         let mut filter = build(&kind, &goal.hashing(Hashing::seeded(seed)));
@@ -53,7 +53,7 @@ fn tiny_filters_keep_their_rate() {
     for kind in filling_kinds() {
         for (items, target) in [(1, 0.1), (2, 0.1), (5, 0.1), (1, 0.01), (3, 0.01), (10, 0.01), (40, 0.001)] {
             let goal = Goal::new().expected_items(items).target_fpr(target);
-            let predicted = plan(&kind, &goal).forecast.predicted_fpr;
+            let predicted = plan(&kind, &goal).promise.predicted_fpr;
             let rates: Vec<f64> = (0..600)
                 .map(|seed| {
                     let mut filter = build(&kind, &goal.hashing(Hashing::seeded(seed)));
@@ -72,7 +72,7 @@ fn tiny_filters_keep_their_rate() {
 fn a_millionth_is_kept_at_ten_million_keys() {
     let (items, queries) = (10_000_000u64, 30_000_000u64);
     let mut filter = build("bloom", &Goal::new().expected_items(items).target_fpr(1e-6));
-    let predicted = filter.forecast().predicted_fpr;
+    let predicted = filter.promise().predicted_fpr;
     let in_parts = |from: u64, until: u64, act: &mut dyn FnMut(&[u64])| {
         for start in (from..until).step_by(10_000) {
             act(&(start..start + 10_000).collect::<Vec<_>>());
@@ -116,7 +116,7 @@ impl Stream {
 
 /// The rate of false positives among distinct arrivals in each tenth of a stream.
 fn rates_by_tenth(filter: &mut dyn Filter, stream: Stream, arrivals: u64, seed: u64) -> Vec<(f64, u64)> {
-    let mut generator = everbloom::rng::Generator::seeded(seed);
+    let mut generator = everbloom::key::Generator::seeded(seed);
     let mut seen = HashSet::new();
     let mut tenths = vec![(0u64, 0u64); 10];
     for index in 0..arrivals {
@@ -139,8 +139,8 @@ fn filters_for_endless_streams_keep_their_rate_at_every_moment() {
             for stream in [Stream::AllDistinct, Stream::HalfRepeats, Stream::HotKeys] {
                 let goal = Goal::new().memory_bits(memory).target_fpr(target);
                 let plan = plan(&kind, &goal);
-                assert_eq!(plan.forecast.promise, Promise::Always, "{kind}");
-                let predicted = plan.forecast.predicted_fpr;
+                assert_eq!(plan.promise.holds, Holds::Always, "{kind}");
+                let predicted = plan.promise.predicted_fpr;
                 let runs: Vec<_> = (0..4)
                     .map(|seed| {
                         let mut filter = build(&kind, &goal.hashing(Hashing::seeded(seed)));
@@ -179,10 +179,10 @@ fn every_variant_that_promises_a_rate_keeps_it() {
     let mut promising = 0;
     for spec in variants() {
         let Ok(plan) = goal.plan(&spec) else { continue };
-        let predicted = plan.forecast.predicted_fpr;
-        let (measured, most) = match plan.forecast.promise {
-            Promise::None => continue,
-            Promise::UntilItems(items) => {
+        let predicted = plan.promise.predicted_fpr;
+        let (measured, most) = match plan.promise.holds {
+            Holds::Never => continue,
+            Holds::UntilItems(items) => {
                 let rates: Vec<f64> = (0..8)
                     .map(|seed| {
                         let mut filter = build(&spec, &goal.hashing(Hashing::seeded(seed)));
@@ -192,7 +192,7 @@ fn every_variant_that_promises_a_rate_keeps_it() {
                     .collect();
                 (mean_and_error(&rates).0, predicted + tolerance(&rates, predicted, 20_000))
             }
-            Promise::Always => [Stream::AllDistinct, Stream::HalfRepeats, Stream::HotKeys]
+            Holds::Always => [Stream::AllDistinct, Stream::HalfRepeats, Stream::HotKeys]
                 .into_iter()
                 .map(|stream| worst_tenth(&spec, &goal, stream, predicted))
                 .max_by(|one, other| (one.0 - one.1).total_cmp(&(other.0 - other.1)))
@@ -213,7 +213,7 @@ fn filters_for_endless_streams_keep_their_rate_for_awkward_keys() {
     for kind in endless_kinds() {
         for keys in Keys::ALL {
             let goal = Goal::new().memory_bits(1 << 15).target_fpr(0.01);
-            let predicted = plan(&kind, &goal).forecast.predicted_fpr;
+            let predicted = plan(&kind, &goal).promise.predicted_fpr;
             let (arrivals, queries) = (60_000, 100_000);
             let rates: Vec<f64> = (0..4)
                 .map(|seed| {

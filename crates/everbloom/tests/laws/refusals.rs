@@ -3,7 +3,7 @@
 use crate::common::{arrivals, observe_all, variants};
 use everbloom::codec::{decode, encode};
 use everbloom::filters::{Blocked, Bloom, Counting, KINDS, blocked, bloom};
-use everbloom::rng::Generator;
+use everbloom::key::Generator;
 use everbloom::{Error, Goal, Hashing, Spec};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -118,8 +118,8 @@ fn random_spec(kind: &str, words: &[&str], sound: &[Spec], generator: &mut Gener
 /// Plans, and if the result is small, builds and uses it.
 fn exercise(spec: &str, goal: &Goal) -> Result<(), Error> {
     let plan = goal.plan(spec)?;
-    assert!((0.0..=1.0).contains(&plan.forecast.predicted_fpr), "{plan:?}");
-    assert!(plan.forecast.predicted_fnr.is_none_or(|rate| (0.0..=1.0).contains(&rate)), "{plan:?}");
+    assert!((0.0..=1.0).contains(&plan.promise.predicted_fpr), "{plan:?}");
+    assert!(plan.promise.predicted_fnr.is_none_or(|rate| (0.0..=1.0).contains(&rate)), "{plan:?}");
     assert!(plan.memory_bits > 0, "{plan:?}");
     if plan.memory_bits > BUILD_BITS {
         return Ok(());
@@ -133,7 +133,7 @@ fn exercise(spec: &str, goal: &Goal) -> Result<(), Error> {
     let bytes = encode(&*filter);
     let copy = decode(&bytes).unwrap_or_else(|error| panic!("{plan:?} does not come back: {error}"));
     assert_eq!(encode(&*copy), bytes, "{plan:?}");
-    assert_eq!(copy.forecast(), filter.forecast());
+    assert_eq!(copy.promise(), filter.promise());
     Ok(())
 }
 

@@ -109,7 +109,7 @@ fn assert_alike(one: &dyn Filter, other: &dyn Filter, spec: &str) {
     assert_eq!(one.spec(), other.spec());
     assert_eq!(one.hashing(), other.hashing(), "{spec}");
     assert_eq!(one.memory_bits(), other.memory_bits(), "{spec}");
-    assert_eq!(one.forecast(), other.forecast(), "{spec}");
+    assert_eq!(one.promise(), other.promise(), "{spec}");
     assert_eq!(one.status(), other.status(), "{spec}");
 }
 
@@ -143,7 +143,7 @@ fn streams_of_bytes_hold_what_slices_hold() {
         let read = decode_from(&mut Trickle(&bytes), length, None).unwrap_or_else(|error| panic!("{spec}: {error}"));
         assert_eq!(encode(&*read), bytes, "{spec}");
         let summary = summarise(&mut Trickle(&bytes), length).expect("a whole filter");
-        assert_eq!((summary.spec, summary.forecast, summary.seed), (filter.spec(), filter.forecast(), Some(11)));
+        assert_eq!((summary.spec, summary.promise, summary.seed), (filter.spec(), filter.promise(), Some(11)));
     }
 }
 
@@ -157,7 +157,7 @@ fn kinds_that_never_forget_never_do() {
             assert!(filter.contains(&key), "{spec} at once forgot {key}");
         }
         assert!((0..8000u64).all(|key| filter.contains(&key)), "{spec} forgot");
-        assert_eq!(filter.forecast().predicted_fnr, Some(0.0), "{spec}");
+        assert_eq!(filter.promise().predicted_fnr, Some(0.0), "{spec}");
     }
 }
 
@@ -167,8 +167,8 @@ fn the_registry_and_the_forecast_agree_on_who_forgets() {
     let fading: Vec<String> = fading.map(|kind| format!("{}:half_life=100", kind.name)).collect();
     assert!(!fading.is_empty() && fading.iter().all(|spec| !never_forgets(spec)), "{fading:?}");
     for spec in variants().iter().chain(&fading) {
-        let forecast = small(spec, 2).forecast();
-        assert_eq!(forecast.predicted_fnr == Some(0.0), never_forgets(spec), "{spec}: {forecast:?}");
+        let promise = small(spec, 2).promise();
+        assert_eq!(promise.predicted_fnr == Some(0.0), never_forgets(spec), "{spec}: {promise:?}");
     }
 }
 

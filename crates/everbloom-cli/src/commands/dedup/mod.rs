@@ -24,7 +24,7 @@ use crate::{output, report};
 use arrange::{Manner, Mode};
 use clap::{Args, ValueEnum};
 use engine::{Engine, Outcome, Plan};
-use everbloom::{Spec, planner};
+use everbloom::{Spec, forecast};
 use memory::Planned;
 use progress::Progress;
 use resume::Resumption;
@@ -175,9 +175,9 @@ impl Dedup {
             goal.memory_bits.get_or_insert(DEFAULT_MEMORY_BITS);
         }
         if let Some(window) = self.window {
-            return Ok(Planned::Filter(planner::plan(&self.window_spec(window), &goal)?));
+            return Ok(Planned::Filter(forecast::plan(&self.window_spec(window), &goal)?));
         }
-        Ok(Planned::Filter(planner::plan(&self.goal.filter, &goal)?))
+        Ok(Planned::Filter(forecast::plan(&self.goal.filter, &goal)?))
     }
 
     /// How many lines a window of time is expected to have, if that is known.

@@ -82,10 +82,10 @@ impl Stats {
         };
         match memory {
             Memory::Filter(filter) => {
-                let (forecast, status) = (filter.forecast(), filter.status());
+                let (promise, status) = (filter.promise(), filter.status());
                 let fill = Some(status.fill);
-                let predicted_fnr = forecast.predicted_fnr;
-                Stats { fill, predicted_fnr, ..common(forecast.predicted_fpr, status.estimated_fpr) }
+                let predicted_fnr = promise.predicted_fnr;
+                Stats { fill, predicted_fnr, ..common(promise.predicted_fpr, status.estimated_fpr) }
             }
             Memory::Exact(set, _) => {
                 // A new key errs if its 64 bits are among those inside.

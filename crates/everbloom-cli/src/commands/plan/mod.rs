@@ -8,8 +8,8 @@ use crate::args::{Format, KeyArgs, quantity};
 use crate::failure::{Ending, Failure, Result};
 use crate::report;
 use clap::Args;
-use everbloom::planner::{Candidate, Question, Recommendation};
-use everbloom::{Goal, Promise, Spec};
+use everbloom::forecast::{Candidate, Question, Recommendation};
+use everbloom::{Goal, Holds, Spec};
 use everbloom_lab::limit::{self, Limit};
 use serde::Serialize;
 use stream::{Mix, Repeats};
@@ -165,10 +165,10 @@ impl Row {
         Row {
             filter: candidate.plan.spec.to_string(),
             memory_bits: candidate.plan.memory_bits,
-            predicted_fpr: candidate.plan.forecast.predicted_fpr,
-            stream_fpr: candidate.outlook.predicted_fpr,
-            predicted_fnr: candidate.outlook.predicted_fnr,
-            method: candidate.outlook.method.name(),
+            predicted_fpr: candidate.plan.promise.predicted_fpr,
+            stream_fpr: candidate.forecast.predicted_fpr,
+            predicted_fnr: candidate.forecast.predicted_fnr,
+            method: candidate.forecast.method.name(),
             reason: candidate.reason.clone(),
         }
     }
@@ -176,14 +176,14 @@ impl Row {
 
 impl Document {
     fn new(question: &Question, answer: &Recommendation) -> Self {
-        let (plan, outlook) = (&answer.best.plan, &answer.best.outlook);
-        let (promise, promised_items) = match plan.forecast.promise {
-            Promise::Always => ("always", None),
-            Promise::UntilItems(items) => ("until_items", Some(items)),
-            Promise::None => ("none", None),
+        let (plan, forecast) = (&answer.best.plan, &answer.best.forecast);
+        let (promise, promised_items) = match plan.promise.holds {
+            Holds::Always => ("always", None),
+            Holds::UntilItems(items) => ("until_items", Some(items)),
+            Holds::Never => ("none", None),
         };
         let limit = limit_of(question, answer);
-        let by_importance = outlook.by_importance.iter().map(|row| ImportanceRow {
+        let by_importance = forecast.by_importance.iter().map(|row| ImportanceRow {
             importance: row.at,
             predicted_fnr: row.predicted_fnr,
             share: row.share,
@@ -199,13 +199,13 @@ impl Document {
                 arrivals: answer.stream.arrivals(),
                 distinct: answer.stream.distinct(),
             },
-            late_fpr: outlook.late_fpr,
-            late_fnr: outlook.late_fnr,
-            wfp: outlook.wfp,
-            wfn: outlook.wfn,
-            zeros: outlook.zeros,
-            stable_after: outlook.stable_after,
-            fnr_by_lag: outlook
+            late_fpr: forecast.late_fpr,
+            late_fnr: forecast.late_fnr,
+            wfp: forecast.wfp,
+            wfn: forecast.wfn,
+            zeros: forecast.zeros,
+            stable_after: forecast.stable_after,
+            fnr_by_lag: forecast
                 .by_lag
                 .iter()
                 .map(|row| LagRow { lag: row.at, predicted_fnr: row.predicted_fnr, share: row.share })

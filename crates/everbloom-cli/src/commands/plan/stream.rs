@@ -5,7 +5,7 @@ use crate::args::ImportanceArgs;
 use crate::failure::{Failure, Result};
 use crate::input::BlockReader;
 use crate::record::{Layout, Part, RecordReader, for_each_batch};
-use everbloom::goal::ImportanceMix;
+use everbloom::promise::ImportanceMix;
 use everbloom::stream::Sample;
 use everbloom::{Hashing, Importance, ImportanceScale, Stream};
 use std::path::{Path, PathBuf};

@@ -2,7 +2,7 @@
 
 use super::{Document, Row, chart};
 use crate::report::{percent, size, thousands};
-use everbloom::planner::Recommendation;
+use everbloom::forecast::Recommendation;
 
 /// What Bloom-filter calculators answer: bits, hashes, bytes.
 pub(super) fn one_line(document: &Document, answer: &Recommendation) -> String {
@@ -19,7 +19,7 @@ pub(super) fn one_line(document: &Document, answer: &Recommendation) -> String {
         "{}: {}, keeps {}{items}",
         kind(&document.best),
         line(&document.best),
-        percent(answer.best.plan.forecast.predicted_fpr),
+        percent(answer.best.plan.promise.predicted_fpr),
     );
     if let Some(other) = document.runners_up.iter().find(|row| matches!(kind(row).as_str(), "bloom" | "blocked")) {
         text.push_str(&format!("; {}: {}", kind(other), line(other)));
@@ -88,7 +88,7 @@ pub(super) fn render(document: &Document, answer: &Recommendation) -> String {
         text.push_str("\ninstead\n");
     }
     for (row, candidate) in document.runners_up.iter().zip(&answer.runners_up) {
-        text.push_str(&format!("  {}\n      {} ({})\n", row.filter, row.reason, candidate.outlook.method.name()));
+        text.push_str(&format!("  {}\n      {} ({})\n", row.filter, row.reason, candidate.forecast.method.name()));
     }
     text
 }

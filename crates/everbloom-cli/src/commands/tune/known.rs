@@ -6,7 +6,7 @@ use crate::failure::{Ending, Failure, Result};
 use crate::input::{Block, BlockReader, Reading};
 use crate::{output, report};
 use clap::Args;
-use everbloom::solve::popularity::{Certified, Class, Popularity};
+use everbloom::querylog::popularity::{Certified, Class, Popularity};
 use everbloom::{Hashing, Key as _, KeyHash};
 use serde::Serialize;
 use std::io::{self, Write};

@@ -7,7 +7,7 @@ use crate::record::all_hashes;
 use crate::{output, report, scheme_file};
 use clap::Args;
 use everbloom::Hashing;
-use everbloom::tune::{self, Contender, Options, Sample, Tuned};
+use everbloom::querylog::{self, Contender, Options, Sample, Tuned};
 use serde::Serialize;
 use std::path::{Path, PathBuf};
 
@@ -99,7 +99,7 @@ impl Log {
         (options.min_hashes, options.max_hashes) = (u32::from(hashes.min_hashes), u32::from(hashes.max_hashes));
         // What is wrong with the numbers is said before long files are read.
         let options = options.checked()?;
-        let tuned = tune::tune(&self.sample(log)?, &options)?;
+        let tuned = querylog::tune(&self.sample(log)?, &options)?;
         scheme_file::save(output, &tuned.scheme)?;
         let document = self.document(memory, &tuned);
         report::print(format, &document, || text(&document, &tuned, output))?;

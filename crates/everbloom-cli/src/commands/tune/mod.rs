@@ -6,7 +6,7 @@ mod log;
 use crate::args::Format;
 use crate::failure::{Ending, Result};
 use clap::{ArgGroup, Args};
-use everbloom::solve::popularity::MAX_HASHES;
+use everbloom::querylog::popularity::MAX_HASHES;
 
 /// Finds what to build for skewed queries: from key lists and a query log, or from known popularities.
 ///

@@ -13,7 +13,7 @@
 use super::events::Events;
 use crate::simulators::Scheme;
 use everbloom::Result;
-use everbloom::solve::popularity::{Class, MAX_HASHES, Popularity};
+use everbloom::querylog::popularity::{Class, MAX_HASHES, Popularity};
 use std::collections::BTreeMap;
 
 /// The number of hashes of every object.

@@ -5,7 +5,7 @@ use super::library::Library;
 use crate::simulators::Scheme;
 use everbloom::cells::bits::Bits;
 use everbloom::cells::summary::may_hold;
-use everbloom::solve::popularity::{Class, MAX_HASHES, Popularity, hashes_within};
+use everbloom::querylog::popularity::{Class, MAX_HASHES, Popularity, hashes_within};
 use everbloom::{Hashing, Result};
 
 /// What came of a scheme over the second half of the queries.

@@ -2,10 +2,8 @@
 
 use super::KIND;
 use super::touched::Touched;
-use crate::error::{Error, Result};
-use crate::goal::{Forecast, Goal, MAX_MEMORY_BITS, Plan, Promise};
-use crate::solve::{largest, poisson_mean, smallest};
-use crate::spec::{Spec, choice_name};
+use crate::promise::{Error, Goal, Holds, MAX_MEMORY_BITS, Plan, Promise, Result, Spec, choice_name};
+use crate::stream::closed_forms::{largest, poisson_mean, smallest};
 use libm::{exp, log1p, pow};
 
 /// Slices of a block, k + l of them.
@@ -73,12 +71,12 @@ impl Parameters {
 
     /// What is promised: always, where arrivals turn the window; where the caller does, only while no
     /// more than a generation's keys come between two turns.
-    pub(super) fn forecast(&self) -> Forecast {
-        let promise = match self.advance {
-            Advance::Arrivals => Promise::Always,
-            Advance::Caller => Promise::UntilItems(self.generation().max(1)),
+    pub(super) fn promise(&self) -> Promise {
+        let holds = match self.advance {
+            Advance::Arrivals => Holds::Always,
+            Advance::Caller => Holds::UntilItems(self.generation().max(1)),
         };
-        Forecast { promise, ..Forecast::always(self.predicted_fpr()) }
+        Promise { holds, ..Promise::always(self.predicted_fpr()) }
     }
 
     /// The rate of false positives once every slice is as full as it gets.
@@ -223,7 +221,7 @@ pub(super) fn planned(spec: &Spec, goal: &Goal) -> Result<Plan> {
         }
     };
     let parameters = parameters.checked()?;
-    Ok(Plan::new(parameters.spec(), parameters.memory_bits(), parameters.forecast(), goal.hashing))
+    Ok(Plan::new(parameters.spec(), parameters.memory_bits(), parameters.promise(), goal.hashing))
 }
 
 fn blocks_given(spec: &Spec) -> bool {

@@ -13,10 +13,10 @@ use super::listing::Listing;
 use super::parameters::Parameters;
 use super::random::check_values;
 use crate::cells::counters::{Counters, low_bits, nonzero_lanes};
-use crate::cells::simd::Machine;
-use crate::error::{Error, Result};
-use crate::filters::Restore;
-use crate::wire::StateWriter;
+use crate::filter::Restore;
+use crate::format::StateWriter;
+use crate::promise::{Error, Result};
+use crate::simd::Machine;
 
 /// Packed values, and a list of those that are not zero.
 #[derive(Debug, Clone)]

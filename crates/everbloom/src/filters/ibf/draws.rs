@@ -3,7 +3,7 @@
 //! The generator moves once an arrival, however many numbers the arrival needs; so a batch can draw
 //! for the arrivals ahead and ask for their cells before it comes to them, with the same verdicts.
 
-use crate::hash::{KeyHash, Probes, finalise, scale};
+use crate::key::{KeyHash, Probes, finalise, scale};
 
 /// A sequence of folded products (Wang Yi's wyrand), named by its seed: half the work of mixing, and of many
 /// numbers an arrival that is felt.

@@ -5,7 +5,7 @@
 
 use super::draws::Draws;
 use crate::cells::bits::Bits;
-use crate::error::{Error, Result};
+use crate::promise::{Error, Result};
 use bytemuck::{cast_slice, cast_slice_mut};
 
 /// One cell in so many may be listed.

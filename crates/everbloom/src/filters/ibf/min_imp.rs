@@ -11,10 +11,10 @@ use super::draws::Draws;
 use super::parameters::{CellImportance, Deletion, Parameters};
 use super::queue::{KEY_LIMIT, Keys, Queue};
 use super::weighed::{Cell, FULL_WEIGHT, GROUP, WeighedCells};
-use crate::cells::simd::Machine;
-use crate::error::{Error, Result};
-use crate::filters::Restore;
-use crate::wire::StateWriter;
+use crate::filter::Restore;
+use crate::format::StateWriter;
+use crate::promise::{Error, Result};
+use crate::simd::Machine;
 use bytemuck::{cast_slice, cast_slice_mut};
 
 /// The thesis's importances go up to 50, and its priorities count in them.

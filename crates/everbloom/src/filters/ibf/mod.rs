@@ -109,7 +109,7 @@
 
 mod by_value;
 mod draws;
-mod foretold;
+mod forecast;
 mod listing;
 mod min_imp;
 mod parameters;
@@ -121,15 +121,11 @@ mod reinsertion;
 mod sampling;
 mod weighed;
 
-use super::{Kind, Model, Restore};
-use crate::cells::simd::{self, CACHED_BYTES, Machine, Plain, Work, pipelined};
-use crate::error::{Error, Result};
-use crate::goal::{Forecast, ImportanceMix, Plan};
-use crate::hash::{Hashing, KeyHash, scale};
-use crate::rng::Generator;
-use crate::spec::Spec;
-use crate::traits::{Body, Filter, Importance, Importances, Status, Verdict};
-use crate::wire::{StateReader, StateWriter};
+use crate::filter::{Body, Filter, Kind, Model, Restore};
+use crate::format::{StateReader, StateWriter};
+use crate::key::{Generator, Hashing, KeyHash, scale};
+use crate::promise::{Error, Importance, ImportanceMix, Importances, Plan, Promise, Result, Spec, Status, Verdict};
+use crate::simd::{self, CACHED_BYTES, Machine, Plain, Work, pipelined};
 use draws::Draws;
 use libm::pow;
 use reinsertion::Cache;
@@ -146,8 +142,8 @@ const fn kind(id: u16, name: &'static str, summary: &'static str) -> Kind {
         never_forgets: false,
         endless: true,
         model: Model {
-            outlook: foretold::outlook,
-            full_size: foretold::takes_full_size,
+            forecast: forecast::forecast,
+            full_size: forecast::takes_full_size,
             ..Model::sized(&["num_cells", "fill_limit", "reinsert_slots", "reinsert_every"])
         },
         plan: plan::planned,
@@ -543,7 +539,7 @@ impl<C: Cells> Work for Observe<'_, C> {
 #[derive(Debug, Clone)]
 pub struct Ibf {
     hashing: Hashing,
-    forecast: Forecast,
+    promise: Promise,
     generator: Generator,
     policy: Policy,
     memory: Memory,
@@ -555,7 +551,7 @@ impl Ibf {
         let parameters = parameters.checked()?;
         Ok(Ibf {
             hashing,
-            forecast: plan::forecast(&parameters, &ImportanceMix::uniform()),
+            promise: plan::promise(&parameters, &ImportanceMix::uniform()),
             generator: Generator::for_filter(&hashing),
             policy: Policy::new(parameters)?,
             memory: Memory::new(&parameters)?,
@@ -563,13 +559,13 @@ impl Ibf {
     }
 
     fn from_plan(plan: &Plan) -> Result<Self> {
-        Ok(Ibf { forecast: plan.forecast, ..Self::new(Parameters::from_spec(&plan.spec)?, plan.hashing)? })
+        Ok(Ibf { promise: plan.promise, ..Self::new(Parameters::from_spec(&plan.spec)?, plan.hashing)? })
     }
 
     fn restore(mut from: Restore<'_, '_>) -> Result<Self> {
         let parameters = Parameters::from_spec(from.spec)?;
         from.body.expect_bytes(parameters.byte_length())?;
-        let mut filter = Ibf { forecast: from.forecast, ..Self::new(parameters, from.hashing)? };
+        let mut filter = Ibf { promise: from.promise, ..Self::new(parameters, from.hashing)? };
         filter.generator = filter.policy.restore(&mut from.state)?;
         with_cells!(&mut filter.memory, cells => cells.restore(&parameters, &mut from)?);
         if let Some(cache) = &mut filter.policy.cache {
@@ -607,8 +603,8 @@ impl Filter for Ibf {
         self.policy.parameters.memory_bits()
     }
 
-    fn forecast(&self) -> Forecast {
-        self.forecast
+    fn promise(&self) -> Promise {
+        self.promise
     }
 
     fn status(&self) -> Status {

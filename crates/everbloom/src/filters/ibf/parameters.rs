@@ -1,8 +1,7 @@
 //! What can be chosen: insertion, deletion, how cells remember importance, reinsertion, sizes.
 
 use super::reinsertion::{self, Reinsertion};
-use crate::error::{Error, Result};
-use crate::spec::{Spec, choice_name};
+use crate::promise::{Error, Result, Spec, choice_name};
 
 /// What an arrival writes into its cells.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

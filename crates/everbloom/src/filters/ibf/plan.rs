@@ -10,10 +10,8 @@ use super::parameters::{
     scheme_of,
 };
 use super::reinsertion;
-use crate::error::{Error, Result};
-use crate::goal::{Forecast, Goal, ImportanceMix, Plan, Promise};
-use crate::solve::largest;
-use crate::spec::Spec;
+use crate::promise::{Error, Goal, Holds, ImportanceMix, Plan, Promise, Result, Spec};
+use crate::stream::closed_forms::largest;
 use libm::{ceil, floor, log1p, log2, pow};
 
 /// The value of full cells unless asked otherwise: two bits tell four classes of importance apart.
@@ -25,7 +23,7 @@ pub(super) fn planned(spec: &Spec, goal: &Goal) -> Result<Plan> {
     let by_hand = NUMBERS.iter().all(|word| spec.get(word).is_some());
     let mix = goal.importance_mix.unwrap_or_else(ImportanceMix::uniform);
     let parameters = if by_hand { Parameters::from_spec(spec)? } else { best(spec, goal, &mix)? };
-    let mut plan = Plan::new(parameters.spec(), parameters.memory_bits(), forecast(&parameters, &mix), goal.hashing);
+    let mut plan = Plan::new(parameters.spec(), parameters.memory_bits(), promise(&parameters, &mix), goal.hashing);
     plan.notes.extend(note(&parameters, goal));
     Ok(plan)
 }
@@ -47,14 +45,14 @@ fn note(parameters: &Parameters, goal: &Goal) -> Option<String> {
 }
 
 /// The rate that parameters come to: promised if a limit or the stable point bounds it.
-pub(super) fn forecast(parameters: &Parameters, mix: &ImportanceMix) -> Forecast {
+pub(super) fn promise(parameters: &Parameters, mix: &ImportanceMix) -> Promise {
     let hashes = f64::from(parameters.num_hashes);
     if let Some(limit) = parameters.fill_limit {
-        return Forecast::always(pow(limit as f64 / parameters.num_cells as f64, hashes).min(1.0));
+        return Promise::always(pow(limit as f64 / parameters.num_cells as f64, hashes).min(1.0));
     }
     let predicted_fpr = pow(stable_fill(parameters, mix), hashes);
-    let promise = if parameters.deletion == Deletion::Random { Promise::Always } else { Promise::None };
-    Forecast { predicted_fpr, predicted_fnr: None, promise }
+    let holds = if parameters.deletion == Deletion::Random { Holds::Always } else { Holds::Never };
+    Promise { predicted_fpr, predicted_fnr: None, holds }
 }
 
 /// The share of cells that are not zero once it no longer changes, as far as theory goes.

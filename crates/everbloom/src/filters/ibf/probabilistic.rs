@@ -20,10 +20,10 @@ use super::draws::Draws;
 use super::parameters::{CellImportance, Parameters};
 use super::sampling::{Drawn, SamplingIndex};
 use super::weighed::{Cell, GROUP, Group, WeighedCells};
-use crate::cells::simd::{Machine, Plain, quotient};
-use crate::error::{Error, Result};
-use crate::filters::Restore;
-use crate::wire::{StateReader, StateWriter};
+use crate::filter::Restore;
+use crate::format::{StateReader, StateWriter};
+use crate::promise::{Error, Result};
+use crate::simd::{Machine, Plain, quotient};
 
 /// A cell of total 1 weighs 2^22, one of the largest total a little over 1/2.
 const SCALE_BITS: u32 = 22;

@@ -22,8 +22,8 @@
 //! rebuilt when a filter is read, and no part of its bytes.
 
 use super::weighed::GROUP;
-use crate::cells::simd::prefetch;
-use crate::error::{Error, Result};
+use crate::promise::{Error, Result};
+use crate::simd::prefetch;
 
 /// Keys are below this: they share 64 bits with a position below 2^36.
 pub(super) const KEY_LIMIT: u32 = 1 << 28;

@@ -7,10 +7,10 @@ use super::Cells;
 use super::draws::Draws;
 use super::parameters::Parameters;
 use crate::cells::counters::Counters;
-use crate::cells::simd::Machine;
-use crate::error::{Error, Result};
-use crate::filters::Restore;
-use crate::wire::StateWriter;
+use crate::filter::Restore;
+use crate::format::StateWriter;
+use crate::promise::{Error, Result};
+use crate::simd::Machine;
 
 /// Packed values.
 #[derive(Debug, Clone)]

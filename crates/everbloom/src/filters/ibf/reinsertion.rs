@@ -7,11 +7,9 @@
 //! on cells; it is 192 bits an entry, and counted.
 
 use super::draws::Draws;
-use crate::error::{Error, Result};
-use crate::hash::KeyHash;
-use crate::spec::{Spec, choice_name};
-use crate::traits::Importance;
-use crate::wire::{StateReader, StateWriter};
+use crate::format::{StateReader, StateWriter};
+use crate::key::KeyHash;
+use crate::promise::{Error, Importance, Result, Spec, choice_name};
 use bytemuck::{Pod, Zeroable, cast_slice, cast_slice_mut};
 
 /// Which entry is inserted again.

@@ -19,9 +19,9 @@
 //! each 256th of all mass began some moves ago; a guide that is behind costs steps, no errors.
 
 use super::draws::Draws;
-use crate::cells::simd::prefetch;
-use crate::error::{Error, Result};
-use crate::hash::scale;
+use crate::key::scale;
+use crate::promise::{Error, Result};
+use crate::simd::prefetch;
 use bytemuck::{cast_slice, cast_slice_mut};
 
 /// No fewer than there are classes, and a power of two, so that no class needs to be checked.

@@ -4,9 +4,9 @@ use super::parameters::{DELETIONS, INSERTIONS};
 use super::weighed::FULL_WEIGHT;
 use super::*;
 use crate::codec::{decode, encode};
-use crate::goal::Goal;
-use crate::hash::Key;
-use crate::traits::FilterExt;
+use crate::filter::FilterExt;
+use crate::key::Key;
+use crate::promise::Goal;
 
 const CELL_IMPORTANCES: [CellImportance; 3] = [CellImportance::Sum, CellImportance::Decayed, CellImportance::Last];
 

@@ -13,8 +13,8 @@
 
 use super::parameters::CellImportance;
 use crate::cells::buffer::Buffer;
-use crate::cells::simd::prefetch;
-use crate::error::{Error, Result};
+use crate::promise::{Error, Result};
+use crate::simd::prefetch;
 use bytemuck::{cast_slice, cast_slice_mut};
 
 /// Cells of a group, the unit of the sampling index and of the queue.

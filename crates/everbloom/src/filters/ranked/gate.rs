@@ -11,9 +11,8 @@
 //! the stream and 1.9 % late in it; without the gate 32.6 %, interpolated between two shapes to 1 %. Three
 //! other trials with the gate gave 33.6 % at best, so do not count on a gain.
 
-use crate::error::{Error, Result};
-use crate::traits::Importance;
-use crate::wire::{StateReader, StateWriter};
+use crate::format::{StateReader, StateWriter};
+use crate::promise::{Error, Importance, Result};
 
 /// Classes of importance.
 const BINS: usize = 64;

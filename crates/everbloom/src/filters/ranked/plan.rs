@@ -3,10 +3,8 @@
 use super::KIND;
 use super::gate::GATE_BITS;
 use crate::cells::lanes::{MAX_PACKED_BITS, Shape, Words};
-use crate::error::{Error, Result};
-use crate::goal::{Forecast, Goal, MAX_MEMORY_BITS, Plan};
-use crate::solve::poisson_mean;
-use crate::spec::{Spec, choice_name};
+use crate::promise::{Error, Goal, MAX_MEMORY_BITS, Plan, Promise, Result, Spec, choice_name};
+use crate::stream::closed_forms::poisson_mean;
 
 /// Where a new arrival goes in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -234,14 +232,14 @@ pub(super) fn planned(spec: &Spec, goal: &Goal) -> Result<Plan> {
         _ => best(goal, lanes, lane_bits, sized)?,
     };
     let bound = parameters.predicted_fpr();
-    let forecast = match (goal.expected_items, goal.target_fpr) {
+    let promise = match (goal.expected_items, goal.target_fpr) {
         // With many short lanes the target is kept only while most of them are empty.
         (Some(items), Some(target)) if bound > target => {
-            Forecast { predicted_fnr: None, ..Forecast::until(items, parameters.predicted_fpr_at(items)) }
+            Promise { predicted_fnr: None, ..Promise::until(items, parameters.predicted_fpr_at(items)) }
         }
-        _ => Forecast::always(bound),
+        _ => Promise::always(bound),
     };
-    Ok(Plan::new(parameters.spec(), parameters.memory_bits(), forecast, goal.hashing))
+    Ok(Plan::new(parameters.spec(), parameters.memory_bits(), promise, goal.hashing))
 }
 
 /// The smallest lanes for which some number of them keeps the target, then as many as keep it.

@@ -7,9 +7,9 @@
 
 use super::Bias;
 use crate::cells::buffer::Line;
-use crate::cells::simd::{Machine, Plain};
-use crate::hash::{KeyHash, finalise};
-use crate::traits::Verdict;
+use crate::key::{KeyHash, finalise};
+use crate::promise::Verdict;
+use crate::simd::{Machine, Plain};
 use std::hint::select_unpredictable;
 
 const WORDS: usize = 8;
@@ -112,8 +112,7 @@ fn exchange(machine: impl Machine, line: &mut Line, own: &[u64; WORDS], (place, 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::hash::{Hashing, Key};
-    use crate::rng::Generator;
+    use crate::key::{Generator, Hashing, Key};
 
     #[test]
     fn forced_insertions_keep_the_number_of_set_bits() {

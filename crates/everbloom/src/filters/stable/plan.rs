@@ -2,13 +2,10 @@
 
 use super::KIND;
 use crate::cells::counters::Counters;
-use crate::error::{Error, Result};
-use crate::goal::{Forecast, Goal, MAX_MEMORY_BITS, Plan};
-use crate::outlook::{Method, Outlook};
-use crate::solve::cell_chain::{CellChain, CellRates};
-use crate::spec::{Spec, choice_name};
-use crate::stream::Stream;
-use crate::stream::along::{ALL_ALIKE, Along};
+use crate::promise::{Error, Goal, MAX_MEMORY_BITS, Plan, Promise, Result, Spec, choice_name};
+use crate::stream::cell_chain::{CellChain, CellRates};
+use crate::stream::integrate::{ALL_ALIKE, Integral};
+use crate::stream::{Forecast, Method, Stream};
 use libm::{exp, pow};
 
 /// Which cells an arrival lowers.
@@ -217,7 +214,7 @@ pub(super) fn cells_unit(spec: &Spec) -> Result<u64> {
 
 /// The chain of a cell, where cells are alike and every arrival changes them. In the blocked layout the cells
 /// of a line share their luck, and where duplicates change nothing the past depends on the verdicts.
-pub(super) fn outlook(plan: &Plan, stream: &Stream) -> Result<Option<Outlook>> {
+pub(super) fn forecast(plan: &Plan, stream: &Stream) -> Result<Option<Forecast>> {
     let parameters = Parameters::from_spec(&plan.spec)?;
     if parameters.layout != Layout::Spread || parameters.update != Update::Always {
         return Ok(None);
@@ -229,20 +226,20 @@ pub(super) fn outlook(plan: &Plan, stream: &Stream) -> Result<Option<Outlook>> {
         above: &vec![1.0; parameters.cell_max as usize],
     };
     let chain = CellChain::new(&rates, &stream.footprint(), stream.arrivals() as f64);
-    let along = Along {
+    let integral = Integral {
         state: &|time| (chain.fpr(time), chain.zeros(time)),
         fnr: &|lag, _| chain.fnr(lag, parameters.cell_max as usize),
         levels: ALL_ALIKE,
     };
-    Ok(Some(along.outlook(stream, plan.forecast, Method::Chain)))
+    Ok(Some(integral.forecast(stream, plan.promise, Method::Chain)))
 }
 
 pub(super) fn planned(spec: &Spec, goal: &Goal) -> Result<Plan> {
     let by_hand = ["num_cells", "cell_max", "num_hashes", "decrements"].iter().all(|word| spec.get(word).is_some());
     let parameters = if by_hand { Parameters::from_spec(spec)? } else { best(spec, goal)? };
-    let forecast = Forecast::always(parameters.predicted_fpr());
+    let promise = Promise::always(parameters.predicted_fpr());
     let memory_bits = Counters::byte_length(parameters.num_cells, parameters.cell_bits()) * 8;
-    Ok(Plan::new(parameters.spec(), memory_bits, forecast, goal.hashing))
+    Ok(Plan::new(parameters.spec(), memory_bits, promise, goal.hashing))
 }
 
 /// The parameters that forget least among those that keep the target; words that are given are kept.
@@ -294,7 +291,7 @@ fn candidate(spec: &Spec, goal: &Goal, target: f64, cell_max: u32, num_hashes: u
     }
     let most = draft.neighbourhood().min(u32::MAX.into());
     let keeps = |decrements| Parameters { decrements: decrements as u32, ..draft }.predicted_fpr() <= target;
-    crate::solve::smallest(1, most, keeps)
+    crate::stream::closed_forms::smallest(1, most, keeps)
         .map(|decrements| Parameters { decrements: decrements as u32, ..draft })
         .ok_or_else(|| Error::Infeasible {
             wanted: format!("a rate of {target}"),

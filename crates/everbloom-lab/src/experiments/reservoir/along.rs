@@ -1,0 +1,75 @@
+//! What the figures over records share: rates and ones along a stream.
+
+use crate::evaluate::{Record, Source};
+use crate::experiments::common::{Named, Over, integral, judge};
+use crate::suite::{Axis, Figure, Look, Panel, Point, Row, Series, Summary, Table};
+use everbloom::Result;
+
+/// How many points a curve has.
+pub(super) const PARTS: u64 = 50;
+
+/// Rates so far and the number of set bits, after each part of a stream of so many arrivals.
+pub(super) fn rows(
+    source: &mut dyn Source,
+    items: u64,
+    filters: &[Named],
+    memory_bits: u64,
+    seed: u64,
+) -> Result<Vec<Row>> {
+    let record = Record { fill_every: Some((items / PARTS).max(1)), ..Record::default() };
+    let outcome = judge(source, filters, seed, record)?;
+    let mut rows = Vec::new();
+    for ((name, _), report) in filters.iter().zip(&outcome.reports) {
+        let start = |table: &str| Row::new(table).label("memory_bits", memory_bits).label("filter", *name);
+        for (place, (arrivals, fpr, fnr)) in integral(report, PARTS as usize, Over::All).into_iter().enumerate() {
+            let row = start("along").label("part", place as u64 + 1);
+            rows.push(row.value("arrivals", arrivals as f64).value("fpr", fpr).value("fnr", fnr));
+        }
+        let ones: Vec<_> = report.fill.iter().map(|(at, fill)| (*at, fill * memory_bits as f64)).collect();
+        for (place, pair) in ones.windows(2).enumerate() {
+            let row = start("ones").label("part", place as u64 + 2);
+            rows.push(
+                row.value("arrivals", pair[1].0 as f64)
+                    .value("ones", pair[1].1)
+                    .value("change", (pair[1].1 - pair[0].1).abs()),
+            );
+        }
+        let rates = start("rates").value("fpr", report.measured_fpr).value("fnr", report.measured_fnr);
+        rows.push(rates.value("late_fpr", report.late_fpr).value("late_fnr", report.late_fnr));
+    }
+    Ok(rows)
+}
+
+/// A panel for every memory.
+pub(super) fn figure(
+    table: &Table,
+    (rows, value, unit): (&str, &str, f64),
+    axis: impl Fn() -> Axis,
+    (name, title, caption): (&str, &str, &str),
+) -> Figure {
+    let mut figure = Figure::new(name, title, caption);
+    for memory in table.labels(rows, "memory_bits") {
+        let bits = memory.number().unwrap_or(0.0);
+        let mut panel = Panel::new(size(bits), Axis::linear("records"), axis());
+        for filter in table.labels(rows, "filter") {
+            let here = |summary: &&Summary| {
+                summary.label("memory_bits") == Some(&memory) && summary.label("filter") == Some(&filter)
+            };
+            let summaries = table.summary(rows);
+            let point =
+                |summary: &Summary| Some(Point::of(summary.sample("arrivals")?.mean(), summary.sample(value)?, unit));
+            let points: Vec<_> = summaries.iter().filter(here).filter_map(point).collect();
+            panel = panel.series(Series::new(filter.to_string(), Look::Line, points));
+        }
+        figure = figure.panel(panel);
+    }
+    figure
+}
+
+/// Bits as bytes, in words.
+pub(super) fn size(bits: f64) -> String {
+    match bits / 8.0 {
+        bytes if bytes >= 1048576.0 => format!("{} MiB", bytes / 1048576.0),
+        bytes => format!("{} KiB", bytes / 1024.0),
+    }
+}

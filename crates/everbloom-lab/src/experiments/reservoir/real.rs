@@ -1,0 +1,126 @@
+//! Figures 2, 4 and 6, with a real history in place of the paper's clickstream.
+
+use super::along::{figure, rows};
+use super::{SOURCE, reservoir, stable};
+use crate::suite::{Axis, Cell, Conclusion, Experiment, Outcome, Scope, Seconds, Table, Verdict, clearly_below};
+use everbloom::Result;
+
+/// See the module.
+pub(in crate::experiments) static EXPERIMENT: Experiment = Experiment {
+    name: "reservoir-real",
+    source: SOURCE,
+    figure: "Figures 2, 4 and 6",
+    shows: "FPR, FNR and ones against records on a real stream, 2 and 4 KB; a project's history in place of the clickstream",
+    expected: Seconds { quick: 8.0, default: 20.0, full: None },
+    seeds: 4,
+    revision: 2,
+    needs: &["history"],
+    ..Experiment::of(cells, conclude)
+};
+
+const MEMORIES: [u64; 3] = [16_384, 32_768, 262_144];
+const RECORDS: u64 = 1_427_181;
+
+fn cells(scope: &Scope) -> Result<Vec<Cell>> {
+    let cell = |memory_bits: u64, seed| {
+        let scope = scope.clone();
+        Cell::new(format!("history, {memory_bits} bits"), seed, move |_| {
+            let filters = [stable(memory_bits), reservoir(memory_bits)];
+            rows(&mut scope.recording("history")?, RECORDS, &filters, memory_bits, seed)
+        })
+    };
+    Ok(scope.seeds().flat_map(|seed| MEMORIES.map(|memory_bits| cell(memory_bits, seed))).collect())
+}
+
+fn conclude(table: &Table, _: &Scope) -> Result<Conclusion> {
+    let fpr = figure(
+        table,
+        ("along", "fpr", 100.0),
+        || Axis::linear("false positives, % of distinct"),
+        ("fpr", "False positives along a real stream (Figure 2)", "Of all records so far, as the paper draws it."),
+    );
+    let fnr = figure(
+        table,
+        ("along", "fnr", 100.0),
+        || Axis::linear("false negatives, % of duplicates"),
+        ("fnr", "False negatives along a real stream (Figure 4)", "Of all records so far, as the paper draws it."),
+    );
+    let ones = figure(
+        table,
+        ("ones", "change", 1.0),
+        || Axis::linear("change in the number of ones"),
+        (
+            "ones",
+            "How the number of ones changes (Figure 6)",
+            "Absolute change from one fiftieth of the stream to the next: both filters settle early; what is left is chance.",
+        ),
+    );
+    let at = |measure: &str, bits: u64, filter: &str| {
+        table.percent("rates", measure, &[("memory_bits", bits.into()), ("filter", filter.into())])
+    };
+    let mut conclusion = Conclusion::new().figure(fpr).figure(fnr).figure(ones);
+    for (bits, claimed) in [(16_384, 1.5), (32_768, 1.83)] {
+        let (sbf, rsbf) = (at("fnr", bits, "SBF")?, at("fnr", bits, "RSBF")?);
+        let ratio = sbf.with(&rsbf, |sbf, rsbf| sbf / rsbf);
+        let outcome = Outcome::graded(ratio.mean() >= claimed * 0.9, clearly_below(&rsbf, &sbf));
+        conclusion = conclusion.verdict(
+            Verdict::new(
+                format!("fnr-{bits}"),
+                "Figure 4",
+                format!("with {} KB RSBF has a {claimed} times lower FNR", bits / 8192),
+                outcome,
+            )
+            .number("claimed", claimed)
+            .mean("SBF / RSBF", &ratio)
+            .mean("SBF, %", &sbf)
+            .mean("RSBF, %", &rsbf)
+            .remark("another stream than the paper's"),
+        );
+        let (sbf, rsbf) = (at("fpr", bits, "SBF")?, at("fpr", bits, "RSBF")?);
+        let factor = rsbf.mean() / sbf.mean();
+        conclusion = conclusion.verdict(
+            Verdict::new(
+                format!("fpr-{bits}"),
+                "Figure 2",
+                format!("with {} KB the FPRs of RSBF and SBF are comparable", bits / 8192),
+                Outcome::graded((0.8..1.25).contains(&factor), (0.5..2.0).contains(&factor)),
+            )
+            .mean("SBF, %", &sbf)
+            .mean("RSBF, %", &rsbf)
+            .number("RSBF / SBF", factor),
+        );
+    }
+    Ok(conclusion.verdicts(settling(table)?))
+}
+
+/// When the number of ones has settled: the first part from which on it stays within 1 % of its last value.
+fn settling(table: &Table) -> Result<Vec<Verdict>> {
+    let settled = |bits: u64, filter: &str| -> f64 {
+        let summaries = table.summary("ones");
+        let here = summaries.iter().filter(|summary| {
+            summary.label("memory_bits") == Some(&bits.into()) && summary.label("filter") == Some(&filter.into())
+        });
+        let curve: Vec<_> = here
+            .filter_map(|summary| Some((summary.sample("arrivals")?.mean(), summary.sample("ones")?.mean())))
+            .collect();
+        let last = curve.last().map_or(0.0, |point| point.1);
+        let outside =
+            curve.iter().rposition(|(_, ones)| (ones - last).abs() > 0.02 * last).map_or(0, |place| place + 1);
+        curve.get(outside).map_or(0.0, |point| point.0)
+    };
+    let mut verdicts = Vec::new();
+    for bits in MEMORIES {
+        let (sbf, rsbf) = (settled(bits, "SBF"), settled(bits, "RSBF"));
+        verdicts.push(
+            Verdict::new(
+                format!("settles-{bits}"),
+                "Figure 6",
+                format!("with {} KB RSBF's ones settle much earlier than SBF's", bits / 8192),
+                Outcome::graded(rsbf < 0.7 * sbf, rsbf < sbf),
+            )
+            .number("within 2 % of the last value from record, SBF", sbf)
+            .number("RSBF", rsbf),
+        );
+    }
+    Ok(verdicts)
+}

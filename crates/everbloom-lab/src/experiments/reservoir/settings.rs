@@ -1,0 +1,79 @@
+//! One array, the paper's mean, and the full formula.
+
+use super::sweep::{STREAMS, cell, items, row};
+use super::{SOURCE, reservoir_spec};
+use crate::experiments::common::ERRORS;
+use crate::suite::{
+    Axis, Cell, Conclusion, Experiment, Figure, Look, Outcome, Panel, Point, Scope, Seconds, Series, Table, Verdict,
+    clearly_below,
+};
+use everbloom::Result;
+
+/// See the module.
+pub(in crate::experiments) static EXPERIMENT: Experiment = Experiment {
+    name: "reservoir-settings",
+    source: SOURCE,
+    figure: "section 5.4",
+    shows: "FNR and FPR for 1 to 8 arrays: low FNR (1), balanced (3 for 10 %) and low FPR (5)",
+    expected: Seconds { quick: 0.6, default: 8.0, full: None },
+    seeds: 4,
+    ..Experiment::of(cells, conclude)
+};
+
+const ARRAYS: [u32; 8] = [1, 2, 3, 4, 5, 6, 7, 8];
+
+fn cells(scope: &Scope) -> Result<Vec<Cell>> {
+    let items = items(scope);
+    let memory_bits = items / 8;
+    let filter = |stream, arrays: u32| (row(stream).label("num_filters", arrays), reservoir_spec(memory_bits, arrays));
+    let cell = |stream, seed| cell(stream, (items, memory_bits), ARRAYS.map(|arrays| filter(stream, arrays)), seed);
+    Ok(scope.seeds().flat_map(|seed| STREAMS.map(|stream| cell(stream, seed))).collect())
+}
+
+fn conclude(table: &Table, _: &Scope) -> Result<Conclusion> {
+    let mut figure = Figure::new(
+        "arrays",
+        "Errors against the number of arrays",
+        "Dashed: 2 to the power of minus k, what k arrays half full come to.",
+    );
+    for (measure, name) in ERRORS {
+        let y = if measure == "fpr" { Axis::log(name) } else { Axis::linear(name) };
+        let axes = ("num_filters", measure, 100.0);
+        let mut panel = Panel::new("", Axis::linear("arrays"), y);
+        panel = panel.each(Look::LineAndMarks, (table, "rates"), axes, ("stream", STREAMS), &[]);
+        if measure == "fpr" {
+            let half = ARRAYS.map(|arrays| Point::new(f64::from(arrays), 100.0 * 0.5f64.powi(arrays as i32)));
+            panel = panel.series(Series::new("half full", Look::Reference, half));
+        }
+        figure = figure.panel(panel);
+    }
+    let at = |measure: &str, stream: &str, arrays: u32| {
+        table.percent("rates", measure, &[("stream", stream.into()), ("num_filters", arrays.into())])
+    };
+    let mut verdicts = Vec::new();
+    for stream in STREAMS {
+        for (measure, claim) in
+            [("fpr", "the FPR falls with the number of arrays"), ("fnr", "the FNR is lowest with one array")]
+        {
+            let (one, three, five) = (at(measure, stream, 1)?, at(measure, stream, 3)?, at(measure, stream, 5)?);
+            let holds = match measure {
+                "fpr" => clearly_below(&three, &one) && clearly_below(&five, &three),
+                _ => clearly_below(&one, &three) && clearly_below(&one, &five),
+            };
+            let claim = format!("{stream}: {claim}");
+            verdicts.push(
+                Verdict::new(format!("{measure}-{stream}"), "5.4", claim, Outcome::of(holds))
+                    .mean("1 array, %", &one)
+                    .mean("3, %", &three)
+                    .mean("5, %", &five),
+            );
+        }
+    }
+    let (three, four) = (at("late_fpr", "uniform", 3)?, at("late_fpr", "uniform", 4)?);
+    verdicts.push(
+        Verdict::new("threshold", "5.4, eq. 5.27", "3 arrays keep an FPR of 10 %", Outcome::of(three.mean() <= 10.0))
+            .mean("late FPR of 3 arrays, uniform, %", &three)
+            .mean("of 4, the least k with 2^-k below 10 %, %", &four),
+    );
+    Ok(Conclusion::new().figure(figure).verdicts(verdicts))
+}

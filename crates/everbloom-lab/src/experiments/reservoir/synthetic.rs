@@ -1,0 +1,158 @@
+//! Figures 3, 5, 7 and 8: rates and ones along a synthetic stream of a billion records.
+
+use super::along::{figure, rows};
+use super::{SOURCE, reservoir, reservoir_spec, stable};
+use crate::datasets::{self, Request};
+use crate::experiments::common::Watched;
+use crate::suite::{
+    Axis, Cell, Conclusion, Context, Experiment, Outcome, Sample, Scope, Seconds, Summary, Table, Verdict,
+    clearly_below,
+};
+use everbloom::Result;
+
+/// See the module.
+pub(in crate::experiments) static EXPERIMENT: Experiment = Experiment {
+    name: "reservoir-synthetic",
+    source: SOURCE,
+    figure: "Figures 3, 5, 7 and 8",
+    shows: "FPR, FNR and ones against records, a billion uniform ones (1/64 by default), 512 KB, 128 MB and 512 MB",
+    expected: Seconds { quick: 1.5, default: 40.0, full: Some(2000.0) },
+    seeds: 2,
+    revision: 2,
+    ..Experiment::of(cells, conclude)
+};
+
+const MEMORIES: [u64; 3] = [1 << 22, 1 << 30, 1 << 32];
+const RECORDS: u64 = 1_000_000_000;
+const TWO: &str = "RSBF, 2 arrays";
+
+fn divisor(scope: &Scope) -> u64 {
+    scope.pick(4096, 64, 1)
+}
+
+fn cells(scope: &Scope) -> Result<Vec<Cell>> {
+    let (divisor, mut cells) = (divisor(scope), Vec::new());
+    let items = RECORDS / divisor;
+    for seed in scope.seeds() {
+        for printed in MEMORIES {
+            let memory_bits = printed / divisor;
+            for filter in [stable(memory_bits), reservoir(memory_bits), (TWO, reservoir_spec(memory_bits, 2))] {
+                let name = filter.0;
+                let work = move |context: &Context<'_>| {
+                    let request =
+                        Request { items: Some(items), distinct: Some(0.1), seed: 1000 + seed, ..Default::default() };
+                    rows(
+                        &mut Watched::new(datasets::open("uniform", &request)?, context, items),
+                        items,
+                        std::slice::from_ref(&filter),
+                        memory_bits,
+                        seed,
+                    )
+                };
+                let cell = Cell::new(format!("uniform, {items} records, {memory_bits} bits, {name}"), seed, work);
+                cells.push(cell.seconds(items as f64 * 80e-9).memory_bytes(memory_bits / 8 + items / 8));
+            }
+        }
+    }
+    Ok(cells)
+}
+
+fn conclude(table: &Table, scope: &Scope) -> Result<Conclusion> {
+    let divisor = divisor(scope);
+    let note =
+        if divisor == 1 { String::new() } else { format!(" One part in {divisor} of the paper's records and memory.") };
+    let caption = format!("Of all records so far, as the paper draws it.{note}");
+    let fpr = figure(
+        table,
+        ("along", "fpr", 100.0),
+        || Axis::linear("false positives, % of distinct"),
+        ("fpr", "False positives along a synthetic stream (Figure 3)", &caption),
+    );
+    let fnr = figure(
+        table,
+        ("along", "fnr", 100.0),
+        || Axis::linear("false negatives, % of duplicates"),
+        ("fnr", "False negatives along a synthetic stream (Figures 5 and 8)", &caption),
+    );
+    let ones = figure(
+        table,
+        ("ones", "change", 1.0),
+        || Axis::log("change in the number of ones"),
+        ("ones", "How the number of ones changes (Figure 7)", &caption),
+    );
+    let at = |measure: &str, printed: u64, filter: &str| {
+        table.percent("rates", measure, &[("memory_bits", (printed / divisor).into()), ("filter", filter.into())])
+    };
+    let mut verdicts = Vec::new();
+    for (printed, name, sbf_claim, rsbf_claim, ratio_claim) in
+        [(1 << 30, "128 MB", 38.0, 22.0, 1.73), (1 << 32, "512 MB", 13.0, 7.0, 1.86)]
+    {
+        let (sbf, rsbf, two) = (at("fnr", printed, "SBF")?, at("fnr", printed, "RSBF")?, at("fnr", printed, TWO)?);
+        let ratio = sbf.with(&rsbf, |sbf, rsbf| sbf / rsbf);
+        verdicts.push(
+            Verdict::new(format!("fnr-{printed}"), "Figure 5", format!("with {name} the FNR settles at {rsbf_claim} % for RSBF and {sbf_claim} % for SBF: {ratio_claim} times better"), Outcome::graded((ratio.mean() / ratio_claim - 1.0).abs() < 0.1, ratio.mean() > 1.05))
+                .mean("FNR of SBF, %", &sbf).mean("RSBF, 3 arrays, %", &rsbf).mean("RSBF, 2 arrays, %", &two).mean("SBF / RSBF", &ratio),
+        );
+    }
+    for (printed, name, sbf_claim, rsbf_claim) in [(1 << 30, "128 MB", 0.7, 0.8), (1 << 32, "512 MB", 0.06, 0.06)] {
+        let (sbf, rsbf) = (at("fpr", printed, "SBF")?, at("fpr", printed, "RSBF")?);
+        let near = |sample: &Sample, claim: f64| (sample.mean() / claim - 1.0).abs() < 0.15;
+        verdicts.push(
+            Verdict::new(
+                format!("fpr-{printed}"),
+                "Figure 3",
+                format!("with {name} the FPR is {rsbf_claim} % for RSBF and {sbf_claim} % for SBF"),
+                Outcome::graded(
+                    near(&sbf, sbf_claim) && near(&rsbf, rsbf_claim),
+                    near(&sbf, sbf_claim) || near(&rsbf, rsbf_claim),
+                ),
+            )
+            .mean("SBF, %", &sbf)
+            .mean("RSBF, 3 arrays, %", &rsbf)
+            .mean("RSBF, 2 arrays, %", &at("fpr", printed, TWO)?),
+        );
+    }
+    verdicts.extend(convergence(table, MEMORIES[0] / divisor)?);
+    Ok(Conclusion::new().figure(fpr).figure(fnr).figure(ones).verdicts(verdicts))
+}
+
+/// Whether RSBF's ones and FNR change less than SBF's, with the smallest memory.
+fn convergence(table: &Table, bits: u64) -> Result<Vec<Verdict>> {
+    let late = |rows: &str, value: &str, filter: &str, least: f64| -> Sample {
+        let summaries = table.summary(rows);
+        let here = |summary: &&Summary| {
+            summary.label("memory_bits") == Some(&bits.into())
+                && summary.label("filter") == Some(&filter.into())
+                && summary.label("part").and_then(|label| label.number()).is_some_and(|part| part > least)
+        };
+        Sample(
+            summaries
+                .iter()
+                .filter(here)
+                .filter_map(|summary| summary.sample(value))
+                .flat_map(|sample| sample.0.clone())
+                .collect(),
+        )
+    };
+    let (sbf, rsbf) = (late("ones", "change", "SBF", 2.0), late("ones", "change", "RSBF", 2.0));
+    let (sbf_fnr, rsbf_fnr) = (late("along", "fnr", "SBF", 25.0), late("along", "fnr", "RSBF", 25.0));
+    let spread = |sample: &Sample| 100.0 * sample.deviation();
+    Ok(vec![
+        Verdict::new(
+            "ones",
+            "Figure 7, eq. 5.22",
+            "the number of ones changes less in RSBF than in SBF",
+            Outcome::of(clearly_below(&rsbf, &sbf)),
+        )
+        .mean("mean change after the first part, SBF", &sbf)
+        .mean("RSBF", &rsbf),
+        Verdict::new(
+            "fnr-stability",
+            "Figure 8",
+            "RSBF's FNR is stable earlier: it moves a third as much as SBF's",
+            Outcome::graded(spread(&rsbf_fnr) < 0.5 * spread(&sbf_fnr), spread(&rsbf_fnr) < spread(&sbf_fnr)),
+        )
+        .number("deviation of the FNR over the second half, SBF, points", spread(&sbf_fnr))
+        .number("RSBF, points", spread(&rsbf_fnr)),
+    ])
+}

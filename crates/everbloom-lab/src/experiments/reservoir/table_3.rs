@@ -1,0 +1,39 @@
+//! Table 3: 10 million arrivals, 49 % distinct.
+
+use super::{PrintedRow, PrintedTable, SOURCE, entry};
+use crate::suite::{Experiment, Seconds};
+
+/// See the module.
+pub(in crate::experiments) static EXPERIMENT: Experiment = Experiment {
+    name: "reservoir-table-3",
+    source: SOURCE,
+    figure: "Table 3",
+    shows: "FNR and FPR of SBF and RSBF, 10 million arrivals, 49 % distinct",
+    expected: Seconds { quick: 1.5, default: 40.0, full: None },
+    seeds: 4,
+    ..Experiment::of(|scope| TABLE.cells(scope), |table, scope| TABLE.conclude(table, scope))
+};
+
+static TABLE: PrintedTable = PrintedTable {
+    place: "Table 3",
+    items: 10_000_000,
+    distinct: 0.49,
+    divisors: [64, 1, 1],
+    rows: &[
+        PrintedRow {
+            memory_bits: 16_384,
+            fnr: [entry(88.83, 2), entry(87.52, 2)],
+            fpr: [entry(11.08, 2), entry(12.464, 3)],
+        },
+        PrintedRow {
+            memory_bits: 262_144,
+            fnr: [entry(88.11, 2), entry(86.89, 2)],
+            fpr: [entry(10.86, 2), entry(12.12, 2)],
+        },
+        PrintedRow {
+            memory_bits: 4_194_304,
+            fnr: [entry(77.33, 2), entry(77.73, 2)],
+            fpr: [entry(7.822, 3), entry(7.914, 3)],
+        },
+    ],
+};

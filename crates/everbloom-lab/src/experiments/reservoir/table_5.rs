@@ -1,0 +1,46 @@
+//! Table 5: a billion arrivals, 10 % distinct; one part in 64 unless asked for all.
+
+use super::{PrintedRow, PrintedTable, SOURCE, entry, misprint, operating_point};
+use crate::suite::{Conclusion, Experiment, Scope, Seconds, Table};
+use everbloom::Result;
+
+/// See the module.
+pub(in crate::experiments) static EXPERIMENT: Experiment = Experiment {
+    name: "reservoir-table-5",
+    source: SOURCE,
+    figure: "Table 5",
+    shows: "FNR and FPR of SBF and RSBF, a billion arrivals, 10 % distinct (1/64 by default)",
+    expected: Seconds { quick: 1.5, default: 55.0, full: Some(2000.0) },
+    seeds: 4,
+    ..Experiment::of(|scope| TABLE.cells(scope), conclude)
+};
+
+static TABLE: PrintedTable = PrintedTable {
+    place: "Table 5",
+    items: 1_000_000_000,
+    distinct: 0.10,
+    divisors: [4096, 64, 1],
+    rows: &[
+        PrintedRow {
+            memory_bits: 67_108_864,
+            fnr: [entry(82.58, 2), entry(67.66, 2)],
+            fpr: [entry(8.262, 3), misprint(10.262, 3, 16.262, "a digit is wrong; 2 arrays")],
+        },
+        PrintedRow {
+            memory_bits: 1_073_741_824,
+            fnr: [entry(38.17, 2), entry(23.47, 2)],
+            fpr: [entry(0.7, 1), entry(0.83, 2)],
+        },
+        PrintedRow {
+            memory_bits: 4_294_967_296,
+            fnr: [entry(13.163, 3), entry(7.53, 2)],
+            fpr: [entry(0.0634, 4), entry(0.0664, 4)],
+        },
+    ],
+};
+
+fn conclude(table: &Table, scope: &Scope) -> Result<Conclusion> {
+    let findings =
+        TABLE.rows.iter().map(|row| operating_point(table, &TABLE, row.memory_bits)).collect::<Result<Vec<_>>>()?;
+    Ok(TABLE.conclude(table, scope)?.verdicts(findings.into_iter().flatten()))
+}

@@ -1,0 +1,101 @@
+//! Errors by importance for three numbers of cells lowered per arrival.
+
+use super::by_importance::Varied;
+use super::{SOURCE, Size, USUAL, about};
+use crate::suite::{Conclusion, Experiment, Outcome, Printed, Sample, Scope, Seconds, Table, Verdict, clearly_below};
+use everbloom::Result;
+
+/// See the module.
+pub(in crate::experiments) static EXPERIMENT: Experiment = Experiment {
+    name: "thesis-figure-4",
+    source: SOURCE,
+    figure: "Figure 4",
+    shows: "errors by importance for 3, 5 and 7 decrements, with crossovers",
+    expected: Seconds { quick: 1.0, default: 10.0, full: None },
+    seeds: 8,
+    ..Experiment::of(|scope| VARIED.cells(scope), conclude)
+};
+
+static VARIED: Varied = Varied {
+    set: "linear_70",
+    parameter: "decrements",
+    words: "decrements:",
+    values: [3, 5, 7],
+    size: |decrements| Size { decrements: decrements as u32, ..USUAL },
+    title: "Errors by importance, varying the decrements (Figure 4)",
+    caption: "More decrements: more false negatives, fewer false positives, a stronger slope. Where a curve meets the stable filter's is its crossover.",
+};
+
+fn conclude(table: &Table, _: &Scope) -> Result<Conclusion> {
+    let share = |measure: &str, at, filter| VARIED.percent(table, measure, at, filter);
+    let crossover = |at| VARIED.measured(table, "crossover", at, "IBF3");
+    let (few, many) = (share("fn_share", 3, "IBF1")?, share("fn_share", 7, "IBF1")?);
+    let rises = clearly_below(&few, &many);
+    let (late, early) = (crossover(3)?, crossover(7)?);
+    let nearer = clearly_below(&early, &late);
+    let gap = |at| -> Result<Sample> {
+        let missed = |filter| VARIED.missed(table, at, filter, 41..=50);
+        Ok(missed("SBF")?.with(&missed("IBF3")?, |sbf, ibf3| sbf - ibf3))
+    };
+    let (narrow, wide) = (gap(3)?, gap(7)?);
+    let (fewer, more) = (share("fp_share", 3, "SBF")?, share("fp_share", 7, "SBF")?);
+    Ok(Conclusion::new()
+        .figure(VARIED.figure(table))
+        .verdict(about(
+            "ibf1-few",
+            "6.4.2",
+            "IBF1 has false negatives of around 40 % with 3 decrements …",
+            40.0,
+            &few,
+            rises,
+        ))
+        .verdict(about("ibf1-many", "6.4.2", "… and around 50 % with 7", 50.0, &many, rises))
+        .verdict(about(
+            "crossover-few",
+            "6.4.2",
+            "IBF3 meets the stable filter at importance 30 with 3 decrements …",
+            30.0,
+            &late,
+            nearer,
+        ))
+        .verdict(about("crossover-many", "6.4.2", "… and at 15 with 7", 15.0, &early, nearer))
+        .verdict(about(
+            "distance-few",
+            "6.4.2",
+            "IBF3 and SBF are about 2 points apart with 3 decrements …",
+            2.0,
+            &narrow,
+            narrow.mean() < wide.mean(),
+        ))
+        .verdict(about("distance-many", "6.4.2", "… and 12 with 7", 12.0, &wide, narrow.mean() < wide.mean()))
+        .verdict(
+            Verdict::new(
+                "fp-falls",
+                "6.2",
+                "more decrements give fewer false positives",
+                Outcome::of(clearly_below(&more, &fewer)),
+            )
+            .mean("SBF, 3 decrements, %", &fewer)
+            .mean("7 decrements, %", &more),
+        )
+        .verdicts(reference(table)?))
+}
+
+/// Slopes and crossover of the specification, in points per unit of importance.
+fn reference(table: &Table) -> Result<Vec<Verdict>> {
+    let place = "everbloom's reference";
+    let crossover = VARIED.measured(table, "crossover", 7, "IBF3")?;
+    let mut verdicts = Vec::new();
+    for (filter, figure, digits) in [("SBF", -0.004, 3), ("IBF3", -0.70, 2), ("IBF5", -1.32, 2)] {
+        let sample = VARIED.percent(table, "fn_share_slope", 7, filter)?;
+        let claim = format!("{filter}: false negatives change by {figure} points per unit of importance");
+        let outcome = Outcome::of(Printed::new(figure, digits).agrees(&sample));
+        verdicts.push(Verdict::new(format!("slope-{filter}"), place, claim, outcome).mean("measured", &sample));
+    }
+    let holds = Printed::new(17.5, 1).agrees(&crossover);
+    verdicts.push(
+        Verdict::new("crossover", place, "IBF3 meets the stable filter at importance 17.5 ± 0.6", Outcome::of(holds))
+            .mean("measured", &crossover),
+    );
+    Ok(verdicts)
+}

@@ -1,0 +1,161 @@
+//! Filters for people who have keys rather than hashes.
+
+use super::Filter;
+use crate::key::{Hashing, Key, KeyHash};
+use crate::promise::{Importance, Importances, Verdict};
+use std::ops::Deref;
+
+/// How many keys are hashed before a filter is asked about them: enough to hide memory latency,
+/// few enough for the hashes to stay in the first-level cache.
+const KEYS_AT_A_TIME: usize = 256;
+
+/// [`Filter`] for people who have keys rather than hashes.
+pub trait FilterExt: Filter {
+    /// Whether the key seems to have been here. Changes nothing.
+    #[inline]
+    fn contains<K: Key + ?Sized>(&self, key: &K) -> bool {
+        self.contains_hash(key.hash_with(self.hashing()))
+    }
+
+    /// Remembers the key; true if it seems new.
+    #[inline]
+    fn insert<K: Key + ?Sized>(&mut self, key: &K) -> bool {
+        let hash = key.hash_with(self.hashing());
+        self.insert_hash(hash)
+    }
+
+    /// Says whether the key has been here, then remembers it.
+    #[inline]
+    fn observe<K: Key + ?Sized>(&mut self, key: &K, importance: Importance) -> Verdict {
+        let hash = key.hash_with(self.hashing());
+        self.observe_hash(hash, importance)
+    }
+
+    /// [`FilterExt::contains`] for many keys.
+    fn contains_batch<K: Key>(&self, keys: &[K], found: &mut [bool]) {
+        let keys = &keys[..keys.len().min(found.len())];
+        hashed_ahead(self, keys, |filter, start, hashes| {
+            filter.contains_hashes(hashes, &mut found[start..start + hashes.len()])
+        });
+    }
+
+    /// [`FilterExt::insert`] for many keys.
+    fn insert_batch<K: Key>(&mut self, keys: &[K]) {
+        hashed_ahead(self, keys, |filter, _, hashes| filter.insert_hashes(hashes));
+    }
+
+    /// [`FilterExt::observe`] for many keys.
+    fn observe_batch<K: Key>(&mut self, keys: &[K], importances: Importances<'_>, verdicts: &mut [Verdict]) {
+        let keys = &keys[..keys.len().min(verdicts.len())];
+        hashed_ahead(self, keys, |filter, start, hashes| {
+            let verdicts = &mut verdicts[start..start + hashes.len()];
+            filter.observe_hashes(hashes, importances.skip(start), verdicts);
+        });
+    }
+}
+
+impl<F: Filter + ?Sized> FilterExt for F {}
+
+/// How many keys are hashed between two requests for their cells: short enough for both to overlap.
+const KEYS_BETWEEN_REQUESTS: usize = 8;
+
+/// Hashes the keys part by part and hands each part to `act` with its start. While one part is worked
+/// on, the cells of the next one are on their way, and so is the hashing that waits for nothing.
+#[inline]
+fn hashed_ahead<F: Deref<Target: Filter>, K: Key>(
+    mut filter: F,
+    keys: &[K],
+    mut act: impl FnMut(&mut F, usize, &[KeyHash]),
+) {
+    let hashing = *filter.hashing();
+    let ahead = filter.keys_ahead().min(KEYS_AT_A_TIME / 2);
+    let mut hashes = [KeyHash::default(); KEYS_AT_A_TIME];
+    if ahead == 0 {
+        for (part, keys) in keys.chunks(KEYS_AT_A_TIME).enumerate() {
+            hash_all(&hashing, keys, &mut hashes);
+            act(&mut filter, part * KEYS_AT_A_TIME, &hashes[..keys.len()]);
+        }
+        return;
+    }
+    let (mut now, mut next) = hashes.split_at_mut(KEYS_AT_A_TIME / 2);
+    let mut parts = keys.chunks(ahead);
+    let mut count = hash_and_ask(&*filter, &hashing, parts.next(), now);
+    for start in (0..keys.len()).step_by(ahead) {
+        let following = hash_and_ask(&*filter, &hashing, parts.next(), next);
+        act(&mut filter, start, &now[..count]);
+        std::mem::swap(&mut now, &mut next);
+        count = following;
+    }
+}
+
+#[inline(always)]
+fn hash_all<K: Key>(hashing: &Hashing, keys: &[K], hashes: &mut [KeyHash]) {
+    for (hash, key) in hashes.iter_mut().zip(keys) {
+        *hash = key.hash_with(hashing);
+    }
+}
+
+/// Hashes a part, if there is one, and asks for its cells; says how many keys it has.
+#[inline(always)]
+fn hash_and_ask<F: Filter + ?Sized, K: Key>(
+    filter: &F,
+    hashing: &Hashing,
+    keys: Option<&[K]>,
+    hashes: &mut [KeyHash],
+) -> usize {
+    let keys = keys.unwrap_or_default();
+    let (groups, rest) = keys.as_chunks::<KEYS_BETWEEN_REQUESTS>();
+    let mut places = hashes.chunks_exact_mut(KEYS_BETWEEN_REQUESTS);
+    for (group, place) in groups.iter().zip(&mut places) {
+        hash_all(hashing, group, place);
+        filter.prefetch_hashes(place);
+    }
+    if let (false, Some(place)) = (rest.is_empty(), places.next()) {
+        hash_all(hashing, rest, place);
+        filter.prefetch_hashes(&place[..rest.len()]);
+    }
+    keys.len()
+}
+
+/// `stream.unseen(&mut filter)`: the items that a filter has not seen yet.
+pub trait UnseenExt: Iterator + Sized {
+    /// Keeps the items that the filter calls distinct, and lets it remember every one.
+    ///
+    /// ```
+    /// use everbloom::{Goal, UnseenExt};
+    /// use everbloom::filters::Bloom;
+    ///
+    /// let mut filter = Bloom::with_rate(1000, 0.001)?;
+    /// let words = ["to", "be", "or", "not", "to", "be"];
+    /// assert_eq!(words.into_iter().unseen(&mut filter).collect::<Vec<_>>(), ["to", "be", "or", "not"]);
+    /// # Ok::<(), everbloom::Error>(())
+    /// ```
+    fn unseen<F: Filter + ?Sized>(self, filter: &mut F) -> Unseen<'_, Self, F>
+    where
+        Self::Item: Key,
+    {
+        Unseen { items: self, filter }
+    }
+}
+
+impl<I: Iterator> UnseenExt for I {}
+
+/// The iterator behind [`UnseenExt::unseen`].
+#[derive(Debug)]
+pub struct Unseen<'f, I, F: ?Sized> {
+    items: I,
+    filter: &'f mut F,
+}
+
+impl<I, F> Iterator for Unseen<'_, I, F>
+where
+    I: Iterator<Item: Key>,
+    F: Filter + ?Sized,
+{
+    type Item = I::Item;
+
+    fn next(&mut self) -> Option<I::Item> {
+        let Unseen { items, filter } = self;
+        items.find(|item| filter.observe(item, Importance::FULL).is_distinct())
+    }
+}

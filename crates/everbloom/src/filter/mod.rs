@@ -1,0 +1,173 @@
+//! What a filter can do.
+//!
+//! [`Filter`] is the object-safe heart: every registered filter answers `contains`, and every one
+//! observes a stream. [`FilterExt`] puts keys in front of it, and the rest are abilities that only
+//! some filters have: [`Membership`] (never a false negative), [`Removal`], [`Merge`].
+//!
+//! All work is defined on [`KeyHash`]es, so that a key is hashed once however many filters are
+//! asked, and all of it has a batch form, because a batch can hash, prefetch and only then act.
+
+mod keys;
+mod kind;
+mod merge;
+pub(crate) mod model;
+
+use crate::key::{Hashing, KeyHash};
+use crate::promise::{Importance, Importances, Promise, Spec, Status, Verdict};
+use crate::simd::pipelined;
+use std::any::Any;
+
+pub use keys::{FilterExt, Unseen, UnseenExt};
+pub(crate) use kind::HALF_LIFE;
+pub use kind::{Kind, Restore};
+pub(crate) use merge::same_shape;
+pub use merge::{Combine, Merge};
+pub use model::Model;
+
+/// The bytes behind a filter, as the format stores them.
+pub enum Body<'a> {
+    /// Raw little-endian cells, one slice after another.
+    Bytes(Vec<&'a [u8]>),
+    /// Whole filters, one after another.
+    Filters(Vec<&'a dyn Filter>),
+}
+
+/// Every filter of the registry.
+///
+/// Methods take hashes made by [`Filter::hashing`]; [`FilterExt`] does the hashing.
+pub trait Filter: Any + Send + Sync {
+    /// The full spec: kind and every parameter, as [`Spec::parse`] reads it.
+    fn spec(&self) -> Spec;
+
+    /// How keys must be hashed for this filter.
+    fn hashing(&self) -> &Hashing;
+
+    /// All of the state: cells, side tables, indexes.
+    fn memory_bits(&self) -> u64;
+
+    /// What was promised when the filter was planned.
+    fn promise(&self) -> Promise;
+
+    /// What the filter looks like now.
+    fn status(&self) -> Status;
+
+    /// Whether the key seems to have been here. Changes nothing.
+    fn contains_hash(&self, hash: KeyHash) -> bool;
+
+    /// [`Filter::contains_hash`] for a batch; `found` is as long as `hashes`.
+    fn contains_hashes(&self, hashes: &[KeyHash], found: &mut [bool]) {
+        pipelined(
+            &mut (),
+            hashes.len().min(found.len()),
+            self.keys_ahead(),
+            |(), index| self.prefetch_hashes(&hashes[index..=index]),
+            |(), index| found[index] = self.contains_hash(hashes[index]),
+        );
+    }
+
+    /// Says whether the key has been here, then remembers it.
+    fn observe_hash(&mut self, hash: KeyHash, importance: Importance) -> Verdict;
+
+    /// [`Filter::observe_hash`] for a batch, with the same verdicts; `verdicts` is as long as `hashes`.
+    fn observe_hashes(&mut self, hashes: &[KeyHash], importances: Importances<'_>, verdicts: &mut [Verdict]) {
+        let (count, distance) = (hashes.len().min(verdicts.len()), self.keys_ahead());
+        pipelined(
+            self,
+            count,
+            distance,
+            |filter, index| filter.prefetch_hashes(&hashes[index..=index]),
+            |filter, index| verdicts[index] = filter.observe_hash(hashes[index], importances.at(index)),
+        );
+    }
+
+    /// Remembers a key; true if it seems new, as for `HashSet`.
+    fn insert_hash(&mut self, hash: KeyHash) -> bool {
+        self.observe_hash(hash, Importance::FULL).is_distinct()
+    }
+
+    /// Remembers a batch of keys.
+    fn insert_hashes(&mut self, hashes: &[KeyHash]) {
+        let distance = self.keys_ahead();
+        pipelined(
+            self,
+            hashes.len(),
+            distance,
+            |filter, index| filter.prefetch_hashes(&hashes[index..=index]),
+            |filter, index| {
+                filter.insert_hash(hashes[index]);
+            },
+        );
+    }
+
+    /// How many keys' cells should be asked for together, ahead of their turn; 0 if asking does not
+    /// pay, because everything is in cache. A batch no longer than this is worked on at once: whoever
+    /// sends it has called [`Filter::prefetch_hashes`], or gains little from it.
+    fn keys_ahead(&self) -> usize {
+        0
+    }
+
+    /// Asks for what these keys will touch to be brought near. A hint: it changes nothing.
+    fn prefetch_hashes(&self, _hashes: &[KeyHash]) {}
+
+    /// Forgets everything, as if just built.
+    fn clear(&mut self);
+
+    /// The filter as one that can merge, if it can.
+    fn as_merge(&mut self) -> Option<&mut dyn Merge> {
+        None
+    }
+
+    /// The filter as one that can remove, if it can.
+    fn as_removal(&mut self) -> Option<&mut dyn Removal> {
+        None
+    }
+
+    /// The filter as one with a window, if it has one.
+    fn as_windowed(&mut self) -> Option<&mut dyn Windowed> {
+        None
+    }
+
+    /// The filter as one that counts, if it does.
+    fn as_multiplicity(&self) -> Option<&dyn Multiplicity> {
+        None
+    }
+
+    /// What besides spec, hashing and body must be saved: counters, generator.
+    fn state(&self) -> Vec<u8>;
+
+    /// The cells.
+    fn body(&self) -> Body<'_>;
+}
+
+/// Filters that never forget: a key that was inserted is always found.
+pub trait Membership: Filter {}
+
+/// Filters from which keys can be taken out again.
+pub trait Removal {
+    /// Takes one insertion of the key back; false, and nothing changed, if the key is not there.
+    ///
+    /// Only keys that were inserted may be removed: removing one that is merely a false positive
+    /// takes cells away from other keys.
+    fn remove_hash(&mut self, hash: KeyHash) -> bool;
+}
+
+/// Filters that remember a window of the stream, in generations.
+pub trait Windowed {
+    /// Generations that a key survives in full.
+    fn generations(&self) -> u32;
+
+    /// Begins a new generation: what is older than [`Windowed::generations`] is forgotten.
+    fn advance(&mut self);
+
+    /// Begins so many generations, one after another.
+    fn advance_by(&mut self, generations: u64) {
+        // No filter remembers anything for longer.
+        (0..generations.min(64)).for_each(|_| self.advance());
+    }
+}
+
+/// Filters that know how often a key came.
+pub trait Multiplicity {
+    /// How often the key came, or seems to have; never less than it did, unless counts decay or are full.
+    fn count_hash(&self, hash: KeyHash) -> u64;
+}

@@ -1,0 +1,80 @@
+//! What the registry knows about a kind's errors: how to forecast them, and how to try the kind small.
+
+use crate::promise::{Plan, Result, Spec};
+use crate::stream::integrate::{ALL_ALIKE, Integral};
+use crate::stream::{Forecast, Method, Stream};
+
+/// Words of a spec and the values worth trying for them.
+pub(crate) type Choices = &'static [(&'static str, &'static [&'static str])];
+
+/// How a kind's errors on a stream are foretold.
+#[derive(Clone, Copy)]
+pub struct Model {
+    /// The words that grow with the filter, the leading one first: a smaller filter has less of each.
+    pub(crate) sizes: &'static [&'static str],
+    /// The leading size comes in multiples of this.
+    pub(crate) unit: fn(&Spec) -> Result<u64>,
+    /// Whether a smaller filter with this spec is not like the large one, so that a forecast takes its own size.
+    pub(crate) full_size: fn(&Spec) -> bool,
+    /// What a plan leaves open and a search should try: all combinations.
+    pub choices: Choices,
+    /// The same where arrivals have importances, if it differs.
+    pub choices_by_importance: Option<Choices>,
+    /// The forecast of a full spec, where there is a formula or a chain for the stream.
+    pub(crate) forecast: fn(&Plan, &Stream) -> Result<Option<Forecast>>,
+}
+
+impl Model {
+    /// A kind that can be tried small and has no formula.
+    pub(crate) const fn sized(sizes: &'static [&'static str]) -> Self {
+        Model {
+            sizes,
+            unit: |_| Ok(1),
+            full_size: |_| false,
+            choices: &[],
+            choices_by_importance: None,
+            forecast: |_, _| Ok(None),
+        }
+    }
+
+    /// The spec with every combination of the choices it leaves open.
+    pub fn variants(&self, spec: &Spec, with_importance: bool) -> Vec<Spec> {
+        let choices = match self.choices_by_importance {
+            Some(choices) if with_importance => choices,
+            _ => self.choices,
+        };
+        let mut variants = vec![spec.clone()];
+        for (word, values) in choices.iter().filter(|(word, _)| spec.get(word).is_none()) {
+            let with = |variant: &Spec| -> Vec<Spec> {
+                values.iter().map(|value| variant.clone().with(word, value)).collect()
+            };
+            variants = variants.iter().flat_map(with).collect();
+        }
+        variants
+    }
+
+    /// A spec with about 1/`divisor` of the size, and its true part of the size. `None` if the kind does not
+    /// scale.
+    pub(crate) fn scaled(&self, spec: &Spec, divisor: f64) -> Result<Option<(Spec, f64)>> {
+        let Some(leading) = self.sizes.first() else { return Ok(None) };
+        let (whole, unit) = (spec.required::<u64>(leading)? as f64, (self.unit)(spec)?.max(1) as f64);
+        let part = ((whole / divisor / unit).round().max(1.0) * unit).min(whole.max(unit));
+        let share = part / whole;
+        let mut scaled = Spec::new(spec.kind());
+        for word in spec.words() {
+            let value = spec.get(word).unwrap_or_default();
+            scaled = match (self.sizes.contains(&word), value.parse::<u64>()) {
+                (true, Ok(number)) if number > 0 => scaled.with(word, (number as f64 * share).round().max(1.0) as u64),
+                _ => scaled.with(word, value),
+            };
+        }
+        Ok(Some((scaled, share)))
+    }
+}
+
+/// The forecast of a filter that never forgets: its rate and its share of zero cells by distinct keys inside.
+pub(crate) fn never_forgetting(plan: &Plan, stream: &Stream, state: impl Fn(f64) -> (f64, f64)) -> Forecast {
+    let footprint = stream.footprint();
+    let integral = Integral { state: &|time| state(footprint.distinct(time)), fnr: &|_, _| 0.0, levels: ALL_ALIKE };
+    integral.forecast(stream, plan.promise, Method::ClosedForm)
+}

@@ -1,0 +1,101 @@
+//! From a spec, whole or partial, and a goal to a filter; and the choice of filter where the spec is `auto`.
+
+mod recommend;
+mod simulate;
+
+use crate::filter::Filter;
+use crate::filters;
+use crate::promise::{Error, Goal, Plan, Result, Spec};
+use crate::stream::{Forecast, Stream};
+
+pub use recommend::{Candidate, Question, Recommendation};
+
+/// The kind that leaves the choice to the planner.
+pub const AUTO: &str = "auto";
+
+/// Fills in what the spec leaves out, so that the goal is kept; `auto` also chooses the kind.
+pub fn plan(spec: &Spec, goal: &Goal) -> Result<Plan> {
+    if spec.kind() == AUTO { choose(spec, goal) } else { filters::plan(spec, goal) }
+}
+
+impl Goal {
+    /// Plans a filter from a spec in text form: `bloom`, `stable:cell_max=3`, `auto`.
+    pub fn plan(&self, spec: &str) -> Result<Plan> {
+        plan(&Spec::parse(spec)?, self)
+    }
+}
+
+impl Plan {
+    /// Allocates the filter.
+    pub fn build(&self) -> Result<Box<dyn Filter>> {
+        build(self)
+    }
+}
+
+/// Allocates what a plan describes.
+pub fn build(plan: &Plan) -> Result<Box<dyn Filter>> {
+    filters::build(plan)
+}
+
+/// Arrivals of a simulation: enough for a rate of 15 % to be known to 0.1 points.
+const SIMULATED: f64 = 262_144.0;
+
+/// The same for filters that are tried at their own size: about a second.
+const MOST_SIMULATED: f64 = 2_097_152.0;
+
+/// Which errors to expect of a planned filter on a stream: by formula or chain where there is one, else by a
+/// seeded simulation.
+pub fn forecast(plan: &Plan, stream: &Stream) -> Result<Forecast> {
+    match by_formula(plan, stream)? {
+        Some(forecast) => Ok(forecast),
+        None => simulated(plan, stream),
+    }
+}
+
+/// A formula or a chain, unless there is a sample to simulate on, which knows more than its lags.
+fn by_formula(plan: &Plan, stream: &Stream) -> Result<Option<Forecast>> {
+    if stream.is_learned() && filters::scaled(plan, 1.0)?.is_some() {
+        return Ok(None);
+    }
+    filters::forecast(plan, stream)
+}
+
+/// The same by simulation, whatever formulas there are.
+pub fn simulated(plan: &Plan, stream: &Stream) -> Result<Forecast> {
+    let arrivals = if filters::takes_full_size(plan) { stream.arrivals() as f64 } else { SIMULATED };
+    simulate::simulated_long(plan, stream, arrivals.clamp(SIMULATED, MOST_SIMULATED))?.ok_or(Error::Unsupported {
+        kind: "filter of this kind",
+        operation: "be foretold",
+        remedy: "run it on a stream with compare",
+    })
+}
+
+/// The best answer to the goal, as far as it says what is wanted.
+fn choose(spec: &Spec, goal: &Goal) -> Result<Plan> {
+    if let Some(word) = spec.words().find(|word| *word != "shards") {
+        return Err(spec.error(format!("auto has no '{word}'"), "name a filter to set its words"));
+    }
+    if goal.transmitted_bytes.is_some() || goal.compressed && goal.expected_items.is_some() {
+        // Only plain bits gain by compression.
+        return filters::plan(&spec.renamed("bloom"), goal);
+    }
+    let question = Question { filter: Some(spec.clone()), best_only: true, ..Question::new(*goal) };
+    Ok(question.answer()?.best.plan)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn auto_takes_the_best_of_all_though_it_does_not_watch_the_others_to_the_end() {
+        for (bits, rate) in [(1 << 16, 0.1), (1 << 20, 0.01), (1 << 27, 0.001)] {
+            for importance in [false, true] {
+                let goal = Goal { importance, ..Goal::new().memory_bits(bits).target_fpr(rate) };
+                let chosen = plan(&Spec::new(AUTO), &goal).expect("a plan");
+                let best = Question::new(goal).answer().expect("an answer").best;
+                assert_eq!(chosen.spec, best.plan.spec, "{bits} bits, {rate}, importance {importance}");
+            }
+        }
+    }
+}

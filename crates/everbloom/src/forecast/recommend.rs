@@ -1,0 +1,568 @@
+//! Which filter, for a goal and a stream: whatever forecasts best.
+//!
+//! Filters that never forget are planned first: where one keeps its rate for all keys that will come, no
+//! other can miss less. Where none fits, every kind for endless streams is tried in every variant that its
+//! plan leaves open, first on a short simulation of the stream, then the best of them on a longer one.
+
+use super::simulate::{Patience, scaled, simulated};
+use super::{SIMULATED, by_formula, forecast};
+use crate::filter::Kind;
+use crate::filters::{self, KINDS};
+use crate::promise::{Error, Goal, Holds, Plan, Result, Spec};
+use crate::stream::scaled::ScaledStream;
+use crate::stream::{Forecast, Method, Stream};
+
+/// Arrivals of the first, short simulation.
+const SCREENED: f64 = 40_000.0;
+
+/// Arrivals of a first glance at every kind.
+const GLANCED: f64 = 10_000.0;
+
+/// The variants of a kind are tried if, as planned, it misses at most so many times as much as the best.
+const SHORTLIST: f64 = 1.5;
+
+/// How many kinds are looked at again, at most.
+const MOST_SHORTLISTED: usize = 5;
+
+/// How many variants are tried on the longer one.
+const FINALISTS: usize = 10;
+
+/// How many runners-up are named.
+const RUNNERS_UP: usize = 4;
+
+/// A filter that never forgets is taken in its faster form while that takes at most this much more memory.
+const BLOCKED_PREMIUM: f64 = 1.15;
+
+/// What is asked of the planner beyond a goal.
+#[derive(Debug, Clone, Default)]
+#[non_exhaustive]
+pub struct Question {
+    /// Memory, rate of false positives, distinct keys, importances.
+    pub goal: Goal,
+    /// The rate of false negatives to keep on the stream.
+    pub target_fnr: Option<f64>,
+    /// Arrivals within which nothing may be missed.
+    pub window: Option<u64>,
+    /// The stream, if it is known.
+    pub stream: Option<Stream>,
+    /// The filter, if it is settled: only its parameters are open.
+    pub filter: Option<Spec>,
+    /// Whether nobody asks for the runners-up, so that no time is spent on who loses.
+    pub(super) best_only: bool,
+}
+
+/// A filter that answers a question.
+#[derive(Debug, Clone)]
+pub struct Candidate {
+    /// The filter.
+    pub plan: Plan,
+    /// What to expect of it on the stream.
+    pub forecast: Forecast,
+    /// Why it is recommended, or not.
+    pub reason: String,
+}
+
+/// The answer to a question.
+#[derive(Debug, Clone)]
+pub struct Recommendation {
+    /// The filter to take.
+    pub best: Candidate,
+    /// Others, the nearest first.
+    pub runners_up: Vec<Candidate>,
+    /// The stream that the forecasts are for.
+    pub stream: Stream,
+    /// Whether that stream was assumed, because nothing was said of it.
+    pub assumed: bool,
+}
+
+impl Question {
+    /// A question about a goal and nothing else.
+    pub fn new(goal: Goal) -> Self {
+        Question { goal, ..Question::default() }
+    }
+
+    /// The filter to take, and others with reasons.
+    pub fn answer(&self) -> Result<Recommendation> {
+        self.checked()?;
+        if let Some(window) = self.window {
+            return self.for_window(window);
+        }
+        match &self.filter {
+            Some(spec) if spec.kind() != super::AUTO => self.for_named(spec),
+            _ if self.goal.memory_bits.is_none() => self.without_memory(),
+            _ => self.within_memory(),
+        }
+    }
+
+    /// What to expect of a filter that was named, in the best variant if the memory and the stream are known.
+    fn for_named(&self, spec: &Spec) -> Result<Recommendation> {
+        let plan = filters::plan(spec, &self.goal())?;
+        let stream = self.stream()?;
+        let candidates = match (self.goal.memory_bits, &self.stream, filters::kind(spec)?.endless) {
+            (Some(_), Some(_), true) => self.contenders(&stream)?,
+            _ => vec![Candidate { forecast: forecast(&plan, &stream)?, plan, reason: "it was asked for".into() }],
+        };
+        let found = self.recommended(candidates, stream)?;
+        self.check_target(found)
+    }
+
+    fn checked(&self) -> Result<()> {
+        self.goal.checked_fpr()?;
+        self.goal.checked_memory()?;
+        self.goal.checked_items()?;
+        match self.target_fnr {
+            Some(rate) if !(0.0..1.0).contains(&rate) => {
+                Err(Error::parameter("target_fnr", rate, "at least 0 and below 1", "try 0.1, or 0 to miss nothing"))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// The stream that was told, or what is assumed of one.
+    fn stream(&self) -> Result<Stream> {
+        let stream = match (&self.stream, self.goal.expected_items, self.goal.memory_bits) {
+            (Some(stream), _, _) => return Ok(stream.clone()),
+            (None, Some(items), _) => Stream::assumed(items)?,
+            // Of an endless stream with unknown keys: that there is about one key for each bit.
+            (None, None, bits) => Stream::assumed(bits.unwrap_or(1 << 20).max(1 << 10))?,
+        };
+        let mix = self.goal.importance_mix.or(self.goal.importance.then(crate::promise::ImportanceMix::uniform));
+        Ok(match mix {
+            Some(mix) => stream.with_importance(mix),
+            None => stream,
+        })
+    }
+
+    /// The distinct keys that the filter must be planned for, if they are known.
+    fn expected(&self) -> Option<u64> {
+        self.goal.expected_items.or_else(|| self.stream.as_ref().map(Stream::distinct))
+    }
+
+    fn goal(&self) -> Goal {
+        Goal { expected_items: self.expected(), ..self.goal }
+    }
+
+    fn recommended(&self, mut candidates: Vec<Candidate>, stream: Stream) -> Result<Recommendation> {
+        candidates.truncate(RUNNERS_UP + 1);
+        let mut rest = candidates.into_iter();
+        let best = rest.next().ok_or_else(|| self.nothing_fits())?;
+        let runners_up = rest.map(|candidate| candidate.beside(&best)).collect();
+        Ok(Recommendation { best, runners_up, stream, assumed: self.stream.is_none() })
+    }
+
+    fn nothing_fits(&self) -> Error {
+        Error::Infeasible {
+            wanted: "this goal".into(),
+            reason: "no filter can be planned for it".into(),
+            remedy: "give more memory or accept a higher rate".into(),
+        }
+    }
+
+    fn for_window(&self, window: u64) -> Result<Recommendation> {
+        // Windows count arrivals, so the number of keys that will ever come does not matter.
+        let goal = Goal { expected_items: None, ..self.goal };
+        let wanted = |kind: &&Kind| self.filter.as_ref().is_none_or(|spec| spec.kind() == kind.name);
+        let windowed = KINDS.iter().filter(|kind| kind.words.contains(&"window")).filter(wanted);
+        let plans: Vec<_> =
+            windowed.map(|kind| filters::plan(&self.spec_of(kind).with("window", window), &goal)).collect();
+        if plans.is_empty() {
+            let problem = "it has no window";
+            let spec = self.filter.clone().unwrap_or_else(|| Spec::new("auto"));
+            return Err(spec.error(problem, "take age_partitioned or aging, or leave --filter out"));
+        }
+        let stream = match &self.stream {
+            Some(stream) => stream.clone(),
+            None => Stream::assumed(self.goal.expected_items.unwrap_or(window.saturating_mul(4)))?,
+        };
+        let mut candidates = Vec::new();
+        for plan in plans.iter().flatten() {
+            let forecast = forecast(plan, &stream)?;
+            let reason = format!("misses nothing within {window} arrivals, in {} bits", plan.memory_bits);
+            candidates.push(Candidate { plan: plan.clone(), forecast, reason });
+        }
+        candidates.sort_by_key(|candidate| candidate.plan.memory_bits);
+        match plans.into_iter().find_map(Result::err) {
+            Some(error) if candidates.is_empty() => Err(error),
+            _ => self.recommended(candidates, stream),
+        }
+    }
+
+    fn without_memory(&self) -> Result<Recommendation> {
+        if self.expected().is_none() {
+            let remedy = "say how much memory there is, or how many distinct keys will come";
+            return Err(Error::parameter("memory_bits", "not given", "given, or expected_items", remedy));
+        }
+        match self.target_fnr {
+            Some(rate) if rate > 0.0 => self.least_memory(rate),
+            _ => match self.non_forgetting()? {
+                Some(found) => Ok(found),
+                // The plainest filter says what is missing.
+                None => {
+                    Err(filters::plan(&Spec::new("bloom"), &self.goal()).err().unwrap_or_else(|| self.nothing_fits()))
+                }
+            },
+        }
+    }
+
+    /// The filters that never forget and keep the rate for all expected keys, the one to take first.
+    fn non_forgetting(&self) -> Result<Option<Recommendation>> {
+        let Some(expected) = self.expected() else { return Ok(None) };
+        let stream = self.stream()?;
+        let mut candidates = Vec::new();
+        for kind in KINDS.iter().filter(|kind| kind.never_forgets && self.is_asked_for(kind)) {
+            for factor in self.factors() {
+                let Ok(plan) = filters::plan(&self.spec_of(kind), &self.goal_at(*factor)) else { continue };
+                // A filter that grows does not stay within any memory, and needs none where keys are counted.
+                if !self.fits(&plan, &stream)
+                    || plan.spec.get("growth").is_some()
+                    || plan.promise.predicted_fnr != Some(0.0)
+                {
+                    continue;
+                }
+                let forecast = forecast(&plan, &stream)?;
+                if self.is_kept(&plan, &forecast, 1.0) {
+                    let reason = match *factor > 1.0 {
+                        true => {
+                            format!("misses nothing; late in the stream its rate rises to {:.4}", forecast.late_fpr)
+                        }
+                        false => format!("misses nothing and keeps its rate for {expected} keys"),
+                    };
+                    candidates.push(Candidate { plan, forecast, reason });
+                    break;
+                }
+            }
+        }
+        candidates.sort_by_key(|candidate| candidate.plan.memory_bits);
+        prefer_blocked(&mut candidates);
+        if candidates.is_empty() { Ok(None) } else { self.recommended(candidates, stream).map(Some) }
+    }
+
+    /// What plans are made for, as multiples of the asked rate. A filter often errs less than it promises; on
+    /// a stream that was described what counts is what it does there.
+    fn factors(&self) -> &'static [f64] {
+        match (self.goal.target_fpr, &self.stream) {
+            (Some(_), Some(_)) => &[1.0, 1.5, 2.0, 3.0, 4.0, 6.0, 8.0],
+            _ => &[1.0],
+        }
+    }
+
+    fn goal_at(&self, factor: f64) -> Goal {
+        let rate = self.goal.target_fpr.map(|rate| if factor == 1.0 { rate } else { (rate * factor).min(0.9) });
+        Goal { target_fpr: rate, ..self.goal() }
+    }
+
+    /// The spec of a kind, with what was settled about it.
+    fn spec_of(&self, kind: &Kind) -> Spec {
+        match &self.filter {
+            Some(spec) => spec.renamed(kind.name),
+            None => Spec::new(kind.name),
+        }
+    }
+
+    /// A kind as its plan makes it; one lane is another filter, the direct table.
+    fn basic_specs(&self, kind: &Kind) -> Vec<Spec> {
+        let spec = self.spec_of(kind);
+        match kind.words.contains(&"lanes") && spec.get("lanes").is_none() {
+            true => vec![spec.clone(), spec.with("lanes", 1)],
+            false => vec![spec],
+        }
+    }
+
+    /// Whether a kind may be the answer.
+    fn is_asked_for(&self, kind: &Kind) -> bool {
+        // Without a scheme, which nobody plans from a goal, filters that take one are bloom under another name.
+        let by_itself = !kind.words.contains(&"scheme");
+        self.filter
+            .as_ref()
+            .map_or(by_itself, |spec| spec.kind() == kind.name || (by_itself && spec.kind() == super::AUTO))
+    }
+
+    fn within_memory(&self) -> Result<Recommendation> {
+        if let Some(found) = self.non_forgetting()? {
+            return Ok(found);
+        }
+        let stream = self.stream()?;
+        // Of a stream that nobody described a short simulation tells as much as a long one.
+        let candidates = match self.stream {
+            Some(_) => self.contenders(&stream)?,
+            None => match self.screen(&stream, false)? {
+                (candidates, Some(error)) if candidates.is_empty() => return Err(error),
+                (candidates, _) => one_of_each(candidates),
+            },
+        };
+        let found = self.recommended(candidates, stream)?;
+        self.check_target(found)
+    }
+
+    /// The recommendation, if it misses no more than asked.
+    fn check_target(&self, found: Recommendation) -> Result<Recommendation> {
+        match self.target_fnr {
+            Some(wanted) if found.best.forecast.predicted_fnr > wanted => Err(self.too_little(wanted, &found)),
+            _ => Ok(found),
+        }
+    }
+
+    fn too_little(&self, wanted: f64, found: &Recommendation) -> Error {
+        let best = &found.best;
+        let enough = Question { goal: Goal { memory_bits: None, ..self.goal }, ..self.clone() };
+        let bits = match enough.without_memory() {
+            Ok(enough) => format!("give about {} bits, or ", enough.best.plan.memory_bits),
+            Err(_) => String::new(),
+        };
+        Error::Infeasible {
+            wanted: format!("missing at most {wanted} of the repeats"),
+            reason: format!(
+                "the best forecast for {} bits is {:.4}, of {}",
+                self.goal.memory_bits.unwrap_or_default(),
+                best.forecast.predicted_fnr,
+                best.plan.spec
+            ),
+            remedy: format!("{bits}accept {:.4}", best.forecast.predicted_fnr),
+        }
+    }
+
+    /// The smallest memory for which the forecast is good enough.
+    fn least_memory(&self, wanted: f64) -> Result<Recommendation> {
+        let non_forgetting = self.non_forgetting()?;
+        let most = non_forgetting.as_ref().map_or(1 << 40, |found| found.best.plan.memory_bits);
+        let with = |bits: u64| Question { goal: self.goal.memory_bits(bits), target_fnr: None, ..self.clone() };
+        let high = libm::log2(most as f64);
+        let (mut low, mut high, mut best) = ((high - 10.0).max(9.0), high, non_forgetting);
+        while high - low > 0.04 {
+            let middle = 0.5 * (low + high);
+            match with(libm::exp2(middle) as u64).screened() {
+                Ok(found) if found.best.forecast.predicted_fnr <= wanted => {
+                    (high, best) = (middle, Some(found));
+                }
+                _ => low = middle,
+            }
+        }
+        best.ok_or_else(|| self.nothing_fits())
+    }
+
+    /// The best as planned, on a short simulation.
+    fn screened(&self) -> Result<Recommendation> {
+        let stream = self.stream()?;
+        let candidates = self.screen(&stream, false)?.0;
+        self.recommended(candidates, stream)
+    }
+
+    /// All filters that can be had, by what a simulation makes of them.
+    fn contenders(&self, stream: &Stream) -> Result<Vec<Candidate>> {
+        let (screened, refusal) = self.screen(stream, true)?;
+        let memory_bits = self.goal.memory_bits.unwrap_or_default();
+        let long = scaled(stream, memory_bits, SIMULATED);
+        if let (true, Some(error)) = (screened.is_empty(), refusal) {
+            return Err(error);
+        }
+        let of_each: Vec<_> = one_of_each(screened.clone()).into_iter().take(RUNNERS_UP + 1).collect();
+        // Those that promise the rate are among them, should the others turn out not to keep it.
+        let promising =
+            |one: &&Candidate| self.goal.target_fpr.is_none_or(|target| one.plan.promise.predicted_fpr <= target);
+        let promising: Vec<_> = screened.iter().filter(promising).take(2).cloned().collect();
+        let mut finalists: Vec<Candidate> = Vec::new();
+        for candidate in screened.into_iter().take(FINALISTS).chain(promising).chain(of_each) {
+            if !known(&finalists, &candidate.plan) {
+                let forecast = self.forecast_on(&candidate.plan, stream, &long, Patience::ENDLESS)?;
+                if self.is_kept(&candidate.plan, &forecast, 1.0) {
+                    finalists.push(Candidate { forecast, ..candidate });
+                }
+            }
+        }
+        self.sort(&mut finalists);
+        Ok(one_of_each(finalists))
+    }
+
+    /// Every kind on a short simulation, with its variants if asked for, the best first; and why others could
+    /// not be planned.
+    fn screen(&self, stream: &Stream, variants: bool) -> Result<(Vec<Candidate>, Option<Error>)> {
+        let memory_bits = self.goal.memory_bits.unwrap_or_default();
+        let shortest = scaled(stream, memory_bits, GLANCED);
+        let mut trial =
+            Trial { question: self, stream, scaled: shortest, slack: 1.3, candidates: Vec::new(), refusal: None };
+        let kinds: Vec<&Kind> = KINDS.iter().filter(|kind| kind.endless && self.is_asked_for(kind)).collect();
+        for spec in kinds.iter().flat_map(|kind| self.basic_specs(kind)) {
+            trial.add(&spec);
+        }
+        if self.stream.is_none() {
+            // What nobody described need not be known any better.
+            self.sort(&mut trial.candidates);
+            return Ok((trial.candidates, trial.refusal));
+        }
+        // A kind that is far behind as planned does not come to the front in a variant, and one that could
+        // not be planned may be in one.
+        let least = trial.candidates.iter().map(|one| self.missed(one)).fold(f64::INFINITY, f64::min);
+        let (mut shortlisted, behind) =
+            std::mem::take(&mut trial.candidates).into_iter().partition::<Vec<_>, _>(|one| {
+                let missed = self.missed(one);
+                // Where nearly all is missed by all, by what is remembered.
+                missed <= SHORTLIST * least && (1.0 - missed) * SHORTLIST >= 1.0 - least
+            });
+        shortlisted.truncate(MOST_SHORTLISTED);
+        (trial.scaled, trial.slack) = (scaled(stream, memory_bits, SCREENED), 1.1);
+        let is_behind = |kind: &&Kind| behind.iter().any(|one| one.plan.spec.kind() == kind.name);
+        let is_shortlisted = |kind: &&Kind| shortlisted.iter().any(|one| one.plan.spec.kind() == kind.name);
+        for kind in kinds.iter().filter(|kind| is_shortlisted(kind) || !is_behind(kind)) {
+            let variants =
+                if variants { kind.model.variants(&self.spec_of(kind), self.goal.importance) } else { vec![] };
+            for spec in self.basic_specs(kind).into_iter().chain(variants) {
+                trial.add(&spec);
+            }
+        }
+        trial.candidates.extend(behind);
+        self.sort(&mut trial.candidates);
+        Ok((trial.candidates, trial.refusal))
+    }
+
+    /// Whether a plan keeps the asked rate throughout the stream, within the memory.
+    fn fits(&self, plan: &Plan, stream: &Stream) -> bool {
+        let lasts = match plan.promise.holds {
+            Holds::Always => true,
+            Holds::UntilItems(items) => items >= self.expected().unwrap_or_else(|| stream.distinct()),
+            Holds::Never => self.stream.is_some() || self.is_named(),
+        };
+        lasts && self.goal.memory_bits.is_none_or(|most| plan.memory_bits <= most)
+    }
+
+    /// Whether the filter itself was asked for, whatever its rate.
+    fn is_named(&self) -> bool {
+        self.filter.as_ref().is_some_and(|spec| spec.kind() != super::AUTO)
+    }
+
+    /// Whether the asked rate is promised, or kept on the stream that was described, with some slack for what
+    /// a short simulation does not know.
+    fn is_kept(&self, plan: &Plan, forecast: &Forecast, slack: f64) -> bool {
+        let Some(target) = self.goal.target_fpr else { return true };
+        let promised = plan.promise.holds != Holds::Never && plan.promise.predicted_fpr <= target;
+        promised || self.is_named() || self.stream.is_some() && forecast.predicted_fpr <= target * slack
+    }
+
+    fn forecast_on(&self, plan: &Plan, stream: &Stream, scaled: &ScaledStream, patience: Patience) -> Result<Forecast> {
+        // Chains are near, but a simulation that all contenders share tells them apart without bias.
+        match by_formula(plan, stream)? {
+            Some(forecast) if forecast.method == Method::ClosedForm => Ok(forecast),
+            _ => simulated(plan, stream, scaled, patience)?.map_or_else(|| forecast(plan, stream), Ok),
+        }
+    }
+
+    /// What is to be small: missed repeats, by importance where there is any.
+    fn missed(&self, candidate: &Candidate) -> f64 {
+        if self.goal.importance { candidate.forecast.wfn } else { candidate.forecast.predicted_fnr }
+    }
+
+    fn sort(&self, candidates: &mut [Candidate]) {
+        candidates.sort_by(|one, other| self.missed(one).total_cmp(&self.missed(other)));
+    }
+}
+
+/// Filters on a simulation.
+struct Trial<'q> {
+    question: &'q Question,
+    stream: &'q Stream,
+    scaled: ScaledStream,
+    /// How far a rate may be off on it.
+    slack: f64,
+    candidates: Vec<Candidate>,
+    /// Why the first of those that could not be planned could not.
+    refusal: Option<Error>,
+}
+
+impl Trial<'_> {
+    /// Tries a filter, if it can be planned and keeps the rate.
+    fn add(&mut self, spec: &Spec) {
+        for factor in self.question.factors() {
+            match self.tried(spec, *factor) {
+                Ok(true) => {}
+                Ok(false) => break,
+                Err(error) => self.refusal = self.refusal.take().or(Some(error)),
+            }
+        }
+    }
+
+    /// As much as the best so far has missed, if only the best counts.
+    fn patience(&self) -> Patience {
+        let Trial { question, candidates, .. } = self;
+        if !question.best_only {
+            return Patience::ENDLESS;
+        }
+        let missed = candidates.iter().map(|one| question.missed(one)).fold(f64::INFINITY, f64::min);
+        Patience { missed, by_importance: question.goal.importance }
+    }
+
+    /// Whether a filter planned for a multiple of the rate keeps the rate, so that a higher one may, too.
+    fn tried(&mut self, spec: &Spec, factor: f64) -> Result<bool> {
+        let plan = filters::plan(spec, &self.question.goal_at(factor))?;
+        if known(&self.candidates, &plan) || !self.question.fits(&plan, self.stream) {
+            return Ok(true);
+        }
+        let forecast = self.question.forecast_on(&plan, self.stream, &self.scaled, self.patience())?;
+        let kept = self.question.is_kept(&plan, &forecast, self.slack);
+        if kept {
+            self.candidates.push(Candidate { plan, forecast, reason: "forgets least on this stream".into() });
+        }
+        Ok(kept)
+    }
+}
+
+impl Candidate {
+    /// The candidate with the reason why it is not the best.
+    fn beside(mut self, best: &Candidate) -> Self {
+        let (mine, theirs) = (&self.forecast, &best.forecast);
+        let more_memory = self.plan.memory_bits as f64 / best.plan.memory_bits.max(1) as f64 - 1.0;
+        self.reason = if mine.predicted_fnr > theirs.predicted_fnr {
+            format!(
+                "misses {:.3} % of the repeats, not {:.3} %",
+                100.0 * mine.predicted_fnr,
+                100.0 * theirs.predicted_fnr
+            )
+        } else if more_memory > 0.0 {
+            format!("takes {:.1} % more memory", 100.0 * more_memory)
+        } else if more_memory < 0.0 {
+            format!(
+                "takes {:.1} % less memory, and {} memory accesses a key",
+                -100.0 * more_memory,
+                accesses(&self.plan)
+            )
+        } else {
+            format!("misses more of what matters: wfn {:.3} %, not {:.3} %", 100.0 * mine.wfn, 100.0 * theirs.wfn)
+        };
+        self
+    }
+}
+
+/// Cache lines that a key touches.
+fn accesses(plan: &Plan) -> &str {
+    plan.spec.get("num_hashes").unwrap_or("1")
+}
+
+fn known(candidates: &[Candidate], plan: &Plan) -> bool {
+    candidates.iter().any(|candidate| candidate.plan.spec == plan.spec)
+}
+
+/// The best of each kind, and of ranked filters with one lane or more.
+fn one_of_each(candidates: Vec<Candidate>) -> Vec<Candidate> {
+    let form = |candidate: &Candidate| {
+        let spec = &candidate.plan.spec;
+        (spec.kind().to_string(), spec.get("lanes") == Some("1"))
+    };
+    let mut kept: Vec<Candidate> = Vec::new();
+    for candidate in candidates {
+        if kept.iter().all(|other| form(other) != form(&candidate)) {
+            kept.push(candidate);
+        }
+    }
+    kept
+}
+
+/// Puts the blocked filter first if it is little larger than the first: one memory access instead of several.
+fn prefer_blocked(candidates: &mut Vec<Candidate>) {
+    let Some(least) = candidates.first().map(|candidate| candidate.plan.memory_bits as f64) else { return };
+    let close = |candidate: &Candidate| {
+        candidate.plan.spec.kind() == "blocked"
+            && candidate.plan.memory_bits as f64 <= (least * BLOCKED_PREMIUM).max(4096.0)
+    };
+    if let Some(place) = candidates.iter().position(close) {
+        let blocked = candidates.remove(place);
+        candidates.insert(0, blocked);
+    }
+}

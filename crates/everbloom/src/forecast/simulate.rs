@@ -1,0 +1,219 @@
+//! A smaller filter on a shorter stream, for what no formula tells.
+
+use crate::filter::Filter;
+use crate::filters;
+use crate::key::Hashing;
+use crate::promise::{Importances, Plan, Promise, Result, Verdict};
+use crate::stream::integrate::by_octave;
+use crate::stream::scaled::ScaledStream;
+use crate::stream::{Forecast, Method, RateAt, Stream};
+
+/// The seed of every simulation: a forecast is the same today and tomorrow.
+const SEED: u64 = 0x0e5e_b100;
+
+/// A filter smaller than this is not like a large one any more.
+const LEAST_BITS: f64 = 8_192.0;
+
+/// A simulation is at most so many times as long as wanted.
+const MOST_TIMES: f64 = 3.0;
+
+/// Rows of the curve by importance.
+const LEVELS: usize = 16;
+
+/// How often a run looks at the share of cells in use.
+const LOOKS: usize = 64;
+
+/// The stream that filters of about `memory_bits` are tried on, with about `arrivals` arrivals.
+pub(super) fn scaled(stream: &Stream, memory_bits: u64, arrivals: f64) -> ScaledStream {
+    numbered(stream, memory_bits, arrivals, 0)
+}
+
+fn numbered(stream: &Stream, memory_bits: u64, arrivals: f64, round: u64) -> ScaledStream {
+    let wanted = stream.arrivals() as f64 / arrivals;
+    let most = (memory_bits as f64 / LEAST_BITS).max(1.0);
+    // Where the stream is very long for the memory, the filter must be smaller still.
+    let divisor = wanted.min(most).max(wanted / MOST_TIMES);
+    ScaledStream::new(stream, divisor.max(1.0), SEED + round)
+}
+
+/// Rounds that a stream shorter than wanted is simulated for, at most.
+const MOST_ROUNDS: f64 = 6.0;
+
+/// What the plan's filter does on several simulations, together of about so many arrivals.
+pub(super) fn simulated_long(plan: &Plan, stream: &Stream, arrivals: f64) -> Result<Option<Forecast>> {
+    let mut counts = Counts::default();
+    let mut zeros = 1.0;
+    let first = scaled(stream, plan.memory_bits, arrivals);
+    let rounds = (arrivals / first.hashes.len().max(1) as f64).clamp(1.0, MOST_ROUNDS).round() as u64;
+    for round in 0..rounds {
+        let next = if round == 0 { None } else { Some(numbered(stream, plan.memory_bits, arrivals, round)) };
+        let scaled = next.as_ref().unwrap_or(&first);
+        let Some(mut small) = filters::scaled(plan, scaled.divisor)? else { return Ok(None) };
+        // A simulation brings its own hashes; the filter's random choices come from its own seed.
+        small.hashing = Hashing::seeded(SEED + round);
+        let mut filter = small.build()?;
+        counts.run(filter.as_mut(), scaled, Patience::ENDLESS);
+        zeros = 1.0 - filter.status().fill;
+    }
+    Ok(Some(counts.forecast(plan.promise, stream, zeros, first.divisor)))
+}
+
+/// How much a filter may miss before its simulation ends early.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Patience {
+    /// The rate of misses.
+    pub(super) missed: f64,
+    /// Whether misses are weighed by importance.
+    pub(super) by_importance: bool,
+}
+
+impl Patience {
+    /// Every simulation is watched to its end.
+    pub(super) const ENDLESS: Self = Patience { missed: f64::INFINITY, by_importance: false };
+
+    /// The most that may be missed in all of a simulation: repeats, or importance.
+    fn most_missed(self, scaled: &ScaledStream) -> f64 {
+        let of = if !self.by_importance {
+            scaled.lags.iter().filter(|lag| **lag > 0).count() as f64
+        } else if scaled.importances.is_empty() {
+            scaled.lags.len() as f64
+        } else {
+            scaled.importances.iter().map(|importance| importance.share()).sum()
+        };
+        self.missed * of
+    }
+}
+
+/// What the plan's filter, scaled down, does on a simulated stream. `None` if its kind does not scale. One that
+/// misses more than patience allows is not watched to the end: its rates are of a part, and above that.
+pub(super) fn simulated(
+    plan: &Plan,
+    stream: &Stream,
+    scaled: &ScaledStream,
+    patience: Patience,
+) -> Result<Option<Forecast>> {
+    let Some(small) = filters::scaled(plan, scaled.divisor)? else { return Ok(None) };
+    let mut filter = small.build()?;
+    let mut counts = Counts::default();
+    counts.run(filter.as_mut(), scaled, patience);
+    Ok(Some(counts.forecast(plan.promise, stream, 1.0 - filter.status().fill, scaled.divisor)))
+}
+
+#[derive(Debug, Clone, Copy, Default)]
+struct Tally {
+    wrong: f64,
+    of: f64,
+}
+
+impl Tally {
+    fn add(&mut self, wrong: bool) {
+        self.wrong += f64::from(u8::from(wrong));
+        self.of += 1.0;
+    }
+
+    fn rate(self) -> f64 {
+        if self.of > 0.0 { self.wrong / self.of } else { 0.0 }
+    }
+
+    fn standard_error(self) -> f64 {
+        if self.of > 0.0 { (self.rate() * (1.0 - self.rate()) / self.of).sqrt() } else { 0.0 }
+    }
+}
+
+/// A tally for every doubling of the lag.
+struct Octaves([Tally; 33]);
+
+impl Default for Octaves {
+    fn default() -> Self {
+        Octaves([Tally::default(); 33])
+    }
+}
+
+#[derive(Default)]
+struct Counts {
+    positives: Tally,
+    negatives: Tally,
+    late_positives: Tally,
+    late_negatives: Tally,
+    /// By octave of the lag.
+    by_lag: Octaves,
+    by_importance: [Tally; LEVELS + 1],
+    importance: f64,
+    importance_wrong: (f64, f64),
+    fills: Vec<f64>,
+}
+
+impl Counts {
+    fn run(&mut self, filter: &mut dyn Filter, scaled: &ScaledStream, patience: Patience) {
+        self.fills = vec![0.0];
+        let most_missed = patience.most_missed(scaled);
+        let part = scaled.hashes.len().div_ceil(LOOKS).max(1);
+        let mut verdicts = vec![Verdict::Distinct; part];
+        for (index, hashes) in scaled.hashes.chunks(part).enumerate() {
+            let importances = match scaled.importances.get(index * part..index * part + hashes.len()) {
+                Some(each) if !each.is_empty() => Importances::Each(each),
+                _ => Importances::default(),
+            };
+            filter.observe_hashes(hashes, importances, &mut verdicts[..hashes.len()]);
+            for (place, verdict) in verdicts[..hashes.len()].iter().enumerate() {
+                let place_in_all = index * part + place;
+                let late = place_in_all * 10 >= scaled.lags.len() * 9;
+                self.judge(scaled.lags[place_in_all], late, importances.at(place).share(), *verdict);
+            }
+            self.fills.push(filter.status().fill);
+            let missed = if patience.by_importance { self.importance_wrong.1 } else { self.negatives.wrong };
+            if missed > most_missed {
+                return;
+            }
+        }
+    }
+
+    fn judge(&mut self, lag: u32, late: bool, importance: f64, verdict: Verdict) {
+        self.importance += importance;
+        if lag == 0 {
+            let wrong = !verdict.is_distinct();
+            self.positives.add(wrong);
+            self.importance_wrong.0 += if wrong { importance } else { 0.0 };
+            if late {
+                self.late_positives.add(wrong);
+            }
+            return;
+        }
+        let wrong = verdict.is_distinct();
+        self.negatives.add(wrong);
+        self.importance_wrong.1 += if wrong { importance } else { 0.0 };
+        self.by_lag.0[lag.ilog2() as usize].add(wrong);
+        self.by_importance[(importance * LEVELS as f64) as usize].add(wrong);
+        if late {
+            self.late_negatives.add(wrong);
+        }
+    }
+
+    fn forecast(&self, promise: Promise, stream: &Stream, zeros: f64, divisor: f64) -> Forecast {
+        let last = self.fills.last().copied().unwrap_or(0.0);
+        let settled = self.fills.iter().rposition(|fill| (fill - last).abs() > 0.01 * last).map_or(0, |at| at + 1);
+        let stable_after = stream.arrivals() as f64 * settled as f64 / (self.fills.len().max(2) - 1) as f64;
+        let octave = |(octave, tally): (usize, &Tally)| (libm::exp2(octave as f64) * divisor, tally.wrong, tally.of);
+        let octaves: Vec<_> = self.by_lag.0.iter().enumerate().map(octave).collect();
+        let share = |tally: &Tally| if self.negatives.of > 0.0 { tally.of / self.negatives.of } else { 0.0 };
+        let levels = self.by_importance.iter().enumerate().filter(|(_, tally)| tally.of > 0.0);
+        let middle = |level: usize| ((level as f64 + 0.5) / LEVELS as f64).min(1.0);
+        Forecast {
+            promise: Promise { predicted_fnr: Some(self.negatives.rate()), ..promise },
+            method: Method::Simulation,
+            predicted_fpr: (self.positives.rate() + self.positives.standard_error()).min(1.0),
+            standard_error: self.positives.standard_error(),
+            predicted_fnr: self.negatives.rate(),
+            late_fpr: self.late_positives.rate(),
+            late_fnr: self.late_negatives.rate(),
+            wfp: self.importance_wrong.0 / self.importance.max(1e-300),
+            wfn: self.importance_wrong.1 / self.importance.max(1e-300),
+            by_lag: by_octave(&octaves, self.negatives.of),
+            by_importance: levels
+                .map(|(level, tally)| RateAt { at: middle(level), predicted_fnr: tally.rate(), share: share(tally) })
+                .collect(),
+            zeros,
+            stable_after: (settled + 1 < self.fills.len()).then_some(stable_after),
+        }
+    }
+}

@@ -1,0 +1,390 @@
+//! The bytes of a filter: layout, checksums, bounded reading.
+//!
+//! ```text
+//! offset  size
+//!      0     8  magic 89 45 42 46 0d 0a 1a 0a ("\x89EBF\r\n\x1a\n": survives no text conversion)
+//!      8     2  format version
+//!     10     2  filter id, from the registry
+//!     12     1  hash id: 1 = XXH3-128 with seed, 2 = SipHash-2-4-128 with a secret key,
+//!              3 = XXH3-128 with seed and the key's length in its last byte
+//!     13     1  body coding: 0 = plain, 1 = compressed (`gaps.rs` has its layout)
+//!     14     2  zero
+//!     16     8  seed (XXH3), zero (SipHash)
+//!     24     8  check value of the secret key (SipHash), zero (XXH3)
+//!     32     8  predicted FPR, as a double
+//!     40     8  predicted FNR, as a double; NaN where the stream is unknown
+//!     48     8  promise: 0 = none, 2^64 − 1 = always, else the number of keys it holds for
+//!     56     4  length of the spec
+//!     60     4  length of the state
+//!     64     8  length of the body
+//!     72        spec (UTF-8), state, zeros
+//!  h − 8     8  XXH3-64 of the header up to here; h is a multiple of 64
+//!      h        body, 64-byte aligned; zeros
+//!  e − 8     8  XXH3-64 of the body and the zeros; e, the whole length, is a multiple of 64
+//! ```
+//!
+//! Everything is little-endian. The body of a filter made of filters is theirs, one whole document
+//! after another. The spec is stored as text, so that what a file holds can be read off it, and so
+//! that the parser which guards the command line guards the decoder, too.
+
+pub(crate) mod gaps;
+pub mod golomb;
+
+use crate::key::{Generator, Hashing, STATE_BYTES, SecretKey};
+use crate::promise::{Error, Holds, Promise, Result};
+use std::io::{Read, Write};
+use xxhash_rust::xxh3::{Xxh3, xxh3_64};
+
+/// The first bytes of every filter.
+pub const MAGIC: [u8; 8] = *b"\x89EBF\r\n\x1a\n";
+/// The format version that this build writes, and the newest it reads.
+pub const VERSION: u16 = 1;
+
+const FIXED_BYTES: usize = 72;
+pub(crate) const CHECKSUM_BYTES: usize = 8;
+const ALIGNMENT: usize = 64;
+/// No filter has a longer spec or state; what claims to is not read.
+const MAX_SECTION_BYTES: u32 = 1 << 16;
+
+/// How the body is stored.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Coding {
+    Plain = 0,
+    Compressed = 1,
+}
+
+/// A header, as stored.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Header {
+    pub(crate) kind_id: u16,
+    pub(crate) hash_id: u8,
+    pub(crate) coding: Coding,
+    pub(crate) seed: u64,
+    pub(crate) key_check: u64,
+    pub(crate) promise: Promise,
+    pub(crate) spec: String,
+    pub(crate) state: Vec<u8>,
+    pub(crate) body_bytes: u64,
+}
+
+impl Header {
+    pub(crate) fn hash_fields(hashing: &Hashing) -> (u8, u64, u64) {
+        match hashing {
+            Hashing::Xxh3 { seed } => (1, *seed, 0),
+            Hashing::Measured { seed } => (3, *seed, 0),
+            Hashing::SipHash { .. } => (2, 0, hashing.check_value()),
+        }
+    }
+
+    /// The hashing that the header describes; a secret key must be the right one.
+    pub(crate) fn hashing(&self, key: Option<SecretKey>) -> Result<Hashing> {
+        stored_hashing((self.hash_id, self.seed, self.key_check), key)
+    }
+
+    pub(crate) fn encode(&self) -> Vec<u8> {
+        let mut bytes = Vec::with_capacity(256);
+        bytes.extend_from_slice(&MAGIC);
+        bytes.extend_from_slice(&VERSION.to_le_bytes());
+        bytes.extend_from_slice(&self.kind_id.to_le_bytes());
+        bytes.extend_from_slice(&[self.hash_id, self.coding as u8, 0, 0]);
+        let promise = match self.promise.holds {
+            Holds::Never => 0,
+            Holds::Always => u64::MAX,
+            Holds::UntilItems(items) => items,
+        };
+        let fnr = self.promise.predicted_fnr.unwrap_or(f64::NAN);
+        for word in [self.seed, self.key_check, self.promise.predicted_fpr.to_bits(), fnr.to_bits(), promise] {
+            bytes.extend_from_slice(&word.to_le_bytes());
+        }
+        bytes.extend_from_slice(&(self.spec.len() as u32).to_le_bytes());
+        bytes.extend_from_slice(&(self.state.len() as u32).to_le_bytes());
+        bytes.extend_from_slice(&self.body_bytes.to_le_bytes());
+        bytes.extend_from_slice(self.spec.as_bytes());
+        bytes.extend_from_slice(&self.state);
+        bytes.resize(header_bytes(self.spec.len(), self.state.len()) - CHECKSUM_BYTES, 0);
+        bytes.extend_from_slice(&xxh3_64(&bytes).to_le_bytes());
+        bytes
+    }
+
+    /// Reads and checks a header; takes no more than `available` bytes, and says how many it took.
+    pub(crate) fn read(source: &mut dyn Read, available: u64) -> Result<(Self, u64)> {
+        let mut bytes = vec![0; FIXED_BYTES];
+        read_start(source, &mut bytes, available)?;
+        let version = u16::from_le_bytes(array(&bytes[8..]));
+        if version > VERSION || version == 0 {
+            return Err(Error::Version { found: version, supported: VERSION });
+        }
+        let word = |at: usize| u64::from_le_bytes(array(&bytes[at..]));
+        let spec_bytes = u32::from_le_bytes(array(&bytes[56..]));
+        let state_bytes = u32::from_le_bytes(array(&bytes[60..]));
+        if spec_bytes > MAX_SECTION_BYTES || state_bytes > MAX_SECTION_BYTES {
+            return Err(Error::corrupt("the filter's header is damaged"));
+        }
+        let (spec_bytes, state_bytes) = (spec_bytes as usize, state_bytes as usize);
+        let total = header_bytes(spec_bytes, state_bytes);
+        if total as u64 > available {
+            return Err(Error::corrupt("the filter ends within its header"));
+        }
+        let (promise, forecast_bits, fnr) = (word(48), word(32), f64::from_bits(word(40)));
+        let (seed, key_check, body_bytes) = (word(16), word(24), word(64));
+        let (kind_id, hash_id, coding) = (u16::from_le_bytes(array(&bytes[10..])), bytes[12], bytes[13]);
+
+        bytes.resize(total, 0);
+        source.read_exact(&mut bytes[FIXED_BYTES..])?;
+        let (content, checksum) = bytes.split_at(total - CHECKSUM_BYTES);
+        if xxh3_64(content) != u64::from_le_bytes(array(checksum)) {
+            return Err(Error::corrupt("the filter's header does not match its checksum"));
+        }
+        let coding = match coding {
+            0 => Coding::Plain,
+            1 => Coding::Compressed,
+            other => {
+                return Err(Error::corrupt(format!("the filter's body has coding {other}, which does not exist")));
+            }
+        };
+        let header_padding = &content[FIXED_BYTES + spec_bytes + state_bytes..];
+        if bytes[14..16].iter().chain(header_padding).any(|byte| *byte != 0) {
+            return Err(Error::corrupt("the filter's header has bytes set that must be zero"));
+        }
+        let predicted_fpr = f64::from_bits(forecast_bits);
+        if !(0.0..=1.0).contains(&predicted_fpr) || !(fnr.is_nan() || (0.0..=1.0).contains(&fnr)) {
+            return Err(Error::corrupt("the filter's forecast is not a rate"));
+        }
+        let spec = std::str::from_utf8(&bytes[FIXED_BYTES..FIXED_BYTES + spec_bytes])
+            .map_err(|_| Error::corrupt("the filter's spec is not text"))?
+            .to_string();
+        let state = bytes[FIXED_BYTES + spec_bytes..][..state_bytes].to_vec();
+        let promise = Promise {
+            predicted_fpr,
+            predicted_fnr: (!fnr.is_nan()).then_some(fnr),
+            holds: match promise {
+                0 => Holds::Never,
+                u64::MAX => Holds::Always,
+                items => Holds::UntilItems(items),
+            },
+        };
+        Ok((Header { kind_id, hash_id, coding, seed, key_check, promise, spec, state, body_bytes }, total as u64))
+    }
+}
+
+/// The hashing behind stored fields (see [`Header::hash_fields`]); a secret key must be the right one.
+pub(crate) fn stored_hashing((hash_id, seed, key_check): (u8, u64, u64), key: Option<SecretKey>) -> Result<Hashing> {
+    match (hash_id, key) {
+        (1, _) => Ok(Hashing::seeded(seed)),
+        (3, _) => Ok(Hashing::measured(seed)),
+        (2, None) => Err(Error::SecretKey { needed: "a secret key", remedy: "decode it with that key" }),
+        (2, Some(key)) if Hashing::keyed(key).check_value() == key_check => Ok(Hashing::keyed(key)),
+        (2, Some(_)) => {
+            Err(Error::SecretKey { needed: "another secret key", remedy: "decode it with the key it was built with" })
+        }
+        (id, _) => Err(unknown_hash(id)),
+    }
+}
+
+pub(crate) fn unknown_hash(id: u8) -> Error {
+    Error::corrupt(format!("the filter uses hash function {id}, which does not exist"))
+}
+
+/// Reads the fixed part, telling "too short" from "something else altogether".
+fn read_start(source: &mut dyn Read, bytes: &mut [u8], available: u64) -> Result<()> {
+    let foreign = || Error::Corrupt {
+        problem: "this is not an everbloom filter".into(),
+        remedy: "build one with `everbloom build`",
+    };
+    if available == 0 {
+        return Err(Error::Corrupt {
+            problem: "the filter is empty".into(),
+            remedy: "build one with `everbloom build`",
+        });
+    }
+    if available < bytes.len() as u64 {
+        let mut start = vec![0; available.min(MAGIC.len() as u64) as usize];
+        source.read_exact(&mut start)?;
+        let known = MAGIC.starts_with(&start);
+        return Err(if known { Error::corrupt("the filter ends within its header") } else { foreign() });
+    }
+    source.read_exact(bytes)?;
+    if bytes[..MAGIC.len()] == MAGIC { Ok(()) } else { Err(foreign()) }
+}
+
+fn array<const N: usize>(bytes: &[u8]) -> [u8; N] {
+    let mut array = [0; N];
+    array.copy_from_slice(&bytes[..N]);
+    array
+}
+
+fn header_bytes(spec: usize, state: usize) -> usize {
+    (FIXED_BYTES + spec + state + CHECKSUM_BYTES).next_multiple_of(ALIGNMENT)
+}
+
+/// Zeros between body and checksum.
+pub(crate) fn body_padding(body_bytes: u64) -> u64 {
+    let used = body_bytes.wrapping_add(CHECKSUM_BYTES as u64) % ALIGNMENT as u64;
+    (ALIGNMENT as u64 - used) % ALIGNMENT as u64
+}
+
+/// The length of a whole document.
+pub(crate) fn document_bytes(spec: usize, state: usize, body_bytes: u64) -> u64 {
+    header_bytes(spec, state) as u64 + body_bytes + body_padding(body_bytes) + CHECKSUM_BYTES as u64
+}
+
+/// Writes a body and, at the end, its checksum.
+pub(crate) struct BodyWriter<'w> {
+    out: &'w mut dyn Write,
+    checksum: Xxh3,
+    written: u64,
+}
+
+impl<'w> BodyWriter<'w> {
+    pub(crate) fn new(out: &'w mut dyn Write) -> Self {
+        BodyWriter { out, checksum: Xxh3::new(), written: 0 }
+    }
+
+    pub(crate) fn finish(mut self) -> std::io::Result<()> {
+        let zeros = [0; ALIGNMENT];
+        let padding = body_padding(self.written) as usize;
+        self.write_all(&zeros[..padding])?;
+        let checksum = self.checksum.digest();
+        self.out.write_all(&checksum.to_le_bytes())
+    }
+}
+
+impl Write for BodyWriter<'_> {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        let count = self.out.write(bytes)?;
+        self.checksum.update(&bytes[..count]);
+        self.written += count as u64;
+        Ok(count)
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        self.out.flush()
+    }
+}
+
+/// Reads a body of known length, keeping its checksum.
+pub(crate) struct BodyReader<'r> {
+    source: &'r mut dyn Read,
+    checksum: Xxh3,
+    total: u64,
+    remaining: u64,
+}
+
+impl<'r> BodyReader<'r> {
+    pub(crate) fn new(source: &'r mut dyn Read, total: u64) -> Self {
+        BodyReader { source, checksum: Xxh3::new(), total, remaining: total }
+    }
+
+    /// What is left of the body.
+    pub(crate) fn remaining(&self) -> u64 {
+        self.remaining
+    }
+
+    /// Refuses a body that is not as long as the spec needs, before anything is allocated for it.
+    pub(crate) fn expect_bytes(&self, needed: u64) -> Result<()> {
+        if self.total == needed {
+            return Ok(());
+        }
+        Err(Error::corrupt(format!("the filter's body has {} bytes where its spec needs {needed}", self.total)))
+    }
+
+    /// Fills `bytes` from the body.
+    pub(crate) fn fill(&mut self, bytes: &mut [u8]) -> Result<()> {
+        self.read_exact(bytes)?;
+        Ok(())
+    }
+
+    /// Checks that the body was read to its end.
+    pub(crate) fn end(&self) -> Result<()> {
+        if self.remaining != 0 {
+            return Err(Error::corrupt(format!("the filter's body has {} bytes too many", self.remaining)));
+        }
+        Ok(())
+    }
+
+    /// Checks that the body was read to its end and matches its checksum.
+    pub(crate) fn finish(mut self) -> Result<()> {
+        self.end()?;
+        let mut padding = vec![0; body_padding(self.total) as usize];
+        self.source.read_exact(&mut padding)?;
+        self.checksum.update(&padding);
+        let mut stored = [0; CHECKSUM_BYTES];
+        self.source.read_exact(&mut stored)?;
+        if self.checksum.digest() != u64::from_le_bytes(stored) {
+            return Err(Error::corrupt("the filter's body does not match its checksum"));
+        }
+        Ok(())
+    }
+}
+
+impl Read for BodyReader<'_> {
+    fn read(&mut self, bytes: &mut [u8]) -> std::io::Result<usize> {
+        let most = self.remaining.min(bytes.len() as u64) as usize;
+        let count = self.source.read(&mut bytes[..most])?;
+        self.checksum.update(&bytes[..count]);
+        self.remaining -= count as u64;
+        Ok(count)
+    }
+}
+
+/// Compares a body and its zeros with the checksum behind them.
+pub(crate) fn check_sealed(bytes: &[u8]) -> Result<()> {
+    let sealed = bytes.split_last_chunk::<CHECKSUM_BYTES>();
+    if sealed.is_some_and(|(body, checksum)| xxh3_64(body) == u64::from_le_bytes(*checksum)) {
+        return Ok(());
+    }
+    Err(Error::corrupt("the filter's body does not match its checksum"))
+}
+
+/// Builds a filter's state: a few numbers and perhaps a generator.
+#[derive(Default)]
+pub(crate) struct StateWriter(Vec<u8>);
+
+impl StateWriter {
+    pub(crate) fn new() -> Self {
+        Self::default()
+    }
+
+    pub(crate) fn u64(mut self, value: u64) -> Self {
+        self.0.extend_from_slice(&value.to_le_bytes());
+        self
+    }
+
+    pub(crate) fn generator(mut self, generator: &Generator) -> Self {
+        self.0.extend_from_slice(&generator.state());
+        self
+    }
+
+    pub(crate) fn finish(self) -> Vec<u8> {
+        self.0
+    }
+}
+
+/// Reads a filter's state back, in the same order.
+pub(crate) struct StateReader<'s>(&'s [u8]);
+
+impl<'s> StateReader<'s> {
+    pub(crate) fn new(state: &'s [u8]) -> Self {
+        StateReader(state)
+    }
+
+    fn take<const N: usize>(&mut self) -> Result<[u8; N]> {
+        let (taken, rest) =
+            self.0.split_first_chunk::<N>().ok_or_else(|| Error::corrupt("the filter's state is too short"))?;
+        self.0 = rest;
+        Ok(*taken)
+    }
+
+    pub(crate) fn u64(&mut self) -> Result<u64> {
+        Ok(u64::from_le_bytes(self.take()?))
+    }
+
+    pub(crate) fn generator(&mut self) -> Result<Generator> {
+        Generator::resume(self.take::<STATE_BYTES>()?)
+            .ok_or_else(|| Error::corrupt("the generator's state is all zeros, from which it cannot move"))
+    }
+
+    pub(crate) fn finish(self) -> Result<()> {
+        if self.0.is_empty() { Ok(()) } else { Err(Error::corrupt("the filter's state is too long")) }
+    }
+}

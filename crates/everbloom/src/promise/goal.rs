@@ -1,0 +1,177 @@
+//! What a user wants, what a filter promises for it, and the way from one to the other.
+//!
+//! `Goal` → `Plan` (with its `Promise`) → filter. Planning never allocates the filter, so it can be
+//! asked freely.
+
+use super::{Error, ImportanceMix, Result};
+use crate::key::Hashing;
+
+/// The largest memory that can be planned, 128 PiB: beyond it, arithmetic on bits would overflow.
+pub(crate) const MAX_MEMORY_BITS: u64 = 1 << 60;
+
+/// The largest number of keys that can be planned for: no stream is longer, and 2^64 − 1 means
+/// "always" in the format.
+pub(crate) const MAX_ITEMS: u64 = 1 << 60;
+
+/// What a user wants of a filter. Say what you know; the planner does the rest.
+///
+/// ```
+/// use everbloom::Goal;
+///
+/// let plan = Goal::new().expected_items(1_000_000).target_fpr(0.01).plan("bloom")?;
+/// assert_eq!(plan.spec.to_string(), "bloom:num_bits=9592964,num_hashes=7");
+/// assert!(plan.promise.predicted_fpr <= 0.01);
+/// # Ok::<(), everbloom::Error>(())
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+#[non_exhaustive]
+pub struct Goal {
+    /// The most memory the filter's state may take.
+    pub memory_bits: Option<u64>,
+    /// The rate of false positives to keep at every moment.
+    pub target_fpr: Option<f64>,
+    /// How many distinct keys will come, if known.
+    pub expected_items: Option<u64>,
+    /// Whether arrivals carry importances that tell them apart.
+    pub importance: bool,
+    /// How their importances are spread, if known.
+    pub importance_mix: Option<ImportanceMix>,
+    /// Whether the filter is to be small when compressed, rather than in memory.
+    pub compressed: bool,
+    /// The most bytes that the filter may take when it is sent, compressed and with its header.
+    pub transmitted_bytes: Option<u64>,
+    /// How keys are hashed.
+    pub hashing: Hashing,
+}
+
+impl Goal {
+    /// A goal that says nothing yet.
+    pub fn new() -> Self {
+        Goal::default()
+    }
+
+    /// Bounds the memory of the filter's state.
+    pub fn memory_bits(mut self, bits: u64) -> Self {
+        self.memory_bits = Some(bits);
+        self
+    }
+
+    /// Sets the rate of false positives to keep.
+    pub fn target_fpr(mut self, rate: f64) -> Self {
+        self.target_fpr = Some(rate);
+        self
+    }
+
+    /// Says how many distinct keys will come.
+    pub fn expected_items(mut self, items: u64) -> Self {
+        self.expected_items = Some(items);
+        self
+    }
+
+    /// Says that arrivals carry importances.
+    pub fn with_importance(mut self) -> Self {
+        self.importance = true;
+        self
+    }
+
+    /// Says that arrivals carry importances, and how these are spread.
+    pub fn importance_mix(mut self, mix: ImportanceMix) -> Self {
+        (self.importance, self.importance_mix) = (true, Some(mix));
+        self
+    }
+
+    /// Asks for the fewest bytes on the wire ([`codec::encode_compressed`](crate::codec::encode_compressed))
+    /// instead of the fewest in memory: a `bloom` filter is then planned sparser, within the memory that
+    /// is given, or 16 times what it would take otherwise.
+    pub fn compressed(mut self) -> Self {
+        self.compressed = true;
+        self
+    }
+
+    /// Bounds the bytes on the wire, header included, and asks for the lowest rate that they buy: a `bloom`
+    /// filter is planned whose compressed bytes stay within them but for one of three million builds.
+    ///
+    /// It takes the memory that is given, or up to 16 times these bytes. A target rate, if there is one, is
+    /// the highest that will do; otherwise 1/2 is.
+    ///
+    /// ```
+    /// use everbloom::{FilterExt, Goal, codec};
+    ///
+    /// let keys: Vec<u64> = (0..10_000).collect();
+    /// let plan = Goal::new().expected_items(10_000).transmitted_bytes(10_000).plan("bloom")?;
+    /// let mut filter = plan.build()?;
+    /// filter.insert_batch(&keys);
+    /// assert!(codec::encode_compressed(&*filter).len() <= 10_000);
+    /// // What the same bytes keep as they are, 8 bits a key, is 2.2 %.
+    /// assert!(plan.promise.predicted_fpr < 0.012, "{:?}", plan.promise);
+    /// # Ok::<(), everbloom::Error>(())
+    /// ```
+    pub fn transmitted_bytes(mut self, bytes: u64) -> Self {
+        (self.compressed, self.transmitted_bytes) = (true, Some(bytes));
+        self
+    }
+
+    /// Sets how keys are hashed; by default XXH3 with seed 0.
+    pub fn hashing(mut self, hashing: Hashing) -> Self {
+        self.hashing = hashing;
+        self
+    }
+
+    /// The target rate, checked; `None` if not given.
+    pub(crate) fn checked_fpr(&self) -> Result<Option<f64>> {
+        match self.target_fpr {
+            Some(rate) if !(rate > 0.0 && rate < 1.0) => Err(Error::parameter(
+                "target_fpr",
+                rate,
+                "above 0 and below 1",
+                "a filter always errs a little; try 0.001",
+            )),
+            rate => Ok(rate),
+        }
+    }
+
+    /// The memory bound, checked; `None` if not given.
+    pub(crate) fn checked_memory(&self) -> Result<Option<u64>> {
+        match self.memory_bits {
+            Some(bits) if bits == 0 || bits > MAX_MEMORY_BITS => Err(Error::parameter(
+                "memory_bits",
+                bits,
+                format!("between 1 and {MAX_MEMORY_BITS}"),
+                "give the bits that the filter may use",
+            )),
+            bits => Ok(bits),
+        }
+    }
+
+    /// The number of distinct keys, checked; `None` if not given.
+    pub(crate) fn checked_items(&self) -> Result<Option<u64>> {
+        match self.expected_items {
+            Some(items) if items == 0 || items > MAX_ITEMS => Err(Error::parameter(
+                "expected_items",
+                items,
+                format!("between 1 and {MAX_ITEMS}"),
+                "say how many distinct keys will come, or leave it out",
+            )),
+            items => Ok(items),
+        }
+    }
+
+    /// The target rate that a filter needs to plan at all.
+    pub(crate) fn required_fpr(&self) -> Result<f64> {
+        self.checked_fpr()?.ok_or_else(|| missing("target_fpr", "say which rate of false positives to keep"))
+    }
+
+    /// The number of distinct keys that a filter needs to plan at all.
+    pub(crate) fn required_items(&self) -> Result<u64> {
+        self.checked_items()?.ok_or_else(|| missing("expected_items", "say how many distinct keys will come"))
+    }
+
+    /// The memory that a filter needs to plan at all.
+    pub(crate) fn required_memory(&self) -> Result<u64> {
+        self.checked_memory()?.ok_or_else(|| missing("memory_bits", "say how much memory the filter may use"))
+    }
+}
+
+fn missing(name: &'static str, remedy: &str) -> Error {
+    Error::parameter(name, "not given", "given", remedy)
+}

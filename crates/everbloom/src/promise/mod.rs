@@ -1,0 +1,17 @@
+//! The words that everybody shares: what a user wants, what a filter promises, how an arrival is judged, what can go wrong.
+
+mod error;
+mod goal;
+mod importance;
+mod plan;
+mod spec;
+mod verdict;
+
+pub use error::{Error, Result};
+pub use goal::Goal;
+pub(crate) use goal::{MAX_ITEMS, MAX_MEMORY_BITS};
+pub use importance::{Importance, ImportanceMix, ImportanceScale, Importances};
+pub use plan::{Holds, Plan, Promise};
+pub use spec::Spec;
+pub(crate) use spec::choice_name;
+pub use verdict::{Status, Verdict};

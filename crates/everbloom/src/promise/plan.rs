@@ -1,0 +1,63 @@
+//! A filter on paper, and what it promises.
+
+use super::Spec;
+use crate::key::Hashing;
+
+/// Until when a promise holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Holds {
+    /// At every moment, however long the stream.
+    Always,
+    /// Until this many distinct keys are inside.
+    UntilItems(u64),
+    /// Not at all: the parameters were given by hand or by a paper's rule.
+    Never,
+}
+
+/// A bound on the errors of a filter, kept whatever comes.
+#[derive(Debug, Clone, Copy, PartialEq)]
+#[non_exhaustive]
+pub struct Promise {
+    /// The rate of false positives among distinct arrivals: a bound while the promise holds.
+    pub predicted_fpr: f64,
+    /// The rate of false negatives among duplicates: 0 for filters that never forget, otherwise only
+    /// where the stream is known.
+    pub predicted_fnr: Option<f64>,
+    /// Until when.
+    pub holds: Holds,
+}
+
+impl Promise {
+    /// The promise of a filter that never forgets and fills up at `items`.
+    pub(crate) fn until(items: u64, predicted_fpr: f64) -> Self {
+        Promise { predicted_fpr, predicted_fnr: Some(0.0), holds: Holds::UntilItems(items) }
+    }
+
+    /// The promise of a filter that forgets, and so never fills up.
+    pub(crate) fn always(predicted_fpr: f64) -> Self {
+        Promise { predicted_fpr, predicted_fnr: None, holds: Holds::Always }
+    }
+}
+
+/// A filter on paper: every parameter fixed, nothing allocated.
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub struct Plan {
+    /// The full spec.
+    pub spec: Spec,
+    /// All the memory that the filter will take.
+    pub memory_bits: u64,
+    /// What it promises.
+    pub promise: Promise,
+    /// How it will hash.
+    pub hashing: Hashing,
+    /// What else there is to know about it, a sentence each.
+    pub notes: Vec<String>,
+}
+
+impl Plan {
+    /// A plan about which there is nothing else to know.
+    pub(crate) fn new(spec: Spec, memory_bits: u64, promise: Promise, hashing: Hashing) -> Self {
+        Plan { spec, memory_bits, promise, hashing, notes: Vec::new() }
+    }
+}

@@ -1,0 +1,235 @@
+//! From key lists and a query log to a [`Scheme`]: does the log help, how, and by how much?
+//!
+//! Logs lie. Fitted key by key, hashes follow the noise of the log and can lose to an ordinary filter; a query that
+//! the log does not show has no number of hashes at all; and next week's queries are others. So:
+//!
+//! 1. **The log is split by time.** All that is learnt is learnt from the first half; the second half judges.
+//! 2. **Keys are bucketed** by how often the log asked for them: never, once, 2–3 times, 4–7 times, … What share of
+//!    queries a bucket gets is measured on the later part of the first half, where each query is counted for the bucket
+//!    that its key was in *before*. Bucket 0 is the unseen keys, a fifth to a half of real missing queries.
+//! 3. **Three filters compete** at equal total bytes, each built for real: the ordinary one; `popularity` with the best
+//!    classes, its scheme's bytes counted and divided among the sets that share it; `stacked` with the best layers.
+//! 4. **The winner** has the lowest rate on the second half. A winner that does not beat the ordinary filter by more than
+//!    chance, and by at least a twentieth, is no winner: then the ordinary filter is returned, and that is the answer.
+//!
+//! # How the rate is measured
+//!
+//! Where a handful of keys make up half of the queries, the rate of one filter is a lottery: either the hottest key
+//! happens to be a false positive or not. But keys of the same class are alike to a filter, so the share of false
+//! positives among the *distinct* keys of each class, weighted with the class's share of queries, has the same mean and
+//! a far smaller spread. That is [`Score::fpr`], over several filters with different hashes; [`Score::false_positives`]
+//! is what the one filter with the scheme's own hashes did.
+//!
+//! ```
+//! use everbloom::querylog::{Options, Sample, tune};
+//! use everbloom::{Hashing, Key};
+//! use everbloom::scheme::Recipe;
+//!
+//! // 1,000 members; the log asks for the same 300 others again and again.
+//! let hashing = Hashing::seeded(0);
+//! let hash = |key: u64| key.hash_with(&hashing);
+//! let log = (0..20_000u64).map(|time| hash(5000 + time * time % 307)).collect();
+//! let sample = Sample::new(hashing, vec![(0..1000).map(hash).collect()], log)?;
+//!
+//! let tuned = tune(&sample, &Options::new(8192))?;
+//! assert_ne!(tuned.scheme.recipe(), &Recipe::Standard);
+//! assert!(tuned.winner.score.fpr < 0.1 * tuned.standard.score.fpr);
+//! # Ok::<(), everbloom::Error>(())
+//! ```
+
+mod build;
+mod evidence;
+mod fit;
+pub mod popularity;
+mod score;
+pub mod stacking;
+
+pub use build::build;
+pub use evidence::Sample;
+pub use score::Score;
+
+use crate::promise::{Error, Result};
+use crate::querylog::popularity::Popularity;
+use crate::scheme::{Class, MAX_HASHES, Recipe, Scheme};
+use evidence::Evidence;
+use fit::Candidate;
+use std::sync::Arc;
+
+/// What is wanted.
+#[derive(Debug, Clone, Copy, PartialEq)]
+#[non_exhaustive]
+pub struct Options {
+    /// Bits for a set's filter and its share of the scheme; for several sets, on average.
+    pub memory_bits: u64,
+    /// How many sets will share the scheme; as many as there are key lists if not said.
+    pub sets_sharing: Option<u64>,
+    /// The fewest hashes of a key. With 0, classes that are never asked for may become members altogether.
+    pub min_hashes: u32,
+    /// The most hashes of a key.
+    pub max_hashes: u32,
+}
+
+impl Options {
+    /// This much memory, and 1 to 32 hashes.
+    pub fn new(memory_bits: u64) -> Self {
+        Options { memory_bits, sets_sharing: None, min_hashes: 1, max_hashes: MAX_HASHES }
+    }
+
+    /// The options, if they make sense.
+    pub fn checked(self) -> Result<Self> {
+        if !(512..=1 << 50).contains(&self.memory_bits) {
+            let needed = "between 512 (one cache line) and 2^50";
+            return Err(Error::parameter("memory_bits", self.memory_bits, needed, "8 bits a key are usual"));
+        }
+        if self.sets_sharing == Some(0) {
+            return Err(Error::parameter("sets_sharing", 0, "at least 1", "count the sets that use the scheme"));
+        }
+        if !(1..=MAX_HASHES).contains(&self.max_hashes) {
+            let needed = format!("between 1 and {MAX_HASHES}");
+            return Err(Error::parameter("max_hashes", self.max_hashes, needed, "32 leaves every freedom"));
+        }
+        if self.min_hashes > self.max_hashes {
+            let needed = format!("at most max_hashes, which is {}", self.max_hashes);
+            return Err(Error::parameter("min_hashes", self.min_hashes, needed, "1 is usual"));
+        }
+        Ok(self)
+    }
+}
+
+/// One of the competing filters.
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub struct Contender {
+    /// `standard`, `popularity` or `stacked`.
+    pub kind: &'static str,
+    /// The rate of false positives that the fit predicts.
+    pub predicted_fpr: f64,
+    /// Bits of the scheme that whoever asks needs, shared by all sets.
+    pub table_bits: u64,
+    /// Bits of the average set's filter.
+    pub filter_bits: u64,
+    /// The classes: share of keys, share of missing queries, hashes.
+    pub classes: Vec<Class>,
+    /// What it did on the second half of the log.
+    pub score: Score,
+}
+
+/// What came of it.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct Tuned {
+    /// What to build filters with.
+    pub scheme: Arc<Scheme>,
+    /// The filter that won.
+    pub winner: Contender,
+    /// The ordinary filter, of the same total size.
+    pub standard: Contender,
+    /// All that competed.
+    pub contenders: Vec<Contender>,
+    /// A rate below which no hashes per class can go, for the buckets that the log shows.
+    pub lower_bound: f64,
+    /// The share of the second half's missing queries that ask for keys the first half never showed.
+    pub unseen_share: f64,
+    /// Missing queries in the second half.
+    pub holdout_queries: u64,
+    /// The rate of false positives at which half of the gain is lost: time to tune again.
+    pub retune_fpr: f64,
+    /// What else there is to know, a sentence each.
+    pub notes: Vec<String>,
+}
+
+/// A gain below this share is not worth a scheme.
+const LEAST_GAIN: f64 = 0.05;
+/// Standard errors by which the winner must be ahead.
+const CONFIDENCE: f64 = 3.0;
+
+/// Learns from the first half of the log, judges on the second.
+pub fn tune(sample: &Sample, options: &Options) -> Result<Tuned> {
+    let options = options.checked()?;
+    let evidence = Evidence::gather(sample, options.sets_sharing)?;
+    let mut notes = Vec::new();
+    let mut candidates = vec![fit::standard(&evidence, &options)?];
+    candidates.extend(fit::popularity(&evidence, &options, &mut notes)?);
+    candidates.extend(fit::stacked(&evidence, &options)?);
+    let scores = score::all(&evidence, &candidates, &options)?;
+    let scored = candidates.into_iter().zip(scores).filter_map(|(candidate, score)| Some((candidate, score?)));
+    let (candidates, contenders): (Vec<Candidate>, Vec<Contender>) = scored
+        .map(|(candidate, score)| {
+            let judged = contender(&candidate, score);
+            (candidate, judged)
+        })
+        .unzip();
+    let place = winner(&contenders);
+    let lower_bound = match candidates[place].lower_bound {
+        Some(own) => own,
+        None => buckets_bound(&evidence, &options)?,
+    };
+    let (winner, standard) = (contenders[place].clone(), contenders[0].clone());
+    notes.extend(remarks(&evidence, &winner, &standard));
+    Ok(Tuned {
+        scheme: candidates[place].scheme.clone(),
+        lower_bound,
+        unseen_share: evidence.unseen_share(),
+        holdout_queries: evidence.holdout_misses(),
+        retune_fpr: (winner.score.fpr + standard.score.fpr) / 2.0,
+        winner,
+        standard,
+        contenders,
+        notes,
+    })
+}
+
+/// The certificate for the buckets themselves, as if telling keys apart cost nothing.
+fn buckets_bound(evidence: &Evidence, options: &Options) -> Result<f64> {
+    let bits_per_key = options.memory_bits as f64 / evidence.mean_set_size();
+    Ok(Popularity::new(evidence.solver_classes(), bits_per_key, fit::range(options))?.solve().lower_bound)
+}
+
+fn contender(candidate: &Candidate, score: Score) -> Contender {
+    let kind = match candidate.scheme.recipe() {
+        Recipe::Standard => "standard",
+        Recipe::Popularity(_) => "popularity",
+        Recipe::Stacked(_) => "stacked",
+    };
+    Contender {
+        kind,
+        predicted_fpr: candidate.predicted_fpr,
+        table_bits: candidate.scheme.table_bits(),
+        filter_bits: candidate.filter_bits,
+        classes: candidate.classes.clone(),
+        score,
+    }
+}
+
+/// The place of the best contender; 0, the ordinary filter, unless another is clearly better.
+fn winner(contenders: &[Contender]) -> usize {
+    let standard = &contenders[0].score;
+    let clearly = |contender: &Contender| {
+        let error = libm::hypot(contender.score.error, standard.error);
+        contender.score.fpr + CONFIDENCE * error < (1.0 - LEAST_GAIN) * standard.fpr
+    };
+    let better = contenders.iter().enumerate().filter(|(_, contender)| clearly(contender));
+    better.min_by(|(_, one), (_, other)| one.score.fpr.total_cmp(&other.score.fpr)).map_or(0, |(place, _)| place)
+}
+
+/// What a user should know before trusting the result.
+fn remarks(evidence: &Evidence, winner: &Contender, standard: &Contender) -> Vec<String> {
+    let mut remarks = Vec::new();
+    if winner.kind == standard.kind {
+        remarks.push(match evidence.has_drifted() {
+            true => "the second half of the log asks for other keys than the first: nothing learnt from the one helps \
+                     with the other, so the standard filter is returned; tune on a later or longer log"
+                .to_string(),
+            false => "neither classes of keys nor hot negatives help here; the standard filter is returned".to_string(),
+        });
+        return remarks;
+    }
+    if winner.score.fpr > 1.5 * winner.predicted_fpr + CONFIDENCE * winner.score.error {
+        remarks.push(format!(
+            "the second half errs {:.1} times as often as the first half let expect: the keys asked for are changing; \
+             tune often",
+            winner.score.fpr / winner.predicted_fpr
+        ));
+    }
+    remarks
+}

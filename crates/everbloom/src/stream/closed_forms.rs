@@ -1,0 +1,150 @@
+//! Closed forms and small searches that several filters share.
+//!
+//! Logarithms and powers come from `libm`, not from the platform, because they reach parameters:
+//! the same goal must give the same filter on every machine.
+
+use libm::{exp, expm1, log1p, pow};
+
+/// The expected rate of false positives of a Bloom filter of `bits` bits and `hashes` probes that
+/// holds `items` keys.
+///
+/// The textbook form (1 − (1 − 1/m)^kn)^k takes the share of set bits for constant; it varies, and
+/// a power of it is larger on average than the power of the average. The second-order term of that
+/// (Var ≈ e^−2c·(e^c − 1 − c)/m with c = kn/m) is included, so that tiny filters keep their
+/// promise, too.
+pub fn bloom_fpr(bits: u64, items: f64, hashes: u32) -> f64 {
+    let k = f64::from(hashes);
+    if items <= 0.0 {
+        return 0.0;
+    }
+    let (fill, variance) = bloom_fill(bits, items, hashes);
+    (pow(fill, k) * (1.0 + k * (k - 1.0) / 2.0 * variance / (fill * fill))).min(1.0)
+}
+
+/// The share of set bits to expect with `items` keys inside, and its variance.
+pub fn bloom_fill(bits: u64, items: f64, hashes: u32) -> (f64, f64) {
+    let (m, k) = (bits as f64, f64::from(hashes));
+    let load = k * items / m;
+    // 1 − (1 − 1/m)^kn, without cancellation where the filter is nearly empty.
+    let fill = one_minus_exp(-k * items * log1p(-1.0 / m));
+    (fill, (exp(-2.0 * load) * (expm1(load) - load) / m).max(0.0))
+}
+
+/// The expected rate of false positives of `lines` 512-bit blocks with one bit in each of eight words per
+/// key, holding `items` keys: Σ_N Poisson(N; items/lines)·(1 − (63/64)^N)^8.
+///
+/// Exact but for Poisson in place of binomial, which errs upwards.
+pub fn blocked_fpr(lines: u64, items: f64) -> f64 {
+    poisson_mean(items / lines as f64, |keys| pow(-expm1(keys as f64 * log1p(-1.0 / 64.0)), 8.0))
+}
+
+/// The smallest number of bits at which `hashes` probes keep `target` for `items` keys, by the
+/// textbook form; the caller checks it against [`bloom_fpr`].
+pub fn bloom_bits(items: f64, target: f64, hashes: u32) -> f64 {
+    let k = f64::from(hashes);
+    // δ = (1 − e^(−kn/m))^k  ⇒  m = −kn / ln(1 − δ^(1/k))
+    -k * items / log1p(-pow(target, 1.0 / k))
+}
+
+/// The load, in keys, at which a filter of `bits` bits and `hashes` probes reaches `rate`.
+pub fn bloom_capacity(bits: u64, rate: f64, hashes: u32) -> u64 {
+    largest(bits.saturating_mul(64), |items| bloom_fpr(bits, items as f64, hashes) <= rate)
+}
+
+/// The largest value in 0..=`most` for which a predicate, true up to some point, holds; 0 if none.
+pub fn largest(most: u64, holds: impl Fn(u64) -> bool) -> u64 {
+    let (mut low, mut high) = (0, most);
+    while low < high {
+        let middle = low + (high - low).div_ceil(2);
+        if holds(middle) { low = middle } else { high = middle - 1 }
+    }
+    low
+}
+
+/// The smallest value in `least`..=`most` for which a predicate, true from some point on, holds.
+pub fn smallest(least: u64, most: u64, holds: impl Fn(u64) -> bool) -> Option<u64> {
+    let (mut low, mut high) = (least, most);
+    while low < high {
+        let middle = low + (high - low) / 2;
+        if holds(middle) { high = middle } else { low = middle + 1 }
+    }
+    holds(low).then_some(low)
+}
+
+/// Beyond this mean a Poisson number is its mean to a part in a thousand, and the sum over it long.
+const POISSON_LIMIT: f64 = 1e6;
+
+/// Σ_j Poisson(j; mean) · value(j), summed outwards from the mode until the rest is negligible.
+pub fn poisson_mean(mean: f64, value: impl Fn(u64) -> f64) -> f64 {
+    if mean <= 0.0 || mean > POISSON_LIMIT {
+        return value(mean as u64);
+    }
+    // Weights relative to the mode's: the sum is divided by their mass.
+    let (mode, at_mode) = (mean.floor(), 1.0);
+    let (mut sum, mut mass) = (0.0, 0.0);
+    let mut add = |count: f64, weight: f64| {
+        sum += weight * value(count as u64);
+        mass += weight;
+    };
+    let (mut count, mut weight) = (mode, at_mode);
+    while weight > at_mode * 1e-18 {
+        add(count, weight);
+        count += 1.0;
+        weight *= mean / count;
+    }
+    let (mut count, mut weight) = (mode, at_mode);
+    while count >= 1.0 && weight > at_mode * 1e-18 {
+        weight *= count / mean;
+        count -= 1.0;
+        add(count, weight);
+    }
+    sum / mass
+}
+
+/// 1 − e^−x without cancellation.
+pub fn one_minus_exp(x: f64) -> f64 {
+    -expm1(-x)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn poisson_mean_of_known_functions() {
+        for mean in [0.1, 1.0, 33.3, 5000.0] {
+            assert!((poisson_mean(mean, |_| 1.0) - 1.0).abs() < 1e-12);
+            assert!((poisson_mean(mean, |count| count as f64) / mean - 1.0).abs() < 1e-9, "{mean}");
+            // E[x^N] = e^(mean·(x − 1)), for x close enough to 1 that the weight stays near the mode.
+            let generating = poisson_mean(mean, |count| pow(0.999, count as f64));
+            assert!((generating / exp(-0.001 * mean) - 1.0).abs() < 1e-6, "{mean}");
+        }
+    }
+
+    #[test]
+    fn poisson_mean_ends_whatever_the_mean() {
+        for mean in [1e6, 1e7, 1e15, 1.8e19, f64::INFINITY] {
+            assert_eq!(poisson_mean(mean, |count| if count > 1000 { 1.0 } else { 0.0 }), 1.0, "{mean}");
+        }
+    }
+
+    #[test]
+    fn the_rate_of_a_nearly_empty_filter_is_not_zero() {
+        assert!((bloom_fpr(1 << 60, 1.0, 1) * (1u64 << 60) as f64 - 1.0).abs() < 1e-9);
+    }
+
+    #[test]
+    fn searches_find_the_edge() {
+        assert_eq!(largest(100, |value| value <= 37), 37);
+        assert_eq!(largest(100, |_| false), 0);
+        assert_eq!(smallest(1, 100, |value| value >= 37), Some(37));
+        assert_eq!(smallest(1, 100, |_| false), None);
+    }
+
+    #[test]
+    fn textbook_rates() {
+        // The lectures: 8 bits and 5 or 6 hashes give about 2 %, 10 bits and 7 hashes under 1 %.
+        assert!((bloom_fpr(8_000_000, 1e6, 5) - 0.0217).abs() < 1e-4);
+        assert!((bloom_fpr(10_000_000, 1e6, 7) - 0.00819).abs() < 1e-5);
+    }
+}

@@ -1,0 +1,72 @@
+//! What errors to expect of a filter on a stream that was described.
+//!
+//! A [`Promise`] says what a filter promises whatever comes; an [`Forecast`] adds what the stream makes of
+//! it: how much is missed, after which lag, at which importance.
+
+use crate::promise::Promise;
+
+/// How a forecast was come by.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Method {
+    /// A formula.
+    ClosedForm,
+    /// A Markov chain of cells or keys, followed through the stream.
+    Chain,
+    /// A seeded run of a smaller filter on a shorter stream.
+    Simulation,
+}
+
+impl Method {
+    /// Its name in reports.
+    pub fn name(self) -> &'static str {
+        match self {
+            Method::ClosedForm => "closed form",
+            Method::Chain => "chain",
+            Method::Simulation => "simulation",
+        }
+    }
+}
+
+/// A rate at a lag or an importance.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct RateAt {
+    /// Arrivals since the key was last seen, or the share of the greatest importance.
+    pub at: f64,
+    /// The predicted rate of false negatives there.
+    pub predicted_fnr: f64,
+    /// The share of all repeats that are there.
+    pub share: f64,
+}
+
+/// Which errors to expect on a stream.
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub struct Forecast {
+    /// What is promised whatever the stream, with the rate of false negatives on this one.
+    pub promise: Promise,
+    /// How it was come by.
+    pub method: Method,
+    /// False positives among the distinct arrivals of this stream.
+    pub predicted_fpr: f64,
+    /// The standard error of that, where it was counted; included in it, so that forecasts err upwards.
+    pub standard_error: f64,
+    /// False negatives among its repeats.
+    pub predicted_fnr: f64,
+    /// The first over the last tenth of the arrivals.
+    pub late_fpr: f64,
+    /// The second over the last tenth of the arrivals.
+    pub late_fnr: f64,
+    /// Importance of false positives as a share of all importance.
+    pub wfp: f64,
+    /// Importance of false negatives as a share of all importance.
+    pub wfn: f64,
+    /// The rate of false negatives by lag.
+    pub by_lag: Vec<RateAt>,
+    /// The rate of false negatives by importance; one row if all arrivals matter alike.
+    pub by_importance: Vec<RateAt>,
+    /// The share of cells that are zero at the end.
+    pub zeros: f64,
+    /// Arrivals until the share of cells in use no longer changes by more than a hundredth of it; `None` if
+    /// it still does at the end.
+    pub stable_after: Option<f64>,
+}

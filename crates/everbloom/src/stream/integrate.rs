@@ -1,0 +1,163 @@
+//! Errors along a stream, where what is missed depends on the lag and on the importance alone.
+//!
+//! New keys come at the rate D′(t), so the rate of false positives is ∫ D′(t)·fpr(t) dt / D(N). Of the N − ℓ
+//! places for a repeat of lag ℓ a share of −D″(ℓ) is one, so that of false negatives is
+//! ∫ (N − ℓ)·−D″(ℓ)·fnr(ℓ) dℓ over the same without fnr.
+
+use super::{Footprint, Stream};
+use crate::promise::Promise;
+use crate::stream::{Forecast, Method, RateAt};
+use libm::{exp, log};
+
+/// Arrivals that matter alike.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Level {
+    /// The share of the greatest importance.
+    pub(crate) importance: f64,
+    /// The share of the arrivals.
+    pub(crate) share: f64,
+}
+
+/// All arrivals alike.
+pub(crate) const ALL_ALIKE: &[Level] = &[Level { importance: 1.0, share: 1.0 }];
+
+/// What a filter does as a stream goes on.
+pub(crate) struct Integral<'f> {
+    /// (rate of false positives, share of zero cells) after so many arrivals.
+    pub(crate) state: &'f dyn Fn(f64) -> (f64, f64),
+    /// The rate of false negatives at a lag, of the arrivals of a level.
+    pub(crate) fnr: &'f dyn Fn(f64, usize) -> f64,
+    pub(crate) levels: &'f [Level],
+}
+
+/// Points of time and lag at which a filter is looked at.
+const POINTS: usize = 160;
+
+/// From 0 to `last`: every other point at equal distances, the others at equal ratios.
+pub(crate) fn grid(last: f64, points: usize) -> Vec<f64> {
+    let half = (points / 2).max(1) as f64;
+    let mut grid: Vec<f64> = (0..=points / 2)
+        .flat_map(|index| [last * index as f64 / half, exp(log(last.max(1.0)) * index as f64 / half)])
+        .filter(|point| *point <= last)
+        .collect();
+    grid.sort_by(f64::total_cmp);
+    grid.dedup_by(|one, other| *one - *other < last * 1e-9);
+    grid
+}
+
+/// Steps of a grid as (start, end).
+fn steps(grid: &[f64]) -> impl Iterator<Item = (f64, f64)> + '_ {
+    grid.windows(2).map(|pair| (pair[0], pair[1]))
+}
+
+impl Integral<'_> {
+    /// What comes of it on a stream.
+    pub(crate) fn forecast(&self, stream: &Stream, promise: Promise, method: Method) -> Forecast {
+        let (footprint, arrivals) = (stream.footprint(), stream.arrivals() as f64);
+        let times = grid(arrivals, POINTS);
+        let states: Vec<_> = times.iter().map(|time| (self.state)(*time)).collect();
+        let (predicted_fpr, late_fpr) = self.false_positives(&footprint, &times, &states);
+        let missed = self.false_negatives(&footprint, arrivals);
+        let distinct = footprint.distinct(arrivals);
+        let zeros = states.last().map_or(1.0, |state| state.1);
+        let near = |state: &(f64, f64)| ((1.0 - state.1) - (1.0 - zeros)).abs() <= 0.01 * (1.0 - zeros);
+        let settled = states.iter().rposition(|state| !near(state)).map_or(0, |last| last + 1);
+        let mean: f64 = self.levels.iter().map(|level| level.importance * level.share).sum();
+        let weighted: f64 =
+            self.levels.iter().zip(&missed.by_level).map(|(level, fnr)| level.importance * level.share * fnr).sum();
+        Forecast {
+            promise: Promise { predicted_fnr: Some(missed.all), ..promise },
+            method,
+            predicted_fpr,
+            standard_error: 0.0,
+            predicted_fnr: missed.all,
+            late_fpr,
+            late_fnr: missed.late,
+            wfp: predicted_fpr * distinct / arrivals,
+            wfn: if mean > 0.0 { weighted / mean * (1.0 - distinct / arrivals) } else { 0.0 },
+            by_lag: missed.by_lag,
+            by_importance: self
+                .levels
+                .iter()
+                .zip(&missed.by_level)
+                .map(|(level, fnr)| RateAt { at: level.importance, predicted_fnr: *fnr, share: level.share })
+                .collect(),
+            zeros,
+            stable_after: times.get(settled).copied().filter(|time| *time < arrivals * 0.99),
+        }
+    }
+
+    fn false_positives(&self, footprint: &Footprint, times: &[f64], states: &[(f64, f64)]) -> (f64, f64) {
+        let late_from = 0.9 * times.last().copied().unwrap_or(0.0);
+        let (mut all, mut new, mut late, mut late_new) = (0.0, 0.0, 0.0, 0.0);
+        for ((start, end), pair) in steps(times).zip(states.windows(2)) {
+            let came = footprint.distinct(end) - footprint.distinct(start);
+            let wrong = came * 0.5 * (pair[0].0 + pair[1].0);
+            (all, new) = (all + wrong, new + came);
+            if start >= late_from {
+                (late, late_new) = (late + wrong, late_new + came);
+            }
+        }
+        (ratio(all, new), ratio(late, late_new))
+    }
+
+    fn false_negatives(&self, footprint: &Footprint, arrivals: f64) -> Missed {
+        let lags = grid(arrivals, POINTS);
+        let rates: Vec<Vec<f64>> =
+            lags.iter().map(|lag| (0..self.levels.len()).map(|level| (self.fnr)(*lag, level)).collect()).collect();
+        let mut missed = Missed { by_level: vec![0.0; self.levels.len()], ..Missed::default() };
+        let (mut repeats, mut late_repeats, mut late) = (0.0, 0.0, 0.0);
+        let mut rows: Vec<(f64, f64, f64)> = Vec::new();
+        for ((start, end), pair) in steps(&lags).zip(rates.windows(2)) {
+            let share = (footprint.new_share(start) - footprint.new_share(end)).max(0.0);
+            let middle = 0.5 * (start + end);
+            let (places, late_places) = (arrivals - middle, arrivals - middle.max(0.9 * arrivals));
+            let rate = |level: usize| 0.5 * (pair[0][level] + pair[1][level]);
+            let mean: f64 = self.levels.iter().enumerate().map(|(at, level)| level.share * rate(at)).sum();
+            repeats += share * places;
+            late_repeats += share * late_places;
+            missed.all += share * places * mean;
+            late += share * late_places * mean;
+            missed.by_level.iter_mut().enumerate().for_each(|(at, sum)| *sum += share * places * rate(at));
+            rows.push((end, share * places * mean, share * places));
+        }
+        missed.by_lag = by_octave(&rows, repeats);
+        missed.all = ratio(missed.all, repeats);
+        missed.late = ratio(late, late_repeats);
+        missed.by_level.iter_mut().for_each(|sum| *sum = ratio(*sum, repeats));
+        missed
+    }
+}
+
+#[derive(Default)]
+struct Missed {
+    all: f64,
+    late: f64,
+    by_level: Vec<f64>,
+    by_lag: Vec<RateAt>,
+}
+
+fn ratio(part: f64, whole: f64) -> f64 {
+    if whole > 0.0 { (part / whole).clamp(0.0, 1.0) } else { 0.0 }
+}
+
+/// Rows of (lag, missed, repeats) gathered by doublings of the lag.
+pub(crate) fn by_octave(rows: &[(f64, f64, f64)], repeats: f64) -> Vec<RateAt> {
+    let mut octaves: Vec<(f64, f64, f64)> = Vec::new();
+    for (lag, missed, count) in rows {
+        let octave = libm::floor(libm::log2(lag.max(1.0)));
+        match octaves.last_mut() {
+            Some(last) if last.0 == octave => (last.1, last.2) = (last.1 + missed, last.2 + count),
+            _ => octaves.push((octave, *missed, *count)),
+        }
+    }
+    octaves
+        .into_iter()
+        .filter(|(_, _, count)| *count > 0.0)
+        .map(|(octave, missed, count)| RateAt {
+            at: libm::exp2(octave + 0.5),
+            predicted_fnr: ratio(missed, count),
+            share: ratio(count, repeats),
+        })
+        .collect()
+}
