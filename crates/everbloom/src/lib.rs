@@ -45,7 +45,7 @@ pub mod scheme;
 pub mod simd;
 pub mod stream;
 
-pub use filter::{Combine, Filter, FilterExt, Membership, Merge, Multiplicity, Removal, UnseenExt, Windowed};
+pub use filter::{Combine, Filter, FilterExt, Merge, Multiplicity, Removal, UnseenExt, Windowed};
 pub use key::{Hashing, Key, KeyHash, SecretKey};
 pub use promise::{
     Error, Goal, Holds, Importance, ImportanceMix, ImportanceScale, Importances, Plan, Promise, Result, Spec, Status,

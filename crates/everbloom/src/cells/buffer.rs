@@ -2,7 +2,7 @@
 
 use crate::promise::{Error, Result};
 use crate::simd;
-use bytemuck::{Pod, Zeroable, cast_slice, cast_slice_mut};
+use bytemuck::{Pod, Zeroable, cast_slice, cast_slice_mut, try_cast_slice};
 
 /// The eight 64-bit words of a cache line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Pod, Zeroable)]
@@ -102,6 +102,17 @@ impl Buffer {
     pub fn prefetch_word(&self, index: u64) {
         simd::prefetch(self.words(), index as usize);
     }
+}
+
+/// The lines of a body that somebody else holds, which must have `needed` bytes.
+pub(crate) fn lines_of(body: &[u8], needed: u64) -> Result<&[Line]> {
+    let given = body.len();
+    if given as u64 != needed {
+        return Err(Error::corrupt(format!("the filter's body has {given} bytes where its spec needs {needed}")));
+    }
+    try_cast_slice(body).map_err(|_| {
+        Error::parameter("the bytes' address", "not aligned", "a multiple of 64", "map the file from its start")
+    })
 }
 
 #[cfg(test)]

@@ -1,32 +1,20 @@
 //! Any filter to bytes, and bytes to whichever filter they hold.
 //!
-//! ```
-//! use everbloom::{FilterExt, codec};
-//! use everbloom::filters::Bloom;
-//!
-//! let mut filter = Bloom::with_rate(1000, 0.01)?;
-//! filter.insert("key");
-//! let bytes = codec::encode(&filter);
-//! assert!(codec::decode(&bytes)?.contains("key"));
-//! assert!(codec::decode(&bytes[..bytes.len() - 7]).is_err());
-//! # Ok::<(), everbloom::Error>(())
-//! ```
-//!
-//! For the wire, bytes can be compressed, and a filter can be planned for it: sparser and larger in
-//! memory, smaller compressed, at the same rate (\[Mitzenmacher 2001\]). Whoever receives one says how
-//! far it may unpack.
+//! For the wire, bytes can be compressed, and a filter can be planned for it: sparser and larger in memory, smaller
+//! compressed, at the same rate (\[Mitzenmacher 2001\]). Whoever receives one says how far it may unpack
+//! ([`Decoder::limit`]).
 //!
 //! ```
-//! use everbloom::{FilterExt, Goal, codec};
+//! use everbloom::{Goal, internal::codec::{Decoder, encode_compressed}};
 //!
-//! let goal = Goal::new().expected_items(10_000).target_fpr(0.01);
-//! let mut filter = goal.compressed().plan("bloom")?.build()?;
-//! (0..10_000u64).for_each(|key| { filter.insert(&key); });
-//! let sent = codec::encode_compressed(&*filter);
+//! let goal = Goal::new().expected_items(10_000).fpr(0.01).filter("bloom");
+//! let mut filter = goal.clone().compressed().build()?;
+//! filter.extend(0..10_000u64);
+//! let sent = encode_compressed(filter.as_dyn());
 //! let usual = goal.plan("bloom")?.memory_bits / 8;
 //! assert!(sent.len() as u64 * 100 < usual * 88, "{} bytes instead of {usual}", sent.len());
-//! assert!(codec::decode_compressed(&sent, 1 << 20)?.contains(&9_999u64));
-//! assert!(codec::decode_compressed(&sent, 1 << 10).is_err());
+//! assert!(Decoder::new().limit(1 << 20).decode(&sent).is_ok());
+//! assert!(Decoder::new().limit(1 << 10).decode(&sent).is_err());
 //! # Ok::<(), everbloom::Error>(())
 //! ```
 
@@ -53,6 +41,7 @@ pub fn encoded_bytes(filter: &dyn Filter) -> u64 {
 fn body_bytes(body: &Body<'_>) -> u64 {
     match body {
         Body::Bytes(slices) => slices.iter().map(|slice| slice.len() as u64).sum(),
+        Body::Words(count, _) => count * 8,
         Body::Filters(filters) => filters.iter().map(|filter| encoded_bytes(*filter)).sum(),
     }
 }
@@ -81,7 +70,7 @@ fn header(filter: &dyn Filter, coding: Coding, body_bytes: u64) -> Header {
     let spec = filter.spec();
     let (hash_id, seed, key_check) = Header::hash_fields(filter.hashing());
     Header {
-        kind_id: filters::id_of(&spec),
+        kind_id: filters::id_of(spec),
         hash_id,
         coding,
         seed,
@@ -96,8 +85,22 @@ fn header(filter: &dyn Filter, coding: Coding, body_bytes: u64) -> Header {
 fn write_body(body: Body<'_>, out: &mut dyn Write) -> std::io::Result<()> {
     match body {
         Body::Bytes(slices) => slices.into_iter().try_for_each(|slice| out.write_all(slice)),
+        Body::Words(_, words) => write_words(words, out),
         Body::Filters(filters) => filters.into_iter().try_for_each(|filter| encode_to(filter, out)),
     }
+}
+
+/// Writes words in chunks: each by itself would be a call, and a checksum, too many.
+fn write_words(words: impl Iterator<Item = u64>, out: &mut dyn Write) -> std::io::Result<()> {
+    let mut chunk = Vec::with_capacity(1 << 16);
+    for word in words {
+        chunk.extend_from_slice(&word.to_le_bytes());
+        if chunk.len() == chunk.capacity() {
+            out.write_all(&chunk)?;
+            chunk.clear();
+        }
+    }
+    out.write_all(&chunk)
 }
 
 /// A filter's bytes.
@@ -116,118 +119,114 @@ pub fn encode_compressed(filter: &dyn Filter) -> Vec<u8> {
     bytes
 }
 
-/// The filter in these bytes. Allocates no more than their length, so compressed ones need
-/// [`decode_compressed`].
-pub fn decode(bytes: &[u8]) -> Result<Box<dyn Filter>> {
-    decode_from(&mut &*bytes, bytes.len() as u64, None)
-}
-
-/// The filter in these bytes, whose body may be compressed and unpack to `limit` bytes.
-pub fn decode_compressed(bytes: &[u8], limit: u64) -> Result<Box<dyn Filter>> {
-    decode_within(&mut &*bytes, bytes.len() as u64, limit, None)
-}
-
-/// Reads a filter of exactly `length` bytes; allocates no more than that.
+/// Reads filters back. Says what may be spent on it and what some filters cannot be read without.
 ///
-/// `key` is the secret key that the filter was built with, if it was.
-pub fn decode_from(source: &mut dyn Read, length: u64, key: Option<SecretKey>) -> Result<Box<dyn Filter>> {
-    decode_within(source, length, length, key)
-}
-
-/// Reads a filter of exactly `length` bytes that was built with this scheme; [`Error::Scheme`] if it was built with
-/// another one. A filter that needs no scheme is read, too.
-pub fn decode_with_scheme(source: &mut dyn Read, length: u64, scheme: &Arc<Scheme>) -> Result<Box<dyn Filter>> {
-    decode_with_scheme_within(source, length, length, scheme)
-}
-
-/// The same for a body that may be compressed and unpack to `limit` bytes.
-pub fn decode_with_scheme_within(
-    source: &mut dyn Read,
-    length: u64,
-    limit: u64,
-    scheme: &Arc<Scheme>,
-) -> Result<Box<dyn Filter>> {
-    whole_document(source, length, limit, Needed { key: scheme.hashing().secret_key(), scheme: Some(scheme) })
-}
-
-/// Reads a filter of exactly `length` bytes, whose body may be compressed and unpack to `limit` bytes.
+/// ```
+/// use everbloom::{Bloom, Hashing, SecretKey, internal::codec::{Decoder, encode}};
 ///
-/// Allocates no more than the larger of the two, and half a megabyte to unpack with.
-pub fn decode_within(
-    source: &mut dyn Read,
-    length: u64,
-    limit: u64,
+/// let key = SecretKey::new([7; 16]);
+/// let mut filter = Bloom::with_rate(1000, 0.01)?;
+/// filter.insert("key");
+/// assert!(Decoder::new().decode(&encode(&filter))?.contains_hash(Hashing::default().hash(b"key")));
+/// assert!(Decoder::new().secret_key(key).decode(b"no filter").is_err());
+/// # Ok::<(), everbloom::Error>(())
+/// ```
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Decoder<'d> {
+    limit: Option<u64>,
     key: Option<SecretKey>,
-) -> Result<Box<dyn Filter>> {
-    whole_document(source, length, limit, Needed { key, scheme: None })
+    scheme: Option<&'d Arc<Scheme>>,
 }
 
-fn whole_document(source: &mut dyn Read, length: u64, limit: u64, needed: Needed<'_>) -> Result<Box<dyn Filter>> {
-    let (filter, used) = read_document(source, length, Some(limit), needed, 0)?;
-    if used != length {
-        return Err(Error::corrupt(format!("{} bytes follow the end of the filter", length - used)));
+impl<'d> Decoder<'d> {
+    /// A decoder that unpacks nothing beyond the length of its bytes, and has neither key nor scheme.
+    pub fn new() -> Self {
+        Self::default()
     }
-    Ok(filter)
-}
 
-/// What some filters cannot be read without.
-#[derive(Clone, Copy, Default)]
-struct Needed<'n> {
-    key: Option<SecretKey>,
-    scheme: Option<&'n Arc<Scheme>>,
+    /// Lets a compressed body unpack to so many bytes.
+    pub fn limit(self, bytes: u64) -> Self {
+        Decoder { limit: Some(bytes), ..self }
+    }
+
+    /// Gives the secret key that the filter was built with.
+    pub fn secret_key(self, key: SecretKey) -> Self {
+        Decoder { key: Some(key), ..self }
+    }
+
+    /// Gives the scheme that the filter was built with, and its secret key if it has one. [`Error::Scheme`] if the filter
+    /// was built with another one; one that needs no scheme is read, too.
+    pub fn scheme(self, scheme: &'d Arc<Scheme>) -> Self {
+        Decoder { key: scheme.hashing().secret_key().or(self.key), scheme: Some(scheme), ..self }
+    }
+
+    /// The filter in these bytes. Allocates no more than their length or the limit, whichever is larger, and half a
+    /// megabyte to unpack with.
+    pub fn decode(self, bytes: &[u8]) -> Result<Box<dyn Filter>> {
+        self.read(&mut &*bytes, bytes.len() as u64)
+    }
+
+    /// Reads a filter of exactly `length` bytes; allocates no more than for [`Decoder::decode`].
+    pub fn read(self, source: &mut dyn Read, length: u64) -> Result<Box<dyn Filter>> {
+        let (filter, used) = self.read_document(source, length, Some(self.limit.unwrap_or(length)), 0)?;
+        if used != length {
+            return Err(Error::corrupt(format!("{} bytes follow the end of the filter", length - used)));
+        }
+        Ok(filter)
+    }
+
+    /// Reads one document of at most `available` bytes; says how many it took. A compressed body may unpack
+    /// to `limit` bytes; where there is none, as within a filter, it may not be compressed.
+    fn read_document(
+        self,
+        source: &mut dyn Read,
+        available: u64,
+        limit: Option<u64>,
+        depth: u32,
+    ) -> Result<(Box<dyn Filter>, u64)> {
+        if depth > MAX_DEPTH {
+            return Err(Error::corrupt("filters are nested too deeply"));
+        }
+        let (header, header_bytes) = Header::read(source, available)?;
+        let total = header_bytes
+            .checked_add(header.body_bytes)
+            .and_then(|bytes| bytes.checked_add(format::body_padding(header.body_bytes) + 8))
+            .filter(|total| *total <= available)
+            .ok_or_else(|| Error::corrupt("the filter ends before its header says it should"))?;
+        let mut body = BodyReader::new(source, header.body_bytes);
+        let filter = match (header.coding, limit) {
+            (Coding::Plain, _) => self.restore(&header, &mut body, depth)?,
+            (Coding::Compressed, Some(limit)) => {
+                let mut expander = Expander::new(&mut body, header.body_bytes, limit)?;
+                let plain_bytes = expander.plain_bytes();
+                let mut plain = BodyReader::new(&mut expander, plain_bytes);
+                let filter = self.restore(&header, &mut plain, depth)?;
+                plain.end()?;
+                filter
+            }
+            (Coding::Compressed, None) => return Err(Error::corrupt("a part of the filter is compressed by itself")),
+        };
+        body.finish()?;
+        Ok((filter, total))
+    }
+
+    fn restore(self, header: &Header, body: &mut BodyReader<'_>, depth: u32) -> Result<Box<dyn Filter>> {
+        let spec = Spec::parse(&header.spec)?;
+        let (hashing, state) = (header.hashing(self.key)?, StateReader::new(&header.state));
+        let read_part = |body: &mut BodyReader<'_>| {
+            let available = body.remaining();
+            Ok(self.read_document(body, available, None, depth + 1)?.0)
+        };
+        let (promise, scheme) = (header.promise, self.scheme);
+        filters::restore(
+            header.kind_id,
+            Restore { spec: &spec, hashing, promise, state, body, scheme, read_part: &read_part },
+        )
+    }
 }
 
 /// Filters may hold filters, but not for ever.
 const MAX_DEPTH: u32 = 2;
-
-/// Reads one document of at most `available` bytes; says how many it took. A compressed body may unpack
-/// to `limit` bytes; where there is none, as within a filter, it may not be compressed.
-fn read_document(
-    source: &mut dyn Read,
-    available: u64,
-    limit: Option<u64>,
-    needed: Needed<'_>,
-    depth: u32,
-) -> Result<(Box<dyn Filter>, u64)> {
-    if depth > MAX_DEPTH {
-        return Err(Error::corrupt("filters are nested too deeply"));
-    }
-    let (header, header_bytes) = Header::read(source, available)?;
-    let total = header_bytes
-        .checked_add(header.body_bytes)
-        .and_then(|bytes| bytes.checked_add(format::body_padding(header.body_bytes) + 8))
-        .filter(|total| *total <= available)
-        .ok_or_else(|| Error::corrupt("the filter ends before its header says it should"))?;
-    let mut body = BodyReader::new(source, header.body_bytes);
-    let filter = match (header.coding, limit) {
-        (Coding::Plain, _) => restore(&header, &mut body, needed, depth)?,
-        (Coding::Compressed, Some(limit)) => {
-            let mut expander = Expander::new(&mut body, header.body_bytes, limit)?;
-            let plain_bytes = expander.plain_bytes();
-            let mut plain = BodyReader::new(&mut expander, plain_bytes);
-            let filter = restore(&header, &mut plain, needed, depth)?;
-            plain.end()?;
-            filter
-        }
-        (Coding::Compressed, None) => return Err(Error::corrupt("a part of the filter is compressed by itself")),
-    };
-    body.finish()?;
-    Ok((filter, total))
-}
-
-fn restore(header: &Header, body: &mut BodyReader<'_>, needed: Needed<'_>, depth: u32) -> Result<Box<dyn Filter>> {
-    let spec = Spec::parse(&header.spec)?;
-    let (hashing, state) = (header.hashing(needed.key)?, StateReader::new(&header.state));
-    let read_part = |body: &mut BodyReader<'_>| {
-        let available = body.remaining();
-        Ok(read_document(body, available, None, needed, depth + 1)?.0)
-    };
-    let (promise, scheme) = (header.promise, needed.scheme);
-    filters::restore(
-        header.kind_id,
-        Restore { spec: &spec, hashing, promise, state, body, scheme, read_part: &read_part },
-    )
-}
 
 /// What a filter's header says, without its cells.
 #[derive(Debug, Clone, PartialEq)]

@@ -6,25 +6,21 @@
 //! mapped ends the process that reads beyond its new end (SIGBUS on Unix). So replace filter files, as
 //! `everbloom build` does, by renaming a new one over them; never write into one that may be in use.
 
-use crate::cells::buffer::Line;
-use crate::filters::{self, blocked, bloom};
+use crate::filter::Mapped;
+use crate::filters;
 use crate::format::{self, Coding, Header};
 use crate::key::{Hashing, Key, KeyHash, SecretKey};
 use crate::promise::{Error, Promise, Result, Spec};
-use crate::simd::{self, Isa};
-use bytemuck::{cast_slice, try_cast_slice};
 
-/// A `bloom` or `blocked` filter in bytes that somebody else holds.
+/// A filter in bytes that somebody else holds. Kinds that can be mapped say so in [`Kind::can`](crate::filter::Kind::can).
 ///
 /// ```
-/// use everbloom::codec::{self, View};
-/// use everbloom::FilterExt;
-/// use everbloom::filters::Blocked;
+/// use everbloom::{Blocked, View};
 ///
 /// let mut filter = Blocked::with_rate(1000, 0.01)?;
 /// filter.insert("key");
 /// # // A mapping is aligned; a vector need not be.
-/// # let document = codec::encode(&filter);
+/// # let document = filter.to_bytes();
 /// # let mut room = vec![0; document.len() + 64];
 /// # let start = room.as_ptr().align_offset(64);
 /// # room[start..start + document.len()].copy_from_slice(&document);
@@ -40,15 +36,9 @@ pub struct View<'b> {
     spec: Spec,
     hashing: Hashing,
     promise: Promise,
-    cells: Cells<'b>,
+    cells: Box<dyn Mapped + 'b>,
     /// The body, the zeros behind it and their checksum.
     sealed: &'b [u8],
-}
-
-#[derive(Debug)]
-enum Cells<'b> {
-    Bloom(bloom::Size, &'b [u64]),
-    Blocked(&'b [Line]),
 }
 
 impl<'b> View<'b> {
@@ -62,16 +52,17 @@ impl<'b> View<'b> {
         if length - end != format::body_padding(header.body_bytes) + format::CHECKSUM_BYTES as u64 {
             return Err(Error::corrupt("the filter's bytes are not as many as its header says"));
         }
+        let refused = |what, remedy| Error::unsupported(what, "be read where it lies", remedy);
         if header.coding == Coding::Compressed {
-            return Err(Error::Unsupported {
-                kind: "compressed",
-                operation: "be read where it lies",
-                remedy: "decode it, or build it without compression",
-            });
+            return Err(refused("compressed", "decode it, or build it without compression".into()));
         }
         let spec = Spec::parse(&header.spec)?;
-        filters::check_id(&spec, header.kind_id)?;
-        let cells = Cells::new(&spec, &bytes[start as usize..end as usize])?;
+        let kind = filters::check_id(&spec, header.kind_id)?;
+        let Some(map) = kind.map.filter(|_| !filters::is_sharded(&spec)) else {
+            let able = filters::names(|kind| kind.can.map);
+            return Err(refused(kind.name, format!("decode it; filters without shards of these kinds can: {able}")));
+        };
+        let cells = map(&spec, &bytes[start as usize..end as usize])?;
         let hashing = header.hashing(key)?;
         Ok(View { spec, hashing, promise: header.promise, cells, sealed: &bytes[start as usize..] })
     }
@@ -79,10 +70,7 @@ impl<'b> View<'b> {
     /// Reads all of the body, and compares it with its checksum.
     pub fn verify(&self) -> Result<()> {
         format::check_sealed(self.sealed)?;
-        match &self.cells {
-            Cells::Bloom(size, words) => bloom::check_words(words, size.num_cells),
-            Cells::Blocked(_) => Ok(()),
-        }
+        self.cells.verify()
     }
 
     /// The full spec.
@@ -115,37 +103,6 @@ impl<'b> View<'b> {
     /// [`View::contains_hash`] for a batch; `found` is as long as `hashes`.
     pub fn contains_hashes(&self, hashes: &[KeyHash], found: &mut [bool]) {
         let count = hashes.len().min(found.len());
-        let (hashes, found) = (&hashes[..count], &mut found[..count]);
-        match self.cells {
-            Cells::Bloom(size, words) => bloom::contains_in(size, words, hashes, found),
-            Cells::Blocked(lines) => simd::contains_blocks(Isa::best(), lines, hashes, found),
-        }
+        self.cells.contains_hashes(&hashes[..count], &mut found[..count]);
     }
-}
-
-impl<'b> Cells<'b> {
-    fn new(spec: &Spec, body: &'b [u8]) -> Result<Self> {
-        if let Some(size) = bloom::size_of(spec)? {
-            return Ok(Cells::Bloom(size, cast_slice(lines(body, bloom::body_bytes(size))?)));
-        }
-        if let Some(parameters) = blocked::parameters_of(spec)? {
-            return Ok(Cells::Blocked(lines(body, parameters.num_bits() / 8)?));
-        }
-        Err(Error::Unsupported {
-            kind: filters::kind(spec)?.name,
-            operation: "be read where it lies",
-            remedy: "decode it; bloom and blocked filters without shards can",
-        })
-    }
-}
-
-/// The lines of a body that must have `needed` bytes.
-fn lines(body: &[u8], needed: u64) -> Result<&[Line]> {
-    let given = body.len();
-    if given as u64 != needed {
-        return Err(Error::corrupt(format!("the filter's body has {given} bytes where its spec needs {needed}")));
-    }
-    try_cast_slice(body).map_err(|_| {
-        Error::parameter("the bytes' address", "not aligned", "a multiple of 64", "map the file from its start")
-    })
 }

@@ -1,13 +1,14 @@
 //! What the registry knows about a kind of filter, and what one is restored from.
 
-use super::{Filter, Model};
+use super::{Filter, Mapped, Model};
 use crate::format::{BodyReader, StateReader};
 use crate::key::Hashing;
 use crate::promise::{Goal, Plan, Promise, Result, Spec};
 use crate::scheme::Scheme;
 use std::sync::Arc;
 
-/// What the registry knows about a kind of filter.
+/// What the registry knows about a kind of filter. Planner, command line, laws and bindings ask it what a kind can do,
+/// and name none.
 #[non_exhaustive]
 pub struct Kind {
     /// The id in the format. Never reused.
@@ -16,28 +17,96 @@ pub struct Kind {
     pub name: &'static str,
     /// One line for help and listings.
     pub summary: &'static str,
-    /// The words a spec may give, in the order a full spec prints them.
-    pub words: &'static [&'static str],
-    /// Whether a key that was inserted is always found; a spec may say otherwise, see [`Kind::keeps_all`].
-    pub never_forgets: bool,
-    /// Whether the filter works for ever in fixed memory, so that stream comparisons include it.
-    pub endless: bool,
-    /// How its errors are foretold.
+    /// The parameters a spec may give, in the order a full spec prints them.
+    pub parameters: &'static [&'static str],
+    /// What it can do.
+    pub can: Abilities,
+    /// How its errors are forecast.
     pub model: Model,
     /// Fills in what a spec leaves out.
     pub plan: fn(&Spec, &Goal) -> Result<Plan>,
+    /// Allocates what a plan describes.
     pub(crate) build: fn(&Plan) -> Result<Box<dyn Filter>>,
+    /// Reads one back.
     pub(crate) restore: fn(Restore<'_, '_>) -> Result<Box<dyn Filter>>,
+    /// The filter in a body that somebody else holds, if it can be asked there.
+    pub(crate) map: Option<for<'b> fn(&Spec, &'b [u8]) -> Result<Box<dyn Mapped + 'b>>>,
 }
 
-/// The word of every filter whose counts fade.
-pub(crate) const HALF_LIFE: &str = "half_life";
+/// What a kind can do, and what it needs.
+#[derive(Debug, Clone, Copy)]
+#[non_exhaustive]
+pub struct Abilities {
+    /// Whether a key that was inserted may be missed later.
+    pub forget: bool,
+    /// The parameter that makes a kind which does not forget do so, if it is given and not 0.
+    pub fade: Option<&'static str>,
+    /// Whether it works for ever in fixed memory, so that stream comparisons include it.
+    pub run_forever: bool,
+    /// Whether its memory grows with the keys.
+    pub grow: bool,
+    /// Whether keys can be removed again.
+    pub remove: bool,
+    /// Whether it knows how often a key came.
+    pub count: bool,
+    /// Whether two of them can become one.
+    pub merge: bool,
+    /// The window that it keeps, if it keeps one.
+    pub window: Option<Window>,
+    /// Whether the caller can begin a new generation, at which what is old is forgotten or fades.
+    pub advance: bool,
+    /// Whether the importance of an arrival changes what is remembered.
+    pub weigh_importance: bool,
+    /// The parameter that names the scheme it is built with, if it can have one.
+    pub follow_scheme: Option<&'static str>,
+    /// Whether it can be planned by the bytes that it takes when it is sent.
+    pub fit_bytes: bool,
+    /// Whether it can be split into shards.
+    pub shard: bool,
+    /// Whether it can be asked where its bytes lie.
+    pub map: bool,
+}
+
+/// How a kind with a window takes it.
+#[derive(Debug, Clone, Copy)]
+#[non_exhaustive]
+pub struct Window {
+    /// The parameter for the number of arrivals or keys that must not be missed.
+    pub parameter: &'static str,
+    /// The parameter and value that leave the turning of the window to the caller, for windows of time.
+    pub by_caller: Option<(&'static str, &'static str)>,
+    /// The parameter that says whether a repeat renews a key's age: `yes` or `no`.
+    pub refresh: Option<&'static str>,
+}
+
+impl Abilities {
+    /// A filter that never forgets and fills up.
+    pub(crate) const SET: Abilities = Abilities {
+        forget: false,
+        fade: None,
+        run_forever: false,
+        grow: false,
+        remove: false,
+        count: false,
+        merge: false,
+        window: None,
+        advance: false,
+        weigh_importance: false,
+        follow_scheme: None,
+        fit_bytes: false,
+        shard: true,
+        map: false,
+    };
+
+    /// A filter for endless streams, which forgets.
+    pub(crate) const STREAM: Abilities = Abilities { forget: true, run_forever: true, ..Abilities::SET };
+}
 
 impl Kind {
-    /// Whether a filter of this kind and spec always finds a key that was inserted: not if its counts fade.
-    pub fn keeps_all(&self, spec: &Spec) -> bool {
-        let fades = spec.number::<u64>(HALF_LIFE).is_ok_and(|arrivals| arrivals.is_some_and(|arrivals| arrivals > 0));
-        self.never_forgets && !fades
+    /// Whether a filter of this kind and spec may miss a key that was inserted.
+    pub fn forgets(&self, spec: &Spec) -> bool {
+        let fades = |parameter| spec.number::<u64>(parameter).is_ok_and(|value| value.is_some_and(|value| value > 0));
+        self.can.forget || self.can.fade.is_some_and(fades)
     }
 }
 

@@ -2,24 +2,27 @@
 //!
 //! [`Filter`] is the object-safe heart: every registered filter answers `contains`, and every one
 //! observes a stream. [`FilterExt`] puts keys in front of it, and the rest are abilities that only
-//! some filters have: [`Membership`] (never a false negative), [`Removal`], [`Merge`].
+//! some filters have: [`Removal`], [`Merge`], [`Windowed`], [`Multiplicity`].
 //!
 //! All work is defined on [`KeyHash`]es, so that a key is hashed once however many filters are
 //! asked, and all of it has a batch form, because a batch can hash, prefetch and only then act.
 
+mod base;
 mod keys;
 mod kind;
 mod merge;
 pub(crate) mod model;
 
+use crate::format::StateWriter;
 use crate::key::{Hashing, KeyHash};
-use crate::promise::{Importance, Importances, Promise, Spec, Status, Verdict};
+use crate::promise::{Importance, Importances, Promise, Result, Spec, Status, Verdict};
 use crate::simd::pipelined;
 use std::any::Any;
 
+pub use base::Base;
+pub(crate) use base::shows_base;
 pub use keys::{FilterExt, Unseen, UnseenExt};
-pub(crate) use kind::HALF_LIFE;
-pub use kind::{Kind, Restore};
+pub use kind::{Abilities, Kind, Restore, Window};
 pub(crate) use merge::same_shape;
 pub use merge::{Combine, Merge};
 pub use model::Model;
@@ -28,25 +31,50 @@ pub use model::Model;
 pub enum Body<'a> {
     /// Raw little-endian cells, one slice after another.
     Bytes(Vec<&'a [u8]>),
+    /// So many 64-bit words, written as they come: for cells that are not stored as they lie.
+    Words(u64, Box<dyn Iterator<Item = u64> + 'a>),
     /// Whole filters, one after another.
     Filters(Vec<&'a dyn Filter>),
 }
 
+/// A filter in bytes that somebody else holds.
+pub trait Mapped: std::fmt::Debug {
+    /// Whether each key seems to have been inserted; `found` is as long as `hashes`.
+    fn contains_hashes(&self, hashes: &[KeyHash], found: &mut [bool]);
+
+    /// Checks what the header does not tell.
+    fn verify(&self) -> Result<()>;
+}
+
 /// Every filter of the registry.
 ///
-/// Methods take hashes made by [`Filter::hashing`]; [`FilterExt`] does the hashing.
-pub trait Filter: Any + Send + Sync {
+/// Methods take hashes made by [`Filter::hashing`]; [`FilterExt`] does the hashing. The trait is sealed: its filters hold a
+/// [`Base`], which only this crate makes.
+pub trait Filter: Any + CloneBoxed + std::fmt::Debug + Send + Sync {
+    /// What it carries besides its cells.
+    fn base(&self) -> &Base;
+
+    /// The same, to change.
+    fn base_mut(&mut self) -> &mut Base;
+
     /// The full spec: kind and every parameter, as [`Spec::parse`] reads it.
-    fn spec(&self) -> Spec;
+    fn spec(&self) -> &Spec {
+        &self.base().spec
+    }
 
     /// How keys must be hashed for this filter.
-    fn hashing(&self) -> &Hashing;
+    #[inline]
+    fn hashing(&self) -> &Hashing {
+        &self.base().hashing
+    }
+
+    /// What was promised when the filter was planned.
+    fn promise(&self) -> Promise {
+        self.base().promise
+    }
 
     /// All of the state: cells, side tables, indexes.
     fn memory_bits(&self) -> u64;
-
-    /// What was promised when the filter was planned.
-    fn promise(&self) -> Promise;
 
     /// What the filter looks like now.
     fn status(&self) -> Status;
@@ -132,15 +160,46 @@ pub trait Filter: Any + Send + Sync {
         None
     }
 
-    /// What besides spec, hashing and body must be saved: counters, generator.
-    fn state(&self) -> Vec<u8>;
+    /// Makes room for these keys, if the filter grows: after this, observing them allocates nothing. An error if the
+    /// memory is refused; the filter is then as it was.
+    ///
+    /// Whoever observes without asking first still gets an answer for every key. What could not be kept is counted in
+    /// [`Status::refused`].
+    fn make_room(&mut self, _hashes: &[KeyHash]) -> Result<()> {
+        Ok(())
+    }
+
+    /// What besides spec, hashing and body must be saved: the arrivals, and whatever [`Filter::save`] adds.
+    fn state(&self) -> Vec<u8> {
+        self.save(StateWriter::new().u64(self.base().arrivals)).finish()
+    }
+
+    /// Adds counters and generator to the state.
+    fn save(&self, state: StateWriter) -> StateWriter {
+        state
+    }
 
     /// The cells.
     fn body(&self) -> Body<'_>;
 }
 
-/// Filters that never forget: a key that was inserted is always found.
-pub trait Membership: Filter {}
+/// A copy behind a pointer, for types that are known only as filters.
+pub trait CloneBoxed {
+    /// The copy.
+    fn clone_boxed(&self) -> Box<dyn Filter>;
+}
+
+impl<F: Filter + Clone> CloneBoxed for F {
+    fn clone_boxed(&self) -> Box<dyn Filter> {
+        Box::new(self.clone())
+    }
+}
+
+impl Clone for Box<dyn Filter> {
+    fn clone(&self) -> Self {
+        (**self).clone_boxed()
+    }
+}
 
 /// Filters from which keys can be taken out again.
 pub trait Removal {

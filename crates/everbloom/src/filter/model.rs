@@ -4,18 +4,22 @@ use crate::promise::{Plan, Result, Spec};
 use crate::stream::integrate::{ALL_ALIKE, Integral};
 use crate::stream::{Forecast, Method, Stream};
 
-/// Words of a spec and the values worth trying for them.
+/// Parameters and the values worth trying for them.
 pub(crate) type Choices = &'static [(&'static str, &'static [&'static str])];
 
-/// How a kind's errors on a stream are foretold.
+/// How a kind's errors on a stream are forecast, and what a search for the best of its filters tries.
 #[derive(Clone, Copy)]
 pub struct Model {
-    /// The words that grow with the filter, the leading one first: a smaller filter has less of each.
+    /// The parameters that grow with the filter, the leading one first: a smaller filter has less of each.
     pub(crate) sizes: &'static [&'static str],
     /// The leading size comes in multiples of this.
     pub(crate) unit: fn(&Spec) -> Result<u64>,
     /// Whether a smaller filter with this spec is not like the large one, so that a forecast takes its own size.
     pub(crate) full_size: fn(&Spec) -> bool,
+    /// Parameters with a value that makes the kind another filter, to be tried and shown beside the usual one.
+    pub(crate) forms: &'static [(&'static str, &'static str)],
+    /// The parameter that says how many cache lines a key touches; one if there is none.
+    pub(crate) accesses: Option<&'static str>,
     /// What a plan leaves open and a search should try: all combinations.
     pub choices: Choices,
     /// The same where arrivals have importances, if it differs.
@@ -31,10 +35,30 @@ impl Model {
             sizes,
             unit: |_| Ok(1),
             full_size: |_| false,
+            forms: &[],
+            accesses: None,
             choices: &[],
             choices_by_importance: None,
             forecast: |_, _| Ok(None),
         }
+    }
+
+    /// The spec as it is, and in every other form that it leaves open.
+    pub(crate) fn forms(&self, spec: &Spec) -> Vec<Spec> {
+        let open = self.forms.iter().filter(|(parameter, _)| spec.get(parameter).is_none());
+        std::iter::once(spec.clone())
+            .chain(open.map(|(parameter, value)| spec.clone().with(parameter, value)))
+            .collect()
+    }
+
+    /// Which form a full spec has: the usual one, or the number of another.
+    pub(crate) fn form_of(&self, spec: &Spec) -> Option<usize> {
+        self.forms.iter().position(|(parameter, value)| spec.get(parameter) == Some(value))
+    }
+
+    /// Cache lines that a key of a filter with this full spec touches.
+    pub(crate) fn accesses(&self, spec: &Spec) -> u64 {
+        self.accesses.and_then(|parameter| spec.number(parameter).ok().flatten()).unwrap_or(1)
     }
 
     /// The spec with every combination of the choices it leaves open.
@@ -44,9 +68,9 @@ impl Model {
             _ => self.choices,
         };
         let mut variants = vec![spec.clone()];
-        for (word, values) in choices.iter().filter(|(word, _)| spec.get(word).is_none()) {
+        for (parameter, values) in choices.iter().filter(|(parameter, _)| spec.get(parameter).is_none()) {
             let with = |variant: &Spec| -> Vec<Spec> {
-                values.iter().map(|value| variant.clone().with(word, value)).collect()
+                values.iter().map(|value| variant.clone().with(parameter, value)).collect()
             };
             variants = variants.iter().flat_map(with).collect();
         }
@@ -61,11 +85,13 @@ impl Model {
         let part = ((whole / divisor / unit).round().max(1.0) * unit).min(whole.max(unit));
         let share = part / whole;
         let mut scaled = Spec::new(spec.kind());
-        for word in spec.words() {
-            let value = spec.get(word).unwrap_or_default();
-            scaled = match (self.sizes.contains(&word), value.parse::<u64>()) {
-                (true, Ok(number)) if number > 0 => scaled.with(word, (number as f64 * share).round().max(1.0) as u64),
-                _ => scaled.with(word, value),
+        for parameter in spec.parameters() {
+            let value = spec.get(parameter).unwrap_or_default();
+            scaled = match (self.sizes.contains(&parameter), value.parse::<u64>()) {
+                (true, Ok(number)) if number > 0 => {
+                    scaled.with(parameter, (number as f64 * share).round().max(1.0) as u64)
+                }
+                _ => scaled.with(parameter, value),
             };
         }
         Ok(Some((scaled, share)))

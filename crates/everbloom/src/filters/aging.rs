@@ -46,7 +46,7 @@
 
 use crate::cells::blocks::line_of;
 use crate::cells::buffer::{Buffer, LINE_BITS};
-use crate::filter::{Body, Filter, Kind, Model, Restore, Windowed};
+use crate::filter::{Abilities, Base, Body, Filter, Kind, Model, Restore, Window, Windowed, shows_base};
 use crate::format::StateWriter;
 use crate::key::{Hashing, KeyHash};
 use crate::promise::{Error, Goal, Importance, MAX_MEMORY_BITS, Plan, Promise, Result, Spec, Status, Verdict};
@@ -57,13 +57,17 @@ pub(super) const KIND: Kind = Kind {
     id: 31,
     name: "aging",
     summary: "two buffers that take turns: the last keys are never missed",
-    words: &["window", "num_lines"],
-    never_forgets: false,
-    endless: true,
+    parameters: &["window", "num_lines"],
+    can: Abilities {
+        advance: true,
+        window: Some(Window { parameter: "window", by_caller: None, refresh: None }),
+        ..Abilities::STREAM
+    },
     model: Model::sized(&["num_lines", "window"]),
     plan: planned,
     build: |plan| Ok(Box::new(Aging::from_plan(plan)?)),
     restore: |from| Ok(Box::new(Aging::restore(from)?)),
+    map: None,
 };
 
 /// The parameters of an aging filter.
@@ -169,13 +173,11 @@ fn within(draft: Parameters, target: f64) -> Result<Parameters> {
 #[derive(Debug, Clone)]
 pub struct Aging {
     parameters: Parameters,
-    hashing: Hashing,
-    promise: Promise,
+    base: Base,
     active: Buffer,
     retiring: Buffer,
     /// New keys in the active buffer.
     taken: u64,
-    arrivals: u64,
     isa: Detected,
 }
 
@@ -183,28 +185,31 @@ impl Aging {
     /// A filter with these parameters.
     pub fn new(parameters: Parameters, hashing: Hashing) -> Result<Self> {
         let parameters = parameters.checked()?;
+        let promise = Promise::always(parameters.predicted_fpr());
+        Self::with_base(parameters, Base::new(parameters.spec(), hashing, promise))
+    }
+
+    fn with_base(parameters: Parameters, base: Base) -> Result<Self> {
         Ok(Aging {
             parameters,
-            hashing,
-            promise: Promise::always(parameters.predicted_fpr()),
+            base,
             active: Buffer::with_lines(parameters.num_lines)?,
             retiring: Buffer::with_lines(parameters.num_lines)?,
             taken: 0,
-            arrivals: 0,
             isa: Detected::best(),
         })
     }
 
     fn from_plan(plan: &Plan) -> Result<Self> {
-        Ok(Aging { promise: plan.promise, ..Self::new(Parameters::from_spec(&plan.spec)?, plan.hashing)? })
+        Self::with_base(Parameters::from_spec(&plan.spec)?, Base::planned(plan))
     }
 
     fn restore(mut from: Restore<'_, '_>) -> Result<Self> {
         let parameters = Parameters::from_spec(from.spec)?;
         from.body.expect_bytes(parameters.num_lines * 2 * 64)?;
-        let mut filter = Aging { promise: from.promise, ..Self::new(parameters, from.hashing)? };
-        filter.taken = from.state.u64()?;
-        filter.arrivals = from.state.u64()?;
+        let taken = from.state.u64()?;
+        let mut filter = Self::with_base(parameters, Base::restored(parameters.spec(), &mut from)?)?;
+        filter.taken = taken;
         from.state.finish()?;
         from.body.fill(filter.active.bytes_mut())?;
         from.body.fill(filter.retiring.bytes_mut())?;
@@ -228,7 +233,7 @@ impl Aging {
     }
 
     fn observe_lines(&mut self, hash: KeyHash) -> Verdict {
-        self.arrivals = self.arrivals.saturating_add(1);
+        self.base.count(1);
         let at = self.line(hash);
         if contains_block(self.isa, &self.active.lines()[at], hash.low) {
             return Verdict::Duplicate;
@@ -256,30 +261,21 @@ fn rate_of(buffer: &Buffer) -> f64 {
 }
 
 impl Filter for Aging {
-    fn spec(&self) -> Spec {
-        self.parameters.spec()
-    }
-
-    fn hashing(&self) -> &Hashing {
-        &self.hashing
-    }
+    shows_base!();
 
     fn memory_bits(&self) -> u64 {
         self.active.allocated_bits() + self.retiring.allocated_bits()
-    }
-
-    fn promise(&self) -> Promise {
-        self.promise
     }
 
     fn status(&self) -> Status {
         let ones = self.active.count_ones() + self.retiring.count_ones();
         let (one, other) = (rate_of(&self.active), rate_of(&self.retiring));
         Status {
-            arrivals: self.arrivals,
+            arrivals: self.base.arrivals,
             fill: ones as f64 / self.memory_bits() as f64,
             estimated_fpr: one + other - one * other,
             estimated_items: None,
+            ..Status::default()
         }
     }
 
@@ -304,7 +300,7 @@ impl Filter for Aging {
     fn clear(&mut self) {
         self.active.clear();
         self.retiring.clear();
-        (self.taken, self.arrivals) = (0, 0);
+        (self.taken, self.base.arrivals) = (0, 0);
     }
 
     fn as_windowed(&mut self) -> Option<&mut dyn Windowed> {
@@ -312,7 +308,7 @@ impl Filter for Aging {
     }
 
     fn state(&self) -> Vec<u8> {
-        StateWriter::new().u64(self.taken).u64(self.arrivals).finish()
+        StateWriter::new().u64(self.taken).u64(self.base.arrivals).finish()
     }
 
     fn body(&self) -> Body<'_> {

@@ -55,10 +55,11 @@
 //! ```
 
 use crate::cells::blocks::{lane_bit, line_of};
-use crate::cells::buffer::{Buffer, LINE_BITS};
+use crate::cells::buffer::{Buffer, LINE_BITS, Line, lines_of};
 use crate::filter::model::never_forgetting;
-use crate::filter::{Body, Combine, Filter, Kind, Membership, Merge, Model, Restore, same_shape};
-use crate::format::StateWriter;
+use crate::filter::{
+    Abilities, Base, Body, Combine, Filter, Kind, Mapped, Merge, Model, Restore, same_shape, shows_base,
+};
 use crate::key::{Hashing, Key, KeyHash};
 use crate::promise::{
     Error, Goal, Importance, Importances, MAX_MEMORY_BITS, Plan, Promise, Result, Spec, Status, Verdict,
@@ -72,13 +73,13 @@ pub(super) const KIND: Kind = Kind {
     id: 2,
     name: "blocked",
     summary: "cache-line-blocked Bloom filter: one memory access a key, about 4 % more bits",
-    words: &["num_bits"],
-    never_forgets: true,
-    endless: false,
+    parameters: &["num_bits"],
+    can: Abilities { merge: true, map: true, ..Abilities::SET },
     model: Model { unit: |_| Ok(LINE_BITS), forecast, ..Model::sized(&["num_bits"]) },
     plan: |spec, goal| Parameters::planned(spec, goal),
     build: |plan| Ok(Box::new(Blocked::from_plan(plan)?)),
     restore: |from| Ok(Box::new(Blocked::restore(from)?)),
+    map: Some(|spec, body| Ok(Box::new(MappedBlocked::open(spec, body)?))),
 };
 
 fn forecast(plan: &Plan, stream: &Stream) -> Result<Option<Forecast>> {
@@ -208,20 +209,32 @@ impl Parameters {
     }
 }
 
-/// The parameters that a full spec gives, if it is one of this kind and not in shards.
-pub(crate) fn parameters_of(spec: &Spec) -> Result<Option<Parameters>> {
-    let is_ours = spec.kind() == KIND.name && !super::is_sharded(spec);
-    is_ours.then(|| Parameters::from_spec(spec)).transpose()
+/// The filter where its bytes lie.
+#[derive(Debug)]
+struct MappedBlocked<'b>(&'b [Line]);
+
+impl<'b> MappedBlocked<'b> {
+    fn open(spec: &Spec, body: &'b [u8]) -> Result<Self> {
+        Ok(MappedBlocked(lines_of(body, Parameters::from_spec(spec)?.num_bits() / 8)?))
+    }
+}
+
+impl Mapped for MappedBlocked<'_> {
+    fn contains_hashes(&self, hashes: &[KeyHash], found: &mut [bool]) {
+        simd::contains_blocks(Isa::best(), self.0, hashes, found);
+    }
+
+    fn verify(&self) -> Result<()> {
+        Ok(())
+    }
 }
 
 /// The cache-line-blocked Bloom filter. See the [module](self) for what it promises.
 #[derive(Debug, Clone)]
 pub struct Blocked {
     parameters: Parameters,
-    hashing: Hashing,
-    promise: Promise,
+    base: Base,
     blocks: Buffer,
-    inserted: u64,
     isa: Detected,
 }
 
@@ -238,19 +251,22 @@ impl Blocked {
     }
 
     fn with_promise(parameters: Parameters, hashing: Hashing, promise: Promise) -> Result<Self> {
+        Self::with_base(parameters, Base::new(parameters.spec(), hashing, promise))
+    }
+
+    fn with_base(parameters: Parameters, base: Base) -> Result<Self> {
         let blocks = Buffer::with_lines(parameters.num_blocks)?;
-        Ok(Blocked { parameters, hashing, promise, blocks, inserted: 0, isa: Detected::best() })
+        Ok(Blocked { parameters, base, blocks, isa: Detected::best() })
     }
 
     fn from_plan(plan: &Plan) -> Result<Self> {
-        Self::with_promise(Parameters::from_spec(&plan.spec)?, plan.hashing, plan.promise)
+        Self::with_base(Parameters::from_spec(&plan.spec)?, Base::planned(plan))
     }
 
     fn restore(mut from: Restore<'_, '_>) -> Result<Self> {
         let parameters = Parameters::from_spec(from.spec)?;
         from.body.expect_bytes(parameters.num_bits() / 8)?;
-        let mut filter = Self::with_promise(parameters, from.hashing, from.promise)?;
-        filter.inserted = from.state.u64()?;
+        let mut filter = Self::with_base(parameters, Base::restored(parameters.spec(), &mut from)?)?;
         from.state.finish()?;
         from.body.fill(filter.blocks.bytes_mut())?;
         Ok(filter)
@@ -263,20 +279,10 @@ impl Blocked {
 }
 
 impl Filter for Blocked {
-    fn spec(&self) -> Spec {
-        self.parameters.spec()
-    }
-
-    fn hashing(&self) -> &Hashing {
-        &self.hashing
-    }
+    shows_base!();
 
     fn memory_bits(&self) -> u64 {
         self.blocks.allocated_bits()
-    }
-
-    fn promise(&self) -> Promise {
-        self.promise
     }
 
     fn status(&self) -> Status {
@@ -291,11 +297,12 @@ impl Filter for Blocked {
             .sum();
         let num_blocks = self.parameters.num_blocks as f64;
         Status {
-            arrivals: self.inserted,
+            arrivals: self.base.arrivals,
             fill,
             estimated_fpr: rate / num_blocks,
             // A bit of a word is clear with (63/64)^N, N Poisson: e^(−mean/64) on average.
             estimated_items: (fill < 1.0).then(|| num_blocks * -64.0 * log1p(-fill)),
+            ..Status::default()
         }
     }
 
@@ -317,20 +324,20 @@ impl Filter for Blocked {
 
     fn observe_hashes(&mut self, hashes: &[KeyHash], _importances: Importances<'_>, verdicts: &mut [Verdict]) {
         let count = hashes.len().min(verdicts.len());
-        self.inserted = self.inserted.saturating_add(count as u64);
+        self.base.count(count);
         simd::observe_blocks(Isa::best(), self.blocks.lines_mut(), &hashes[..count], &mut verdicts[..count]);
     }
 
     #[inline]
     fn insert_hash(&mut self, hash: KeyHash) -> bool {
-        self.inserted = self.inserted.saturating_add(1);
+        self.base.count(1);
         let lines = self.blocks.lines_mut();
         let at = line_of(hash, lines.len());
         simd::insert_block(&mut lines[at], hash.low)
     }
 
     fn insert_hashes(&mut self, hashes: &[KeyHash]) {
-        self.inserted = self.inserted.saturating_add(hashes.len() as u64);
+        self.base.count(hashes.len());
         simd::insert_blocks(Isa::best(), self.blocks.lines_mut(), hashes);
     }
 
@@ -346,15 +353,11 @@ impl Filter for Blocked {
 
     fn clear(&mut self) {
         self.blocks.clear();
-        self.inserted = 0;
+        self.base.arrivals = 0;
     }
 
     fn as_merge(&mut self) -> Option<&mut dyn Merge> {
         Some(self)
-    }
-
-    fn state(&self) -> Vec<u8> {
-        StateWriter::new().u64(self.inserted).finish()
     }
 
     fn body(&self) -> Body<'_> {
@@ -362,13 +365,11 @@ impl Filter for Blocked {
     }
 }
 
-impl Membership for Blocked {}
-
 impl Merge for Blocked {
     fn merge(&mut self, other: &dyn Filter, how: Combine) -> Result<()> {
         let other = same_shape(self, other)?;
         how.words(self.blocks.words_mut(), other.blocks.words());
-        self.inserted = how.inserted(self.inserted, other.inserted);
+        self.base.arrivals = how.inserted(self.base.arrivals, other.base.arrivals);
         Ok(())
     }
 }
@@ -461,7 +462,7 @@ impl AtomicBlocked {
         for (line, atomic) in plain.blocks.lines_mut().iter_mut().zip(&self.lines) {
             line.0 = std::array::from_fn(|word| atomic.0[word].load(Relaxed));
         }
-        plain.inserted = self.inserted.load(Relaxed);
+        plain.base.arrivals = self.inserted.load(Relaxed);
         Ok(plain)
     }
 }

@@ -78,27 +78,30 @@
 //!
 //! [Bloom 1970]: https://doi.org/10.1145/362686.362692
 
-use crate::cells::bits::{Bits, get_batch};
-use crate::cells::buffer::LINE_BITS;
+use crate::cells::bits::{Bits, check_end, get_batch};
+use crate::cells::buffer::{LINE_BITS, lines_of};
 use crate::filter::model::never_forgetting;
-use crate::filter::{Body, Combine, Filter, Kind, Membership, Merge, Model, Restore, same_shape};
-use crate::format::{self, StateWriter, gaps};
+use crate::filter::{
+    Abilities, Base, Body, Combine, Filter, Kind, Mapped, Merge, Model, Restore, same_shape, shows_base,
+};
+use crate::format::{self, gaps};
 use crate::key::{Hashing, KeyHash};
 use crate::promise::{Error, Goal, Importance, Plan, Promise, Result, Spec, Status, Verdict};
 use crate::simd::spread_distance_for;
 use crate::stream::{Forecast, Stream};
+use bytemuck::cast_slice;
 
 pub(super) const KIND: Kind = Kind {
     id: 1,
     name: "bloom",
     summary: "classic Bloom filter: no false negatives, fills up at a known number of keys",
-    words: &["num_bits", "num_hashes"],
-    never_forgets: true,
-    endless: false,
-    model: Model { forecast, ..Model::sized(&["num_bits"]) },
+    parameters: &["num_bits", "num_hashes"],
+    can: Abilities { merge: true, fit_bytes: true, map: true, ..Abilities::SET },
+    model: Model { forecast, accesses: Some("num_hashes"), ..Model::sized(&["num_bits"]) },
     plan: planned,
     build: |plan| Ok(Box::new(Bloom::from_plan(plan)?)),
     restore: |from| Ok(Box::new(Bloom::restore(from)?)),
+    map: Some(|spec, body| Ok(Box::new(MappedBloom::open(spec, body)?))),
 };
 
 /// The size of a Bloom filter: its cells are bits.
@@ -118,7 +121,7 @@ fn planned(spec: &Spec, goal: &Goal) -> Result<Plan> {
         return Ok(plan_of(sendable(spec, goal, items, bytes)?, Some(items), goal));
     }
     let (mut size, items) = Size::planned(spec, goal, "num_bits", 1)?;
-    if let (true, Some(items), Some(rate), None) = (goal.compressed, items, goal.target_fpr, spec.words().next()) {
+    if let (true, Some(items), Some(rate), None) = (goal.compressed, items, goal.target_fpr, spec.parameters().next()) {
         size = sparse(goal, items, rate)?;
     }
     Ok(plan_of(size, items, goal))
@@ -159,7 +162,7 @@ fn sent_bytes(size: Size, items: u64) -> u64 {
 
 /// The size with the lowest rate that can be sent within these bytes.
 fn sendable(spec: &Spec, goal: &Goal, items: u64, bytes: u64) -> Result<Size> {
-    if let Some(word) = spec.words().next() {
+    if let Some(word) = spec.parameters().next() {
         let problem = format!("the bytes that may be sent decide its '{word}'");
         return Err(spec.error(problem, "leave it out, or give no bytes and compress what comes out"));
     }
@@ -214,22 +217,38 @@ fn forecast(plan: &Plan, stream: &Stream) -> Result<Option<Forecast>> {
     Ok(Some(never_forgetting(plan, stream, |items| size.state(items))))
 }
 
-/// The size that a full spec gives, if it is one of this kind and not in shards.
-pub(crate) fn size_of(spec: &Spec) -> Result<Option<Size>> {
-    let is_ours = spec.kind() == KIND.name && !super::is_sharded(spec);
-    is_ours.then(|| size_from_spec(spec)).transpose()
-}
-
 /// The bytes of a filter's bits.
-pub(crate) fn body_bytes(size: Size) -> u64 {
+fn body_bytes(size: Size) -> u64 {
     Bits::byte_length(size.num_cells)
 }
 
-pub(crate) use crate::cells::bits::check_end as check_words;
-
 /// Asks a filter whose bits are in these words.
-pub(crate) fn contains_in(size: Size, words: &[u64], hashes: &[KeyHash], found: &mut [bool]) {
+fn contains_in(size: Size, words: &[u64], hashes: &[KeyHash], found: &mut [bool]) {
     get_batch(words, hashes.len(), |index| size.probes(hashes[index]), found);
+}
+
+/// The filter where its bytes lie.
+#[derive(Debug)]
+struct MappedBloom<'b> {
+    size: Size,
+    words: &'b [u64],
+}
+
+impl<'b> MappedBloom<'b> {
+    fn open(spec: &Spec, body: &'b [u8]) -> Result<Self> {
+        let size = size_from_spec(spec)?;
+        Ok(MappedBloom { size, words: cast_slice(lines_of(body, body_bytes(size))?) })
+    }
+}
+
+impl Mapped for MappedBloom<'_> {
+    fn contains_hashes(&self, hashes: &[KeyHash], found: &mut [bool]) {
+        contains_in(self.size, self.words, hashes, found);
+    }
+
+    fn verify(&self) -> Result<()> {
+        check_end(self.words, self.size.num_cells)
+    }
 }
 
 /// What is kept beside the bits: how many keys were inserted.
@@ -239,10 +258,8 @@ const STATE_BYTES: usize = 8;
 #[derive(Debug, Clone)]
 pub struct Bloom {
     size: Size,
-    hashing: Hashing,
-    promise: Promise,
+    base: Base,
     bits: Bits,
-    inserted: u64,
 }
 
 impl Bloom {
@@ -258,19 +275,21 @@ impl Bloom {
     }
 
     fn with_promise(size: Size, hashing: Hashing, promise: Promise) -> Result<Self> {
-        let size = size.checked()?;
-        Ok(Bloom { size, hashing, promise, bits: Bits::new(size.num_cells)?, inserted: 0 })
+        Self::with_base(size.checked()?, Base::new(spec_of(size), hashing, promise))
+    }
+
+    fn with_base(size: Size, base: Base) -> Result<Self> {
+        Ok(Bloom { size, base, bits: Bits::new(size.num_cells)? })
     }
 
     fn from_plan(plan: &Plan) -> Result<Self> {
-        Self::with_promise(size_from_spec(&plan.spec)?, plan.hashing, plan.promise)
+        Self::with_base(size_from_spec(&plan.spec)?, Base::planned(plan))
     }
 
     fn restore(mut from: Restore<'_, '_>) -> Result<Self> {
         let size = size_from_spec(from.spec)?;
         from.body.expect_bytes(Bits::byte_length(size.num_cells))?;
-        let mut filter = Self::with_promise(size, from.hashing, from.promise)?;
-        filter.inserted = from.state.u64()?;
+        let mut filter = Self::with_base(size, Base::restored(spec_of(size), &mut from)?)?;
         from.state.finish()?;
         from.body.fill(filter.bits.bytes_mut())?;
         filter.bits.check()?;
@@ -289,7 +308,8 @@ impl Bloom {
 
     /// The filter with these bits set, for `inserted` keys: how other filters become a plain one.
     pub(super) fn from_bits(size: Size, hashing: Hashing, bits: Bits, inserted: u64) -> Self {
-        Bloom { size, hashing, promise: size.promise(None), bits, inserted }
+        let base = Base { arrivals: inserted, ..Base::new(spec_of(size), hashing, size.promise(None)) };
+        Bloom { size, base, bits }
     }
 
     #[inline]
@@ -299,24 +319,14 @@ impl Bloom {
 }
 
 impl Filter for Bloom {
-    fn spec(&self) -> Spec {
-        spec_of(self.size)
-    }
-
-    fn hashing(&self) -> &Hashing {
-        &self.hashing
-    }
+    shows_base!();
 
     fn memory_bits(&self) -> u64 {
         self.bits.bytes().len() as u64 * 8
     }
 
-    fn promise(&self) -> Promise {
-        self.promise
-    }
-
     fn status(&self) -> Status {
-        self.size.status(self.inserted, self.bits.fill())
+        self.size.status(self.base.arrivals, self.bits.fill())
     }
 
     #[inline]
@@ -335,7 +345,7 @@ impl Filter for Bloom {
 
     #[inline]
     fn insert_hash(&mut self, hash: KeyHash) -> bool {
-        self.inserted = self.inserted.saturating_add(1);
+        self.base.count(1);
         self.bits.set_all(self.probes(hash))
     }
 
@@ -350,15 +360,11 @@ impl Filter for Bloom {
 
     fn clear(&mut self) {
         self.bits.clear();
-        self.inserted = 0;
+        self.base.arrivals = 0;
     }
 
     fn as_merge(&mut self) -> Option<&mut dyn Merge> {
         Some(self)
-    }
-
-    fn state(&self) -> Vec<u8> {
-        StateWriter::new().u64(self.inserted).finish()
     }
 
     fn body(&self) -> Body<'_> {
@@ -366,13 +372,11 @@ impl Filter for Bloom {
     }
 }
 
-impl Membership for Bloom {}
-
 impl Merge for Bloom {
     fn merge(&mut self, other: &dyn Filter, how: Combine) -> Result<()> {
         let other = same_shape(self, other)?;
         how.words(self.bits.words_mut(), other.bits.words());
-        self.inserted = how.inserted(self.inserted, other.inserted);
+        self.base.arrivals = how.inserted(self.base.arrivals, other.base.arrivals);
         Ok(())
     }
 }

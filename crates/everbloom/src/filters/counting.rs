@@ -53,8 +53,9 @@
 use crate::cells::bits::Bits;
 use crate::cells::counters::{Counters, MAX_CELL_BITS};
 use crate::filter::model::never_forgetting;
-use crate::filter::{Body, Combine, Filter, Kind, Membership, Merge, Model, Removal, Restore, same_shape};
-use crate::format::StateWriter;
+use crate::filter::{
+    Abilities, Base, Body, Combine, Filter, Kind, Merge, Model, Removal, Restore, same_shape, shows_base,
+};
 use crate::key::{Hashing, KeyHash};
 use crate::promise::{Error, Goal, Importance, Plan, Promise, Result, Spec, Status, Verdict};
 use crate::simd::spread_distance_for;
@@ -65,13 +66,13 @@ pub(super) const KIND: Kind = Kind {
     id: 3,
     name: "counting",
     summary: "counting Bloom filter: keys can be removed again",
-    words: &["num_cells", "num_hashes", "cell_bits"],
-    never_forgets: true,
-    endless: false,
-    model: Model { forecast, ..Model::sized(&["num_cells"]) },
+    parameters: &["num_cells", "num_hashes", "cell_bits"],
+    can: Abilities { remove: true, merge: true, ..Abilities::SET },
+    model: Model { forecast, accesses: Some("num_hashes"), ..Model::sized(&["num_cells"]) },
     plan: planned,
     build: |plan| Ok(Box::new(Counting::from_plan(plan)?)),
     restore: |from| Ok(Box::new(Counting::restore(from)?)),
+    map: None,
 };
 
 /// The usual width of a counter.
@@ -136,10 +137,8 @@ fn forecast(plan: &Plan, stream: &Stream) -> Result<Option<Forecast>> {
 #[derive(Debug, Clone)]
 pub struct Counting {
     parameters: Parameters,
-    hashing: Hashing,
-    promise: Promise,
+    base: Base,
     counters: Counters,
-    inserted: u64,
 }
 
 impl Counting {
@@ -157,19 +156,22 @@ impl Counting {
 
     fn with_promise(parameters: Parameters, hashing: Hashing, promise: Promise) -> Result<Self> {
         let parameters = parameters.checked()?;
+        Self::with_base(parameters, Base::new(parameters.spec(), hashing, promise))
+    }
+
+    fn with_base(parameters: Parameters, base: Base) -> Result<Self> {
         let counters = Counters::new(parameters.size.num_cells, parameters.cell_bits)?;
-        Ok(Counting { parameters, hashing, promise, counters, inserted: 0 })
+        Ok(Counting { parameters, base, counters })
     }
 
     fn from_plan(plan: &Plan) -> Result<Self> {
-        Self::with_promise(Parameters::from_spec(&plan.spec)?, plan.hashing, plan.promise)
+        Self::with_base(Parameters::from_spec(&plan.spec)?, Base::planned(plan))
     }
 
     fn restore(mut from: Restore<'_, '_>) -> Result<Self> {
         let parameters = Parameters::from_spec(from.spec)?;
         from.body.expect_bytes(Counters::byte_length(parameters.size.num_cells, parameters.cell_bits))?;
-        let mut filter = Self::with_promise(parameters, from.hashing, from.promise)?;
-        filter.inserted = from.state.u64()?;
+        let mut filter = Self::with_base(parameters, Base::restored(parameters.spec(), &mut from)?)?;
         from.state.finish()?;
         from.body.fill(filter.counters.bytes_mut())?;
         filter.counters.check()?;
@@ -197,12 +199,12 @@ impl Counting {
 
     /// Keys inserted and not removed.
     pub fn len(&self) -> u64 {
-        self.inserted
+        self.base.arrivals
     }
 
     /// Whether no key is inside.
     pub fn is_empty(&self) -> bool {
-        self.inserted == 0
+        self.base.arrivals == 0
     }
 
     #[inline]
@@ -212,24 +214,14 @@ impl Counting {
 }
 
 impl Filter for Counting {
-    fn spec(&self) -> Spec {
-        self.parameters.spec()
-    }
-
-    fn hashing(&self) -> &Hashing {
-        &self.hashing
-    }
+    shows_base!();
 
     fn memory_bits(&self) -> u64 {
         self.counters.memory_bits()
     }
 
-    fn promise(&self) -> Promise {
-        self.promise
-    }
-
     fn status(&self) -> Status {
-        self.parameters.size.status(self.inserted, self.counters.fill())
+        self.parameters.size.status(self.base.arrivals, self.counters.fill())
     }
 
     fn contains_hash(&self, hash: KeyHash) -> bool {
@@ -246,7 +238,7 @@ impl Filter for Counting {
     }
 
     fn insert_hash(&mut self, hash: KeyHash) -> bool {
-        self.inserted = self.inserted.saturating_add(1);
+        self.base.count(1);
         let mut new = false;
         for position in self.probes(hash) {
             let count = self.counters.get(position);
@@ -267,7 +259,7 @@ impl Filter for Counting {
 
     fn clear(&mut self) {
         self.counters.clear();
-        self.inserted = 0;
+        self.base.arrivals = 0;
     }
 
     fn as_merge(&mut self) -> Option<&mut dyn Merge> {
@@ -278,23 +270,17 @@ impl Filter for Counting {
         Some(self)
     }
 
-    fn state(&self) -> Vec<u8> {
-        StateWriter::new().u64(self.inserted).finish()
-    }
-
     fn body(&self) -> Body<'_> {
         Body::Bytes(vec![self.counters.bytes()])
     }
 }
-
-impl Membership for Counting {}
 
 impl Removal for Counting {
     fn remove_hash(&mut self, hash: KeyHash) -> bool {
         if !self.contains_hash(hash) {
             return false;
         }
-        self.inserted = self.inserted.saturating_sub(1);
+        self.base.arrivals = self.base.arrivals.saturating_sub(1);
         for position in self.probes(hash) {
             let count = self.counters.get(position);
             if count < self.counters.max() {
@@ -310,17 +296,13 @@ impl Merge for Counting {
     fn merge(&mut self, other: &dyn Filter, how: Combine) -> Result<()> {
         let other = same_shape(self, other)?;
         if how == Combine::Intersection {
-            return Err(Error::Unsupported {
-                kind: KIND.name,
-                operation: "be intersected",
-                remedy: "turn both into bloom filters first",
-            });
+            return Err(Error::unsupported(KIND.name, "be intersected", "turn both into plain bits first".into()));
         }
         for position in 0..self.counters.len() {
             let sum = self.counters.get(position).saturating_add(other.counters.get(position));
             self.counters.set(position, sum);
         }
-        self.inserted = self.inserted.saturating_add(other.inserted);
+        self.base.arrivals = self.base.arrivals.saturating_add(other.base.arrivals);
         Ok(())
     }
 }

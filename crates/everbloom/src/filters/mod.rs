@@ -18,7 +18,7 @@ pub mod spectral;
 pub mod stable;
 pub mod stacked;
 
-use crate::filter::{Filter, Kind, Restore};
+use crate::filter::{Base, Filter, Kind, Restore};
 use crate::promise::{Error, Goal, Plan, Result, Spec};
 use crate::stream::{Forecast, Stream};
 
@@ -32,6 +32,7 @@ pub use popularity::Popularity;
 pub use ranked::Ranked;
 pub use reservoir::Reservoir;
 pub use scalable::Scalable;
+pub(crate) use sharded::SHARDS;
 pub use sharded::Sharded;
 pub use spectral::Spectral;
 pub use stable::Stable;
@@ -60,17 +61,25 @@ pub static KINDS: &[Kind] = &[
     stacked::KIND,
 ];
 
+/// The names of the kinds for which something holds, for people.
+pub(crate) fn names(holds: impl Fn(&Kind) -> bool) -> String {
+    let names: Vec<_> = KINDS.iter().filter(|kind| holds(kind)).map(|kind| kind.name).collect();
+    names.join(", ")
+}
+
 /// The kind of this name, or an error that lists them.
 pub fn kind(spec: &Spec) -> Result<&'static Kind> {
     let kind = KINDS.iter().find(|kind| kind.name == spec.kind()).ok_or_else(|| {
-        let names: Vec<_> = KINDS.iter().map(|kind| kind.name).collect();
-        spec.error(format!("there is no filter '{}'", spec.kind()), format!("take one of auto, {}", names.join(", ")))
+        spec.error(format!("there is no filter '{}'", spec.kind()), format!("take one of auto, {}", names(|_| true)))
     })?;
-    match spec.words().find(|word| !kind.words.contains(word) && *word != sharded::WORD) {
+    match spec.parameters().find(|parameter| !kind.parameters.contains(parameter) && *parameter != SHARDS) {
         None => Ok(kind),
-        Some(word) => {
-            Err(spec
-                .error(format!("{} has no '{word}'", kind.name), format!("its words are {}", kind.words.join(", "))))
+        Some(parameter) => {
+            let remedy = match kind.parameters.is_empty() {
+                true => format!("it has no parameters but {SHARDS}"),
+                false => format!("its parameters are {}", kind.parameters.join(", ")),
+            };
+            Err(spec.error(format!("{} has no '{parameter}'", kind.name), remedy))
         }
     }
 }
@@ -81,17 +90,18 @@ pub(crate) fn plan(spec: &Spec, goal: &Goal) -> Result<Plan> {
     goal.checked_memory()?;
     goal.checked_items()?;
     let plan_one = kind(spec)?.plan;
-    if goal.transmitted_bytes.is_some() && (spec.kind() != bloom::KIND.name || is_sharded(spec)) {
-        let problem = "only bloom, in one piece, is planned by the bytes that are sent";
-        return Err(spec.error(problem, "take bloom, or leave the bytes open and compress what comes out"));
+    if goal.transmitted_bytes.is_some() && (!kind(spec)?.can.fit_bytes || is_sharded(spec)) {
+        let able = names(|kind| kind.can.fit_bytes);
+        let problem = format!("only {able}, in one piece, is planned by the bytes that are sent");
+        return Err(spec.error(problem, format!("take {able}, or leave the bytes open and compress what comes out")));
     }
     if is_sharded(spec) { sharded::planned(spec, goal, plan_one) } else { plan_one(spec, goal) }
 }
 
 /// A plan for about 1/`divisor` of the filter, shards put together; `None` if its kind does not scale.
 pub(crate) fn scaled(plan: &Plan, divisor: f64) -> Result<Option<Plan>> {
-    let shards = if is_sharded(&plan.spec) { plan.spec.required::<u32>(sharded::WORD)? } else { 1 };
-    let whole = plan.spec.without(sharded::WORD);
+    let shards = if is_sharded(&plan.spec) { plan.spec.required::<u32>(SHARDS)? } else { 1 };
+    let whole = plan.spec.without(SHARDS);
     let Some((spec, share)) = kind(&whole)?.model.scaled(&whole, divisor / f64::from(shards))? else { return Ok(None) };
     let memory_bits = (plan.memory_bits as f64 * share / f64::from(shards)) as u64;
     Ok(Some(Plan { spec, memory_bits, ..plan.clone() }))
@@ -99,7 +109,7 @@ pub(crate) fn scaled(plan: &Plan, divisor: f64) -> Result<Option<Plan>> {
 
 /// Whether a filter is only like itself at its own size.
 pub(crate) fn takes_full_size(plan: &Plan) -> bool {
-    kind(&plan.spec).is_ok_and(|kind| (kind.model.full_size)(&plan.spec.without(sharded::WORD)))
+    kind(&plan.spec).is_ok_and(|kind| (kind.model.full_size)(&plan.spec.without(SHARDS)))
 }
 
 /// What a formula or a chain says of a full spec on a stream; `None` where there is none.
@@ -121,8 +131,17 @@ pub(crate) fn build(plan: &Plan) -> Result<Box<dyn Filter>> {
     (kind(&plan.spec)?.build)(plan)
 }
 
-fn is_sharded(spec: &Spec) -> bool {
-    spec.get(sharded::WORD).is_some()
+impl Sharded {
+    /// The filter that a plan with `shards=` describes.
+    pub fn from_plan(plan: &Plan) -> Result<Self> {
+        let (one, count) = (sharded::one_of(plan), sharded::count_of(&plan.spec)?);
+        let shards = (0..count).map(|_| build(&one)).collect::<Result<_>>()?;
+        Ok(Sharded::of(shards, Base::planned(plan), kind(&plan.spec)?.can))
+    }
+}
+
+pub(crate) fn is_sharded(spec: &Spec) -> bool {
+    spec.get(SHARDS).is_some()
 }
 
 /// Set in the format's id of a filter that is split into shards.
@@ -146,7 +165,7 @@ pub(crate) fn check_id(spec: &Spec, id: u16) -> Result<&'static Kind> {
 /// Rebuilds the filter with this id.
 pub(crate) fn restore(id: u16, from: Restore<'_, '_>) -> Result<Box<dyn Filter>> {
     let kind = check_id(from.spec, id)?;
-    if is_sharded(from.spec) { Ok(Box::new(Sharded::restore(from)?)) } else { (kind.restore)(from) }
+    if is_sharded(from.spec) { Ok(Box::new(Sharded::restore(from, kind.can)?)) } else { (kind.restore)(from) }
 }
 
 /// The plain filter to send to others: a bit for every counter that is not zero.

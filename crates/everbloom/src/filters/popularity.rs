@@ -79,8 +79,7 @@
 
 use crate::cells::bits::{Bits, get_batch, set_batch};
 use crate::filter::model::never_forgetting;
-use crate::filter::{Body, Combine, Filter, Kind, Membership, Merge, Model, Restore, same_shape};
-use crate::format::StateWriter;
+use crate::filter::{Abilities, Base, Body, Combine, Filter, Kind, Merge, Model, Restore, same_shape, shows_base};
 use crate::key::{Hashing, KeyHash};
 use crate::promise::{Error, Goal, Holds, Importance, Importances, Plan, Promise, Result, Spec, Status, Verdict};
 use crate::scheme::{Classes, MAX_HASHES, Recipe, Scheme, SchemeId};
@@ -94,13 +93,13 @@ pub(super) const KIND: Kind = Kind {
     id: 40,
     name: "popularity",
     summary: "Bloom filter with hashes per class of keys, from a scheme made by `everbloom tune`",
-    words: &["num_bits", "num_hashes", "scheme"],
-    never_forgets: true,
-    endless: false,
-    model: Model { forecast, ..Model::sized(&["num_bits"]) },
+    parameters: &["num_bits", "num_hashes", "scheme"],
+    can: Abilities { merge: true, follow_scheme: Some("scheme"), ..Abilities::SET },
+    model: Model { forecast, accesses: Some("num_hashes"), ..Model::sized(&["num_bits"]) },
     plan: planned,
     build: |plan| Ok(Box::new(Popularity::from_plan(plan)?)),
     restore: |from| Ok(Box::new(Popularity::restore(from)?)),
+    map: None,
 };
 
 /// Without a scheme, as for a classic filter; with one, the scheme itself is needed.
@@ -131,9 +130,8 @@ fn forecast(plan: &Plan, stream: &Stream) -> Result<Option<Forecast>> {
 #[derive(Debug, Clone)]
 pub struct Popularity {
     scheme: Arc<Scheme>,
-    promise: Promise,
+    base: Base,
     bits: Bits,
-    inserted: u64,
 }
 
 impl Popularity {
@@ -152,7 +150,8 @@ impl Popularity {
 
     fn with_promise(scheme: Arc<Scheme>, num_bits: u64, promise: Promise) -> Result<Self> {
         Size { num_cells: num_bits, num_hashes: 1 }.checked()?;
-        Ok(Popularity { scheme, promise, bits: Bits::new(num_bits)?, inserted: 0 })
+        let base = Base::new(spec_of(&scheme, num_bits), *scheme.hashing(), promise);
+        Ok(Popularity { scheme, base, bits: Bits::new(num_bits)? })
     }
 
     fn from_plan(plan: &Plan) -> Result<Self> {
@@ -169,10 +168,10 @@ impl Popularity {
         Size { num_cells: num_bits, num_hashes: 1 }.checked()?;
         from.body.expect_bytes(Bits::byte_length(num_bits))?;
         let mut filter = Self::with_promise(scheme, num_bits, from.promise)?;
-        if filter.spec() != *from.spec {
+        if filter.spec() != from.spec {
             return Err(Error::corrupt(format!("the filter's spec should read '{}'", filter.spec())));
         }
-        filter.inserted = from.state.u64()?;
+        filter.base.arrivals = from.state.u64()?;
         from.state.finish()?;
         from.body.fill(filter.bits.bytes_mut())?;
         filter.bits.check()?;
@@ -224,7 +223,7 @@ impl Popularity {
 
     /// Inserts keys, and tells of each whether it seems new.
     fn insert_each(&mut self, hashes: &[KeyHash], mut tell: impl FnMut(usize, bool)) {
-        self.inserted = self.inserted.saturating_add(hashes.len() as u64);
+        self.base.count(hashes.len());
         let range = self.bits.len();
         let mut num_hashes = [0; CHUNK];
         for (chunk, hashes) in hashes.chunks(CHUNK).enumerate() {
@@ -270,6 +269,16 @@ fn probes(range: u64, hash: KeyHash, hashes: Range<u32>) -> impl Iterator<Item =
     hash.probes(range).after(hashes.start).take(hashes.len())
 }
 
+/// How a filter of so many bits is named: by its hashes, if all keys have the same, else by its scheme.
+fn spec_of(scheme: &Scheme, num_bits: u64) -> Spec {
+    let spec = Spec::new(KIND.name).with("num_bits", num_bits);
+    match scheme.classes().and_then(Classes::uniform_hashes) {
+        // Keys without hashes are a scheme's affair: no spec may ask for none.
+        Some(num_hashes) if num_hashes > 0 => spec.with("num_hashes", num_hashes),
+        _ => spec.with("scheme", scheme.id()),
+    }
+}
+
 /// The scheme of a filter that has none of its own.
 fn uniform(spec: &Spec, hashing: Hashing) -> Result<Arc<Scheme>> {
     let size = Size { num_cells: spec.required("num_bits")?, num_hashes: spec.required("num_hashes")? }.checked()?;
@@ -295,35 +304,21 @@ fn own_scheme(id: SchemeId, given: Option<&Arc<Scheme>>, hashing: &Hashing) -> R
 }
 
 impl Filter for Popularity {
-    fn spec(&self) -> Spec {
-        let spec = Spec::new(KIND.name).with("num_bits", self.bits.len());
-        match self.scheme.classes().and_then(Classes::uniform_hashes) {
-            // Keys without hashes are a scheme's affair: no spec may ask for none.
-            Some(num_hashes) if num_hashes > 0 => spec.with("num_hashes", num_hashes),
-            _ => spec.with("scheme", self.scheme.id()),
-        }
-    }
-
-    fn hashing(&self) -> &Hashing {
-        self.scheme.hashing()
-    }
+    shows_base!();
 
     /// The filter's own bits; the scheme, which others share, takes [`Scheme::table_bits`].
     fn memory_bits(&self) -> u64 {
         self.bits.bytes().len() as u64 * 8
     }
 
-    fn promise(&self) -> Promise {
-        self.promise
-    }
-
     fn status(&self) -> Status {
         let fill = self.bits.fill();
         Status {
-            arrivals: self.inserted,
+            arrivals: self.base.arrivals,
             fill,
             estimated_fpr: self.scheme.classes().map_or(1.0, |classes| classes.fpr_at_fill(fill)),
             estimated_items: self.items_at_fill(fill),
+            ..Status::default()
         }
     }
 
@@ -352,7 +347,7 @@ impl Filter for Popularity {
 
     #[inline]
     fn insert_hash(&mut self, hash: KeyHash) -> bool {
-        self.inserted = self.inserted.saturating_add(1);
+        self.base.count(1);
         let hashes = self.hashes_for(hash);
         self.bits.set_all(probes(self.bits.len(), hash, 0..hashes))
     }
@@ -363,15 +358,11 @@ impl Filter for Popularity {
 
     fn clear(&mut self) {
         self.bits.clear();
-        self.inserted = 0;
+        self.base.arrivals = 0;
     }
 
     fn as_merge(&mut self) -> Option<&mut dyn Merge> {
         Some(self)
-    }
-
-    fn state(&self) -> Vec<u8> {
-        StateWriter::new().u64(self.inserted).finish()
     }
 
     fn body(&self) -> Body<'_> {
@@ -379,13 +370,11 @@ impl Filter for Popularity {
     }
 }
 
-impl Membership for Popularity {}
-
 impl Merge for Popularity {
     fn merge(&mut self, other: &dyn Filter, how: Combine) -> Result<()> {
         let other = same_shape(self, other)?;
         how.words(self.bits.words_mut(), other.bits.words());
-        self.inserted = how.inserted(self.inserted, other.inserted);
+        self.base.arrivals = how.inserted(self.base.arrivals, other.base.arrivals);
         Ok(())
     }
 }

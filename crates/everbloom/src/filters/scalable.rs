@@ -30,8 +30,8 @@
 //! doubles once or twice; 0.9 for one that may grow ten-thousandfold. `growth=1` adds filters of equal
 //! size, the dynamic Bloom filter: less is wasted at first, and queries ask ever more filters.
 //!
-//! If the system refuses the memory for another stage, the last one takes more keys than it was sized
-//! for: the rate then rises, and `status` shows it.
+//! Memory for another stage can be asked for ahead ([`Filter::make_room`]), and the refusal is an error then. Whoever does
+//! not ask gets a last stage that takes more keys than it was sized for: the rate rises, and `status` counts those keys.
 //!
 //! # Cost
 //!
@@ -53,7 +53,7 @@
 //! ```
 
 use crate::cells::bits::Bits;
-use crate::filter::{Body, Filter, Kind, Membership, Model, Restore};
+use crate::filter::{Abilities, Base, Body, Filter, Kind, Model, Restore, shows_base};
 use crate::format::StateWriter;
 use crate::key::{Hashing, KeyHash};
 use crate::promise::{Error, Goal, Importance, Plan, Promise, Result, Spec, Status, Verdict};
@@ -65,13 +65,13 @@ pub(super) const KIND: Kind = Kind {
     id: 32,
     name: "scalable",
     summary: "grows as keys come and keeps its rate: for sets of unknown size",
-    words: &["initial_items", "target_fpr", "growth", "tightening"],
-    never_forgets: true,
-    endless: false,
+    parameters: &["initial_items", "target_fpr", "growth", "tightening"],
+    can: Abilities { grow: true, ..Abilities::SET },
     model: Model::sized(&["initial_items"]),
     plan: planned,
     build: |plan| Ok(Box::new(Scalable::from_plan(plan)?)),
     restore: |from| Ok(Box::new(Scalable::restore(from)?)),
+    map: None,
 };
 
 /// Keys that the first stage takes if nothing is said.
@@ -211,10 +211,12 @@ impl Stage {
 #[derive(Debug, Clone)]
 pub struct Scalable {
     parameters: Parameters,
-    hashing: Hashing,
-    promise: Promise,
+    base: Base,
     stages: Vec<Stage>,
-    inserted: u64,
+    /// Stages that were made ahead of the keys they are for.
+    spare: Vec<Stage>,
+    /// Keys that went into a full stage, because memory for the next one was refused.
+    refused: u64,
 }
 
 impl Scalable {
@@ -222,17 +224,21 @@ impl Scalable {
     pub fn new(parameters: Parameters, hashing: Hashing) -> Result<Self> {
         let parameters = parameters.checked()?;
         let promise = Promise { predicted_fnr: Some(0.0), ..Promise::always(parameters.target_fpr) };
+        Self::with_base(parameters, Base::new(parameters.spec(), hashing, promise))
+    }
+
+    fn with_base(parameters: Parameters, base: Base) -> Result<Self> {
         let stages = vec![Stage::new(&parameters, 0)?];
-        Ok(Scalable { parameters, hashing, promise, stages, inserted: 0 })
+        Ok(Scalable { parameters, base, stages, spare: Vec::new(), refused: 0 })
     }
 
     fn from_plan(plan: &Plan) -> Result<Self> {
-        Ok(Scalable { promise: plan.promise, ..Self::new(Parameters::from_spec(&plan.spec)?, plan.hashing)? })
+        Self::with_base(Parameters::from_spec(&plan.spec)?, Base::planned(plan))
     }
 
     fn restore(mut from: Restore<'_, '_>) -> Result<Self> {
         let parameters = Parameters::from_spec(from.spec)?;
-        let inserted = from.state.u64()?;
+        let base = Base::restored(parameters.spec(), &mut from)?;
         let count = from.state.u64()?;
         if !(1..=MAX_STAGES).contains(&count) {
             return Err(Error::corrupt(format!("the filter claims {count} stages")));
@@ -249,7 +255,7 @@ impl Scalable {
             stages.push(stage);
         }
         from.state.finish()?;
-        Ok(Scalable { parameters, hashing: from.hashing, promise: from.promise, stages, inserted })
+        Ok(Scalable { parameters, base, stages, spare: Vec::new(), refused: 0 })
     }
 
     /// The parameters.
@@ -274,33 +280,37 @@ impl Scalable {
         Some(items)
     }
 
-    /// Makes room for another key if the last stage is full, and if the system lets it.
+    /// Makes room for another key if the last stage is full. A key that finds none goes into the full stage, and is
+    /// counted: it is found again, at a higher rate of false positives than promised.
     fn grow(&mut self) {
-        let full = self.stages.last().is_none_or(|stage| stage.taken >= stage.most);
-        if full
-            && (self.stages.len() as u64) < MAX_STAGES
-            && let Ok(stage) = Stage::new(&self.parameters, self.stages.len() as u32)
-        {
-            self.stages.push(stage);
+        if self.stages.last().is_some_and(|stage| stage.taken < stage.most) {
+            return;
         }
+        let next = (!self.spare.is_empty()).then(|| self.spare.remove(0));
+        match next.map_or_else(|| self.stage_after(self.stages.len()), Ok) {
+            Ok(stage) => self.stages.push(stage),
+            Err(_) => self.refused = self.refused.saturating_add(1),
+        }
+    }
+
+    /// The stage that follows so many others.
+    fn stage_after(&self, stages: usize) -> Result<Stage> {
+        if stages as u64 >= MAX_STAGES {
+            return Err(Error::Infeasible {
+                wanted: format!("more than {MAX_STAGES} stages"),
+                reason: "a query would ask every one of them".into(),
+                remedy: "start with more initial_items, or let every stage grow".into(),
+            });
+        }
+        Stage::new(&self.parameters, stages as u32)
     }
 }
 
 impl Filter for Scalable {
-    fn spec(&self) -> Spec {
-        self.parameters.spec()
-    }
-
-    fn hashing(&self) -> &Hashing {
-        &self.hashing
-    }
+    shows_base!();
 
     fn memory_bits(&self) -> u64 {
-        self.stages.iter().map(|stage| stage.bits.bytes().len() as u64 * 8).sum()
-    }
-
-    fn promise(&self) -> Promise {
-        self.promise
+        self.stages.iter().chain(&self.spare).map(|stage| stage.bits.bytes().len() as u64 * 8).sum()
     }
 
     fn status(&self) -> Status {
@@ -309,10 +319,11 @@ impl Filter for Scalable {
             .iter()
             .fold((0, 0), |(ones, cells), stage| (ones + stage.bits.count_ones(), cells + stage.size.num_cells));
         Status {
-            arrivals: self.inserted,
+            arrivals: self.base.arrivals,
             fill: ones as f64 / cells as f64,
             estimated_fpr: 1.0 - self.stages.iter().map(|stage| 1.0 - stage.rate()).product::<f64>(),
             estimated_items: self.estimated_items(),
+            refused: self.refused,
         }
     }
 
@@ -325,7 +336,7 @@ impl Filter for Scalable {
     }
 
     fn insert_hash(&mut self, hash: KeyHash) -> bool {
-        self.inserted = self.inserted.saturating_add(1);
+        self.base.count(1);
         let new = !self.contains_hash(hash);
         if new {
             self.grow();
@@ -336,26 +347,36 @@ impl Filter for Scalable {
         new
     }
 
+    fn make_room(&mut self, hashes: &[KeyHash]) -> Result<()> {
+        let last = self.stages.last().map_or(0, |stage| stage.most.saturating_sub(stage.taken));
+        let mut room = self.spare.iter().fold(last, |room, stage| room.saturating_add(stage.most));
+        while room < hashes.len() as u64 {
+            let stage = self.stage_after(self.stages.len() + self.spare.len())?;
+            room = room.saturating_add(stage.most);
+            self.spare.push(stage);
+        }
+        Ok(())
+    }
+
     fn clear(&mut self) {
+        (self.refused, self.spare) = (0, Vec::new());
         self.stages.truncate(1);
         self.stages.iter_mut().for_each(|stage| {
             stage.bits.clear();
             stage.taken = 0;
         });
-        self.inserted = 0;
+        self.base.arrivals = 0;
     }
 
-    fn state(&self) -> Vec<u8> {
-        let state = StateWriter::new().u64(self.inserted).u64(self.stages.len() as u64);
-        self.stages.iter().fold(state, |state, stage| state.u64(stage.taken)).finish()
+    fn save(&self, state: StateWriter) -> StateWriter {
+        let state = state.u64(self.stages.len() as u64);
+        self.stages.iter().fold(state, |state, stage| state.u64(stage.taken))
     }
 
     fn body(&self) -> Body<'_> {
         Body::Bytes(self.stages.iter().map(|stage| stage.bits.bytes()).collect())
     }
 }
-
-impl Membership for Scalable {}
 
 #[cfg(test)]
 mod tests {

@@ -38,22 +38,24 @@
 //! # Ok::<(), everbloom::Error>(())
 //! ```
 
-use crate::filter::{Body, Combine, Filter, Merge, Removal, Restore, same_shape};
-use crate::key::{Hashing, KeyHash};
+use crate::filter::{
+    Abilities, Base, Body, Combine, Filter, Merge, Multiplicity, Removal, Restore, Windowed, same_shape, shows_base,
+};
+use crate::key::KeyHash;
 use crate::promise::{Error, Goal, Holds, Importance, Importances, Plan, Promise, Result, Spec, Status, Verdict};
 
-/// The word that asks for shards.
-pub(super) const WORD: &str = "shards";
+/// The parameter that asks for shards.
+pub(crate) const SHARDS: &str = "shards";
 /// More shards than this only cost.
 pub const MAX_SHARDS: u32 = 4096;
 
-fn count_of(spec: &Spec) -> Result<u32> {
-    let count: u32 = spec.required(WORD)?;
+pub(super) fn count_of(spec: &Spec) -> Result<u32> {
+    let count: u32 = spec.required(SHARDS)?;
     if (1..=MAX_SHARDS).contains(&count) {
         return Ok(count);
     }
     let needed = format!("between 1 and {MAX_SHARDS}");
-    Err(Error::parameter(WORD, count, needed, "a few for each thread are enough"))
+    Err(Error::parameter(SHARDS, count, needed, "a few for each thread are enough"))
 }
 
 /// Plans one shard with its part of the memory and of the keys.
@@ -68,14 +70,14 @@ pub(super) fn planned(spec: &Spec, goal: &Goal, plan_one: fn(&Spec, &Goal) -> Re
         }),
         ..*goal
     };
-    let one = plan_one(&spec.without(WORD), &part)?;
+    let one = plan_one(&spec.without(SHARDS), &part)?;
     let holds = match (one.promise.holds, goal.expected_items) {
         (Holds::UntilItems(_), Some(items)) => Holds::UntilItems(items),
         (Holds::UntilItems(items), None) => Holds::UntilItems(items.saturating_mul(count)),
         (other, _) => other,
     };
     Ok(Plan {
-        spec: one.spec.with(WORD, count),
+        spec: one.spec.with(SHARDS, count),
         memory_bits: one.memory_bits.saturating_mul(count),
         promise: Promise { holds, ..one.promise },
         hashing: one.hashing,
@@ -83,16 +85,24 @@ pub(super) fn planned(spec: &Spec, goal: &Goal, plan_one: fn(&Spec, &Goal) -> Re
     })
 }
 
+/// The plan of one shard.
+pub(super) fn one_of(plan: &Plan) -> Plan {
+    Plan { spec: plan.spec.without(SHARDS), ..plan.clone() }
+}
+
 /// Equal filters, each with its own part of the keys. See the [module](self).
+#[derive(Clone)]
 pub struct Sharded {
     shards: Vec<Box<dyn Filter>>,
-    hashing: Hashing,
-    promise: Promise,
+    base: Base,
     batches: Vec<Batch>,
+    can: Abilities,
+    /// Generations that a key survives in full, if there are any.
+    generations: u32,
 }
 
 /// What one shard has to do of a batch. Kept between batches for its allocations only.
-#[derive(Default)]
+#[derive(Clone, Default)]
 struct Batch {
     hashes: Vec<KeyHash>,
     importances: Vec<Importance>,
@@ -119,32 +129,26 @@ impl Batch {
 }
 
 impl Sharded {
-    /// The filter that a plan with `shards=` describes.
-    pub fn from_plan(plan: &Plan) -> Result<Self> {
-        let count = count_of(&plan.spec)?;
-        let one = Plan { spec: plan.spec.without(WORD), ..plan.clone() };
-        let shards = (0..count).map(|_| super::build(&one)).collect::<Result<_>>()?;
-        Ok(Self::of(shards, plan.hashing, plan.promise))
-    }
-
-    fn of(shards: Vec<Box<dyn Filter>>, hashing: Hashing, promise: Promise) -> Self {
+    /// These filters, of which there is at least one, and all are alike.
+    pub(super) fn of(mut shards: Vec<Box<dyn Filter>>, base: Base, can: Abilities) -> Self {
         let batches = shards.iter().map(|_| Batch::default()).collect();
-        Sharded { shards, hashing, promise, batches }
+        let generations = shards[0].as_windowed().map_or(0, |shard| shard.generations());
+        Sharded { shards, base, batches, can, generations }
     }
 
-    pub(super) fn restore(from: Restore<'_, '_>) -> Result<Self> {
+    pub(super) fn restore(from: Restore<'_, '_>, can: Abilities) -> Result<Self> {
         let count = count_of(from.spec)?;
-        let part = from.spec.without(WORD);
+        let part = from.spec.without(SHARDS);
         from.state.finish()?;
         let mut shards = Vec::new();
         for _ in 0..count {
             let filter = (from.read_part)(from.body)?;
-            if filter.spec() != part || *filter.hashing() != from.hashing {
+            if *filter.spec() != part || *filter.hashing() != from.hashing {
                 return Err(Error::corrupt("the filter's shards do not match its spec"));
             }
             shards.push(filter);
         }
-        Ok(Self::of(shards, from.hashing, from.promise))
+        Ok(Self::of(shards, Base::new(part.with(SHARDS, count), from.hashing, from.promise), can))
     }
 
     /// The filters, for callers that bring their own threads; a key belongs to [`Sharded::shard_of`].
@@ -219,21 +223,10 @@ impl Sharded {
 }
 
 impl Filter for Sharded {
-    fn spec(&self) -> Spec {
-        // There is always at least one shard, and all are alike.
-        self.shards[0].spec().with(WORD, self.shards.len())
-    }
-
-    fn hashing(&self) -> &Hashing {
-        &self.hashing
-    }
+    shows_base!();
 
     fn memory_bits(&self) -> u64 {
         self.shards.iter().map(|shard| shard.memory_bits()).sum()
-    }
-
-    fn promise(&self) -> Promise {
-        self.promise
     }
 
     fn status(&self) -> Status {
@@ -244,6 +237,7 @@ impl Filter for Sharded {
             fill: mean(|status| status.fill),
             estimated_fpr: mean(|status| status.estimated_fpr),
             estimated_items: all.iter().map(|status| status.estimated_items).sum(),
+            refused: all.iter().map(|status| status.refused).sum(),
         }
     }
 
@@ -272,18 +266,32 @@ impl Filter for Sharded {
         }
     }
 
+    fn make_room(&mut self, hashes: &[KeyHash]) -> Result<()> {
+        if !self.can.grow {
+            return Ok(());
+        }
+        self.deal(hashes, Importances::default());
+        self.shards.iter_mut().zip(&self.batches).try_for_each(|(shard, batch)| shard.make_room(&batch.hashes))
+    }
+
     fn clear(&mut self) {
         self.shards.iter_mut().for_each(|shard| shard.clear());
     }
 
     fn as_merge(&mut self) -> Option<&mut dyn Merge> {
-        self.shards[0].as_merge()?;
-        Some(self)
+        if self.can.merge { Some(self) } else { None }
     }
 
     fn as_removal(&mut self) -> Option<&mut dyn Removal> {
-        self.shards[0].as_removal()?;
-        Some(self)
+        if self.can.remove { Some(self) } else { None }
+    }
+
+    fn as_windowed(&mut self) -> Option<&mut dyn Windowed> {
+        if self.can.advance { Some(self) } else { None }
+    }
+
+    fn as_multiplicity(&self) -> Option<&dyn Multiplicity> {
+        if self.can.count { Some(self) } else { None }
     }
 
     fn state(&self) -> Vec<u8> {
@@ -311,6 +319,28 @@ impl Removal for Sharded {
     fn remove_hash(&mut self, hash: KeyHash) -> bool {
         let at = self.shard_of(hash);
         self.shards[at].as_removal().is_some_and(|shard| shard.remove_hash(hash))
+    }
+}
+
+impl Windowed for Sharded {
+    fn generations(&self) -> u32 {
+        self.generations
+    }
+
+    fn advance(&mut self) {
+        self.advance_by(1);
+    }
+
+    fn advance_by(&mut self, generations: u64) {
+        for shard in self.shards.iter_mut().filter_map(|shard| shard.as_windowed()) {
+            shard.advance_by(generations);
+        }
+    }
+}
+
+impl Multiplicity for Sharded {
+    fn count_hash(&self, hash: KeyHash) -> u64 {
+        self.shard(hash).as_multiplicity().map_or(0, |shard| shard.count_hash(hash))
     }
 }
 

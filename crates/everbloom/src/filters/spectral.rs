@@ -24,7 +24,7 @@
 //! `half_life=N` halves all counters, rounding down, after every N arrivals: a key that came c times
 //! within the last half-life counts about c to 2c, one that stopped coming is gone after log2 c
 //! half-lives. It may then be missed, so a spectral filter with a half-life forgets:
-//! [`Kind::keeps_all`](super::Kind::keeps_all) says so, and its forecast has no FNR of 0.
+//! [`Kind::forgets`] says so, and its forecast has no FNR of 0.
 //!
 //! # Cost
 //!
@@ -47,7 +47,7 @@
 
 use crate::cells::counters::{Counters, MAX_CELL_BITS};
 use crate::filter::model::never_forgetting;
-use crate::filter::{Body, Filter, HALF_LIFE, Kind, Membership, Model, Multiplicity, Restore, Windowed};
+use crate::filter::{Abilities, Base, Body, Filter, Kind, Model, Multiplicity, Restore, Windowed, shows_base};
 use crate::format::StateWriter;
 use crate::key::{Hashing, KeyHash};
 use crate::promise::{Error, Goal, Holds, Importance, Plan, Promise, Result, Spec, Status, Verdict};
@@ -59,13 +59,13 @@ pub(super) const KIND: Kind = Kind {
     id: 33,
     name: "spectral",
     summary: "counts how often each key came; counts can fade with a half-life",
-    words: &["num_cells", "num_hashes", "cell_bits", HALF_LIFE],
-    never_forgets: true,
-    endless: false,
-    model: Model { forecast, ..Model::sized(&["num_cells", "half_life"]) },
+    parameters: &["num_cells", "num_hashes", "cell_bits", "half_life"],
+    can: Abilities { count: true, advance: true, fade: Some("half_life"), ..Abilities::SET },
+    model: Model { forecast, accesses: Some("num_hashes"), ..Model::sized(&["num_cells", "half_life"]) },
     plan: planned,
     build: |plan| Ok(Box::new(Spectral::from_plan(plan)?)),
     restore: |from| Ok(Box::new(Spectral::restore(from)?)),
+    map: None,
 };
 
 /// Counts up to 255.
@@ -104,7 +104,7 @@ impl Parameters {
 
     fn with_size(spec: &Spec, size: Size) -> Result<Self> {
         let cell_bits = spec.number("cell_bits")?.unwrap_or(DEFAULT_CELL_BITS);
-        Parameters { size, cell_bits, half_life: spec.number(HALF_LIFE)?.unwrap_or(0) }.checked()
+        Parameters { size, cell_bits, half_life: spec.number("half_life")?.unwrap_or(0) }.checked()
     }
 
     fn from_spec(spec: &Spec) -> Result<Self> {
@@ -117,7 +117,7 @@ impl Parameters {
             .with("num_cells", self.size.num_cells)
             .with("num_hashes", self.size.num_hashes)
             .with("cell_bits", self.cell_bits)
-            .with(HALF_LIFE, self.half_life)
+            .with("half_life", self.half_life)
     }
 
     fn promise(&self, items: Option<u64>) -> Promise {
@@ -158,10 +158,8 @@ fn planned_with(spec: &Spec, goal: &Goal) -> Result<Plan> {
 #[derive(Debug, Clone)]
 pub struct Spectral {
     parameters: Parameters,
-    hashing: Hashing,
-    promise: Promise,
+    base: Base,
     counters: Counters,
-    arrivals: u64,
     /// Arrivals since counts were last halved.
     since_halving: u64,
 }
@@ -170,25 +168,27 @@ impl Spectral {
     /// A filter with these parameters.
     pub fn new(parameters: Parameters, hashing: Hashing) -> Result<Self> {
         let parameters = parameters.checked()?;
+        let promise = Promise { holds: Holds::Never, ..parameters.promise(None) };
+        Self::with_base(parameters, Base::new(parameters.spec(), hashing, promise))
+    }
+
+    fn with_base(parameters: Parameters, base: Base) -> Result<Self> {
         Ok(Spectral {
             parameters,
-            hashing,
-            promise: Promise { holds: Holds::Never, ..parameters.promise(None) },
+            base,
             counters: Counters::new(parameters.size.num_cells, parameters.cell_bits)?,
-            arrivals: 0,
             since_halving: 0,
         })
     }
 
     fn from_plan(plan: &Plan) -> Result<Self> {
-        Ok(Spectral { promise: plan.promise, ..Self::new(Parameters::from_spec(&plan.spec)?, plan.hashing)? })
+        Self::with_base(Parameters::from_spec(&plan.spec)?, Base::planned(plan))
     }
 
     fn restore(mut from: Restore<'_, '_>) -> Result<Self> {
         let parameters = Parameters::from_spec(from.spec)?;
         from.body.expect_bytes(Counters::byte_length(parameters.size.num_cells, parameters.cell_bits))?;
-        let mut filter = Spectral { promise: from.promise, ..Self::new(parameters, from.hashing)? };
-        filter.arrivals = from.state.u64()?;
+        let mut filter = Self::with_base(parameters, Base::restored(parameters.spec(), &mut from)?)?;
         filter.since_halving = from.state.u64()?;
         from.state.finish()?;
         from.body.fill(filter.counters.bytes_mut())?;
@@ -218,24 +218,14 @@ impl Spectral {
 }
 
 impl Filter for Spectral {
-    fn spec(&self) -> Spec {
-        self.parameters.spec()
-    }
-
-    fn hashing(&self) -> &Hashing {
-        &self.hashing
-    }
+    shows_base!();
 
     fn memory_bits(&self) -> u64 {
         self.counters.memory_bits()
     }
 
-    fn promise(&self) -> Promise {
-        self.promise
-    }
-
     fn status(&self) -> Status {
-        self.parameters.size.status(self.arrivals, self.counters.fill())
+        self.parameters.size.status(self.base.arrivals, self.counters.fill())
     }
 
     fn contains_hash(&self, hash: KeyHash) -> bool {
@@ -250,7 +240,7 @@ impl Filter for Spectral {
         if self.parameters.half_life > 0 && self.since_halving >= self.parameters.half_life {
             self.halve();
         }
-        self.arrivals = self.arrivals.saturating_add(1);
+        self.base.count(1);
         self.since_halving = self.since_halving.saturating_add(1);
         let count = self.smallest(hash);
         for position in self.probes(hash) {
@@ -272,7 +262,7 @@ impl Filter for Spectral {
 
     fn clear(&mut self) {
         self.counters.clear();
-        (self.arrivals, self.since_halving) = (0, 0);
+        (self.base.arrivals, self.since_halving) = (0, 0);
     }
 
     fn as_multiplicity(&self) -> Option<&dyn Multiplicity> {
@@ -283,16 +273,14 @@ impl Filter for Spectral {
         Some(self)
     }
 
-    fn state(&self) -> Vec<u8> {
-        StateWriter::new().u64(self.arrivals).u64(self.since_halving).finish()
+    fn save(&self, state: StateWriter) -> StateWriter {
+        state.u64(self.since_halving)
     }
 
     fn body(&self) -> Body<'_> {
         Body::Bytes(vec![self.counters.bytes()])
     }
 }
-
-impl Membership for Spectral {}
 
 impl Multiplicity for Spectral {
     fn count_hash(&self, hash: KeyHash) -> u64 {

@@ -66,7 +66,7 @@
 use crate::cells::bits::Bits;
 use crate::cells::ribbon::{Ribbon, Shape};
 use crate::filter::model::never_forgetting;
-use crate::filter::{Body, Filter, Kind, Membership, Model, Restore};
+use crate::filter::{Abilities, Base, Body, Filter, Kind, Model, Restore, shows_base};
 use crate::format::StateWriter;
 use crate::key::{Hashing, KeyHash};
 use crate::promise::{Error, Goal, Holds, Importance, Plan, Promise, Result, Spec, Status, Verdict};
@@ -82,13 +82,13 @@ pub(super) const KIND: Kind = Kind {
     id: 41,
     name: "stacked",
     summary: "layers that know by heart the keys asked for in vain, from a scheme made by `everbloom tune`",
-    words: &["num_bits", "num_hashes", "map_slots", "map_width", "scheme"],
-    never_forgets: true,
-    endless: false,
+    parameters: &["num_bits", "num_hashes", "map_slots", "map_width", "scheme"],
+    can: Abilities { follow_scheme: Some("scheme"), ..Abilities::SET },
     model: Model { forecast, ..Model::sized(&[]) },
     plan: planned,
     build: |plan| Ok(Box::new(Stacked::from_plan(plan)?)),
     restore: |from| Ok(Box::new(Stacked::restore(from)?)),
+    map: None,
 };
 
 /// A Bloom filter of members.
@@ -197,13 +197,11 @@ fn forecast(plan: &Plan, stream: &Stream) -> Result<Option<Forecast>> {
 /// A stacked filter. See the [module](self) for what it promises.
 #[derive(Debug, Clone)]
 pub struct Stacked {
-    hashing: Hashing,
-    promise: Promise,
+    base: Base,
     /// Filters of members; `maps[i]` lies between `layers[i]` and `layers[i + 1]`.
     layers: Vec<Layer>,
     maps: Vec<Ribbon>,
     scheme: Option<SchemeId>,
-    inserted: u64,
 }
 
 /// Attempts to fit the layers to the memory: each starts where the last one missed.
@@ -276,28 +274,29 @@ impl Stacked {
         let predicted_fpr = negatives.query_share() * hot_rate + (1.0 - negatives.query_share()) * other_rate;
         // It holds for queries like those of the log, and nobody can promise those.
         let promise = Promise { predicted_fpr, predicted_fnr: Some(0.0), holds: Holds::Never };
-        Ok(Stacked { hashing, promise, layers, maps, scheme, inserted: inserted as u64 })
+        let spec = shapes_of(&layers, &maps, scheme).spec();
+        let base = Base { arrivals: inserted as u64, ..Base::new(spec, hashing, promise) };
+        Ok(Stacked { base, layers, maps, scheme })
     }
 
     fn from_plan(plan: &Plan) -> Result<Self> {
-        Self::empty(&Shapes::from_spec(&plan.spec)?, plan.hashing, plan.promise, &[0; MAX_PAIRS])
+        Self::empty(&Shapes::from_spec(&plan.spec)?, Base::planned(plan), &[0; MAX_PAIRS])
     }
 
-    fn empty(shapes: &Shapes, hashing: Hashing, promise: Promise, seeds: &[u64]) -> Result<Self> {
+    fn empty(shapes: &Shapes, base: Base, seeds: &[u64]) -> Result<Self> {
         let layers = shapes.layers.iter().map(|size| Layer::new(*size)).collect::<Result<_>>()?;
         let maps = shapes.maps.iter().zip(seeds).map(|(shape, seed)| Ribbon::empty(*shape, *seed));
         let maps = maps.collect::<Result<_>>()?;
-        Ok(Stacked { hashing, promise, layers, maps, scheme: shapes.scheme, inserted: 0 })
+        Ok(Stacked { base, layers, maps, scheme: shapes.scheme })
     }
 
     fn restore(mut from: Restore<'_, '_>) -> Result<Self> {
         let shapes = Shapes::from_spec(from.spec)?;
         from.body.expect_bytes(shapes.memory_bits() / 8)?;
-        let inserted = from.state.u64()?;
+        let base = Base::restored(shapes.spec(), &mut from)?;
         let seeds = shapes.maps.iter().map(|_| from.state.u64()).collect::<Result<Vec<_>>>()?;
         from.state.finish()?;
-        let mut filter = Self::empty(&shapes, from.hashing, from.promise, &seeds)?;
-        filter.inserted = inserted;
+        let mut filter = Self::empty(&shapes, base, &seeds)?;
         for layer in &mut filter.layers {
             from.body.fill(layer.bits.bytes_mut())?;
             layer.bits.check()?;
@@ -307,12 +306,6 @@ impl Stacked {
             map.check()?;
         }
         Ok(filter)
-    }
-
-    fn shapes(&self) -> Shapes {
-        let size = |layer: &Layer| Size { num_cells: layer.bits.len(), num_hashes: layer.num_hashes };
-        let (layers, maps) = (self.layers.iter().map(size), self.maps.iter().map(Ribbon::shape));
-        Shapes { layers: layers.collect(), maps: maps.collect(), scheme: self.scheme }
     }
 
     /// The scheme that its hot negatives come from, if any.
@@ -329,6 +322,11 @@ impl Stacked {
         }
         (self.layers[0].rate() * rate).min(1.0)
     }
+}
+
+fn shapes_of(layers: &[Layer], maps: &[Ribbon], scheme: Option<SchemeId>) -> Shapes {
+    let size = |layer: &Layer| Size { num_cells: layer.bits.len(), num_hashes: layer.num_hashes };
+    Shapes { layers: layers.iter().map(size).collect(), maps: maps.iter().map(Ribbon::shape).collect(), scheme }
 }
 
 /// Hot negatives that are no members, and what is known of them.
@@ -358,30 +356,21 @@ fn passing(layer: &Layer, keys: &[KeyHash]) -> Vec<KeyHash> {
 }
 
 impl Filter for Stacked {
-    fn spec(&self) -> Spec {
-        self.shapes().spec()
-    }
-
-    fn hashing(&self) -> &Hashing {
-        &self.hashing
-    }
+    shows_base!();
 
     fn memory_bits(&self) -> u64 {
-        self.shapes().memory_bits()
-    }
-
-    fn promise(&self) -> Promise {
-        self.promise
+        shapes_of(&self.layers, &self.maps, self.scheme).memory_bits()
     }
 
     fn status(&self) -> Status {
         let (first, fill) = (&self.layers[0], self.layers[0].bits.fill());
         let size = Size { num_cells: first.bits.len(), num_hashes: first.num_hashes };
         Status {
-            arrivals: self.inserted,
+            arrivals: self.base.arrivals,
             fill,
             estimated_fpr: self.rate_of_unknown(),
             estimated_items: size.items_at_fill(fill),
+            ..Status::default()
         }
     }
 
@@ -403,7 +392,7 @@ impl Filter for Stacked {
     }
 
     fn insert_hash(&mut self, hash: KeyHash) -> bool {
-        self.inserted = self.inserted.saturating_add(1);
+        self.base.count(1);
         let new = !self.contains_hash(hash);
         for at in 0..self.layers.len() {
             self.layers[at].insert(hash);
@@ -427,12 +416,11 @@ impl Filter for Stacked {
     /// Forgets the members, not the hot negatives.
     fn clear(&mut self) {
         self.layers.iter_mut().for_each(|layer| layer.bits.clear());
-        self.inserted = 0;
+        self.base.arrivals = 0;
     }
 
-    fn state(&self) -> Vec<u8> {
-        let state = StateWriter::new().u64(self.inserted);
-        self.maps.iter().fold(state, |state, map| state.u64(map.seed())).finish()
+    fn save(&self, state: StateWriter) -> StateWriter {
+        self.maps.iter().fold(state, |state, map| state.u64(map.seed()))
     }
 
     fn body(&self) -> Body<'_> {
@@ -440,5 +428,3 @@ impl Filter for Stacked {
         Body::Bytes(layers.chain(self.maps.iter().map(|map| map.bytes())).collect())
     }
 }
-
-impl Membership for Stacked {}

@@ -63,21 +63,20 @@ fn by_formula(plan: &Plan, stream: &Stream) -> Result<Option<Forecast>> {
 /// The same by simulation, whatever formulas there are.
 pub fn simulated(plan: &Plan, stream: &Stream) -> Result<Forecast> {
     let arrivals = if filters::takes_full_size(plan) { stream.arrivals() as f64 } else { SIMULATED };
-    simulate::simulated_long(plan, stream, arrivals.clamp(SIMULATED, MOST_SIMULATED))?.ok_or(Error::Unsupported {
-        kind: "filter of this kind",
-        operation: "be foretold",
-        remedy: "run it on a stream with compare",
+    simulate::simulated_long(plan, stream, arrivals.clamp(SIMULATED, MOST_SIMULATED))?.ok_or_else(|| {
+        let remedy = "run it on a stream of your own, with compare";
+        Error::unsupported(plan.spec.kind(), "be forecast", remedy.into())
     })
 }
 
 /// The best answer to the goal, as far as it says what is wanted.
 fn choose(spec: &Spec, goal: &Goal) -> Result<Plan> {
-    if let Some(word) = spec.words().find(|word| *word != "shards") {
-        return Err(spec.error(format!("auto has no '{word}'"), "name a filter to set its words"));
+    if let Some(parameter) = spec.parameters().find(|parameter| *parameter != filters::SHARDS) {
+        return Err(spec.error(format!("{AUTO} has no '{parameter}'"), "name a filter to set its parameters"));
     }
     if goal.transmitted_bytes.is_some() || goal.compressed && goal.expected_items.is_some() {
-        // Only plain bits gain by compression.
-        return filters::plan(&spec.renamed("bloom"), goal);
+        let able = filters::KINDS.iter().find(|kind| kind.can.fit_bytes);
+        return filters::plan(&spec.renamed(able.map_or(AUTO, |kind| kind.name)), goal);
     }
     let question = Question { filter: Some(spec.clone()), best_only: true, ..Question::new(*goal) };
     Ok(question.answer()?.best.plan)

@@ -30,8 +30,11 @@ const FINALISTS: usize = 10;
 /// How many runners-up are named.
 const RUNNERS_UP: usize = 4;
 
-/// A filter that never forgets is taken in its faster form while that takes at most this much more memory.
-const BLOCKED_PREMIUM: f64 = 1.15;
+/// A faster filter is taken while it takes at most this much more memory than the smallest,
+const PREMIUM_FOR_SPEED: f64 = 1.15;
+
+/// or so little in all.
+const SMALL_ENOUGH_BITS: f64 = 4096.0;
 
 /// What is asked of the planner beyond a goal.
 #[derive(Debug, Clone, Default)]
@@ -98,7 +101,7 @@ impl Question {
     fn for_named(&self, spec: &Spec) -> Result<Recommendation> {
         let plan = filters::plan(spec, &self.goal())?;
         let stream = self.stream()?;
-        let candidates = match (self.goal.memory_bits, &self.stream, filters::kind(spec)?.endless) {
+        let candidates = match (self.goal.memory_bits, &self.stream, filters::kind(spec)?.can.run_forever) {
             (Some(_), Some(_), true) => self.contenders(&stream)?,
             _ => vec![Candidate { forecast: forecast(&plan, &stream)?, plan, reason: "it was asked for".into() }],
         };
@@ -162,13 +165,15 @@ impl Question {
         // Windows count arrivals, so the number of keys that will ever come does not matter.
         let goal = Goal { expected_items: None, ..self.goal };
         let wanted = |kind: &&Kind| self.filter.as_ref().is_none_or(|spec| spec.kind() == kind.name);
-        let windowed = KINDS.iter().filter(|kind| kind.words.contains(&"window")).filter(wanted);
-        let plans: Vec<_> =
-            windowed.map(|kind| filters::plan(&self.spec_of(kind).with("window", window), &goal)).collect();
+        let windowed = KINDS.iter().filter(wanted).filter_map(|kind| Some((kind, kind.can.window?)));
+        let plans: Vec<_> = windowed
+            .map(|(kind, takes)| filters::plan(&self.spec_of(kind).with(takes.parameter, window), &goal))
+            .collect();
         if plans.is_empty() {
             let problem = "it has no window";
-            let spec = self.filter.clone().unwrap_or_else(|| Spec::new("auto"));
-            return Err(spec.error(problem, "take age_partitioned or aging, or leave --filter out"));
+            let spec = self.filter.clone().unwrap_or_else(|| Spec::new(super::AUTO));
+            let able = filters::names(|kind| kind.can.window.is_some());
+            return Err(spec.error(problem, format!("take one of {able}, or name no filter")));
         }
         let stream = match &self.stream {
             Some(stream) => stream.clone(),
@@ -196,9 +201,10 @@ impl Question {
             Some(rate) if rate > 0.0 => self.least_memory(rate),
             _ => match self.non_forgetting()? {
                 Some(found) => Ok(found),
-                // The plainest filter says what is missing.
+                // The first of them, the plainest, says what is missing.
                 None => {
-                    Err(filters::plan(&Spec::new("bloom"), &self.goal()).err().unwrap_or_else(|| self.nothing_fits()))
+                    let refusal = self.sets().find_map(|kind| filters::plan(&self.spec_of(kind), &self.goal()).err());
+                    Err(refusal.unwrap_or_else(|| self.nothing_fits()))
                 }
             },
         }
@@ -209,14 +215,10 @@ impl Question {
         let Some(expected) = self.expected() else { return Ok(None) };
         let stream = self.stream()?;
         let mut candidates = Vec::new();
-        for kind in KINDS.iter().filter(|kind| kind.never_forgets && self.is_asked_for(kind)) {
+        for kind in self.sets() {
             for factor in self.factors() {
                 let Ok(plan) = filters::plan(&self.spec_of(kind), &self.goal_at(*factor)) else { continue };
-                // A filter that grows does not stay within any memory, and needs none where keys are counted.
-                if !self.fits(&plan, &stream)
-                    || plan.spec.get("growth").is_some()
-                    || plan.promise.predicted_fnr != Some(0.0)
-                {
+                if !self.fits(&plan, &stream) || plan.promise.predicted_fnr != Some(0.0) {
                     continue;
                 }
                 let forecast = forecast(&plan, &stream)?;
@@ -233,8 +235,14 @@ impl Question {
             }
         }
         candidates.sort_by_key(|candidate| candidate.plan.memory_bits);
-        prefer_blocked(&mut candidates);
+        prefer_fewer_accesses(&mut candidates);
         if candidates.is_empty() { Ok(None) } else { self.recommended(candidates, stream).map(Some) }
+    }
+
+    /// The kinds that never forget and may be the answer. One that grows does not stay within any memory, and is not
+    /// needed where keys are counted.
+    fn sets(&self) -> impl Iterator<Item = &'static Kind> {
+        KINDS.iter().filter(|kind| !kind.can.forget && !kind.can.grow && self.is_asked_for(kind))
     }
 
     /// What plans are made for, as multiples of the asked rate. A filter often errs less than it promises; on
@@ -259,19 +267,15 @@ impl Question {
         }
     }
 
-    /// A kind as its plan makes it; one lane is another filter, the direct table.
+    /// A kind as its plan makes it, in each of its forms.
     fn basic_specs(&self, kind: &Kind) -> Vec<Spec> {
-        let spec = self.spec_of(kind);
-        match kind.words.contains(&"lanes") && spec.get("lanes").is_none() {
-            true => vec![spec.clone(), spec.with("lanes", 1)],
-            false => vec![spec],
-        }
+        kind.model.forms(&self.spec_of(kind))
     }
 
     /// Whether a kind may be the answer.
     fn is_asked_for(&self, kind: &Kind) -> bool {
-        // Without a scheme, which nobody plans from a goal, filters that take one are bloom under another name.
-        let by_itself = !kind.words.contains(&"scheme");
+        // Without a scheme, which nobody plans from a goal, filters that take one are plain ones under another name.
+        let by_itself = kind.can.follow_scheme.is_none();
         self.filter
             .as_ref()
             .map_or(by_itself, |spec| spec.kind() == kind.name || (by_itself && spec.kind() == super::AUTO))
@@ -380,7 +384,7 @@ impl Question {
         let shortest = scaled(stream, memory_bits, GLANCED);
         let mut trial =
             Trial { question: self, stream, scaled: shortest, slack: 1.3, candidates: Vec::new(), refusal: None };
-        let kinds: Vec<&Kind> = KINDS.iter().filter(|kind| kind.endless && self.is_asked_for(kind)).collect();
+        let kinds: Vec<&Kind> = KINDS.iter().filter(|kind| kind.can.run_forever && self.is_asked_for(kind)).collect();
         for spec in kinds.iter().flat_map(|kind| self.basic_specs(kind)) {
             trial.add(&spec);
         }
@@ -531,19 +535,19 @@ impl Candidate {
 }
 
 /// Cache lines that a key touches.
-fn accesses(plan: &Plan) -> &str {
-    plan.spec.get("num_hashes").unwrap_or("1")
+fn accesses(plan: &Plan) -> u64 {
+    filters::kind(&plan.spec).map_or(1, |kind| kind.model.accesses(&plan.spec))
 }
 
 fn known(candidates: &[Candidate], plan: &Plan) -> bool {
     candidates.iter().any(|candidate| candidate.plan.spec == plan.spec)
 }
 
-/// The best of each kind, and of ranked filters with one lane or more.
+/// The best of each kind and form.
 fn one_of_each(candidates: Vec<Candidate>) -> Vec<Candidate> {
     let form = |candidate: &Candidate| {
         let spec = &candidate.plan.spec;
-        (spec.kind().to_string(), spec.get("lanes") == Some("1"))
+        (spec.kind().to_string(), filters::kind(spec).ok().and_then(|kind| kind.model.form_of(spec)))
     };
     let mut kept: Vec<Candidate> = Vec::new();
     for candidate in candidates {
@@ -554,15 +558,15 @@ fn one_of_each(candidates: Vec<Candidate>) -> Vec<Candidate> {
     kept
 }
 
-/// Puts the blocked filter first if it is little larger than the first: one memory access instead of several.
-fn prefer_blocked(candidates: &mut Vec<Candidate>) {
+/// Puts the filter with the fewest memory accesses first, of those that are little larger than the smallest.
+fn prefer_fewer_accesses(candidates: &mut Vec<Candidate>) {
     let Some(least) = candidates.first().map(|candidate| candidate.plan.memory_bits as f64) else { return };
-    let close = |candidate: &Candidate| {
-        candidate.plan.spec.kind() == "blocked"
-            && candidate.plan.memory_bits as f64 <= (least * BLOCKED_PREMIUM).max(4096.0)
+    let is_close = |candidate: &&Candidate| {
+        candidate.plan.memory_bits as f64 <= (least * PREMIUM_FOR_SPEED).max(SMALL_ENOUGH_BITS)
     };
-    if let Some(place) = candidates.iter().position(close) {
-        let blocked = candidates.remove(place);
-        candidates.insert(0, blocked);
+    let close = candidates.iter().take_while(is_close).enumerate();
+    if let Some((place, _)) = close.min_by_key(|(_, candidate)| accesses(&candidate.plan)) {
+        let fastest = candidates.remove(place);
+        candidates.insert(0, fastest);
     }
 }

@@ -338,7 +338,7 @@ pub(crate) fn check_sealed(bytes: &[u8]) -> Result<()> {
 
 /// Builds a filter's state: a few numbers and perhaps a generator.
 #[derive(Default)]
-pub(crate) struct StateWriter(Vec<u8>);
+pub struct StateWriter(Vec<u8>);
 
 impl StateWriter {
     pub(crate) fn new() -> Self {

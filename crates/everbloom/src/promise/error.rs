@@ -63,11 +63,11 @@ pub enum Error {
     #[error("a {kind} filter cannot {operation}; {remedy}")]
     Unsupported {
         /// The filter kind.
-        kind: &'static str,
+        kind: String,
         /// What was asked of it.
         operation: &'static str,
         /// Which filter can.
-        remedy: &'static str,
+        remedy: String,
     },
     /// Bytes that are not a whole, undamaged filter.
     #[error("{problem}; {remedy}")]
@@ -120,6 +120,11 @@ impl Error {
         remedy: impl Into<String>,
     ) -> Self {
         Error::Parameter { name, given: given.to_string(), needed: needed.into(), remedy: remedy.into() }
+    }
+
+    /// Something that this kind of filter cannot do.
+    pub(crate) fn unsupported(kind: impl Into<String>, operation: &'static str, remedy: String) -> Self {
+        Error::Unsupported { kind: kind.into(), operation, remedy }
     }
 
     /// Damaged bytes, with the one remedy there is.

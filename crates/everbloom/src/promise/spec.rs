@@ -1,4 +1,4 @@
-//! Filter specs: `kind` or `kind:word=value,word=value`.
+//! Filter specs: `kind` or `kind:parameter=value,parameter=value`.
 //!
 //! A spec names a filter in one line, the same on the command line, in JSON, in a filter's bytes and
 //! in the papers' re-runs. A full spec gives every parameter; what a partial one leaves out is
@@ -15,27 +15,27 @@ const MAX_LENGTH: usize = 4096;
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Spec {
     kind: String,
-    words: Vec<(String, String)>,
+    parameters: Vec<(String, String)>,
 }
 
 impl Spec {
     /// A spec that leaves everything to the planner.
     pub fn new(kind: impl Into<String>) -> Self {
-        Spec { kind: kind.into(), words: Vec::new() }
+        Spec { kind: kind.into(), parameters: Vec::new() }
     }
 
-    /// The spec with one more word.
-    pub fn with(mut self, word: &str, value: impl ToString) -> Self {
-        self.words.push((word.to_string(), value.to_string()));
+    /// The spec with one more parameter.
+    pub fn with(mut self, parameter: &str, value: impl ToString) -> Self {
+        self.parameters.push((parameter.to_string(), value.to_string()));
         self
     }
 
-    /// Reads `kind:word=value,…`. Kinds and words are checked by the registry, not here.
+    /// Reads `kind:parameter=value,…`. Kinds and parameters are checked by the registry, not here.
     pub fn parse(text: &str) -> Result<Self> {
         let fail = |problem: String| Error::Spec {
             spec: text.chars().take(80).collect(),
             problem,
-            remedy: "write kind or kind:word=value,word=value".into(),
+            remedy: "write kind or kind:parameter=value,parameter=value".into(),
         };
         if text.len() > MAX_LENGTH {
             return Err(fail(format!("longer than {MAX_LENGTH} bytes")));
@@ -46,12 +46,12 @@ impl Spec {
         }
         let mut spec = Spec::new(kind);
         for part in rest.split(',').filter(|part| !part.is_empty()) {
-            let (word, value) = part.split_once('=').ok_or_else(|| fail(format!("'{part}' has no value")))?;
-            let (word, value) = (word.trim(), value.trim());
-            if spec.get(word).is_some() {
-                return Err(fail(format!("'{word}' is given twice")));
+            let (parameter, value) = part.split_once('=').ok_or_else(|| fail(format!("'{part}' has no value")))?;
+            let (parameter, value) = (parameter.trim(), value.trim());
+            if spec.get(parameter).is_some() {
+                return Err(fail(format!("'{parameter}' is given twice")));
             }
-            spec.words.push((word.to_string(), value.to_string()));
+            spec.parameters.push((parameter.to_string(), value.to_string()));
         }
         Ok(spec)
     }
@@ -63,28 +63,28 @@ impl Spec {
 
     /// Whether no parameter is given.
     pub fn is_bare(&self) -> bool {
-        self.words.is_empty()
+        self.parameters.is_empty()
     }
 
-    /// The words that are given, in order.
-    pub fn words(&self) -> impl Iterator<Item = &str> {
-        self.words.iter().map(|(word, _)| word.as_str())
+    /// The parameters that are given, in order.
+    pub fn parameters(&self) -> impl Iterator<Item = &str> {
+        self.parameters.iter().map(|(parameter, _)| parameter.as_str())
     }
 
-    /// The value of a word, if given.
-    pub fn get(&self, word: &str) -> Option<&str> {
-        self.words.iter().find(|(name, _)| name == word).map(|(_, value)| value.as_str())
+    /// The value of a parameter, if given.
+    pub fn get(&self, parameter: &str) -> Option<&str> {
+        self.parameters.iter().find(|(name, _)| name == parameter).map(|(_, value)| value.as_str())
     }
 
-    /// The same words for another kind.
+    /// The same parameters for another kind.
     pub(crate) fn renamed(&self, kind: &str) -> Self {
-        Spec { kind: kind.to_string(), words: self.words.clone() }
+        Spec { kind: kind.to_string(), parameters: self.parameters.clone() }
     }
 
-    /// The spec without one word.
-    pub(crate) fn without(&self, word: &str) -> Self {
-        let words = self.words.iter().filter(|(name, _)| name != word).cloned().collect();
-        Spec { kind: self.kind.clone(), words }
+    /// The spec without one parameter.
+    pub(crate) fn without(&self, parameter: &str) -> Self {
+        let parameters = self.parameters.iter().filter(|(name, _)| name != parameter).cloned().collect();
+        Spec { kind: self.kind.clone(), parameters }
     }
 
     /// An error about this spec.
@@ -92,31 +92,34 @@ impl Spec {
         Error::Spec { spec: self.to_string(), problem: problem.into(), remedy: remedy.into() }
     }
 
-    /// The value of a word as a number or one of a few names; `None` if not given.
-    pub fn value<T: FromStr>(&self, word: &str, expected: &str) -> Result<Option<T>> {
-        self.get(word)
+    /// The value of a parameter as a number or one of a few names; `None` if not given.
+    pub fn value<T: FromStr>(&self, parameter: &str, expected: &str) -> Result<Option<T>> {
+        self.get(parameter)
             .map(|text| {
-                text.parse().map_err(|_| self.error(format!("{word} is '{text}'"), format!("{word} takes {expected}")))
+                text.parse().map_err(|_| {
+                    self.error(format!("{parameter} is '{text}'"), format!("{parameter} takes {expected}"))
+                })
             })
             .transpose()
     }
 
     /// A whole number; `None` if not given.
-    pub fn number<T: FromStr>(&self, word: &str) -> Result<Option<T>> {
-        self.value(word, "a whole number")
+    pub fn number<T: FromStr>(&self, parameter: &str) -> Result<Option<T>> {
+        self.value(parameter, "a whole number")
     }
 
-    /// The value of a word that must be there.
-    pub fn required<T: FromStr>(&self, word: &str) -> Result<T> {
-        self.number(word)?.ok_or_else(|| self.error(format!("{word} is missing"), format!("add {word}=…")))
+    /// The value of a parameter that must be there.
+    pub fn required<T: FromStr>(&self, parameter: &str) -> Result<T> {
+        self.number(parameter)?
+            .ok_or_else(|| self.error(format!("{parameter} is missing"), format!("add {parameter}=…")))
     }
 
     /// One of a few named choices, or the default.
-    pub fn choice<T: Copy>(&self, word: &str, choices: &[(&str, T)], default: T) -> Result<T> {
-        let Some(text) = self.get(word) else { return Ok(default) };
+    pub fn choice<T: Copy>(&self, parameter: &str, choices: &[(&str, T)], default: T) -> Result<T> {
+        let Some(text) = self.get(parameter) else { return Ok(default) };
         choices.iter().find(|(name, _)| *name == text).map(|(_, choice)| *choice).ok_or_else(|| {
             let names: Vec<_> = choices.iter().map(|(name, _)| *name).collect();
-            self.error(format!("{word} is '{text}'"), format!("{word} is one of {}", names.join(", ")))
+            self.error(format!("{parameter} is '{text}'"), format!("{parameter} is one of {}", names.join(", ")))
         })
     }
 }
@@ -129,8 +132,8 @@ pub(crate) fn choice_name<T: PartialEq>(choices: &'static [(&'static str, T)], c
 impl fmt::Display for Spec {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.kind)?;
-        for (index, (word, value)) in self.words.iter().enumerate() {
-            write!(f, "{}{word}={value}", if index == 0 { ':' } else { ',' })?;
+        for (index, (parameter, value)) in self.parameters.iter().enumerate() {
+            write!(f, "{}{parameter}={value}", if index == 0 { ':' } else { ',' })?;
         }
         Ok(())
     }

@@ -36,4 +36,6 @@ pub struct Status {
     pub estimated_fpr: f64,
     /// How many distinct keys are inside, as far as the fill tells; a full filter tells nothing.
     pub estimated_items: Option<f64>,
+    /// Keys that could not be kept, or were kept at a higher rate than promised, because memory to grow was refused.
+    pub refused: u64,
 }

@@ -164,7 +164,7 @@ impl Size {
     /// What a filter of this size looks like with this share of its cells set.
     pub(crate) fn status(self, arrivals: u64, fill: f64) -> Status {
         let (estimated_fpr, estimated_items) = (pow(fill, f64::from(self.num_hashes)), self.items_at_fill(fill));
-        Status { arrivals, fill, estimated_fpr, estimated_items }
+        Status { arrivals, fill, estimated_fpr, estimated_items, ..Status::default() }
     }
 
     /// How many distinct keys leave this share of the cells set: −(m/k)·ln(1 − fill). None if all are set.

@@ -76,10 +76,10 @@ mod plan;
 mod touched;
 
 use crate::cells::buffer::Buffer;
-use crate::filter::{Body, Filter, Kind, Model, Restore, Windowed};
+use crate::filter::{Abilities, Base, Body, Filter, Kind, Model, Restore, Window, Windowed, shows_base};
 use crate::format::StateWriter;
 use crate::key::{Hashing, KeyHash, finalise};
-use crate::promise::{Error, Importance, Importances, Plan, Promise, Result, Spec, Status, Verdict};
+use crate::promise::{Error, Importance, Importances, Plan, Result, Status, Verdict};
 use crate::simd::slices::{Block, Places, SliceWork, Slices, run_on_slices};
 use crate::simd::{distance_for, prefetch};
 
@@ -91,23 +91,25 @@ pub(super) const KIND: Kind = Kind {
     id: 30,
     name: "age_partitioned",
     summary: "sliding window of arrivals: no false negatives inside it",
-    words: &["window", "num_blocks", "num_hashes", "refresh", "advance"],
-    never_forgets: false,
-    endless: true,
+    parameters: &["window", "num_blocks", "num_hashes", "refresh", "advance"],
+    can: Abilities {
+        advance: true,
+        window: Some(Window { parameter: "window", by_caller: Some(("advance", "caller")), refresh: Some("refresh") }),
+        ..Abilities::STREAM
+    },
     model: Model::sized(&["num_blocks", "window"]),
     plan: plan::planned,
     build: |plan| Ok(Box::new(AgePartitioned::from_plan(plan)?)),
     restore: |from| Ok(Box::new(AgePartitioned::restore(from)?)),
+    map: None,
 };
 
 /// The age-partitioned filter. See the [module](self) for what it promises.
 #[derive(Debug, Clone)]
 pub struct AgePartitioned {
     parameters: Parameters,
-    hashing: Hashing,
-    promise: Promise,
+    base: Base,
     cells: Buffer,
-    arrivals: u64,
     /// Arrivals of the youngest generation.
     young: u64,
     /// The youngest slice's place in the lines.
@@ -120,12 +122,14 @@ impl AgePartitioned {
     /// A filter with these parameters.
     pub fn new(parameters: Parameters, hashing: Hashing) -> Result<Self> {
         let parameters = parameters.checked()?;
+        Self::with_base(parameters, Base::new(parameters.spec(), hashing, parameters.promise()))
+    }
+
+    fn with_base(parameters: Parameters, base: Base) -> Result<Self> {
         Ok(AgePartitioned {
             parameters,
-            hashing,
-            promise: parameters.promise(),
+            base,
             cells: Buffer::with_bits(parameters.num_blocks * BLOCK_BITS)?,
-            arrivals: 0,
             young: 0,
             youngest: 0,
             touched: (parameters.advance == Advance::Caller).then(|| Touched::nothing(parameters.num_blocks)),
@@ -133,14 +137,13 @@ impl AgePartitioned {
     }
 
     fn from_plan(plan: &Plan) -> Result<Self> {
-        Ok(AgePartitioned { promise: plan.promise, ..Self::new(Parameters::from_spec(&plan.spec)?, plan.hashing)? })
+        Self::with_base(Parameters::from_spec(&plan.spec)?, Base::planned(plan))
     }
 
     fn restore(mut from: Restore<'_, '_>) -> Result<Self> {
         let parameters = Parameters::from_spec(from.spec)?;
         from.body.expect_bytes(parameters.num_blocks * BLOCK_BITS / 8)?;
-        let mut filter = AgePartitioned { promise: from.promise, ..Self::new(parameters, from.hashing)? };
-        filter.arrivals = from.state.u64()?;
+        let mut filter = Self::with_base(parameters, Base::restored(parameters.spec(), &mut from)?)?;
         filter.young = from.state.u64()?;
         let youngest = from.state.u64()?;
         from.state.finish()?;
@@ -161,7 +164,7 @@ impl AgePartitioned {
     /// Counts an arrival, and begins a new generation behind the last one of this.
     #[inline(always)]
     fn tick(&mut self) {
-        self.arrivals = self.arrivals.saturating_add(1);
+        self.base.count(1);
         self.young = self.young.saturating_add(1);
         if self.parameters.advance == Advance::Arrivals && self.young >= self.parameters.generation() {
             self.age();
@@ -305,20 +308,10 @@ impl SliceWork for Asking<'_> {
 const DISTANCE: usize = 8;
 
 impl Filter for AgePartitioned {
-    fn spec(&self) -> Spec {
-        self.parameters.spec()
-    }
-
-    fn hashing(&self) -> &Hashing {
-        &self.hashing
-    }
+    shows_base!();
 
     fn memory_bits(&self) -> u64 {
         self.parameters.memory_bits()
-    }
-
-    fn promise(&self) -> Promise {
-        self.promise
     }
 
     fn status(&self) -> Status {
@@ -329,10 +322,11 @@ impl Filter for AgePartitioned {
         let sample = blocks.map(|block| run_probability(block, self.youngest, self.parameters.num_hashes));
         let (sum, count) = sample.fold((0.0, 0.0), |(sum, count), rate| (sum + rate, count + 1.0));
         Status {
-            arrivals: self.arrivals,
+            arrivals: self.base.arrivals,
             fill: ones as f64 / self.cells.allocated_bits() as f64,
             estimated_fpr: sum / count,
             estimated_items: None,
+            ..Status::default()
         }
     }
 
@@ -358,7 +352,7 @@ impl Filter for AgePartitioned {
 
     fn clear(&mut self) {
         self.cells.clear();
-        (self.arrivals, self.young, self.youngest) = (0, 0, 0);
+        (self.base.arrivals, self.young, self.youngest) = (0, 0, 0);
         if let Some(touched) = &mut self.touched {
             *touched = Touched::nothing(self.parameters.num_blocks);
         }
@@ -368,8 +362,8 @@ impl Filter for AgePartitioned {
         Some(self)
     }
 
-    fn state(&self) -> Vec<u8> {
-        StateWriter::new().u64(self.arrivals).u64(self.young).u64(self.youngest.into()).finish()
+    fn save(&self, state: StateWriter) -> StateWriter {
+        state.u64(self.young).u64(self.youngest.into())
     }
 
     fn body(&self) -> Body<'_> {

@@ -121,10 +121,10 @@ mod reinsertion;
 mod sampling;
 mod weighed;
 
-use crate::filter::{Body, Filter, Kind, Model, Restore};
+use crate::filter::{Abilities, Base, Body, Filter, Kind, Model, Restore, shows_base};
 use crate::format::{StateReader, StateWriter};
 use crate::key::{Generator, Hashing, KeyHash, scale};
-use crate::promise::{Error, Importance, ImportanceMix, Importances, Plan, Promise, Result, Spec, Status, Verdict};
+use crate::promise::{Error, Importance, ImportanceMix, Importances, Plan, Result, Status, Verdict};
 use crate::simd::{self, CACHED_BYTES, Machine, Plain, Work, pipelined};
 use draws::Draws;
 use libm::pow;
@@ -138,9 +138,8 @@ const fn kind(id: u16, name: &'static str, summary: &'static str) -> Kind {
         id,
         name,
         summary,
-        words: parameters::WORDS,
-        never_forgets: false,
-        endless: true,
+        parameters: parameters::WORDS,
+        can: Abilities { weigh_importance: true, ..Abilities::STREAM },
         model: Model {
             forecast: forecast::forecast,
             full_size: forecast::takes_full_size,
@@ -149,6 +148,7 @@ const fn kind(id: u16, name: &'static str, summary: &'static str) -> Kind {
         plan: plan::planned,
         build: |plan| Ok(Box::new(Ibf::from_plan(plan)?)),
         restore: |from| Ok(Box::new(Ibf::restore(from)?)),
+        map: None,
     }
 }
 
@@ -538,8 +538,7 @@ impl<C: Cells> Work for Observe<'_, C> {
 /// An importance-aware Bloom filter. See the [module](self) for what it promises.
 #[derive(Debug, Clone)]
 pub struct Ibf {
-    hashing: Hashing,
-    promise: Promise,
+    base: Base,
     generator: Generator,
     policy: Policy,
     memory: Memory,
@@ -549,23 +548,27 @@ impl Ibf {
     /// A filter with these parameters.
     pub fn new(parameters: Parameters, hashing: Hashing) -> Result<Self> {
         let parameters = parameters.checked()?;
+        let promise = plan::promise(&parameters, &ImportanceMix::uniform());
+        Self::with_base(parameters, Base::new(parameters.spec(), hashing, promise))
+    }
+
+    fn with_base(parameters: Parameters, base: Base) -> Result<Self> {
         Ok(Ibf {
-            hashing,
-            promise: plan::promise(&parameters, &ImportanceMix::uniform()),
-            generator: Generator::for_filter(&hashing),
+            generator: Generator::for_filter(&base.hashing),
+            base,
             policy: Policy::new(parameters)?,
             memory: Memory::new(&parameters)?,
         })
     }
 
     fn from_plan(plan: &Plan) -> Result<Self> {
-        Ok(Ibf { promise: plan.promise, ..Self::new(Parameters::from_spec(&plan.spec)?, plan.hashing)? })
+        Self::with_base(Parameters::from_spec(&plan.spec)?, Base::planned(plan))
     }
 
     fn restore(mut from: Restore<'_, '_>) -> Result<Self> {
         let parameters = Parameters::from_spec(from.spec)?;
         from.body.expect_bytes(parameters.byte_length())?;
-        let mut filter = Ibf { promise: from.promise, ..Self::new(parameters, from.hashing)? };
+        let mut filter = Self::with_base(parameters, Base::new(parameters.spec(), from.hashing, from.promise))?;
         filter.generator = filter.policy.restore(&mut from.state)?;
         with_cells!(&mut filter.memory, cells => cells.restore(&parameters, &mut from)?);
         if let Some(cache) = &mut filter.policy.cache {
@@ -591,20 +594,10 @@ impl Ibf {
 const CHUNK: usize = 256;
 
 impl Filter for Ibf {
-    fn spec(&self) -> Spec {
-        self.policy.parameters.spec()
-    }
-
-    fn hashing(&self) -> &Hashing {
-        &self.hashing
-    }
+    shows_base!();
 
     fn memory_bits(&self) -> u64 {
         self.policy.parameters.memory_bits()
-    }
-
-    fn promise(&self) -> Promise {
-        self.promise
     }
 
     fn status(&self) -> Status {
@@ -615,6 +608,7 @@ impl Filter for Ibf {
             fill,
             estimated_fpr: pow(fill, f64::from(num_hashes)),
             estimated_items: None,
+            ..Status::default()
         }
     }
 
@@ -653,7 +647,7 @@ impl Filter for Ibf {
 
     fn clear(&mut self) {
         with_cells!(&mut self.memory, cells => cells.clear());
-        self.generator = Generator::for_filter(&self.hashing);
+        self.generator = Generator::for_filter(&self.base.hashing);
         self.policy.arrivals = 0;
         self.policy.until_decay = Policy::decay_period(&self.policy.parameters);
         if let Some(cache) = &mut self.policy.cache {

@@ -80,10 +80,10 @@ mod gate;
 mod plan;
 
 use crate::cells::lanes::{Shape, Words, lesser};
-use crate::filter::{Body, Filter, Kind, Model, Restore};
+use crate::filter::{Abilities, Base, Body, Filter, Kind, Model, Restore, shows_base};
 use crate::format::StateWriter;
 use crate::key::{Hashing, KeyHash};
-use crate::promise::{Importance, Importances, Plan, Promise, Result, Spec, Status, Verdict};
+use crate::promise::{Importance, Importances, Plan, Promise, Result, Status, Verdict};
 use crate::simd::{CACHED_BYTES, Machine, PREFETCH_DISTANCE, Work, pipelined, run};
 use gate::ImportanceGate;
 use std::hint::select_unpredictable;
@@ -94,31 +94,31 @@ pub(super) const KIND: Kind = Kind {
     id: 12,
     name: "ranked",
     summary: "fingerprints in priority order: fixed memory for ever, forgets what matters least first",
-    words: &["num_words", "lanes", "lane_bits", "packing", "insert", "hit", "gate", "gate_fpr", "gate_items"],
-    never_forgets: false,
-    endless: true,
+    parameters: &["num_words", "lanes", "lane_bits", "packing", "insert", "hit", "gate", "gate_fpr", "gate_items"],
+    can: Abilities { weigh_importance: true, ..Abilities::STREAM },
     model: Model {
         choices: &[("lanes", &["1", "2", "3", "4", "5", "6", "7"]), ("insert", &["middle", "front", "tail"])],
         choices_by_importance: Some(&[
             ("lanes", &["1", "2", "3", "4", "5", "6", "7"]),
             ("insert", &["importance", "middle", "front"]),
         ]),
+        // One lane is another filter, the direct table.
+        forms: &[("lanes", "1")],
         forecast: forecast::forecast,
         ..Model::sized(&["num_words", "gate_items"])
     },
     plan: plan::planned,
     build: |plan| Ok(Box::new(Ranked::from_plan(plan)?)),
     restore: |from| Ok(Box::new(Ranked::restore(from)?)),
+    map: None,
 };
 
 /// The filter of fingerprints in priority order. See the [module](self) for what it promises.
 #[derive(Debug, Clone)]
 pub struct Ranked {
     parameters: Parameters,
-    hashing: Hashing,
-    promise: Promise,
+    base: Base,
     words: Words,
-    arrivals: u64,
     gate: ImportanceGate,
     /// Lanes in use; kept only for the clamped gate, whose threshold depends on it.
     occupied: u64,
@@ -128,27 +128,29 @@ impl Ranked {
     /// A filter with these parameters.
     pub fn new(parameters: Parameters, hashing: Hashing) -> Result<Self> {
         let parameters = parameters.checked()?;
+        let promise = Promise::always(parameters.predicted_fpr());
+        Self::with_base(parameters, Base::new(parameters.spec(), hashing, promise))
+    }
+
+    fn with_base(parameters: Parameters, base: Base) -> Result<Self> {
         let shape = Shape::new(parameters.lanes, parameters.lane_bits)?;
         Ok(Ranked {
             parameters,
-            hashing,
-            promise: Promise::always(parameters.predicted_fpr()),
+            base,
             words: Words::new(parameters.num_words, shape, parameters.stride())?,
-            arrivals: 0,
             gate: ImportanceGate::new(parameters.capacity(), parameters.gate_items),
             occupied: 0,
         })
     }
 
     fn from_plan(plan: &Plan) -> Result<Self> {
-        Ok(Ranked { promise: plan.promise, ..Self::new(Parameters::from_spec(&plan.spec)?, plan.hashing)? })
+        Self::with_base(Parameters::from_spec(&plan.spec)?, Base::planned(plan))
     }
 
     fn restore(mut from: Restore<'_, '_>) -> Result<Self> {
         let parameters = Parameters::from_spec(from.spec)?;
         from.body.expect_bytes(Words::bits(parameters.num_words, parameters.stride()) / 8)?;
-        let mut filter = Ranked { promise: from.promise, ..Self::new(parameters, from.hashing)? };
-        filter.arrivals = from.state.u64()?;
+        let mut filter = Self::with_base(parameters, Base::restored(parameters.spec(), &mut from)?)?;
         if parameters.gate == Gate::Importance {
             filter.gate.restore(&mut from.state)?;
         }
@@ -303,20 +305,10 @@ impl Work for ObserveWords<'_> {
 }
 
 impl Filter for Ranked {
-    fn spec(&self) -> Spec {
-        self.parameters.spec()
-    }
-
-    fn hashing(&self) -> &Hashing {
-        &self.hashing
-    }
+    shows_base!();
 
     fn memory_bits(&self) -> u64 {
         self.words.memory_bits() + self.parameters.gate_bits()
-    }
-
-    fn promise(&self) -> Promise {
-        self.promise
     }
 
     fn status(&self) -> Status {
@@ -325,10 +317,11 @@ impl Filter for Ranked {
         let matches = per_word / self.words.shape().max_fingerprint() as f64;
         let bound = if self.parameters.gate == Gate::Clamped { self.parameters.gate_fpr } else { 1.0 };
         Status {
-            arrivals: self.arrivals,
+            arrivals: self.base.arrivals,
             fill: occupied / self.parameters.capacity() as f64,
             estimated_fpr: matches.min(bound),
             estimated_items: Some(occupied),
+            ..Status::default()
         }
     }
 
@@ -350,14 +343,14 @@ impl Filter for Ranked {
     }
 
     fn observe_hash(&mut self, hash: KeyHash, importance: Importance) -> Verdict {
-        self.arrivals = self.arrivals.saturating_add(1);
+        self.base.count(1);
         self.observe_gated(hash, importance)
     }
 
     fn observe_hashes(&mut self, hashes: &[KeyHash], importances: Importances<'_>, verdicts: &mut [Verdict]) {
         let (count, distance) = (hashes.len().min(verdicts.len()), self.distance());
         let (hashes, verdicts) = (&hashes[..count], &mut verdicts[..count]);
-        self.arrivals = self.arrivals.saturating_add(count as u64);
+        self.base.count(count);
         let ask = |filter: &Self, index: usize| filter.words.prefetch(hashes[index].index(filter.words.len()));
         let all_alike = matches!(importances, Importances::All(_)) || self.parameters.insert != Insert::Importance;
         if self.parameters.gate == Gate::Off && all_alike {
@@ -387,16 +380,15 @@ impl Filter for Ranked {
 
     fn clear(&mut self) {
         self.words.clear();
-        self.arrivals = 0;
+        self.base.arrivals = 0;
         self.occupied = 0;
         self.gate = ImportanceGate::new(self.parameters.capacity(), self.parameters.gate_items);
     }
 
-    fn state(&self) -> Vec<u8> {
-        let state = StateWriter::new().u64(self.arrivals);
+    fn save(&self, state: StateWriter) -> StateWriter {
         match self.parameters.gate {
-            Gate::Importance => self.gate.save(state).finish(),
-            Gate::Off | Gate::Clamped => state.finish(),
+            Gate::Importance => self.gate.save(state),
+            Gate::Off | Gate::Clamped => state,
         }
     }
 

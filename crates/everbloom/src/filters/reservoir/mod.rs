@@ -79,7 +79,7 @@ mod forecast;
 mod line;
 
 use crate::cells::buffer::{Buffer, LINE_BITS, Line};
-use crate::filter::{Body, Filter, Kind, Model, Restore};
+use crate::filter::{Abilities, Base, Body, Filter, Kind, Model, Restore, shows_base};
 use crate::format::StateWriter;
 use crate::key::{Generator, Hashing, KeyHash, finalise};
 use crate::promise::{
@@ -94,9 +94,8 @@ pub(super) const KIND: Kind = Kind {
     id: 11,
     name: "reservoir",
     summary: "reservoir-sampling Bloom filter: fixed memory for ever, keeps half of its bits set",
-    words: &["memory_bits", "num_filters", "insert_floor", "setting", "bias", "layout"],
-    never_forgets: false,
-    endless: true,
+    parameters: &["memory_bits", "num_filters", "insert_floor", "setting", "bias", "layout"],
+    can: Abilities::STREAM,
     model: Model {
         unit: |spec| Ok(if spec.get("layout") == Some("blocked") { LINE_BITS } else { 1 }),
         choices: &[
@@ -109,6 +108,7 @@ pub(super) const KIND: Kind = Kind {
     plan: planned,
     build: |plan| Ok(Box::new(Reservoir::from_plan(plan)?)),
     restore: |from| Ok(Box::new(Reservoir::restore(from)?)),
+    map: None,
 };
 
 /// How the probability of insertion depends on the number of arrivals.
@@ -326,11 +326,9 @@ fn keeping(target: f64, with_filters: impl Fn(u32) -> Result<Parameters>) -> Res
 #[derive(Debug, Clone)]
 pub struct Reservoir {
     parameters: Parameters,
-    hashing: Hashing,
-    promise: Promise,
+    base: Base,
     bits: Buffer,
     generator: Generator,
-    arrivals: u64,
     /// As the parameters give them; kept, since each takes a division.
     filter_bits: u64,
     words_per_filter: u64,
@@ -341,27 +339,28 @@ impl Reservoir {
     pub fn new(parameters: Parameters, hashing: Hashing) -> Result<Self> {
         let parameters = parameters.checked()?;
         let promise = Promise { holds: Holds::Never, ..Promise::always(parameters.predicted_fpr()) };
+        Self::with_base(parameters, Base::new(parameters.spec(), hashing, promise))
+    }
+
+    fn with_base(parameters: Parameters, base: Base) -> Result<Self> {
         Ok(Reservoir {
             parameters,
-            hashing,
-            promise,
             bits: Buffer::with_lines(parameters.body_bytes() / 64)?,
-            generator: Generator::for_filter(&hashing),
-            arrivals: 0,
+            generator: Generator::for_filter(&base.hashing),
+            base,
             filter_bits: parameters.filter_bits(),
             words_per_filter: parameters.words_per_filter(),
         })
     }
 
     fn from_plan(plan: &Plan) -> Result<Self> {
-        Ok(Reservoir { promise: plan.promise, ..Self::new(Parameters::from_spec(&plan.spec)?, plan.hashing)? })
+        Self::with_base(Parameters::from_spec(&plan.spec)?, Base::planned(plan))
     }
 
     fn restore(mut from: Restore<'_, '_>) -> Result<Self> {
         let parameters = Parameters::from_spec(from.spec)?;
         from.body.expect_bytes(parameters.body_bytes())?;
-        let mut filter = Reservoir { promise: from.promise, ..Self::new(parameters, from.hashing)? };
-        filter.arrivals = from.state.u64()?;
+        let mut filter = Self::with_base(parameters, Base::restored(parameters.spec(), &mut from)?)?;
         filter.generator = from.state.generator()?;
         from.state.finish()?;
         from.body.fill(filter.bits.bytes_mut())?;
@@ -380,7 +379,8 @@ impl Reservoir {
         let (arrays, padding) = self.bits.words().split_at(per_filter * self.parameters.num_filters as usize);
         let stray = padding.iter().any(|word| *word != 0)
             || arrays.chunks(per_filter).any(|array| array[per_filter - 1] & !inside != 0);
-        let empty = self.arrivals > 0 && arrays.chunks(per_filter).any(|array| array.iter().all(|word| *word == 0));
+        let empty =
+            self.base.arrivals > 0 && arrays.chunks(per_filter).any(|array| array.iter().all(|word| *word == 0));
         match (stray, empty) {
             (true, _) => Err(Error::corrupt("the filter has bits set beyond its arrays")),
             (_, true) => Err(Error::corrupt("the filter has an empty array after arrivals")),
@@ -458,11 +458,11 @@ impl Reservoir {
     /// One arrival at its bits.
     #[inline(always)]
     fn observe_at(&mut self, draw: u64, probed: &[u64], random: &[u64]) -> Verdict {
-        self.arrivals = self.arrivals.saturating_add(1);
+        self.base.count(1);
         // All of them, since the first that is missing is anyone's guess.
         let seen = probed.iter().fold(true, |seen, place| seen & self.get(*place));
         let unit = (draw >> 11) as f64 * (1.0 / (1u64 << 53) as f64);
-        if unit <= self.parameters.bias.insert_prob(self.filter_bits, self.arrivals) {
+        if unit <= self.parameters.bias.insert_prob(self.filter_bits, self.base.arrivals) {
             random.iter().for_each(|place| self.unset(*place));
             probed.iter().for_each(|place| self.set(*place));
         } else if !seen && unit > self.parameters.insert_floor {
@@ -519,8 +519,8 @@ impl Work for ObserveLines<'_> {
     #[inline(always)]
     fn run(self, machine: impl Machine) {
         let ObserveLines { filter, hashes, draws, verdicts } = self;
-        let (rule, before) = (filter.rule(), filter.arrivals);
-        filter.arrivals = before.saturating_add(hashes.len() as u64);
+        let (rule, before) = (filter.rule(), filter.base.arrivals);
+        filter.base.count(hashes.len());
         let lines = filter.bits.lines_mut();
         let (count, distance) = (lines.len() as u64, distance_for(lines));
         for (index, ((hash, draw), verdict)) in hashes.iter().zip(draws).zip(verdicts).enumerate() {
@@ -577,20 +577,10 @@ impl<const K: usize> Work for ObserveArrays<'_, K> {
 const CHUNK: usize = 256;
 
 impl Filter for Reservoir {
-    fn spec(&self) -> Spec {
-        self.parameters.spec()
-    }
-
-    fn hashing(&self) -> &Hashing {
-        &self.hashing
-    }
+    shows_base!();
 
     fn memory_bits(&self) -> u64 {
         self.bits.allocated_bits()
-    }
-
-    fn promise(&self) -> Promise {
-        self.promise
     }
 
     fn status(&self) -> Status {
@@ -601,16 +591,17 @@ impl Filter for Reservoir {
             };
             let lines = self.bits.lines();
             let estimated_fpr = lines.iter().map(rate).sum::<f64>() / lines.len() as f64;
-            return Status { arrivals: self.arrivals, fill: self.ones(), estimated_fpr, estimated_items: None };
+            return Status { arrivals: self.base.arrivals, fill: self.ones(), estimated_fpr, ..Status::default() };
         }
         let per_filter = self.parameters.words_per_filter() as usize;
         let arrays = self.bits.words().chunks(per_filter).take(self.parameters.num_filters as usize);
         let ones = arrays.map(|array| array.iter().map(|word| u64::from(word.count_ones())).sum::<u64>());
         Status {
-            arrivals: self.arrivals,
+            arrivals: self.base.arrivals,
             fill: self.ones(),
             estimated_fpr: ones.map(|ones| ones as f64 / self.parameters.filter_bits() as f64).product(),
             estimated_items: None,
+            ..Status::default()
         }
     }
 
@@ -639,12 +630,12 @@ impl Filter for Reservoir {
 
     fn clear(&mut self) {
         self.bits.clear();
-        self.generator = Generator::for_filter(&self.hashing);
-        self.arrivals = 0;
+        self.generator = Generator::for_filter(&self.base.hashing);
+        self.base.arrivals = 0;
     }
 
-    fn state(&self) -> Vec<u8> {
-        StateWriter::new().u64(self.arrivals).generator(&self.generator).finish()
+    fn save(&self, state: StateWriter) -> StateWriter {
+        state.generator(&self.generator)
     }
 
     fn body(&self) -> Body<'_> {

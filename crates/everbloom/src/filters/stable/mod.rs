@@ -76,10 +76,10 @@ mod plan;
 
 use crate::cells::buffer::Line;
 use crate::cells::counters::{Counters, low_bits, lower_range, nonzero_lanes, with_width};
-use crate::filter::{Body, Filter, Kind, Model, Restore};
+use crate::filter::{Abilities, Base, Body, Filter, Kind, Model, Restore, shows_base};
 use crate::format::StateWriter;
 use crate::key::{Generator, Hashing, KeyHash, Probes, finalise, scale};
-use crate::promise::{Importance, Importances, Plan, Promise, Result, Spec, Status, Verdict};
+use crate::promise::{Importance, Importances, Plan, Promise, Result, Status, Verdict};
 use crate::simd::{AskAhead, CACHED_BYTES, Machine, Plain, Visit, Work, distance_for, pipelined, prefetch, run};
 use libm::pow;
 
@@ -90,9 +90,8 @@ pub(super) const KIND: Kind = Kind {
     id: 10,
     name: "stable",
     summary: "stable Bloom filter: fixed memory for ever, old keys fade, the FPR never passes its bound",
-    words: &["num_cells", "cell_max", "num_hashes", "decrements", "decrement", "layout", "update"],
-    never_forgets: false,
-    endless: true,
+    parameters: &["num_cells", "cell_max", "num_hashes", "decrements", "decrement", "layout", "update"],
+    can: Abilities::STREAM,
     model: Model {
         unit: plan::cells_unit,
         choices: &[
@@ -106,42 +105,43 @@ pub(super) const KIND: Kind = Kind {
     plan: plan::planned,
     build: |plan| Ok(Box::new(Stable::from_plan(plan)?)),
     restore: |from| Ok(Box::new(Stable::restore(from)?)),
+    map: None,
 };
 
 /// The stable Bloom filter. See the [module](self) for what it promises.
 #[derive(Debug, Clone)]
 pub struct Stable {
     parameters: Parameters,
-    hashing: Hashing,
-    promise: Promise,
+    base: Base,
     cells: Counters,
     generator: Generator,
-    arrivals: u64,
 }
 
 impl Stable {
     /// A filter with these parameters.
     pub fn new(parameters: Parameters, hashing: Hashing) -> Result<Self> {
         let parameters = parameters.checked()?;
+        let promise = Promise::always(parameters.predicted_fpr());
+        Self::with_base(parameters, Base::new(parameters.spec(), hashing, promise))
+    }
+
+    fn with_base(parameters: Parameters, base: Base) -> Result<Self> {
         Ok(Stable {
             parameters,
-            hashing,
-            promise: Promise::always(parameters.predicted_fpr()),
             cells: Counters::new(parameters.num_cells, parameters.cell_bits())?,
-            generator: Generator::for_filter(&hashing),
-            arrivals: 0,
+            generator: Generator::for_filter(&base.hashing),
+            base,
         })
     }
 
     fn from_plan(plan: &Plan) -> Result<Self> {
-        Ok(Stable { promise: plan.promise, ..Self::new(Parameters::from_spec(&plan.spec)?, plan.hashing)? })
+        Self::with_base(Parameters::from_spec(&plan.spec)?, Base::planned(plan))
     }
 
     fn restore(mut from: Restore<'_, '_>) -> Result<Self> {
         let parameters = Parameters::from_spec(from.spec)?;
         from.body.expect_bytes(Counters::byte_length(parameters.num_cells, parameters.cell_bits()))?;
-        let mut filter = Stable { promise: from.promise, ..Self::new(parameters, from.hashing)? };
-        filter.arrivals = from.state.u64()?;
+        let mut filter = Self::with_base(parameters, Base::restored(parameters.spec(), &mut from)?)?;
         filter.generator = from.state.generator()?;
         from.state.finish()?;
         from.body.fill(filter.cells.bytes_mut())?;
@@ -368,32 +368,22 @@ fn observe_lines<const D: u32>(
 const CHUNK: usize = 256;
 
 impl Filter for Stable {
-    fn spec(&self) -> Spec {
-        self.parameters.spec()
-    }
-
-    fn hashing(&self) -> &Hashing {
-        &self.hashing
-    }
+    shows_base!();
 
     fn memory_bits(&self) -> u64 {
         self.cells.memory_bits()
     }
 
-    fn promise(&self) -> Promise {
-        self.promise
-    }
-
     fn status(&self) -> Status {
         let fill = self.cells.fill();
         Status {
-            arrivals: self.arrivals,
+            arrivals: self.base.arrivals,
             fill,
             estimated_fpr: match self.parameters.layout {
                 Layout::Spread => pow(fill, f64::from(self.parameters.num_hashes)),
                 Layout::Blocked => self.rate_over_lines(),
             },
-            estimated_items: None,
+            ..Status::default()
         }
     }
 
@@ -411,7 +401,7 @@ impl Filter for Stable {
     fn observe_hash(&mut self, hash: KeyHash, _importance: Importance) -> Verdict {
         let mut verdict = [Verdict::Distinct];
         let draw = self.generator.bits();
-        self.arrivals = self.arrivals.saturating_add(1);
+        self.base.count(1);
         self.observe_chunk(&[hash], &[draw], &mut verdict);
         verdict[0]
     }
@@ -424,7 +414,7 @@ impl Filter for Stable {
             let draws = &mut draws[..hashes.len()];
             // One draw an arrival, used or not, so that lines can be asked for before verdicts are known.
             draws.fill_with(|| self.generator.bits());
-            self.arrivals = self.arrivals.saturating_add(hashes.len() as u64);
+            self.base.count(hashes.len());
             self.observe_chunk(hashes, draws, verdicts);
         }
     }
@@ -441,12 +431,12 @@ impl Filter for Stable {
 
     fn clear(&mut self) {
         self.cells.clear();
-        self.generator = Generator::for_filter(&self.hashing);
-        self.arrivals = 0;
+        self.generator = Generator::for_filter(&self.base.hashing);
+        self.base.arrivals = 0;
     }
 
-    fn state(&self) -> Vec<u8> {
-        StateWriter::new().u64(self.arrivals).generator(&self.generator).finish()
+    fn save(&self, state: StateWriter) -> StateWriter {
+        state.generator(&self.generator)
     }
 
     fn body(&self) -> Body<'_> {
