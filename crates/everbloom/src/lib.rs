@@ -32,7 +32,6 @@ compile_error!("everbloom needs a 64-bit little-endian target: filters are large
 
 pub mod cells;
 pub mod codec;
-pub mod exact;
 pub mod filter;
 pub mod filters;
 pub mod forecast;

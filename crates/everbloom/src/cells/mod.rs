@@ -8,6 +8,7 @@
 //! | [`blocks`] | 512-bit blocks with one bit in each of eight lanes |
 //! | [`lanes`] | words of short lanes in priority order |
 //! | [`ribbon`] | a static map from keys to a few bits each, without the keys |
+//! | [`table`] | 64-bit hashes, exactly, in memory that grows |
 //! | [`summary`] | counters at home, plain bits on the wire, hashes as the caller says |
 
 pub mod bits;
@@ -17,3 +18,4 @@ pub mod counters;
 pub mod lanes;
 pub mod ribbon;
 pub mod summary;
+pub mod table;

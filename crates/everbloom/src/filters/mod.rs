@@ -8,6 +8,7 @@ pub mod aging;
 pub mod blocked;
 pub mod bloom;
 pub mod counting;
+pub mod exact;
 pub mod ibf;
 pub mod popularity;
 pub mod ranked;
@@ -27,6 +28,7 @@ pub use aging::Aging;
 pub use blocked::{AtomicBlocked, Blocked};
 pub use bloom::Bloom;
 pub use counting::Counting;
+pub use exact::Exact;
 pub use ibf::Ibf;
 pub use popularity::Popularity;
 pub use ranked::Ranked;
@@ -43,6 +45,7 @@ pub static KINDS: &[Kind] = &[
     bloom::KIND,
     blocked::KIND,
     counting::KIND,
+    exact::KIND,
     stable::KIND,
     reservoir::KIND,
     ranked::KIND,

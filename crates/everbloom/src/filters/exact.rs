@@ -1,0 +1,244 @@
+//! `exact`: every key's hash, in memory that grows.
+//!
+//! **Answers** "was this key here?" without forgetting and, but for two keys that share a 64-bit
+//! hash, without error: among n keys that happens with probability about n²/2^65, one in 370 billion
+//! for ten thousand keys, 0.0003 % for ten million ([`Exact::collision_probability`]). It takes 12 to 16 bytes
+//! a distinct key and grows as long as keys come.
+//!
+//! # How it works
+//!
+//! The first 64 bits of each key's hash, in a table ([`cells::table`](crate::cells::table)) of cache lines with eight slots
+//! each. A key is there if its line, or one that it spilled into, has its hash.
+//!
+//! ```text
+//! line of "a"    h1 h2 0 0 0 0 0 0        before
+//! insert "a"     h1 h2 ha 0 0 0 0 0       after
+//! ```
+//!
+//! # Bytes
+//!
+//! The hashes in ascending order, 8 bytes each, so that the same keys give the same bytes however the table grew.
+//!
+//! # Cost
+//!
+//! One cache line a key, seldom two, asked for ahead in batches. When a part of the table is full, it grows by a third.
+//!
+//! # When to choose it
+//!
+//! When no error is wanted and memory may grow with the keys. A set whose size nobody knows, but which may err at a known
+//! rate, takes a tenth of that as [`Scalable`](super::Scalable).
+//!
+//! # Example
+//!
+//! ```
+//! use everbloom::Exact;
+//!
+//! let mut seen = Exact::new(Default::default());
+//! assert!((0..100_000u64).all(|key| seen.insert(&key)));
+//! assert!((0..100_000u64).all(|key| seen.contains(&key)));
+//! assert!(!(100_000..200_000u64).any(|key| seen.contains(&key)));
+//! ```
+
+use crate::cells::table::HashTable;
+use crate::filter::model::never_forgetting;
+use crate::filter::{Abilities, Base, Body, Combine, Filter, Kind, Merge, Model, Restore, same_shape, shows_base};
+use crate::key::{Hashing, KeyHash};
+use crate::promise::{Error, Goal, Importance, Importances, Plan, Promise, Result, Spec, Status, Verdict};
+use crate::stream::{Forecast, Stream};
+use libm::{expm1, ldexp};
+
+pub(super) const KIND: Kind = Kind {
+    id: 4,
+    name: "exact",
+    summary: "every key's 64-bit hash: no errors but for chance collisions, grows",
+    parameters: &[],
+    can: Abilities { grow: true, merge: true, ..Abilities::SET },
+    model: Model { forecast, ..Model::sized(&[]) },
+    plan: |_, goal| Ok(planned(goal)),
+    build: |plan| Ok(Box::new(Exact::with_base(Base::planned(plan)))),
+    restore: |from| Ok(Box::new(Exact::restore(from)?)),
+    map: None,
+};
+
+/// The rate of false positives with so many keys inside: one more shares its 64 bits with one of them.
+fn rate(items: f64) -> f64 {
+    ldexp(items, -64)
+}
+
+/// The keys for which the promised rate holds, if nothing is said: more take 16 TB.
+const MOST_ITEMS: u64 = 1 << 40;
+
+fn promised(items: Option<u64>) -> Promise {
+    let items = items.unwrap_or(MOST_ITEMS);
+    Promise::until(items, rate(items as f64))
+}
+
+/// It begins with nothing, so it fits into any memory; what it grows to is the keys' affair.
+fn planned(goal: &Goal) -> Plan {
+    Plan::new(Spec::new(KIND.name), 0, promised(goal.expected_items), goal.hashing)
+}
+
+fn forecast(plan: &Plan, stream: &Stream) -> Result<Option<Forecast>> {
+    // Of the slots, between a third and a half are empty.
+    Ok(Some(never_forgetting(plan, stream, |items| (rate(items), 0.4))))
+}
+
+/// The set of all hashes. See the [module](self) for what it promises.
+#[derive(Debug, Clone)]
+pub struct Exact {
+    base: Base,
+    table: HashTable,
+}
+
+impl Exact {
+    /// An empty set; it takes no memory yet.
+    pub fn new(hashing: Hashing) -> Self {
+        Self::with_base(Base::new(Spec::new(KIND.name), hashing, promised(None)))
+    }
+
+    fn with_base(base: Base) -> Self {
+        Exact { base, table: HashTable::new() }
+    }
+
+    fn restore(mut from: Restore<'_, '_>) -> Result<Self> {
+        let mut filter = Self::with_base(Base::restored(Spec::new(KIND.name), &mut from)?);
+        from.state.finish()?;
+        if !from.body.remaining().is_multiple_of(8) {
+            return Err(Error::corrupt("the filter ends within a hash"));
+        }
+        let mut last = 0;
+        let (mut bytes, mut hashes) = (vec![0; CHUNK * 8], Vec::with_capacity(CHUNK));
+        while from.body.remaining() > 0 {
+            let length = from.body.remaining().min(bytes.len() as u64) as usize;
+            from.body.fill(&mut bytes[..length])?;
+            hashes.clear();
+            for word in bytes[..length].as_chunks::<8>().0 {
+                let high = u64::from_le_bytes(*word);
+                if high <= last {
+                    return Err(Error::corrupt("the filter's hashes are not in ascending order"));
+                }
+                last = high;
+                hashes.push(KeyHash { high, low: 0 });
+            }
+            filter.take(&hashes)?;
+        }
+        Ok(filter)
+    }
+
+    /// Puts hashes in, or says that there is no room for them.
+    fn take(&mut self, hashes: &[KeyHash]) -> Result<()> {
+        self.table.make_room(hashes)?;
+        self.table.observe(hashes, &mut vec![Verdict::Distinct; hashes.len()]);
+        Ok(())
+    }
+
+    /// How many distinct keys are inside.
+    pub fn len(&self) -> u64 {
+        self.table.len()
+    }
+
+    /// Whether no key is inside.
+    pub fn is_empty(&self) -> bool {
+        self.table.is_empty()
+    }
+
+    /// The probability that any two of the keys inside share their 64 bits, in which case one of
+    /// them was taken for the other: 1 − exp(−n(n − 1)/2^65).
+    pub fn collision_probability(&self) -> f64 {
+        let items = self.len() as f64;
+        -expm1(-items * ldexp((items - 1.0).max(0.0), -65))
+    }
+}
+
+/// Hashes that are read or moved together.
+const CHUNK: usize = 8192;
+
+impl Filter for Exact {
+    shows_base!();
+
+    fn memory_bits(&self) -> u64 {
+        self.table.memory_bits()
+    }
+
+    fn status(&self) -> Status {
+        let items = self.len() as f64;
+        Status {
+            arrivals: self.base.arrivals,
+            fill: items / self.table.slots().max(1) as f64,
+            estimated_fpr: rate(items),
+            estimated_items: Some(items),
+            refused: self.table.refused(),
+        }
+    }
+
+    fn contains_hash(&self, hash: KeyHash) -> bool {
+        self.table.contains(hash.high)
+    }
+
+    fn observe_hash(&mut self, hash: KeyHash, _importance: Importance) -> Verdict {
+        let mut verdicts = [Verdict::Distinct];
+        self.observe_hashes(&[hash], Importances::default(), &mut verdicts);
+        verdicts[0]
+    }
+
+    fn observe_hashes(&mut self, hashes: &[KeyHash], _importances: Importances<'_>, verdicts: &mut [Verdict]) {
+        let count = hashes.len().min(verdicts.len());
+        self.base.count(count);
+        self.table.observe(&hashes[..count], &mut verdicts[..count]);
+    }
+
+    fn make_room(&mut self, hashes: &[KeyHash]) -> Result<()> {
+        self.table.make_room(hashes)
+    }
+
+    fn clear(&mut self) {
+        self.table = HashTable::new();
+        self.base.arrivals = 0;
+    }
+
+    fn as_merge(&mut self) -> Option<&mut dyn Merge> {
+        Some(self)
+    }
+
+    fn body(&self) -> Body<'_> {
+        Body::Words(self.table.len(), Box::new(self.table.sorted()))
+    }
+}
+
+impl Merge for Exact {
+    fn merge(&mut self, other: &dyn Filter, how: Combine) -> Result<()> {
+        let other = same_shape(self, other)?;
+        let mut merged = if how == Combine::Union { self.table.clone() } else { HashTable::new() };
+        let kept: Vec<KeyHash> = match how {
+            Combine::Union => other.table.sorted().map(|high| KeyHash { high, low: 0 }).collect(),
+            Combine::Intersection => {
+                let common = other.table.sorted().filter(|high| self.table.contains(*high));
+                common.map(|high| KeyHash { high, low: 0 }).collect()
+            }
+        };
+        for hashes in kept.chunks(CHUNK) {
+            merged.make_room(hashes)?;
+            merged.observe(hashes, &mut vec![Verdict::Distinct; hashes.len()]);
+        }
+        self.table = merged;
+        self.base.arrivals = how.inserted(self.base.arrivals, other.base.arrivals);
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::key::Key;
+
+    #[test]
+    fn collisions_are_as_likely_as_birthdays() {
+        let mut filter = Exact::new(Hashing::default());
+        assert_eq!(filter.collision_probability(), 0.0);
+        for key in 0..10_000u64 {
+            filter.insert_hash(key.hash_with(&Hashing::default()));
+        }
+        let expected = 9_999.0 * 10_000.0 / 2.0 / 2f64.powi(64);
+        assert!((filter.collision_probability() / expected - 1.0).abs() < 1e-9);
+    }
+}
