@@ -11,6 +11,7 @@ mod keys;
 mod kind;
 mod merge;
 pub(crate) mod model;
+mod timeline;
 
 use crate::key::{Hashing, KeyHash};
 use crate::promise::{Importance, Importances, Promise, Spec, Status, Verdict};
@@ -23,6 +24,7 @@ pub use kind::{Kind, Restore};
 pub(crate) use merge::same_shape;
 pub use merge::{Combine, Merge};
 pub use model::Model;
+pub use timeline::{Timeline, TimelineStep, Times, WindowStatus};
 
 /// The bytes behind a filter, as the format stores them.
 pub enum Body<'a> {
