@@ -87,15 +87,19 @@ pub(crate) fn from_usage(error: &clap::Error, command: &clap::Command) -> Failur
         return Failure::new(format!("say what to do: {} (or --help)", names.join(", ")));
     }
     let text = error.render().to_string();
-    let problem: Vec<&str> =
-        text.lines().take_while(|line| !line.starts_with("Usage:") && !line.starts_with("  tip")).collect();
+    let is_advice =
+        |line: &&str| ["Usage:", "  tip", "For more information"].iter().any(|start| line.starts_with(start));
+    let problem: Vec<&str> = text.lines().take_while(|line| !is_advice(line)).collect();
     let problem = one_line(problem.join("\n").trim_start_matches("error: "));
     let suggestion = [ContextKind::SuggestedArg, ContextKind::SuggestedSubcommand, ContextKind::SuggestedValue]
         .into_iter()
         .find_map(|kind| error.get(kind).and_then(suggested));
-    match suggestion {
-        Some(name) => Failure::new(format!("{problem}; did you mean '{name}'?")),
-        None => Failure::new(format!("{problem}; see --help")),
+    match (suggestion, error.kind()) {
+        (Some(name), _) => Failure::new(format!("{problem}; did you mean '{name}'?")),
+        // What would be accepted is said already.
+        (None, ErrorKind::ValueValidation) => Failure::new(problem),
+        (None, ErrorKind::InvalidValue) if problem.contains("possible values") => Failure::new(problem),
+        (None, _) => Failure::new(format!("{problem}; see --help")),
     }
 }
 

@@ -7,7 +7,7 @@ use everbloom::{Goal, Hashing, Spec};
 /// One filter and what is wanted of it; the planner fills in the rest.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct GoalArgs {
-    /// The filter: auto, a kind, or kind:word=value,…
+    /// The filter: auto, a kind, or kind:parameter=value,…
     #[arg(long, value_name = "SPEC", default_value = "auto", help_heading = "Filter")]
     pub(crate) filter: Spec,
     #[command(flatten)]
@@ -17,21 +17,21 @@ pub(crate) struct GoalArgs {
 /// What is wanted of any filter.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct WantedArgs {
-    /// The most memory its state may take, such as 64MiB
+    /// The most memory the filter may use, such as 64MiB
     #[arg(long, value_name = "SIZE", value_parser = quantity::size_in_bits, help_heading = "Filter")]
     pub(crate) memory: Option<u64>,
-    /// The rate of false positives to keep [default: 0.1%]
+    /// The highest rate of false positives [default: 0.1%]
     #[arg(long, value_name = "RATE", value_parser = quantity::rate, help_heading = "Filter")]
     pub(crate) fpr: Option<f64>,
-    /// How many distinct keys will come
+    /// How many distinct keys to expect, such as 1e6
     #[arg(long, value_name = "COUNT", value_parser = quantity::count, help_heading = "Filter")]
     pub(crate) expect: Option<u64>,
     /// The seed of hashing and of every random choice
-    #[arg(long, value_name = "NUMBER", default_value_t = 0, help_heading = "Filter")]
+    #[arg(long, value_name = "NUMBER", default_value_t = 0, value_parser = quantity::seed, help_heading = "Filter")]
     pub(crate) seed: u64,
 }
 
-/// The rate that is kept when none is asked for.
+/// The highest rate of false positives when none is given.
 pub(crate) const DEFAULT_FPR: f64 = 0.001;
 
 impl WantedArgs {

@@ -43,9 +43,9 @@ impl KeyArgs {
 /// What to do with a record that cannot be read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum OnError {
-    /// Leave it out, and count it
+    /// Leave it out and count it
     Skip,
-    /// Treat it as one never seen, and count it
+    /// Treat it as new and count it
     Keep,
     /// Stop with an error
     Fail,
@@ -57,15 +57,15 @@ pub(crate) struct ImportanceArgs {
     /// The importance: a field or JSON pointer, as for --key
     #[arg(long, value_name = "FIELD", requires = "importance_max", help_heading = "Records")]
     pub(crate) importance: Option<String>,
-    /// The largest importance there is
-    #[arg(long, value_name = "NUMBER", requires = "importance", help_heading = "Records")]
+    /// The largest importance that a record can have
+    #[arg(long, value_name = "NUMBER", value_parser = quantity::number, requires = "importance", help_heading = "Records")]
     pub(crate) importance_max: Option<f64>,
-    /// How importances are spread over their range
+    /// How importances are scaled
     #[arg(long, value_name = "SCALE", default_value = "linear", help_heading = "Records")]
     pub(crate) importance_scale: Scale,
 }
 
-/// How importances are spread over their range.
+/// How importances are scaled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
 pub(crate) enum Scale {
     /// As given

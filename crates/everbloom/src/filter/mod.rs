@@ -12,6 +12,7 @@ mod keys;
 mod kind;
 mod merge;
 pub(crate) mod model;
+mod timeline;
 
 use crate::format::StateWriter;
 use crate::key::{Hashing, KeyHash};
@@ -26,6 +27,7 @@ pub use kind::{Abilities, Kind, Restore, Window};
 pub(crate) use merge::same_shape;
 pub use merge::{Combine, Merge};
 pub use model::Model;
+pub use timeline::{Timeline, TimelineStep, Times, WindowStatus};
 
 /// The bytes behind a filter, as the format stores them.
 pub enum Body<'a> {

@@ -1,9 +1,11 @@
-//! The words that everybody shares: what a user wants, what a filter promises, how an arrival is judged, what can go wrong.
+//! The words that everybody shares: what a user wants, what a filter promises, how an arrival is judged, what can go
+//! wrong, and quantities as people write them.
 
 mod error;
 mod goal;
 mod importance;
 mod plan;
+mod quantity;
 mod spec;
 mod verdict;
 
@@ -12,6 +14,7 @@ pub use goal::Goal;
 pub(crate) use goal::{MAX_ITEMS, MAX_MEMORY_BITS};
 pub use importance::{Importance, ImportanceMix, ImportanceScale, Importances};
 pub use plan::{Holds, Plan, Promise};
+pub use quantity::{Count, Rate, Size, Span, Window};
 pub use spec::Spec;
 pub(crate) use spec::choice_name;
 pub use verdict::{Status, Verdict};

@@ -13,7 +13,6 @@ mod turnstile;
 
 pub(crate) use state::filter_bytes;
 
-use crate::args::quantity::Window;
 use crate::args::{GoalArgs, ImportanceArgs, KeyArgs, OnError, quantity};
 use crate::failure::{Ending, Failure, Result};
 use crate::input::{BlockReader, Source, is_stdin};
@@ -24,6 +23,7 @@ use crate::{output, report};
 use arrange::{Manner, Mode};
 use clap::{Args, ValueEnum};
 use engine::{Engine, Outcome, Plan};
+use everbloom::promise::Window;
 use everbloom::{Spec, forecast};
 use memory::Planned;
 use progress::Progress;

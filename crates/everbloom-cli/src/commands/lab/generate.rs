@@ -25,10 +25,10 @@ pub(crate) struct Generate {
     #[arg(long, value_name = "SHARE", value_parser = quantity::rate)]
     distinct: Option<f64>,
     /// Exponent of the zipf set
-    #[arg(long, value_name = "NUMBER")]
+    #[arg(long, value_name = "NUMBER", value_parser = quantity::number)]
     exponent: Option<f64>,
     /// The seed of every random choice
-    #[arg(long, value_name = "NUMBER", default_value_t = 0)]
+    #[arg(long, value_name = "NUMBER", default_value_t = 0, value_parser = quantity::seed)]
     seed: u64,
 }
 

@@ -47,10 +47,10 @@ pub(crate) struct Caching {
     #[arg(long, value_name = "POLICY", default_value = "lfu")]
     policy: PolicyName,
     /// Bits of a summary per slot of the cache
-    #[arg(long, value_name = "BITS", default_value_t = 8.0)]
+    #[arg(long, value_name = "BITS", default_value_t = 8.0, value_parser = quantity::number)]
     bits_per_slot: f64,
     /// The seed of hashing and of every random choice
-    #[arg(long, value_name = "NUMBER", default_value_t = 0)]
+    #[arg(long, value_name = "NUMBER", default_value_t = 0, value_parser = quantity::seed)]
     seed: u64,
     /// How to print the result
     #[arg(long, value_name = "FORMAT", default_value = "table")]
@@ -194,10 +194,10 @@ pub(crate) struct Keyword {
     #[arg(long)]
     direct: bool,
     /// Bits of a filter per member
-    #[arg(long, value_name = "BITS", default_value_t = 8.0)]
+    #[arg(long, value_name = "BITS", default_value_t = 8.0, value_parser = quantity::number)]
     bits_per_key: f64,
     /// The seed of hashing and of every random choice
-    #[arg(long, value_name = "NUMBER", default_value_t = 0)]
+    #[arg(long, value_name = "NUMBER", default_value_t = 0, value_parser = quantity::seed)]
     seed: u64,
     /// How to print the result
     #[arg(long, value_name = "FORMAT", default_value = "table")]

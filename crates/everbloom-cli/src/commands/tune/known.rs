@@ -1,4 +1,4 @@
-//! Popularities that are known: every key with its share of the members and of the missing queries.
+//! Popularities that are known: every key with its share of the members and of the negative queries.
 
 use super::Range;
 use crate::args::{Format, quantity};
@@ -16,13 +16,13 @@ use std::time::Instant;
 /// Known popularities, and what to make of them.
 #[derive(Debug, Args)]
 pub(crate) struct Known {
-    /// Known popularities, a line each: key, tab, share of members, tab, share of missing queries
+    /// Known popularities, a line each: key, tab, share of members, tab, share of negative queries
     #[arg(long, value_name = "FILE", help_heading = "Known popularities")]
     pub(super) popularity: Option<PathBuf>,
     /// Bits of the filter per member
-    #[arg(long, value_name = "BITS", default_value_t = 8.0, help_heading = "Known popularities")]
+    #[arg(long, value_name = "BITS", default_value_t = 8.0, value_parser = quantity::number, help_heading = "Known popularities")]
     bits_per_key: f64,
-    /// How many keys limited optimisation may give a number of hashes of their own
+    /// How many keys the limited method may give their own number of hashes
     #[arg(long, value_name = "COUNT", default_value = "1000", value_parser = quantity::count, help_heading = "Known popularities")]
     limit: u64,
     /// Write every key, a tab and its number of hashes to a file
@@ -142,7 +142,7 @@ impl Table {
             }
         }
         match (table.classes.is_empty(), repeated(hashes)) {
-            (true, _) => Err(Failure::at(path, "there are no keys in it; write key, tab, share, tab, share")),
+            (true, _) => Err(Failure::at(path, "has no keys; write key, tab, share of members, tab, share of negative queries")),
             (_, Some((one, other))) => {
                 Err(Failure::at(path, format!("lines {one} and {other} have the same key; add their shares up")))
             }
@@ -180,7 +180,7 @@ fn parse(line: &[u8]) -> Result<(&[u8], Class), String> {
     let line = line.strip_suffix(b"\r").unwrap_or(line);
     let fields: Vec<&[u8]> = line.split(|byte| *byte == b'\t').collect();
     let [key, members, misses] = fields[..] else {
-        return Err(format!("{} fields instead of 3: key, tab, share of members, tab, share of misses", fields.len()));
+        return Err(format!("{} fields instead of 3: key, tab, share of members, tab, share of negative queries", fields.len()));
     };
     Ok((key, Class::new(share(members)?, share(misses)?)))
 }
@@ -189,6 +189,6 @@ fn share(text: &[u8]) -> Result<f64, String> {
     let number = std::str::from_utf8(text).ok().and_then(|text| text.trim().parse().ok());
     match number {
         Some(share) if share >= 0.0 && f64::is_finite(share) => Ok(share),
-        _ => Err(format!("'{}' is no share; write a number of 0 or above", String::from_utf8_lossy(text))),
+        _ => Err(format!("'{}' is not a share; write a number of 0 or above", String::from_utf8_lossy(text))),
     }
 }

@@ -17,25 +17,25 @@ pub(crate) struct Log {
     /// The members of a set, .gz and .zst too; several files are several sets
     #[arg(long, value_name = "FILE", num_args = 1.., requires = "log", help_heading = "Key lists and a log")]
     pub(super) keys: Vec<PathBuf>,
-    /// The queries in order of time, .gz and .zst too: the first half teaches, the second judges
+    /// The queries in order of time, .gz and .zst too: the first half is learned from, the second measured on
     #[arg(long, value_name = "FILE", requires_all = ["keys", "memory", "output"], help_heading = "Key lists and a log")]
     log: Option<PathBuf>,
-    /// What a set's filter and its share of the scheme may take, such as 64KiB; for several sets, on average
+    /// The most memory for a set's filter and its share of the scheme, such as 64KiB; for several sets, on average
     #[arg(long, value_name = "SIZE", value_parser = quantity::size_in_bits, requires = "log", help_heading = "Key lists and a log")]
     memory: Option<u64>,
     /// How many sets will share the scheme [default: as many as key lists]
     #[arg(long, value_name = "COUNT", value_parser = quantity::count, requires = "log", help_heading = "Key lists and a log")]
     sets_sharing: Option<u64>,
-    /// Try classes by the length of keys, too, which need no map
+    /// Also try classes by the length of keys, which need no table
     #[arg(long, requires = "log", help_heading = "Key lists and a log")]
     by_length: bool,
     /// The scheme file to write, for build --scheme
     #[arg(short, long, value_name = "FILE", requires = "log", help_heading = "Key lists and a log")]
     output: Option<PathBuf>,
     /// The seed of the filters' hashing
-    #[arg(long, value_name = "NUMBER", default_value_t = 0, help_heading = "Key lists and a log")]
+    #[arg(long, value_name = "NUMBER", default_value_t = 0, value_parser = quantity::seed, help_heading = "Key lists and a log")]
     seed: u64,
-    /// The key of a log's record, if it is not the same as in the key lists
+    /// The key of the log's records, if it is not that of the key lists
     #[arg(long, value_name = "FIELDS", requires = "log", help_heading = "Records")]
     log_key: Option<String>,
     #[command(flatten)]
@@ -56,7 +56,7 @@ struct Document {
     false_positives: u64,
     standard_false_positives: u64,
     holdout_queries: u64,
-    /// The share of the second half's missing queries for keys that the first half never showed.
+    /// The share of the second half's negative queries for keys that the first half never showed.
     unseen_share: f64,
     /// The rate at which half of the gain is lost.
     retune_fpr: f64,
@@ -112,7 +112,7 @@ impl Log {
         for path in &self.keys {
             let keys = all_hashes(vec![path.clone()], &self.records, &hashing)?;
             if keys.is_empty() {
-                return Err(Failure::at(path, "there are no keys in it; list the members of the set"));
+                return Err(Failure::at(path, "has no keys; list the members of the set"));
             }
             sets.push(keys);
         }
@@ -175,20 +175,20 @@ fn text(document: &Document, tuned: &Tuned, output: &Path) -> String {
             String::new()
         };
         format!(
-            "{} of missing queries, with {}{table}",
+            "{} of negative queries, with {}{table}",
             report::percent(row.holdout_fpr),
             report::size(row.filter_bits)
         )
     };
     let mut rows = vec![(
         "winner",
-        format!("{}: {} of missing queries err{gain}", document.kind, report::percent(document.holdout_fpr)),
+        format!("{}: {} of negative queries are false positives{gain}", document.kind, report::percent(document.holdout_fpr)),
     )];
     rows.extend(document.contenders.iter().map(|row| (row.kind, rate(row))));
     rows.push(("predicted fpr", report::percent(document.predicted_fpr)));
     rows.push(("lower bound", format!("{}, for hashes per class", report::percent(document.lower_bound))));
     let own = format!(
-        "{} of {} missing queries, {} with a standard filter",
+        "{} false positives in {} negative queries, {} with a standard filter",
         report::thousands(document.false_positives),
         report::thousands(document.holdout_queries),
         report::thousands(document.standard_false_positives)
@@ -196,19 +196,19 @@ fn text(document: &Document, tuned: &Tuned, output: &Path) -> String {
     rows.push(("with this seed", own));
     rows.push((
         "unseen",
-        format!("{} of missing queries ask for keys not in the first half", report::percent(document.unseen_share)),
+        format!("{} of negative queries ask for keys that are not in the first half", report::percent(document.unseen_share)),
     ));
     for class in &document.classes {
         let shares = (report::percent(class.key_share), report::percent(class.query_share));
         rows.push((
             "class",
-            format!("{} hashes: {} of keys, {} of missing queries", class.num_hashes, shares.0, shares.1),
+            format!("{} hashes: {} of keys, {} of negative queries", class.num_hashes, shares.0, shares.1),
         ));
     }
     if document.kind != "standard" {
         rows.push((
             "tune again",
-            format!("when {} of missing queries err: half of the gain is lost", report::percent(document.retune_fpr)),
+            format!("when {} of negative queries are false positives: half of the gain is lost", report::percent(document.retune_fpr)),
         ));
     }
     rows.push(("scheme", format!("{} in {}", tuned.scheme.id(), output.display())));

@@ -1,0 +1,505 @@
+//! Sizes, rates, counts and times as people write them: `64MiB`, `1%`, `1e6`, `24h`.
+//!
+//! Whatever takes a quantity takes a number or a text. A text that cannot be read is not an error until the
+//! quantity is asked for, so that builders can be chained:
+//!
+//! ```
+//! use everbloom::promise::{Count, Rate, Size, Span};
+//!
+//! assert_eq!(Size::from("64MiB").get()?, 64 << 23, "bits");
+//! assert_eq!(Size::from(64 << 20).get()?, 64 << 23, "a number is bytes");
+//! assert_eq!(Rate::from("1%").get()?, 0.01);
+//! assert_eq!(Count::from("10k").get()?, 10_000);
+//! assert_eq!(Span::from("1h30m").get()?.as_secs(), 5400);
+//!
+//! let error = Size::from("64XB").named("memory").get().unwrap_err();
+//! assert_eq!(
+//!     error.to_string(),
+//!     "memory is '64XB', but must be a size such as 64MiB, 512KiB or 65536b (bits); try 64MiB"
+//! );
+//! # Ok::<(), everbloom::Error>(())
+//! ```
+
+use super::{Error, MAX_MEMORY_BITS, Result};
+use core::time::Duration;
+use std::str::FromStr;
+
+/// An amount of memory. Numbers are bytes; texts have units.
+///
+/// | written | is |
+/// |---|---|
+/// | `65536b`, `65536 bits` | bits |
+/// | `8192`, `8192B` | bytes |
+/// | `64KiB`, `64K`, `64k`; `MiB`, `M`; `GiB`, `G`; `TiB`, `T` | powers of 1024 bytes |
+/// | `64kB`, `64KB`, `MB`, `GB`, `TB` | powers of 1000 bytes |
+///
+/// ```
+/// use everbloom::promise::Size;
+///
+/// assert_eq!(Size::from("64M"), Size::from("64MiB"));
+/// assert_eq!(Size::from("1.5MB").get()?, 12_000_000);
+/// assert_eq!(Size::from(8192u64), Size::from("65536b"));
+/// assert!(Size::from(-1).get().is_err() && Size::from("0").get().is_err());
+/// # Ok::<(), everbloom::Error>(())
+/// ```
+#[derive(Debug, Clone, PartialEq)]
+pub struct Size(Result<u64>);
+
+/// A rate of errors, above 0 and below 1. Texts are shares or percentages: `0.01`, `1%`.
+///
+/// ```
+/// use everbloom::promise::Rate;
+///
+/// assert_eq!(Rate::from("0.1%").get()?, 0.001);
+/// assert_eq!(Rate::from(0.001).get()?, 0.001);
+/// assert!(Rate::from(f64::NAN).get().is_err() && Rate::from("100%").get().is_err());
+/// # Ok::<(), everbloom::Error>(())
+/// ```
+#[derive(Debug, Clone, PartialEq)]
+pub struct Rate(Result<f64>);
+
+/// A number of keys, arrivals or the like, at least 1. Texts may have exponents, thousands apart and units
+/// of 1000: `1e6`, `1_000_000`, `1.5M`, `10k`, `2G`.
+///
+/// ```
+/// use everbloom::promise::Count;
+///
+/// assert_eq!(Count::from("5M").get()?, 5_000_000);
+/// assert_eq!(Count::from(5_000_000), Count::from("5e6"));
+/// assert!(Count::from(-5).get().is_err() && Count::from("0.5").get().is_err());
+/// # Ok::<(), everbloom::Error>(())
+/// ```
+#[derive(Debug, Clone, PartialEq)]
+pub struct Count(Result<u64>);
+
+/// A length of time. Texts have units, `500ms`, `90s`, `5m` or `5min`, `24h`, `7d`, also together, `1h30m`;
+/// without one they are seconds.
+///
+/// ```
+/// use core::time::Duration;
+/// use everbloom::promise::Span;
+///
+/// assert_eq!(Span::from("1.5h").get()?, Duration::from_secs(5400));
+/// assert_eq!(Span::from(Duration::from_secs(90)), Span::from("1m30s"));
+/// assert!(Span::from("-5m").get().is_err());
+/// # Ok::<(), everbloom::Error>(())
+/// ```
+#[derive(Debug, Clone, PartialEq)]
+pub struct Span(Result<Duration>);
+
+/// How far back a window reaches: a number of arrivals (`1000000`, `1e6`) or a time with its unit (`24h`, `90s`).
+///
+/// A bare number is always arrivals. Of the units of counts none is taken: `5M` and `5m` would be told apart by
+/// case alone.
+///
+/// ```
+/// use core::time::Duration;
+/// use everbloom::promise::Window;
+///
+/// assert_eq!("1e6".parse(), Ok(Window::Arrivals(1_000_000)));
+/// assert_eq!("24h".parse(), Ok(Window::Time(Duration::from_secs(86_400))));
+/// assert!("5M".parse::<Window>().is_err());
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Window {
+    /// The last so many arrivals.
+    Arrivals(u64),
+    /// Those of the last while.
+    Time(Duration),
+}
+
+const SIZES: &str = "a size such as 64MiB, 512KiB or 65536b (bits)";
+const RATES: &str = "a rate such as 0.01 or 1%";
+const COUNTS: &str = "a whole number such as 1000000, 1e6 or 10k";
+const SPANS: &str = "a time such as 30s, 500ms, 5m or 1h30m";
+const WINDOWS: &str = "a number of arrivals such as 1e6, or a time such as 24h, 90s or 7d";
+
+impl Size {
+    /// So many bits.
+    pub fn from_bits(bits: u64) -> Self {
+        Size(checked_bits(bits.into(), &format!("{bits} bits")))
+    }
+
+    /// Calls the quantity by another name in its error.
+    pub fn named(self, name: &'static str) -> Self {
+        Size(self.0.map_err(|error| renamed(error, name)))
+    }
+
+    /// The size in bits: at least 1, at most 128 PiB.
+    pub fn get(self) -> Result<u64> {
+        self.0
+    }
+
+    fn of_bytes(bytes: i128) -> Self {
+        Size(checked_bits(bytes.saturating_mul(8), &format!("{bytes} bytes")))
+    }
+
+    fn parse(text: &str) -> Result<u64> {
+        let (number, unit) = split_unit(text);
+        let bits_each: u64 = match unit {
+            "b" | "bit" | "bits" => 1,
+            "" | "B" => 8,
+            "k" | "K" | "KiB" => 8 << 10,
+            "M" | "MiB" => 8 << 20,
+            "G" | "GiB" => 8 << 30,
+            "T" | "TiB" => 8 << 40,
+            "kB" | "KB" => 8_000,
+            "MB" => 8_000_000,
+            "GB" => 8_000_000_000,
+            "TB" => 8_000_000_000_000,
+            _ => return Err(unreadable("size", text, SIZES, "try 64MiB")),
+        };
+        let bits = match number.parse::<i128>() {
+            Ok(number) => number.saturating_mul(bits_each.into()),
+            Err(_) => {
+                let number: f64 = number.parse().map_err(|_| unreadable("size", text, SIZES, "try 64MiB"))?;
+                // Rounded down: a part of a bit is no bit. The conversion saturates.
+                (number * bits_each as f64) as i128
+            }
+        };
+        checked_bits(bits, &shown(text))
+    }
+}
+
+fn checked_bits(bits: i128, given: &str) -> Result<u64> {
+    match u64::try_from(bits) {
+        Ok(bits @ 1..=MAX_MEMORY_BITS) => Ok(bits),
+        _ => Err(Error::parameter("size", given, "at least one bit and at most 128 PiB", "try 64MiB")),
+    }
+}
+
+impl Rate {
+    /// Calls the quantity by another name in its error.
+    pub fn named(self, name: &'static str) -> Self {
+        Rate(self.0.map_err(|error| renamed(error, name)))
+    }
+
+    /// The rate: above 0, below 1.
+    pub fn get(self) -> Result<f64> {
+        self.0
+    }
+
+    fn parse(text: &str) -> Result<f64> {
+        let (number, unit) = match text.trim().strip_suffix('%') {
+            Some(number) => (number, 0.01),
+            None => (text, 1.0),
+        };
+        let number: f64 = number.trim().parse().map_err(|_| unreadable("rate", text, RATES, "try 0.1%"))?;
+        checked_rate(number * unit, &shown(text))
+    }
+}
+
+fn checked_rate(rate: f64, given: &str) -> Result<f64> {
+    if rate > 0.0 && rate < 1.0 {
+        Ok(rate)
+    } else {
+        Err(Error::parameter("rate", given, "above 0 and below 1", "try 0.1%"))
+    }
+}
+
+impl Count {
+    /// Calls the quantity by another name in its error.
+    pub fn named(self, name: &'static str) -> Self {
+        Count(self.0.map_err(|error| renamed(error, name)))
+    }
+
+    /// The number: at least 1.
+    pub fn get(self) -> Result<u64> {
+        self.0
+    }
+
+    fn of(count: i128) -> Self {
+        Count(checked_count(count, &count.to_string()))
+    }
+
+    fn parse(text: &str) -> Result<u64> {
+        let (number, unit) = split_unit(text);
+        let each = match unit {
+            "" => 1,
+            "k" | "K" => 1_000,
+            "M" => 1_000_000,
+            "G" => 1_000_000_000,
+            _ => return Err(unreadable("count", text, COUNTS, "try 1e6")),
+        };
+        let number = number.replace('_', "");
+        let count = match number.parse::<i128>() {
+            Ok(number) => Some(number.saturating_mul(each)),
+            // A double is exact up to 2^53; what is larger and round is meant as it is written.
+            Err(_) => {
+                let count = number.parse::<f64>().unwrap_or(f64::NAN) * each as f64;
+                (count.fract() == 0.0 && count.abs() < 1e18).then_some(count as i128)
+            }
+        };
+        count
+            .ok_or_else(|| unreadable("count", text, COUNTS, "try 1e6"))
+            .and_then(|count| checked_count(count, &shown(text)))
+    }
+}
+
+fn checked_count(count: i128, given: &str) -> Result<u64> {
+    match u64::try_from(count) {
+        Ok(count @ 1..) => Ok(count),
+        _ => Err(Error::parameter("count", given, "at least 1 and below 2^64", "try 1e6")),
+    }
+}
+
+impl Span {
+    /// Calls the quantity by another name in its error.
+    pub fn named(self, name: &'static str) -> Self {
+        Span(self.0.map_err(|error| renamed(error, name)))
+    }
+
+    /// The length of time, which may be 0.
+    pub fn get(self) -> Result<Duration> {
+        self.0
+    }
+
+    fn parse(text: &str) -> Result<Duration> {
+        let seconds = match split_unit(text) {
+            (number, "") => number.parse().ok(),
+            (number, unit) => part(number, unit).or_else(|| several_parts(text.trim())),
+        };
+        seconds
+            .and_then(|seconds| Duration::try_from_secs_f64(seconds).ok())
+            .ok_or_else(|| unreadable("time", text, SPANS, "try 30s"))
+    }
+}
+
+/// Seconds of one number and its unit.
+fn part(number: &str, unit: &str) -> Option<f64> {
+    let seconds_each = match unit {
+        "ms" => 0.001,
+        "s" => 1.0,
+        "m" | "min" => 60.0,
+        "h" => 3600.0,
+        "d" => 86_400.0,
+        _ => return None,
+    };
+    Some(number.parse::<f64>().ok()? * seconds_each)
+}
+
+/// Seconds of `1h30m`: digits and a unit, and again.
+fn several_parts(mut text: &str) -> Option<f64> {
+    let is_digit = |letter: char| letter.is_ascii_digit() || letter == '.';
+    let mut seconds = 0.0;
+    while !text.is_empty() {
+        let unit = text.find(|letter| !is_digit(letter))?;
+        let end = text[unit..].find(is_digit).map_or(text.len(), |digits| unit + digits);
+        seconds += part(&text[..unit], text[unit..end].trim())?;
+        text = &text[end..];
+    }
+    Some(seconds)
+}
+
+impl FromStr for Window {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Self> {
+        let fail = || unreadable("window", text, WINDOWS, "try 24h");
+        if split_unit(text).1.is_empty() {
+            return Count::parse(text).map(Window::Arrivals).map_err(|_| fail());
+        }
+        let time = Span::parse(text).map_err(|_| fail())?;
+        // A thousand years; microseconds since 1970 stay within 64 bits.
+        if (Duration::from_millis(1)..=Duration::from_secs(32_000_000_000)).contains(&time) {
+            Ok(Window::Time(time))
+        } else {
+            Err(Error::parameter("window", shown(text), "at least 1ms and at most a thousand years", "try 24h"))
+        }
+    }
+}
+
+macro_rules! from_numbers {
+    ($quantity:ident, $make:expr, $($number:ty),+) => {
+        $(impl From<$number> for $quantity {
+            fn from(number: $number) -> Self {
+                // Lossless: even 64 bits without a sign fit into 128 with one.
+                $make(number as i128)
+            }
+        })+
+    };
+}
+
+macro_rules! from_texts {
+    ($($quantity:ident),+) => {
+        $(impl From<&str> for $quantity {
+            fn from(text: &str) -> Self {
+                $quantity($quantity::parse(text))
+            }
+        }
+
+        impl From<String> for $quantity {
+            fn from(text: String) -> Self {
+                $quantity::from(text.as_str())
+            }
+        })+
+    };
+}
+
+from_numbers!(Size, Size::of_bytes, u64, usize, u32, i64, i32);
+from_numbers!(Count, Count::of, u64, usize, u32, i64, i32);
+from_texts!(Size, Rate, Count, Span);
+
+impl From<f64> for Rate {
+    fn from(rate: f64) -> Self {
+        Rate(checked_rate(rate, &rate.to_string()))
+    }
+}
+
+impl From<Duration> for Span {
+    fn from(time: Duration) -> Self {
+        Span(Ok(time))
+    }
+}
+
+fn split_unit(text: &str) -> (&str, &str) {
+    let text = text.trim();
+    let end = text.rfind(|letter: char| letter.is_ascii_digit() || letter == '.').map_or(0, |last| last + 1);
+    let (number, unit) = text.split_at(end);
+    (number, unit.trim())
+}
+
+/// A text as a message quotes it.
+fn shown(text: &str) -> String {
+    format!("'{}'", text.chars().take(80).collect::<String>())
+}
+
+fn unreadable(name: &'static str, text: &str, needed: &str, remedy: &str) -> Error {
+    Error::parameter(name, shown(text), needed, remedy)
+}
+
+fn renamed(error: Error, name: &'static str) -> Error {
+    match error {
+        Error::Parameter { given, needed, remedy, .. } => Error::Parameter { name, given, needed, remedy },
+        error => error,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_are_read_in_every_unit() {
+        for (text, bits) in [
+            ("64MiB", 64 << 23),
+            ("64M", 64 << 23),
+            ("64k", 64 << 13),
+            ("64K", 64 << 13),
+            ("512KiB", 512 << 13),
+            ("65536b", 65536),
+            ("100", 800),
+            ("1.5 GB", 12_000_000_000),
+            ("64MB", 512_000_000),
+            ("1e3B", 8000),
+            ("131072TiB", 1 << 60),
+        ] {
+            assert_eq!(Size::from(text).get(), Ok(bits), "{text}");
+        }
+        for text in
+            ["", "MiB", "64XB", "-1MiB", "0", "NaN", "0b", "0.1b", "1e400", "131073TiB", "99999999999999999999T"]
+        {
+            assert!(Size::from(text).get().is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn sizes_as_numbers_are_bytes_and_never_overflow() {
+        assert_eq!(Size::from(64 << 20).get(), Ok(64 << 23));
+        assert_eq!(Size::from(1usize).get(), Ok(8));
+        assert_eq!(Size::from_bits(3).get(), Ok(3));
+        for size in [Size::from(0), Size::from(-1), Size::from(i64::MIN), Size::from(u64::MAX), Size::from_bits(0)] {
+            assert!(matches!(size.get(), Err(Error::Parameter { .. })));
+        }
+    }
+
+    #[test]
+    fn rates_are_read_as_shares_and_percentages() {
+        for (text, rate) in [("0.01", 0.01), ("1%", 0.01), ("1e-9", 1e-9), (" 5 % ", 0.05)] {
+            assert_eq!(Rate::from(text).get(), Ok(rate), "{text}");
+        }
+        for text in ["0", "1", "100%", "-1%", "NaN", "inf", "", "%"] {
+            assert!(Rate::from(text).get().is_err(), "{text}");
+        }
+        for rate in [0.0, 1.0, -0.5, f64::NAN, f64::INFINITY] {
+            assert!(Rate::from(rate).get().is_err(), "{rate}");
+        }
+    }
+
+    #[test]
+    fn counts_are_whole_and_positive() {
+        for (text, count) in [
+            ("1000000", 1_000_000),
+            ("1e6", 1_000_000),
+            ("10_000", 10_000),
+            ("10k", 10_000),
+            ("1.5M", 1_500_000),
+            ("2G", 2_000_000_000),
+            ("18446744073709551615", u64::MAX),
+        ] {
+            assert_eq!(Count::from(text).get(), Ok(count), "{text}");
+        }
+        for text in [
+            "0",
+            "0k",
+            "0.5",
+            "1.0001k",
+            "-3",
+            "-3k",
+            "1e30",
+            "many",
+            "NaN",
+            "18446744073709551616",
+            "18446744073709551615k",
+            "1X",
+            "",
+        ] {
+            assert!(Count::from(text).get().is_err(), "{text}");
+        }
+        assert_eq!(Count::from(7).get(), Ok(7));
+        assert_eq!(Count::from(u64::MAX).get(), Ok(u64::MAX));
+        assert!(Count::from(-7).get().is_err() && Count::from(0usize).get().is_err());
+    }
+
+    #[test]
+    fn times_have_units_alone_or_together() {
+        for (text, millis) in [
+            ("500ms", 500),
+            ("30", 30_000),
+            ("5m", 300_000),
+            ("5min", 300_000),
+            ("1h30m", 5_400_000),
+            ("1d 12h", 129_600_000),
+            ("1e3s", 1_000_000),
+            ("0", 0),
+        ] {
+            assert_eq!(Span::from(text).get(), Ok(Duration::from_millis(millis)), "{text}");
+        }
+        for text in ["", "soon", "-1s", "3 weeks", "NaN", "1h30", "h", "1h-30m", "1e400d", "24 hours"] {
+            assert!(Span::from(text).get().is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn windows_are_counts_or_times() {
+        assert_eq!("1e6".parse(), Ok(Window::Arrivals(1_000_000)));
+        assert_eq!("500".parse(), Ok(Window::Arrivals(500)));
+        assert_eq!("24h".parse(), Ok(Window::Time(Duration::from_secs(86_400))));
+        assert_eq!("7d".parse(), Ok(Window::Time(Duration::from_secs(604_800))));
+        for text in ["", "0", "0s", "-1", "-5m", "0.5", "soon", "h", "1e30", "9e99d", "24 hours", "NaNs", "5M", "1001y"]
+        {
+            assert!(text.parse::<Window>().is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn an_error_says_what_was_given_what_is_needed_and_what_would_work() {
+        let error = |problem: Error| problem.to_string();
+        assert_eq!(
+            Rate::from("0").named("target rate").get().map_err(error),
+            Err("target rate is '0', but must be above 0 and below 1; try 0.1%".into())
+        );
+        let long = "x".repeat(10_000);
+        assert!(Count::from(long).get().map_err(error).is_err_and(|message| message.len() < 300));
+    }
+}
