@@ -1,8 +1,9 @@
 //! Any bytes: an error, or a filter that works.
 #![no_main]
 
-use everbloom::codec::{decode, decode_compressed, encode, encode_compressed};
-use everbloom::{Filter, FilterExt, Importance};
+use everbloom::internal::codec::{Decoder, encode, encode_compressed};
+use everbloom::{Filter, Importance};
+use everbloom::internal::FilterExt;
 use libfuzzer_sys::fuzz_target;
 use xxhash_rust::xxh3::xxh3_64;
 
@@ -32,13 +33,13 @@ fn sealed(mut bytes: Vec<u8>) -> Vec<u8> {
 const LIMIT: u64 = 1 << 20;
 
 fn try_decode(bytes: &[u8]) {
-    let Ok(mut filter) = decode_compressed(bytes, LIMIT) else { return };
+    let Ok(mut filter) = Decoder::new().limit(LIMIT).decode(bytes) else { return };
     let again = encode(&*filter);
-    let copy = decode(&again).expect("a filter's own bytes");
+    let copy = Decoder::new().decode(&again).expect("a filter's own bytes");
     assert_eq!(encode(&*copy), again);
     let packed = encode_compressed(&*filter);
     assert!(packed.len() <= again.len());
-    assert_eq!(encode(&*decode_compressed(&packed, again.len() as u64).expect("its own bytes")), again);
+    assert_eq!(encode(&*Decoder::new().limit(again.len() as u64).decode(&packed).expect("its own bytes")), again);
     let answers = |filter: &dyn Filter| (0..64u64).map(|key| filter.contains(&key)).collect::<Vec<_>>();
     assert_eq!(answers(&*filter), answers(&*copy));
     for key in 0..64u64 {
@@ -46,7 +47,7 @@ fn try_decode(bytes: &[u8]) {
     }
     let status = filter.status();
     assert!((0.0..=1.0).contains(&status.fill) && (0.0..=1.0).contains(&status.estimated_fpr));
-    assert!(decode(&encode(&*filter)).is_ok());
+    assert!(Decoder::new().decode(&encode(&*filter)).is_ok());
 }
 
 fuzz_target!(|bytes: &[u8]| {

@@ -1,9 +1,10 @@
 //! A filter beside a model: a set of keys with their counts, and twins of the filter itself.
 #![no_main]
 
-use everbloom::codec::{decode, encode};
+use everbloom::internal::codec::{Decoder, encode};
 use everbloom::filters::KINDS;
-use everbloom::{Filter, FilterExt, Goal, Hashing, Importance, Importances, Key, Verdict};
+use everbloom::{AnyFilter, Filter, Goal, Hashing, Importance, Importances, Key, Verdict};
+use everbloom::internal::FilterExt;
 use libfuzzer_sys::arbitrary::{self, Arbitrary};
 use libfuzzer_sys::fuzz_target;
 use std::collections::HashMap;
@@ -28,8 +29,8 @@ struct Input {
 
 /// The filter, its twin that is only ever called one by one, and the truth.
 struct Trial {
-    filter: Box<dyn Filter>,
-    twin: Box<dyn Filter>,
+    filter: AnyFilter,
+    twin: AnyFilter,
     inside: HashMap<u16, u32>,
     never_forgets: bool,
 }
@@ -78,7 +79,7 @@ impl Trial {
                 self.check(*key, seen);
             }
             Step::Remove(key) => self.remove(*key),
-            Step::Restart => self.filter = decode(&encode(&*self.filter)).expect("its own bytes"),
+            Step::Restart => self.filter = Decoder::new().decode(&encode(&*self.filter)).expect("its own bytes"),
             Step::Clear => {
                 self.filter.clear();
                 self.twin.clear();
@@ -107,10 +108,10 @@ impl Trial {
 
 fuzz_target!(|input: Input| {
     let kind = &KINDS[usize::from(input.kind) % KINDS.len()];
-    let goal = Goal::new().memory_bits(16_384).expected_items(200).target_fpr(0.1);
+    let goal = Goal::new().memory_bits(16_384).expected_items(200).fpr(0.1);
     let Ok(plan) = goal.hashing(Hashing::seeded(input.seed)).plan(kind.name) else { return };
     let build = || plan.build().expect("2 KiB");
-    let mut trial = Trial { filter: build(), twin: build(), inside: HashMap::new(), never_forgets: kind.never_forgets };
+    let mut trial = Trial { filter: build(), twin: build(), inside: HashMap::new(), never_forgets: !kind.can.forget };
     for step in &input.steps {
         trial.step(step);
     }

@@ -1,9 +1,9 @@
 //! Any bytes as a scheme: an error, or one that encodes to what it was decoded from and loses no key.
 #![no_main]
 
-use everbloom::FilterExt;
+use everbloom::internal::FilterExt;
 use everbloom::filters::Popularity;
-use everbloom::scheme::Scheme;
+use everbloom::Scheme;
 use libfuzzer_sys::fuzz_target;
 use std::sync::Arc;
 use xxhash_rust::xxh3::xxh3_64;

@@ -1,7 +1,8 @@
 //! Any text as a spec, with any goal: an error, or a plan that keeps it and a filter as planned.
 #![no_main]
 
-use everbloom::{FilterExt, Goal, Importance, Spec};
+use everbloom::internal::FilterExt;
+use everbloom::{Goal, Importance, Spec};
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|input: (Option<u64>, Option<u64>, Option<u64>, Option<f64>, bool, &str)| {

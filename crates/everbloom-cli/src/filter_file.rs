@@ -3,7 +3,8 @@
 use crate::commands::dedup;
 use crate::failure::{Failure, Result};
 use crate::{output, scheme_file};
-use everbloom::{Error, Filter, codec};
+use everbloom::internal::codec;
+use everbloom::{AnyFilter, Error, Filter};
 use std::fs::File;
 use std::io::BufReader;
 use std::path::Path;
@@ -13,15 +14,15 @@ pub(crate) const UNPACKED_BITS: u64 = 1 << 33;
 
 /// Reads the filter in a file, built with this scheme if one is given; if it is compressed, it may unpack to
 /// `limit_bits`.
-pub(crate) fn load(path: &Path, limit_bits: Option<u64>, scheme: Option<&Path>) -> Result<Box<dyn Filter>> {
+pub(crate) fn load(path: &Path, limit_bits: Option<u64>, scheme: Option<&Path>) -> Result<AnyFilter> {
     let scheme = scheme.map(scheme_file::load).transpose()?;
     let (mut file, length) = open(path)?;
     let length = dedup::filter_bytes(&mut file, length).map_err(|error| Failure::io(path.display(), &error))?;
     let mut reader = BufReader::with_capacity(1 << 16, file);
     let limit = limit_bits.unwrap_or(UNPACKED_BITS) / 8;
     let read = match &scheme {
-        Some(scheme) => codec::decode_with_scheme_within(&mut reader, length, limit, scheme),
-        None => codec::decode_within(&mut reader, length, limit, None),
+        Some(scheme) => codec::Decoder::new().limit(limit).scheme(scheme).read(&mut reader, length),
+        None => codec::Decoder::new().limit(limit).read(&mut reader, length),
     };
     let filter = read.map_err(|error| match error {
         Error::Parameter { name: "unpacked size", given, .. } => {

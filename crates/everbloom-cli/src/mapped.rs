@@ -3,7 +3,7 @@
 use crate::commands::dedup;
 use crate::failure::{Failure, Result};
 use crate::filter_file;
-use everbloom::codec::View;
+use everbloom::View;
 use memmap2::{Mmap, MmapOptions};
 use std::fs::File;
 use std::path::{Path, PathBuf};

@@ -2,8 +2,8 @@
 
 use crate::failure::{Failure, Result};
 use crate::{filter_file, output};
-use everbloom::scheme::{Recipe, Scheme};
-use everbloom::{Error, Filter};
+use everbloom::internal::scheme::Recipe;
+use everbloom::{Error, Filter, Scheme};
 use std::path::Path;
 use std::sync::Arc;
 

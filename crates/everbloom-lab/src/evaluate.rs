@@ -10,7 +10,9 @@
 use crate::curve;
 use crate::metrics::{ByImportance, Judged, Slices, Tally};
 use crate::oracle::Truth;
-use everbloom::{Error, Filter, Hashing, Importance, ImportanceScale, Importances, KeyHash, Result, Verdict};
+use everbloom::{
+    AnyFilter, Error, Filter, Hashing, Importance, ImportanceScale, Importances, KeyHash, Result, Verdict,
+};
 use serde::Serialize;
 use std::time::{Duration, Instant};
 
@@ -55,7 +57,7 @@ pub struct Record {
 }
 
 struct Contender {
-    filter: Box<dyn Filter>,
+    filter: AnyFilter,
     judged: Judged,
     time: Duration,
     fill: Vec<(u64, f64)>,
@@ -72,7 +74,7 @@ pub struct Evaluation {
 
 impl Evaluation {
     /// Filters about to see a stream; all must hash alike.
-    pub fn new(filters: Vec<Box<dyn Filter>>, record: Record) -> Result<Self> {
+    pub fn new(filters: Vec<AnyFilter>, record: Record) -> Result<Self> {
         if let Some(pair) = filters.windows(2).find(|pair| pair[0].hashing() != pair[1].hashing()) {
             return Err(Error::Mismatch {
                 what: "how they hash",
@@ -285,7 +287,7 @@ pub struct ImportanceRow {
 }
 
 /// Runs filters over a whole source.
-pub fn run(source: &mut dyn Source, hashing: Hashing, filters: Vec<Box<dyn Filter>>) -> Result<Outcome> {
+pub fn run(source: &mut dyn Source, hashing: Hashing, filters: Vec<AnyFilter>) -> Result<Outcome> {
     run_recording(source, hashing, filters, Record::default())
 }
 
@@ -293,7 +295,7 @@ pub fn run(source: &mut dyn Source, hashing: Hashing, filters: Vec<Box<dyn Filte
 pub fn run_recording(
     source: &mut dyn Source,
     hashing: Hashing,
-    filters: Vec<Box<dyn Filter>>,
+    filters: Vec<AnyFilter>,
     record: Record,
 ) -> Result<Outcome> {
     let mut evaluation = Evaluation::new(filters, record)?;
@@ -314,8 +316,8 @@ mod tests {
     use crate::datasets::{self, Request};
     use everbloom::Goal;
 
-    fn bloom(seed: u64) -> Box<dyn Filter> {
-        let goal = Goal::new().memory_bits(8192).target_fpr(0.01).hashing(Hashing::seeded(seed));
+    fn bloom(seed: u64) -> AnyFilter {
+        let goal = Goal::new().memory_bits(8192).fpr(0.01).hashing(Hashing::seeded(seed));
         goal.plan("bloom").and_then(|plan| plan.build()).expect("a filter")
     }
 

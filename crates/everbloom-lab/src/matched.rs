@@ -40,7 +40,7 @@ pub fn grid(spec: &Spec, goal: &Goal) -> Result<Vec<Plan>> {
     for variant in variants(spec, goal.importance) {
         let rates = FACTORS.iter().filter_map(|factor| Some(goal.target_fpr? * factor));
         for rate in rates.filter(|rate| *rate < HIGHEST_RATE) {
-            if let Ok(plan) = goal.target_fpr(rate).plan(&variant.to_string())
+            if let Ok(plan) = goal.fpr(rate).plan(&variant.to_string())
                 && known.insert(plan.spec.to_string())
             {
                 plans.push(plan);
@@ -125,7 +125,7 @@ mod tests {
 
     #[test]
     fn a_grid_keeps_what_the_spec_says() {
-        let goal = Goal::new().memory_bits(1 << 16).target_fpr(0.01);
+        let goal = Goal::new().memory_bits(1 << 16).fpr(0.01);
         let spec = Spec::parse("stable:num_hashes=3").expect("a spec");
         let plans = grid(&spec, &goal).expect("a grid");
         assert!(plans.len() > 10, "{} plans", plans.len());
@@ -137,6 +137,6 @@ mod tests {
 
     #[test]
     fn an_unknown_filter_has_no_grid() {
-        assert!(grid(&Spec::new("stabel"), &Goal::new().memory_bits(1 << 16).target_fpr(0.01)).is_err());
+        assert!(grid(&Spec::new("stabel"), &Goal::new().memory_bits(1 << 16).fpr(0.01)).is_err());
     }
 }

@@ -183,7 +183,7 @@ impl IdOracle {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use everbloom::key::Generator;
+    use everbloom::internal::key::Generator;
     use everbloom::{Hashing, Key};
 
     fn hash(key: u64) -> KeyHash {

@@ -3,8 +3,9 @@
 //! Tolerances are four standard errors, computed from the spread over seeds; a figure that was printed
 //! for one run of the thesis, or for a mean of eight, brings its own spread.
 
-use everbloom::key::Generator;
-use everbloom::{FilterExt as _, Goal, Hashing, Importance};
+use everbloom::internal::FilterExt as _;
+use everbloom::internal::key::Generator;
+use everbloom::{Goal, Hashing, Importance};
 use everbloom_lab::curve::fn_share_line;
 use everbloom_lab::datasets::{self, Request};
 use everbloom_lab::evaluate::{self, Record, Report};

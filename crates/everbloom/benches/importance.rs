@@ -9,8 +9,9 @@
 
 mod harness;
 
-use everbloom::key::Generator;
-use everbloom::{Filter, FilterExt, Goal, Hashing, Importance, Importances, Key, KeyHash, Verdict};
+use everbloom::internal::FilterExt;
+use everbloom::internal::key::Generator;
+use everbloom::{AnyFilter, Filter, Goal, Hashing, Importance, Importances, Key, KeyHash, Verdict};
 use harness::keys::BenchKey;
 use harness::table::{self, Bar, Bound};
 use harness::{Options, Samples, per_item, turn};
@@ -127,14 +128,14 @@ fn label((kind, decrements): (&str, usize)) -> String {
     if decrements == DECREMENTS { kind.into() } else { format!("{kind}, {decrements} decrements") }
 }
 
-fn build((kind, decrements): (&str, usize), cells: u64) -> Box<dyn Filter> {
+fn build((kind, decrements): (&str, usize), cells: u64) -> AnyFilter {
     let size = format!("num_cells={cells},cell_max={CELL_MAX},num_hashes={HASHES},decrements={decrements}");
     let plan = Goal::new().plan(&format!("{kind}:{size}"));
     plan.and_then(|plan| plan.build()).expect("a filter that fits")
 }
 
 fn run_size(cells: u64, options: &Options, bars: &mut Vec<Bar>) {
-    let mut filters: Vec<Box<dyn Filter>> = CONTENDERS.map(|contender| build(contender, cells)).into();
+    let mut filters: Vec<AnyFilter> = CONTENDERS.map(|contender| build(contender, cells)).into();
     let mut stream = Stream { generator: Generator::seeded(7), universe: cells * 75_600 / 65_536 };
     let mut times = vec![Samples::default(); filters.len()];
     let chunk = 1 << 14;
@@ -183,7 +184,7 @@ fn naive_times(cells: u64, options: &Options, stream: &mut Stream) -> Vec<(&'sta
     twins.map(time).into_iter().collect()
 }
 
-fn report(cells: u64, filters: &[Box<dyn Filter>], times: &[Samples], naive: &[(&'static str, Samples)]) {
+fn report(cells: u64, filters: &[AnyFilter], times: &[Samples], naive: &[(&'static str, Samples)]) {
     let mut rows: Vec<Vec<String>> = Vec::new();
     for ((contender, filter), time) in CONTENDERS.into_iter().zip(filters).zip(times) {
         let ratio = time.over(&times[0]).to_string();

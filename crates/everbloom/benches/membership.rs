@@ -8,7 +8,8 @@
 
 mod harness;
 
-use everbloom::{Filter, FilterExt, Hashing};
+use everbloom::internal::FilterExt;
+use everbloom::{Filter, Hashing};
 use harness::floor::{Floor, hash_all};
 use harness::keys::{BenchKey, Long, keys};
 use harness::peers::{self, BLOCKED, BLOCKED_SINGLE, Contender, FASTBLOOM, SBBF_FOLD, SBBF_XXH3, Timed};

@@ -15,13 +15,13 @@
 mod harness;
 
 use everbloom::filters::{self, Bloom, Stacked};
-use everbloom::key::Generator;
+use everbloom::internal::FilterExt;
+use everbloom::internal::key::Generator;
+use everbloom::internal::scheme::{self, Classes, Design, HotNegatives, Recipe};
+use everbloom::internal::stream::sizing::Size;
 use everbloom::querylog::popularity::{Class, Popularity};
 use everbloom::querylog::stacking::Demand;
-use everbloom::scheme::Design;
-use everbloom::scheme::{self, Classes, HotNegatives, Recipe, Scheme};
-use everbloom::stream::sizing::Size;
-use everbloom::{Filter, FilterExt, Hashing, Key, KeyHash};
+use everbloom::{AnyFilter, Filter, Hashing, Key, KeyHash, Scheme};
 use harness::keys::keys;
 use harness::peers::count_found;
 use harness::table::{self, Bar, Bound};
@@ -117,7 +117,7 @@ const COLD: u64 = 2 << 40;
 /// A filter, and what each round measured of it.
 struct Contender {
     name: &'static str,
-    filter: Box<dyn Filter>,
+    filter: AnyFilter,
     build: f64,
     adds: Samples,
     /// Cold keys, hot negatives, members.
@@ -164,13 +164,13 @@ fn contenders(members: u64, bulk: u64) -> Vec<Contender> {
         keys::<u64>(start, count as usize).iter().map(|key| key.hash_with(&hashing)).collect()
     };
     let (inside, hot) = (hashes(0, bulk), hashes(HOT, members / 5));
-    let contender = |name, make: &dyn Fn() -> Box<dyn Filter>| {
+    let contender = |name, make: &dyn Fn() -> AnyFilter| {
         let mut filter = None;
         let build = per_item(inside.len(), || filter = Some(make()));
         let filter = filter.expect("built");
         Contender { name, filter, build, adds: Samples::default(), finds: Default::default(), wrong: [0; 2] }
     };
-    let filled = |mut filter: Box<dyn Filter>| {
+    let filled = |mut filter: AnyFilter| {
         filter.insert_hashes(&inside);
         filter
     };
@@ -185,9 +185,9 @@ fn contenders(members: u64, bulk: u64) -> Vec<Contender> {
     let design = Design::best(&demand).expect("room enough").design;
     let negatives = HotNegatives::new(hot, design, demand.query_share).expect("hot negatives");
     vec![
-        contender("bloom", &|| filled(Box::new(Bloom::new(size, hashing).expect("fits")))),
-        contender("popularity", &|| filled(Box::new(filters::Popularity::with_scheme(&scheme, bits).expect("fits")))),
-        contender("stacked", &|| Box::new(Stacked::build(hashing, bits, &inside, &negatives, None).expect("fits"))),
+        contender("bloom", &|| filled(Bloom::new(size, hashing).expect("fits").into())),
+        contender("popularity", &|| filled(filters::Popularity::with_scheme(&scheme, bits).expect("fits").into())),
+        contender("stacked", &|| Stacked::build(hashing, bits, &inside, &negatives, None).expect("fits").into()),
     ]
 }
 

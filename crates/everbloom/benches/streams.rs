@@ -9,7 +9,8 @@
 mod harness;
 
 use everbloom::filters::Sharded;
-use everbloom::{Filter, FilterExt, Goal, Hashing, Importance, Importances, Key, KeyHash, Verdict};
+use everbloom::internal::FilterExt;
+use everbloom::{AnyFilter, Filter, Goal, Hashing, Importance, Importances, Key, KeyHash, Verdict};
 use harness::floor::{Floor, hash_all};
 use harness::keys::BenchKey;
 use harness::naive::{NaiveReservoir, NaiveStable};
@@ -74,31 +75,31 @@ impl Contender {
         Contender { name, observe: Box::new(observe) }
     }
 
-    fn batched(name: &'static str, mut filter: Box<dyn Filter>) -> Self {
+    fn batched(name: &'static str, mut filter: AnyFilter) -> Self {
         let observe = move |keys: &[u64], verdicts: &mut [Verdict]| {
             filter.observe_batch(keys, Importances::default(), verdicts);
         };
         Contender { name, observe: Box::new(observe) }
     }
 
-    fn single(name: &'static str, mut filter: Box<dyn Filter>) -> Self {
+    fn single(name: &'static str, mut filter: AnyFilter) -> Self {
         Self::naive(name, move |key| !filter.observe(key, Importance::FULL).is_distinct())
     }
 }
 
-fn build(bytes: u64, spec: &str) -> Box<dyn Filter> {
-    let goal = Goal::new().memory_bits(bytes * 8).target_fpr(0.01);
+fn build(bytes: u64, spec: &str) -> AnyFilter {
+    let goal = Goal::new().memory_bits(bytes * 8).fpr(0.01);
     goal.plan(spec).and_then(|plan| plan.build()).expect("a filter that fits")
 }
 
 /// The stable filter of these benches, in one of its layouts; two bits to a cell.
-fn stable(bytes: u64, layout: &str) -> Box<dyn Filter> {
+fn stable(bytes: u64, layout: &str) -> AnyFilter {
     let (hashes, decrements, cell_max) = STABLE;
     let size = format!("num_cells={},cell_max={cell_max},num_hashes={hashes},decrements={decrements}", bytes * 4);
     build(bytes, &format!("stable:{size},decrement=run,layout={layout},update=always"))
 }
 
-fn reservoir(bytes: u64) -> Box<dyn Filter> {
+fn reservoir(bytes: u64) -> AnyFilter {
     build(bytes, &format!("reservoir:num_filters={RESERVOIR_FILTERS},layout=blocked"))
 }
 
@@ -223,7 +224,7 @@ fn add_bars(bytes: u64, contenders: &[Contender], records: &[Record], floor: &Sa
 /// The CPU time of two threads over that of one, for filters split by hash.
 fn two_threads(bytes: u64, options: &Options, bars: &mut Vec<Bar>) {
     for kind in ["stable", "ranked"] {
-        let plan = Goal::new().memory_bits(bytes * 8).target_fpr(0.01).plan(&format!("{kind}:shards=8"));
+        let plan = Goal::new().memory_bits(bytes * 8).fpr(0.01).plan(&format!("{kind}:shards=8"));
         let plan = plan.expect("a plan");
         let mut filters = [1, 2].map(|_| Sharded::from_plan(&plan).expect("a filter that fits"));
         let mut times = [Samples::default(), Samples::default()];

@@ -10,8 +10,9 @@
 mod harness;
 
 use everbloom::filters::AgePartitioned;
-use everbloom::key::Generator;
-use everbloom::{Filter, FilterExt, Goal, Hashing, Importance, Importances, Verdict};
+use everbloom::internal::FilterExt;
+use everbloom::internal::key::Generator;
+use everbloom::{AnyFilter, Filter, Goal, Hashing, Importance, Importances, Verdict};
 use harness::keys::{BenchKey as _, keys};
 use harness::naive::NaiveWindow;
 use harness::table::{self, Bar, Bound};
@@ -39,8 +40,8 @@ fn main() {
     table::print_bars(&bars);
 }
 
-fn filter() -> Box<dyn Filter> {
-    let plan = Goal::new().target_fpr(TARGET).plan(&format!("age_partitioned:window={WINDOW}"));
+fn filter() -> AnyFilter {
+    let plan = Goal::new().fpr(TARGET).plan(&format!("age_partitioned:window={WINDOW}"));
     plan.and_then(|plan| plan.build()).expect("a filter that fits")
 }
 

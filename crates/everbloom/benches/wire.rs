@@ -8,7 +8,8 @@
 
 mod harness;
 
-use everbloom::{Filter, FilterExt, Goal, codec};
+use everbloom::internal::{FilterExt, codec};
+use everbloom::{AnyFilter, Filter, Goal};
 use harness::keys::keys;
 use harness::table::{self, Bar, Bound};
 use harness::{Options, Samples, per_item, turn};
@@ -30,7 +31,7 @@ fn main() {
 /// A filter as it is sent.
 struct Parcel {
     name: &'static str,
-    filter: Box<dyn Filter>,
+    filter: AnyFilter,
     sent: Vec<u8>,
     packing: Samples,
     unpacking: Samples,
@@ -39,7 +40,7 @@ struct Parcel {
 
 impl Parcel {
     fn new(name: &'static str, goal: &Goal, compressed: bool, inside: &[u64], others: &[u64]) -> Self {
-        let goal = if compressed { goal.compressed() } else { *goal };
+        let goal = if compressed { goal.clone().compressed() } else { *goal.clone() };
         let mut filter = goal.plan("bloom").and_then(|plan| plan.build()).expect("a filter that fits");
         filter.insert_batch(inside);
         let mut found = vec![false; others.len()];
@@ -61,7 +62,7 @@ impl Parcel {
             self.sent = if compressed { codec::encode_compressed(&*self.filter) } else { codec::encode(&*self.filter) };
         }));
         let mut copy = None;
-        self.unpacking.0.push(per_item(plain, || copy = codec::decode_compressed(&self.sent, 1 << 32).ok()));
+        self.unpacking.0.push(per_item(plain, || copy = codec::Decoder::new().limit(1 << 32).decode(&self.sent).ok()));
         let copy = copy.expect("its own bytes");
         assert!(inside.iter().step_by(97).all(|key| copy.contains(key)), "{}: a key was lost", self.name);
     }
@@ -86,9 +87,9 @@ const USUAL: &str = "usual";
 
 fn run(items: u64, rate: f64, bound: Option<f64>, options: &Options, bars: &mut Vec<Bar>) {
     let (inside, others) = (keys::<u64>(0, items as usize), keys::<u64>(items, 1_000_000));
-    let goal = Goal::new().expected_items(items).target_fpr(rate);
+    let goal = Goal::new().expected_items(items).fpr(rate);
     let usual_bits = goal.plan("bloom").expect("a plan").memory_bits;
-    let twice = goal.memory_bits(usual_bits * 2);
+    let twice = goal.clone().memory_bits(usual_bits * 2);
     let mut parcels = [
         Parcel::new(USUAL, &goal, false, &inside, &others),
         Parcel::new("compressed, in twice the memory", &twice, true, &inside, &others),

@@ -4,25 +4,26 @@
 //! will see, keeps that promise on an endless stream, and spends the memory on the keys that matter.
 //!
 //! ```
-//! use everbloom::{FilterExt, Goal};
-//!
-//! let plan = Goal::new().expected_items(10_000).target_fpr(0.01).plan("bloom")?;
-//! println!("{} bits, errs in {} of queries", plan.memory_bits, plan.promise.predicted_fpr);
-//!
-//! let mut seen = plan.build()?;
+//! let mut seen = everbloom::Goal::new().memory("64MiB").fpr("1%").build()?;   // any filter, planned
 //! assert!(seen.insert("alice"));
 //! assert!(!seen.insert("alice"));
-//! assert!(seen.contains("alice"));
+//!
+//! let mut set = everbloom::Bloom::with_rate(1_000_000, 0.01)?;                // a known one
+//! set.insert(42);
+//! assert!(set.contains(42));
 //! # Ok::<(), everbloom::Error>(())
 //! ```
 //!
 //! # Where to start
 //!
-//! - [`Goal`] → [`Plan`] → filter: say what you want and get any filter of the [registry](filters::KINDS).
-//! - [`Stream`] and [`planner::Question`]: which filter misses least on a stream like yours, and how much it misses.
-//! - [`filters`]: the types themselves, when you know which one you want.
-//! - [`Filter`] and [`FilterExt`]: what every filter can do; [`UnseenExt`]: drop repeats from an iterator.
-//! - [`codec`]: any filter to bytes and back.
+//! - [`Goal`] → [`AnyFilter`]: say what you want and hold whatever filter keeps it. [`Goal::plan`] shows the [`Plan`] and
+//!   its [`Promise`] before anything is allocated.
+//! - [`Bloom`], [`Blocked`], [`Counting`], [`Ranked`], … when you know which one you want; [`filters`] has a page on each.
+//! - [`Question`]: which filter errs least on a [`Stream`] like yours, and what to expect ([`Forecast`]).
+//! - [`Shared`] and [`AtomicBlocked`]: one filter, many threads. [`View`]: a filter in a mapped file.
+//! - [`querylog`]: fewer false hits, from a key list and a query log.
+//!
+//! A *promise* is a bound that is kept whatever comes; a *forecast* is what to expect on a stream that was described.
 //!
 //! The crate does no I/O of its own, reads no clock and has no global state: what a filter does
 //! depends on its seed and its arrivals alone.
@@ -30,27 +31,55 @@
 #[cfg(not(all(target_pointer_width = "64", target_endian = "little")))]
 compile_error!("everbloom needs a 64-bit little-endian target: filters are larger than 32 bits can address");
 
-pub mod cells;
-pub mod codec;
-pub mod filter;
+mod cells;
+mod codec;
+mod filter;
 pub mod filters;
-pub mod forecast;
-pub mod format;
-pub mod key;
-pub mod promise;
+mod forecast;
+mod format;
+mod front;
+mod key;
+mod promise;
 pub mod querylog;
-pub mod scheme;
+mod scheme;
 #[allow(unsafe_code)]
-pub mod simd;
-pub mod stream;
+mod simd;
+mod stream;
 
-pub use filter::{Combine, Filter, FilterExt, Merge, Multiplicity, Removal, UnseenExt, Windowed};
+pub use codec::View;
+pub use filter::{Filter, Timeline, Unseen};
+pub use filters::{
+    AgePartitioned, Aging, AtomicBlocked, Blocked, Bloom, Counting, Exact, Ibf, Popularity, Ranked, Reservoir,
+    Scalable, Spectral, Stable, Stacked,
+};
+pub use forecast::{Candidate, Question, Recommendation};
+pub use front::{AnyFilter, Info, Shared};
 pub use key::{Hashing, Key, KeyHash, SecretKey};
 pub use promise::{
-    Error, Goal, Holds, Importance, ImportanceMix, ImportanceScale, Importances, Plan, Promise, Result, Spec, Status,
-    Verdict,
+    Count, Error, Goal, Holds, Importance, ImportanceMix, ImportanceScale, Importances, Plan, Promise, Rate, Result,
+    Size, Span, Spec, Status, Verdict, Window,
 };
+pub use scheme::Scheme;
 pub use stream::{Forecast, Stream};
+
+/// What the project's own crates use beyond the front page. No part of it is stable.
+#[doc(hidden)]
+pub mod internal {
+    pub use crate::filter::{
+        Abilities, Body, Combine, FilterExt, Kind, Merge, Multiplicity, Removal, UnseenExt, Windowed,
+    };
+    pub use crate::{filters, querylog};
+
+    /// The rooms, as they are.
+    macro_rules! rooms {
+        ($($room:ident)*) => {
+            $(pub mod $room {
+                pub use crate::$room::*;
+            })*
+        };
+    }
+    rooms! { cells codec filter forecast format key promise scheme simd stream }
+}
 
 /// The README's example, held to what it says.
 #[cfg(doctest)]

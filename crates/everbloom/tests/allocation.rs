@@ -10,8 +10,9 @@ mod document;
 use allocation_counter::measure;
 use common::{arrivals, large, observe_all, small, variants};
 use document::Document;
-use everbloom::codec::{decode, decode_compressed, encode, encode_compressed};
-use everbloom::{FilterExt, Goal};
+use everbloom::Goal;
+use everbloom::internal::FilterExt;
+use everbloom::internal::codec::{Decoder, encode, encode_compressed};
 
 /// An index that is rebuilt from the cells, not stored, may take as much again as the bytes.
 fn justified(bytes: usize) -> u64 {
@@ -32,7 +33,7 @@ const FILTER_BYTES: u64 = 4 << 10;
 
 /// The largest number of bytes held at once by decoding; whether it worked does not matter.
 fn peak_of_decoding(bytes: &[u8]) -> u64 {
-    measure(|| drop(decode(bytes))).bytes_max
+    measure(|| drop(Decoder::new().decode(bytes))).bytes_max
 }
 
 #[test]
@@ -51,11 +52,11 @@ fn decoding_allocates_no_more_than_the_input_and_a_constant() {
 #[test]
 fn no_spec_makes_a_filter_much_larger_than_its_bytes() {
     for spec in variants() {
-        let own = small(&spec, 1).spec();
-        for word in own.words().filter(|word| own.get(word).is_some_and(|value| value.parse::<u64>().is_ok())) {
+        let own = small(&spec, 1).spec().clone();
+        for word in own.parameters().filter(|word| own.get(word).is_some_and(|value| value.parse::<u64>().is_ok())) {
             for number in ["1", "2", "15", "255", "4096", "65535"] {
                 let parts: Vec<String> = own
-                    .words()
+                    .parameters()
                     .map(|name| {
                         format!("{name}={}", if name == word { number } else { own.get(name).expect("listed") })
                     })
@@ -75,9 +76,9 @@ fn no_spec_makes_a_filter_much_larger_than_its_bytes() {
 
 #[test]
 fn decoding_many_small_shards_allocates_a_constant_for_each() {
-    for kind in everbloom::filters::KINDS {
+    for kind in everbloom::internal::filters::KINDS {
         for shards in [16u64, 1024] {
-            let goal = everbloom::Goal::new().memory_bits(shards * 2048).target_fpr(0.1);
+            let goal = everbloom::Goal::new().memory_bits(shards * 2048).fpr(0.1);
             let Ok(plan) = goal.plan(&format!("{}:shards={shards}", kind.name)) else { continue };
             let bytes = encode(&*plan.build().expect("small"));
             let (peak, most) = (peak_of_decoding(&bytes), bytes.len() as u64 + DECODING_BYTES + shards * SHARD_BYTES);
@@ -132,14 +133,14 @@ const UNPACKING_BYTES: u64 = 600 << 10;
 
 #[test]
 fn unpacking_allocates_no_more_than_the_limit_and_a_constant() {
-    let goal = Goal::new().expected_items(20_000).target_fpr(0.01).compressed();
+    let goal = Goal::new().expected_items(20_000).fpr(0.01).compressed();
     let mut filter = goal.plan("bloom").and_then(|plan| plan.build()).expect("fits");
     (0..20_000u64).for_each(|key| {
         filter.insert(&key);
     });
     let (bytes, plain) = (encode_compressed(&*filter), filter.memory_bits() / 8);
     assert!((bytes.len() as u64) < plain / 8);
-    let peak = |limit: u64| measure(|| drop(decode_compressed(&bytes, limit))).bytes_max;
+    let peak = |limit: u64| measure(|| drop(Decoder::new().limit(limit).decode(&bytes))).bytes_max;
     assert!(peak(plain) <= plain + UNPACKING_BYTES, "{} bytes for {plain}", peak(plain));
     assert!(peak(plain - 1) <= DECODING_BYTES, "{} bytes to refuse", peak(plain - 1));
     assert!(peak_of_decoding(&bytes) <= DECODING_BYTES);
@@ -166,7 +167,7 @@ fn memory_bits_are_all_the_memory_there_is() {
 #[test]
 fn planning_allocates_next_to_nothing() {
     for spec in variants() {
-        let goal = everbloom::Goal::new().memory_bits(1 << 40).expected_items(1 << 20).target_fpr(0.01);
+        let goal = everbloom::Goal::new().memory_bits(1 << 40).expected_items(1 << 20).fpr(0.01);
         let peak = measure(|| drop(goal.plan(&spec))).bytes_max;
         assert!(peak <= 1 << 20, "{spec}: {peak} bytes to plan");
     }

@@ -1,12 +1,13 @@
 //! Schemes and the filters built with them: no false negatives, ever; bytes that are whole or refused.
 
-use everbloom::codec::{decode, decode_with_scheme, encode};
-use everbloom::filter::Body;
 use everbloom::filters::{Popularity, Stacked};
-use everbloom::key::Generator;
+use everbloom::internal::codec::{Decoder, encode};
+use everbloom::internal::filter::Body;
+use everbloom::internal::key::Generator;
+use everbloom::internal::scheme::{Class, Classes, Design, HotNegatives, MAX_HASHES, Pair, Recipe};
+use everbloom::internal::{Combine, FilterExt};
 use everbloom::querylog::stacking::Demand;
-use everbloom::scheme::{Class, Classes, Design, HotNegatives, MAX_HASHES, Pair, Recipe, Scheme};
-use everbloom::{Combine, Error, Filter, FilterExt, Hashing, Importances, Key, KeyHash, Result, SecretKey, Verdict};
+use everbloom::{AnyFilter, Error, Filter, Hashing, Importances, Key, KeyHash, Result, Scheme, SecretKey, Verdict};
 use proptest::prelude::*;
 use std::fs;
 use std::path::PathBuf;
@@ -49,9 +50,9 @@ fn shuffle<T>(items: &mut [T], seed: u64) {
     }
 }
 
-fn reread(filter: &dyn Filter, scheme: &Arc<Scheme>) -> Result<Box<dyn Filter>> {
+fn reread(filter: &dyn Filter, scheme: &Arc<Scheme>) -> Result<AnyFilter> {
     let bytes = encode(filter);
-    decode_with_scheme(&mut &bytes[..], bytes.len() as u64, scheme)
+    Decoder::new().scheme(scheme).read(&mut &bytes[..], bytes.len() as u64).map(AnyFilter::from)
 }
 
 /// Whether a bit of a filter is set.
@@ -151,7 +152,7 @@ proptest! {
         for key in &later {
             filter.insert_hash(*key);
         }
-        let read = decode(&encode(&filter)).expect("its own bytes");
+        let read = Decoder::new().decode(&encode(&filter)).expect("its own bytes");
         for key in keys.iter().chain(&later) {
             prop_assert!(filter.contains_hash(*key) && read.contains_hash(*key));
         }
@@ -230,7 +231,7 @@ fn another_scheme_or_none_is_refused_never_answered() {
         assert!(matches!(error, Error::Scheme { .. }), "{error}");
         assert!(error.to_string().contains(&own.id().to_string()), "{error}");
     }
-    let error = decode(&encode(&filter)).err().expect("no scheme");
+    let error = Decoder::new().decode(&encode(&filter)).err().expect("no scheme");
     assert!(matches!(error, Error::Scheme { .. }), "{error}");
     let mut one = filled(&own);
     let merged = one.as_merge().expect("it merges").merge(&filled(&other), Combine::Union);

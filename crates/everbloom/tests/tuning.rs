@@ -1,9 +1,9 @@
 //! From key lists and a log to a scheme: what is promised holds on queries that the fit never saw.
 
-use everbloom::key::Generator;
+use everbloom::internal::key::Generator;
+use everbloom::internal::scheme::Recipe;
 use everbloom::querylog::{Options, Sample, Tuned, build, tune};
-use everbloom::scheme::{Recipe, Scheme};
-use everbloom::{Error, Hashing, Key, KeyHash};
+use everbloom::{Error, Hashing, Key, KeyHash, Scheme};
 use std::sync::Arc;
 
 const HASHING: Hashing = Hashing::Xxh3 { seed: 7 };
@@ -159,7 +159,7 @@ fn lengths_that_tell_hot_from_cold_need_no_map() {
     assert_eq!(tuned.winner.kind, "popularity");
     assert!(ratio(&tuned) < 0.25, "{}", ratio(&tuned));
     assert!(tuned.winner.table_bits < 4000, "{}", tuned.winner.table_bits);
-    assert_eq!(tuned.scheme.classes().and_then(everbloom::scheme::Classes::map_width), None);
+    assert_eq!(tuned.scheme.classes().and_then(everbloom::internal::scheme::Classes::map_width), None);
 }
 
 #[test]

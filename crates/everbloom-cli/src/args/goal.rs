@@ -37,7 +37,7 @@ pub(crate) const DEFAULT_FPR: f64 = 0.001;
 impl WantedArgs {
     /// The goal as typed.
     pub(crate) fn goal(&self) -> Goal {
-        let mut goal = Goal::new().target_fpr(self.fpr.unwrap_or(DEFAULT_FPR)).hashing(self.hashing());
+        let mut goal = Goal::new().fpr(self.fpr.unwrap_or(DEFAULT_FPR)).hashing(self.hashing());
         goal.memory_bits = self.memory;
         goal.expected_items = self.expect;
         goal

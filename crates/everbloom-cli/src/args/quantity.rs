@@ -1,7 +1,7 @@
 //! Quantities as they are typed. The core reads them; here its errors become what follows the option's name.
 
 use everbloom::Error;
-use everbloom::promise::{Count, Rate, Size, Span, Window};
+use everbloom::internal::promise::{Count, Rate, Size, Span, Window};
 use std::time::Duration;
 
 /// Bits from a size such as `64MiB`.

@@ -6,7 +6,8 @@ use crate::input::BlockReader;
 use crate::record::{Layout, Part, RecordReader, all_hashes, check_faults, for_each_batch};
 use crate::{filter_file, output, scheme_file};
 use clap::Args;
-use everbloom::{Filter, Goal, KeyHash, Plan, codec, forecast, querylog};
+use everbloom::internal::{codec, forecast};
+use everbloom::{AnyFilter, Filter, Goal, KeyHash, Plan, querylog};
 use std::path::{Path, PathBuf};
 
 /// Builds a filter from the lines of files or stdin.
@@ -100,7 +101,7 @@ impl Build {
     }
 
     /// The filter that a scheme asks for; its keys are counted first.
-    fn with_scheme(&self, path: &Path) -> Result<Box<dyn Filter>> {
+    fn with_scheme(&self, path: &Path) -> Result<AnyFilter> {
         output::refuse_overwriting(&self.output, &[path.to_path_buf()])?;
         let scheme = scheme_file::load(path)?;
         let hashes = all_hashes(self.files.clone(), &self.keys, scheme.hashing())?;
@@ -141,13 +142,13 @@ impl Build {
         Ok(from_nothing.ok())
     }
 
-    fn insert_as_they_come(&self, reader: &mut RecordReader, plan: &Plan) -> Result<Box<dyn Filter>> {
+    fn insert_as_they_come(&self, reader: &mut RecordReader, plan: &Plan) -> Result<AnyFilter> {
         let mut filter = plan.build()?;
         self.for_each_key_batch(reader, |hashes| filter.insert_hashes(hashes))?;
         Ok(filter)
     }
 
-    fn count_then_insert(&self, reader: &mut RecordReader) -> Result<Box<dyn Filter>> {
+    fn count_then_insert(&self, reader: &mut RecordReader) -> Result<AnyFilter> {
         let mut hashes: Vec<KeyHash> = Vec::new();
         self.for_each_key_batch(reader, |batch| hashes.extend_from_slice(batch))?;
         if hashes.is_empty() {

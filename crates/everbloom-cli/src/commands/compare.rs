@@ -10,7 +10,7 @@ use crate::progress::Bar;
 use crate::record::{Batch, Layout, Part, RecordReader, for_each_batch};
 use crate::report;
 use clap::Args;
-use everbloom::{Filter, Goal, Plan, Spec, filters};
+use everbloom::{AnyFilter, Filter, Goal, Plan, Spec, filters};
 use everbloom_lab::evaluate::{Evaluation, Outcome, Record, Report};
 use everbloom_lab::limit::{self, Limit};
 use everbloom_lab::oracle::Oracle;
@@ -77,7 +77,7 @@ impl Compare {
         if !self.filters.is_empty() {
             return self.filters.clone();
         }
-        let endless = filters::KINDS.iter().filter(|kind| kind.endless).map(|kind| kind.name);
+        let endless = filters::KINDS.iter().filter(|kind| kind.can.run_forever).map(|kind| kind.name);
         endless.chain(["bloom"]).map(Spec::new).collect()
     }
 
@@ -183,7 +183,7 @@ impl Contest {
         Row { notes: plan.map(|plan| plan.notes.clone()).unwrap_or_default(), report, matched }
     }
 
-    fn build(&self) -> Result<Vec<Box<dyn Filter>>> {
+    fn build(&self) -> Result<Vec<AnyFilter>> {
         self.plans.iter().map(|plan| plan.build().map_err(Failure::from)).collect()
     }
 }

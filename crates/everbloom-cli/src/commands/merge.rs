@@ -4,7 +4,8 @@ use crate::args::quantity;
 use crate::failure::{Ending, Failure, Result};
 use crate::filter_file;
 use clap::Args;
-use everbloom::{Combine, Filter};
+use everbloom::Filter;
+use everbloom::internal::Combine;
 use std::path::{Path, PathBuf};
 
 /// Makes one filter of several that were built with the same spec and seed.

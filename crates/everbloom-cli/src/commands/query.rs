@@ -8,8 +8,7 @@ use crate::mapped::Mapped;
 use crate::output::Stdout;
 use crate::record::{Batch, Layout, Part, RecordReader, for_each_batch};
 use clap::Args;
-use everbloom::codec::View;
-use everbloom::{Filter, Hashing, KeyHash};
+use everbloom::{AnyFilter, Filter, Hashing, KeyHash, View};
 use std::path::PathBuf;
 
 /// Prints the lines whose keys a filter knows; exit 1 if there are none.
@@ -67,7 +66,7 @@ impl Query {
         Ok(if matched > 0 { Ending::Done } else { Ending::Negative })
     }
 
-    fn load(&self) -> Result<Box<dyn Filter>> {
+    fn load(&self) -> Result<AnyFilter> {
         let filter = filter_file::load(&self.filter, self.memory, self.scheme.as_deref())?;
         if self.count_each && filter.as_multiplicity().is_none() {
             let kind = filter.spec().kind().to_string();
@@ -82,7 +81,7 @@ impl Query {
 
 /// The filter, in memory of our own or where it lies.
 enum Asked<'m> {
-    Loaded(Box<dyn Filter>),
+    Loaded(AnyFilter),
     Mapped(View<'m>, &'m Mapped),
 }
 

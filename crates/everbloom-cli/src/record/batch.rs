@@ -2,7 +2,7 @@
 
 use super::layout::Extract;
 use super::{Extractor, Fault, time};
-use everbloom::key::records;
+use everbloom::internal::key::records;
 use everbloom::{Hashing, Importance, Importances, KeyHash};
 
 /// The most records taken at once, so that a block of empty lines needs no more memory than any other.

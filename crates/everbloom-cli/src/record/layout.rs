@@ -4,7 +4,7 @@ use super::fields::{self, Fields, Separation};
 use super::{Fault, json, time};
 use crate::args::{ImportanceArgs, KeyArgs, Scale};
 use crate::failure::{Failure, Result};
-use everbloom::key::composite_key;
+use everbloom::internal::key::composite_key;
 use everbloom::{Importance, ImportanceScale};
 use std::borrow::Cow;
 

@@ -7,7 +7,7 @@
 
 use super::{Arrival, Arrivals, Request};
 use everbloom::Result;
-use everbloom::key::Generator;
+use everbloom::internal::key::Generator;
 
 /// Links followed per page.
 const BRANCHING: u64 = 6;

@@ -4,13 +4,13 @@ use crate::datasets::{self, Request};
 use crate::evaluate::{self, Batch, Outcome, Record, Report, Source};
 use crate::metrics::Tally;
 use crate::suite::{Context, Row};
-use everbloom::{Filter, Goal, Hashing, Result};
+use everbloom::{AnyFilter, Filter, Goal, Hashing, Result};
 
 /// A filter: the name it has in charts, and its spec.
 pub(super) type Named = (&'static str, String);
 
 /// The filter of a full spec.
-pub(super) fn build(spec: &str, seed: u64) -> Result<Box<dyn Filter>> {
+pub(super) fn build(spec: &str, seed: u64) -> Result<AnyFilter> {
     Goal::new().hashing(Hashing::seeded(seed)).plan(spec)?.build()
 }
 

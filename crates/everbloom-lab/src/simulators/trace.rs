@@ -2,7 +2,7 @@
 
 use crate::bad;
 use crate::datasets::zipf::Zipf;
-use everbloom::key::Generator;
+use everbloom::internal::key::Generator;
 use everbloom::{Error, Result};
 use std::collections::HashMap;
 use std::io::BufRead;

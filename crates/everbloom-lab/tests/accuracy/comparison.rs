@@ -57,7 +57,7 @@ fn assert_ranked_wins(what: &str, stream: impl Fn() -> Box<dyn Source>) {
     let lost: Vec<_> = CELLS
         .into_iter()
         .map(|(bits_per_key, target)| {
-            let goal = Goal::new().memory_bits((bits_per_key * distinct) as u64).target_fpr(target);
+            let goal = Goal::new().memory_bits((bits_per_key * distinct) as u64).fpr(target);
             Bout::fight(&mut *stream(), goal, |report| report.measured_fnr)
         })
         .filter(|bout| !bout.won())
@@ -109,7 +109,7 @@ fn ranked_forgets_the_least_importance_on_the_importance_sets() {
         let stream = set(name, 50_000, None);
         let distinct = run(&mut *stream(), SEED, Vec::new()).distinct as f64;
         for (bits_per_key, target) in [(0.5, 0.01), (4.0, 0.01), (1.0, 0.1)] {
-            let goal = Goal::new().memory_bits((bits_per_key * distinct) as u64).target_fpr(target).with_importance();
+            let goal = Goal::new().memory_bits((bits_per_key * distinct) as u64).fpr(target).with_importance();
             let bout = Bout::fight(&mut *stream(), goal, weighted_fnr);
             assert!(bout.won(), "{name}: lost {}", bout.what);
         }

@@ -1,6 +1,6 @@
 //! Many seeds, many filters, one pass each.
 
-use everbloom::{Filter, Goal, Hashing};
+use everbloom::{AnyFilter, Filter, Goal, Hashing};
 use everbloom_lab::datasets::{self, Request, real};
 use everbloom_lab::evaluate::{self, Outcome, Report, Source};
 use std::path::PathBuf;
@@ -60,8 +60,8 @@ impl Rates {
 }
 
 /// The filter of a spec, its memory and its seed.
-pub(crate) fn filter(spec: &str, memory_bits: u64, seed: u64) -> Box<dyn Filter> {
-    let goal = Goal::new().memory_bits(memory_bits).target_fpr(0.01).hashing(Hashing::seeded(seed));
+pub(crate) fn filter(spec: &str, memory_bits: u64, seed: u64) -> AnyFilter {
+    let goal = Goal::new().memory_bits(memory_bits).fpr(0.01).hashing(Hashing::seeded(seed));
     goal.plan(spec).and_then(|plan| plan.build()).expect(spec)
 }
 
@@ -84,7 +84,7 @@ pub(crate) fn rates(stream: impl Fn(u64) -> Box<dyn Source>, filters: &[(&str, u
     rates
 }
 
-pub(crate) fn run(source: &mut dyn Source, seed: u64, filters: Vec<Box<dyn Filter>>) -> Outcome {
+pub(crate) fn run(source: &mut dyn Source, seed: u64, filters: Vec<AnyFilter>) -> Outcome {
     evaluate::run(source, Hashing::seeded(seed), filters).expect("a run")
 }
 

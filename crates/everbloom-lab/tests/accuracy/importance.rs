@@ -1,7 +1,7 @@
 //! The thesis's sets T and D, and the measures it reads off them.
 
 use crate::harness::{Sample, filter};
-use everbloom::key::Generator;
+use everbloom::internal::key::Generator;
 use everbloom::{Hashing, Importance, Importances, Key as _, Verdict};
 use everbloom_lab::curve::{crossover, fn_share_line};
 use everbloom_lab::datasets::{self, Arrival, Request};

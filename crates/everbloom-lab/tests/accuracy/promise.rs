@@ -1,9 +1,8 @@
 //! A target is a promise at every moment: the last tenth of every stream keeps it.
 
 use crate::harness::{recording, run};
-use everbloom::filter::Kind;
-use everbloom::filters;
-use everbloom::{Goal, Hashing, Holds};
+use everbloom::internal::filter::Kind;
+use everbloom::{Goal, Hashing, Holds, filters};
 use everbloom_lab::datasets::{self, Request};
 use everbloom_lab::evaluate::Source;
 
@@ -12,7 +11,7 @@ const SEED: u64 = 3;
 
 /// Plans every endless filter for every memory and target and holds `late_fpr` to the target.
 fn assert_kept(what: &str, source: &mut dyn Source, memories: &[u64]) {
-    assert_kept_by(what, source, memories, |kind| kind.endless);
+    assert_kept_by(what, source, memories, |kind| kind.can.run_forever);
 }
 
 fn assert_kept_by(what: &str, source: &mut dyn Source, memories: &[u64], wanted: impl Fn(&Kind) -> bool) {
@@ -20,7 +19,7 @@ fn assert_kept_by(what: &str, source: &mut dyn Source, memories: &[u64], wanted:
     let mut targets = Vec::new();
     for kind in filters::KINDS.iter().filter(|kind| wanted(kind)) {
         for (&memory_bits, target) in memories.iter().flat_map(|memory| TARGETS.map(|target| (memory, target))) {
-            let goal = Goal::new().memory_bits(memory_bits).target_fpr(target).hashing(Hashing::seeded(SEED));
+            let goal = Goal::new().memory_bits(memory_bits).fpr(target).hashing(Hashing::seeded(SEED));
             let plan = goal.plan(kind.name).expect(kind.name);
             assert!(plan.memory_bits <= memory_bits, "{}: {} bits of {memory_bits}", plan.spec, plan.memory_bits);
             assert!(plan.promise.holds == Holds::Always, "{} promises nothing", plan.spec);

@@ -1,7 +1,7 @@
 //! Filters so plain that they are obviously right: a byte per cell, a hash per probe, nothing packed.
 //! The fast filters must err as often as these do.
 
-use everbloom::key::Generator;
+use everbloom::internal::key::Generator;
 use everbloom::{Hashing, Key as _};
 use everbloom_lab::datasets::Set;
 use everbloom_lab::metrics::Tally;

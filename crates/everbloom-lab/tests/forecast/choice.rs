@@ -1,10 +1,9 @@
 //! What the planner recommends, beside the best that tuning every filter on the same stream finds.
 
 use crate::settings::{Kind, Setting};
-use everbloom::forecast::Question;
-use everbloom::key::Generator;
-use everbloom::stream::{Sample, Stream};
-use everbloom::{Filter, Goal, Hashing, Importances, Spec, filters};
+use everbloom::internal::key::Generator;
+use everbloom::internal::stream::Sample;
+use everbloom::{AnyFilter, Filter, Goal, Hashing, Importances, Question, Spec, Stream, filters};
 use everbloom_lab::datasets::real;
 use everbloom_lab::evaluate::{self, Batch, Report, Source};
 use everbloom_lab::matched::{at_fpr, grid};
@@ -34,7 +33,7 @@ impl Verdict {
 
 /// Every kind that `compare --matched` tries, and bloom.
 fn contenders() -> Vec<Spec> {
-    let endless = filters::KINDS.iter().filter(|kind| kind.endless).map(|kind| kind.name);
+    let endless = filters::KINDS.iter().filter(|kind| kind.can.run_forever).map(|kind| kind.name);
     endless.chain(["bloom"]).map(Spec::new).collect()
 }
 
@@ -44,7 +43,7 @@ fn judge(what: String, stream: &Stream, goal: Goal, source: &mut dyn Source) -> 
     let answer = question.answer().expect("an answer");
     let target = goal.target_fpr.expect("a target");
     let mut grids = Vec::new();
-    let mut built: Vec<Box<dyn Filter>> = vec![answer.best.plan.build().expect("a filter")];
+    let mut built: Vec<AnyFilter> = vec![answer.best.plan.build().expect("a filter")];
     for spec in contenders() {
         let plans = grid(&spec, &goal).unwrap_or_default();
         grids.push((spec, plans.len()));
@@ -109,7 +108,7 @@ fn draw(count: u64, seed: u64, arrivals: u64) -> Vec<Verdict> {
             let stream = setting.stream();
             let memory_bits = (stream.distinct() as f64 * bits_per_key) as u64;
             let hashing = Hashing::seeded(seed + index);
-            let goal = Goal::new().memory_bits(memory_bits).target_fpr(target_fpr).hashing(hashing);
+            let goal = Goal::new().memory_bits(memory_bits).fpr(target_fpr).hashing(hashing);
             let goal = goal.expected_items(stream.distinct());
             let what = format!("{kind:?}, {bits_per_key:.2} bits a key, {target_fpr}");
             judge(what, &stream, goal, &mut setting.source())
@@ -154,6 +153,6 @@ fn on_history(memory_bits: u64, target_fpr: f64) -> Option<Verdict> {
         sample.observe(&batch.hashes, Importances::default());
     }
     let stream = sample.finish().expect("enough repeats");
-    let goal = Goal::new().memory_bits(memory_bits).target_fpr(target_fpr).expected_items(stream.distinct());
+    let goal = Goal::new().memory_bits(memory_bits).fpr(target_fpr).expected_items(stream.distinct());
     Some(judge(format!("history, {memory_bits} bits, {target_fpr}"), &stream, goal, &mut open()?))
 }

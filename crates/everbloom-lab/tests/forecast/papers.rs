@@ -1,11 +1,11 @@
 //! The papers' tables as settings: what is foretold beside the reference figures of the lab.
 
 use crate::settings::{linear_mix, near};
-use everbloom::stream::Stream;
-use everbloom::{Forecast, Goal, forecast};
+use everbloom::internal::forecast;
+use everbloom::{Forecast, Goal, Stream};
 
 fn forecast_on(spec: &str, memory_bits: u64, stream: &Stream) -> Forecast {
-    let plan = Goal::new().memory_bits(memory_bits).target_fpr(0.1).plan(spec).expect(spec);
+    let plan = Goal::new().memory_bits(memory_bits).fpr(0.1).plan(spec).expect(spec);
     forecast::forecast(&plan, stream).expect(spec)
 }
 

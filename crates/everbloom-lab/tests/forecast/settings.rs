@@ -1,9 +1,9 @@
 //! A filter, a memory and a stream, and how far the forecast is from what happens.
 
-use everbloom::key::Generator;
-use everbloom::promise::ImportanceMix;
-use everbloom::stream::{Sample, Stream};
-use everbloom::{Forecast, Goal, Hashing, Importance, Importances, Plan, forecast};
+use everbloom::internal::forecast;
+use everbloom::internal::key::Generator;
+use everbloom::internal::stream::Sample;
+use everbloom::{Forecast, Goal, Hashing, Importance, ImportanceMix, Importances, Plan, Stream};
 use everbloom_lab::datasets::{self, Request};
 use everbloom_lab::evaluate::{self, Batch, Source};
 use everbloom_lab::metrics::Tally;
@@ -136,7 +136,7 @@ impl Setting {
     pub(crate) fn plan(&self) -> Plan {
         let memory_bits = (self.arrivals as f64 * self.bits_per_arrival) as u64;
         let goal = Goal::new()
-            .target_fpr(self.target_fpr)
+            .fpr(self.target_fpr)
             .importance_mix(linear_mix())
             .memory_bits(memory_bits)
             .hashing(Hashing::seeded(self.seed));

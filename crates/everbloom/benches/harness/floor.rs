@@ -1,8 +1,8 @@
 //! The least that memory asks of a filter: one random 64-byte line per key, and hashing alone.
 
 use super::keys::BenchKey;
-use everbloom::cells::buffer::{Buffer, Line};
-use everbloom::simd::prefetch;
+use everbloom::internal::cells::buffer::{Buffer, Line};
+use everbloom::internal::simd::prefetch;
 use everbloom::{Hashing, KeyHash};
 use std::hint::black_box;
 

@@ -1,6 +1,6 @@
 //! Stream filters as one would first write them: a byte for each cell, one call at a time.
 
-use everbloom::key::Generator;
+use everbloom::internal::key::Generator;
 use everbloom::{Hashing, Key, KeyHash};
 
 /// A stable filter with a byte for each cell, lowering neighbours.

@@ -1,9 +1,10 @@
 //! The contenders: our filters, and other people's behind the same few calls.
 
 use super::keys::{BenchKey, Long};
-use everbloom::cells::buffer::Line;
 use everbloom::filters::{Blocked, Bloom, Counting, blocked, bloom, counting};
-use everbloom::{Filter, FilterExt, Hashing};
+use everbloom::internal::FilterExt;
+use everbloom::internal::cells::buffer::Line;
+use everbloom::{Filter, Hashing};
 use foldhash::fast::FixedState;
 use sbbf_rs::FilterFn;
 use std::hash::BuildHasher;

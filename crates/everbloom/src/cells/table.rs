@@ -39,7 +39,8 @@ const EMPTY: u64 = 0;
 /// The table.
 ///
 /// ```
-/// use everbloom::internal::{cells::table::HashTable, key::{Hashing, Key}};
+/// use everbloom::internal::cells::table::HashTable;
+/// use everbloom::internal::key::{Hashing, Key};
 ///
 /// let hashing = Hashing::default();
 /// let mut seen = HashTable::new();

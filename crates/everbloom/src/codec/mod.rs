@@ -5,12 +5,13 @@
 //! ([`Decoder::limit`]).
 //!
 //! ```
-//! use everbloom::{Goal, internal::codec::{Decoder, encode_compressed}};
+//! use everbloom::Goal;
+//! use everbloom::internal::codec::{Decoder, encode_compressed};
 //!
 //! let goal = Goal::new().expected_items(10_000).fpr(0.01).filter("bloom");
 //! let mut filter = goal.clone().compressed().build()?;
 //! filter.extend(0..10_000u64);
-//! let sent = encode_compressed(filter.as_dyn());
+//! let sent = encode_compressed(&*filter);
 //! let usual = goal.plan("bloom")?.memory_bits / 8;
 //! assert!(sent.len() as u64 * 100 < usual * 88, "{} bytes instead of {usual}", sent.len());
 //! assert!(Decoder::new().limit(1 << 20).decode(&sent).is_ok());
@@ -122,7 +123,8 @@ pub fn encode_compressed(filter: &dyn Filter) -> Vec<u8> {
 /// Reads filters back. Says what may be spent on it and what some filters cannot be read without.
 ///
 /// ```
-/// use everbloom::{Bloom, Hashing, SecretKey, internal::codec::{Decoder, encode}};
+/// use everbloom::{Bloom, Hashing, SecretKey};
+/// use everbloom::internal::codec::{Decoder, encode};
 ///
 /// let key = SecretKey::new([7; 16]);
 /// let mut filter = Bloom::with_rate(1000, 0.01)?;
@@ -149,9 +151,9 @@ impl<'d> Decoder<'d> {
         Decoder { limit: Some(bytes), ..self }
     }
 
-    /// Gives the secret key that the filter was built with.
-    pub fn secret_key(self, key: SecretKey) -> Self {
-        Decoder { key: Some(key), ..self }
+    /// Gives the secret key that the filter was built with, if there is one.
+    pub fn secret_key(self, key: impl Into<Option<SecretKey>>) -> Self {
+        Decoder { key: key.into(), ..self }
     }
 
     /// Gives the scheme that the filter was built with, and its secret key if it has one. [`Error::Scheme`] if the filter

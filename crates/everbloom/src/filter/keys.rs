@@ -122,7 +122,8 @@ pub trait UnseenExt: Iterator + Sized {
     /// Keeps the items that the filter calls distinct, and lets it remember every one.
     ///
     /// ```
-    /// use everbloom::{Goal, UnseenExt};
+    /// use everbloom::Goal;
+    /// use everbloom::internal::UnseenExt;
     /// use everbloom::filters::Bloom;
     ///
     /// let mut filter = Bloom::with_rate(1000, 0.001)?;

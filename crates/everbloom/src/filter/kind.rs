@@ -52,7 +52,7 @@ pub struct Abilities {
     /// Whether two of them can become one.
     pub merge: bool,
     /// The window that it keeps, if it keeps one.
-    pub window: Option<Window>,
+    pub window: Option<WindowParameters>,
     /// Whether the caller can begin a new generation, at which what is old is forgotten or fades.
     pub advance: bool,
     /// Whether the importance of an arrival changes what is remembered.
@@ -70,7 +70,7 @@ pub struct Abilities {
 /// How a kind with a window takes it.
 #[derive(Debug, Clone, Copy)]
 #[non_exhaustive]
-pub struct Window {
+pub struct WindowParameters {
     /// The parameter for the number of arrivals or keys that must not be missed.
     pub parameter: &'static str,
     /// The parameter and value that leave the turning of the window to the caller, for windows of time.

@@ -23,7 +23,7 @@ use std::any::Any;
 pub use base::Base;
 pub(crate) use base::shows_base;
 pub use keys::{FilterExt, Unseen, UnseenExt};
-pub use kind::{Abilities, Kind, Restore, Window};
+pub use kind::{Abilities, Kind, Restore, WindowParameters};
 pub(crate) use merge::same_shape;
 pub use merge::{Combine, Merge};
 pub use model::Model;

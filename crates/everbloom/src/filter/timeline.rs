@@ -19,10 +19,10 @@ use std::collections::VecDeque;
 ///
 /// ```
 /// use core::time::Duration;
-/// use everbloom::filter::{Times, Timeline};
+/// use everbloom::internal::filter::{Times, Timeline};
 /// use everbloom::{Goal, Importances, Key, Verdict};
 ///
-/// let goal = Goal::new().target_fpr(0.01);
+/// let goal = Goal::new().fpr(0.01);
 /// let mut recent = goal.plan("age_partitioned:window=1000,advance=caller")?.build()?;
 /// let generations = recent.as_windowed().map_or(0, |windowed| windowed.generations());
 /// let mut timeline = Timeline::new(Duration::from_secs(60), generations, 1000)?;
@@ -292,7 +292,7 @@ impl Times<'_> {
 }
 
 fn windowed(filter: &mut dyn Filter) -> Result<&mut dyn Windowed> {
-    let spec = filter.spec();
+    let spec = filter.spec().clone();
     filter.as_windowed().ok_or_else(|| spec.error("it has no window", "take a filter that has one"))
 }
 
@@ -386,7 +386,7 @@ mod tests {
 
     #[test]
     fn idle_filters_forget() {
-        let goal = Goal::new().target_fpr(0.01);
+        let goal = Goal::new().fpr(0.01);
         let mut filter =
             goal.plan("age_partitioned:window=100,advance=caller").and_then(|plan| plan.build()).expect("it");
         let generations = filter.as_windowed().map_or(0, |windowed| windowed.generations());

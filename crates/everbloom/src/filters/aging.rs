@@ -33,9 +33,10 @@
 //! # Example
 //!
 //! ```
-//! use everbloom::{FilterExt, Goal, Importance};
+//! use everbloom::internal::FilterExt;
+//! use everbloom::{Goal, Importance};
 //!
-//! let mut recent = Goal::new().target_fpr(0.01).plan("aging:window=1000")?.build()?;
+//! let mut recent = Goal::new().fpr(0.01).plan("aging:window=1000")?.build()?;
 //! for key in 0..10_000u64 {
 //!     recent.observe(&key, Importance::FULL);
 //! }
@@ -46,21 +47,21 @@
 
 use crate::cells::blocks::line_of;
 use crate::cells::buffer::{Buffer, LINE_BITS};
-use crate::filter::{Abilities, Base, Body, Filter, Kind, Model, Restore, Window, Windowed, shows_base};
+use crate::filter::{Abilities, Base, Body, Filter, Kind, Model, Restore, WindowParameters, Windowed, shows_base};
 use crate::format::StateWriter;
 use crate::key::{Hashing, KeyHash};
 use crate::promise::{Error, Goal, Importance, MAX_MEMORY_BITS, Plan, Promise, Result, Spec, Status, Verdict};
 use crate::simd::{Detected, contains_block, distance_for, insert_block, prefetch};
 use crate::stream::closed_forms::{blocked_fpr, largest, smallest};
 
-pub(super) const KIND: Kind = Kind {
+pub(crate) const KIND: Kind = Kind {
     id: 31,
     name: "aging",
     summary: "two buffers that take turns: the last keys are never missed",
     parameters: &["window", "num_lines"],
     can: Abilities {
         advance: true,
-        window: Some(Window { parameter: "window", by_caller: None, refresh: None }),
+        window: Some(WindowParameters { parameter: "window", by_caller: None, refresh: None }),
         ..Abilities::STREAM
     },
     model: Model::sized(&["num_lines", "window"]),

@@ -40,7 +40,7 @@
 //! # Example
 //!
 //! ```
-//! use everbloom::FilterExt;
+//! use everbloom::internal::FilterExt;
 //! use everbloom::filters::Blocked;
 //!
 //! let mut filter = Blocked::with_rate(10_000, 0.01)?;
@@ -69,7 +69,7 @@ use crate::stream::{Forecast, Stream, closed_forms};
 use libm::log1p;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-pub(super) const KIND: Kind = Kind {
+pub(crate) const KIND: Kind = Kind {
     id: 2,
     name: "blocked",
     summary: "cache-line-blocked Bloom filter: one memory access a key, about 4 % more bits",
@@ -111,7 +111,7 @@ impl Parameters {
 
     /// The fewest blocks that keep `target_fpr` for `expected_items` keys.
     pub fn for_rate(expected_items: u64, target_fpr: f64) -> Result<Self> {
-        let goal = Goal::new().expected_items(expected_items).target_fpr(target_fpr);
+        let goal = Goal::new().expected_items(expected_items).fpr(target_fpr);
         goal.checked_items()?;
         goal.checked_fpr()?;
         let most = (MAX_MEMORY_BITS / LINE_BITS).min(expected_items.saturating_mul(1 << 16));
@@ -381,7 +381,8 @@ impl Merge for Blocked {
 /// may both be told that it was new, if each set some of its bits first; at least one of them always is.
 ///
 /// ```
-/// use everbloom::{Hashing, FilterExt};
+/// use everbloom::Hashing;
+/// use everbloom::internal::FilterExt;
 /// use everbloom::filters::{AtomicBlocked, Blocked};
 /// use everbloom::filters::blocked::Parameters;
 ///
@@ -470,7 +471,6 @@ impl AtomicBlocked {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::filter::FilterExt;
 
     #[test]
     fn the_price_of_blocking_is_what_the_page_says() {

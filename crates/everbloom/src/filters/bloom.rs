@@ -63,7 +63,7 @@
 //! # Example
 //!
 //! ```
-//! use everbloom::FilterExt;
+//! use everbloom::internal::FilterExt;
 //! use everbloom::filters::Bloom;
 //!
 //! let mut filter = Bloom::with_rate(10_000, 0.01)?;
@@ -91,7 +91,7 @@ use crate::simd::spread_distance_for;
 use crate::stream::{Forecast, Stream};
 use bytemuck::cast_slice;
 
-pub(super) const KIND: Kind = Kind {
+pub(crate) const KIND: Kind = Kind {
     id: 1,
     name: "bloom",
     summary: "classic Bloom filter: no false negatives, fills up at a known number of keys",

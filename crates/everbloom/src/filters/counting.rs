@@ -38,7 +38,8 @@
 //! # Example
 //!
 //! ```
-//! use everbloom::{FilterExt, Hashing, Key, Removal};
+//! use everbloom::internal::{FilterExt, Removal};
+//! use everbloom::{Hashing, Key};
 //! use everbloom::filters::Counting;
 //!
 //! let mut cached = Counting::with_rate(1000, 0.01)?;
@@ -62,7 +63,7 @@ use crate::simd::spread_distance_for;
 use crate::stream::sizing::Size;
 use crate::stream::{Forecast, Stream};
 
-pub(super) const KIND: Kind = Kind {
+pub(crate) const KIND: Kind = Kind {
     id: 3,
     name: "counting",
     summary: "counting Bloom filter: keys can be removed again",
@@ -310,7 +311,6 @@ impl Merge for Counting {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::filter::FilterExt;
     use crate::key::Key;
 
     #[test]

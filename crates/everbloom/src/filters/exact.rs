@@ -47,7 +47,7 @@ use crate::promise::{Error, Goal, Importance, Importances, Plan, Promise, Result
 use crate::stream::{Forecast, Stream};
 use libm::{expm1, ldexp};
 
-pub(super) const KIND: Kind = Kind {
+pub(crate) const KIND: Kind = Kind {
     id: 4,
     name: "exact",
     summary: "every key's 64-bit hash: no errors but for chance collisions, grows",

@@ -1,6 +1,6 @@
 //! The filters, one file each, and the registry that everything else iterates.
 //!
-//! Adding a filter: write its file, name it here, add its line to [`KINDS`]. The command line, the
+//! Adding a filter: write its file, and name it here, as a module and in the registry. The command line, the
 //! laws in the tests, the lab and the bindings find it there.
 
 pub mod age_partitioned;
@@ -23,46 +23,42 @@ use crate::filter::{Base, Filter, Kind, Restore};
 use crate::promise::{Error, Goal, Plan, Result, Spec};
 use crate::stream::{Forecast, Stream};
 
-pub use age_partitioned::AgePartitioned;
-pub use aging::Aging;
-pub use blocked::{AtomicBlocked, Blocked};
-pub use bloom::Bloom;
-pub use counting::Counting;
-pub use exact::Exact;
-pub use ibf::Ibf;
-pub use popularity::Popularity;
-pub use ranked::Ranked;
-pub use reservoir::Reservoir;
-pub use scalable::Scalable;
+pub use blocked::AtomicBlocked;
 pub(crate) use sharded::SHARDS;
 pub use sharded::Sharded;
-pub use spectral::Spectral;
-pub use stable::Stable;
-pub use stacked::Stacked;
 
-/// Every kind of filter.
-pub static KINDS: &[Kind] = &[
-    bloom::KIND,
-    blocked::KIND,
-    counting::KIND,
-    exact::KIND,
-    stable::KIND,
-    reservoir::KIND,
-    ranked::KIND,
-    ibf::IBF,
-    ibf::IBF1,
-    ibf::IBF2,
-    ibf::IBF3,
-    ibf::IBF4,
-    ibf::IBF5,
-    ibf::IBF6,
-    age_partitioned::KIND,
-    aging::KIND,
-    scalable::KIND,
-    spectral::KIND,
-    popularity::KIND,
-    stacked::KIND,
-];
+/// Exports every filter, lists its kinds in [`KINDS`], and hands all of them to whatever is to be done for each type
+/// (`for_every_filter!`). One line a filter: `module::Type: its kinds`, of which the first is what the type is planned as.
+macro_rules! registry {
+    ($dollar:tt $($module:ident::$type:ident: $first:ident $(, $kind:ident)*;)*) => {
+        $(pub use $module::$type;)*
+
+        /// Every kind of filter.
+        pub static KINDS: &[Kind] = &[$($module::$first, $($module::$kind,)*)*];
+
+        macro_rules! for_every_filter {
+            ($dollar action:ident) => { $dollar action! { $($module::$type: $first;)* } };
+        }
+        pub(crate) use for_every_filter;
+    };
+}
+
+registry! { $
+    bloom::Bloom: KIND;
+    blocked::Blocked: KIND;
+    counting::Counting: KIND;
+    exact::Exact: KIND;
+    stable::Stable: KIND;
+    reservoir::Reservoir: KIND;
+    ranked::Ranked: KIND;
+    ibf::Ibf: IBF, IBF1, IBF2, IBF3, IBF4, IBF5, IBF6;
+    age_partitioned::AgePartitioned: KIND;
+    aging::Aging: KIND;
+    scalable::Scalable: KIND;
+    spectral::Spectral: KIND;
+    popularity::Popularity: KIND;
+    stacked::Stacked: KIND;
+}
 
 /// The names of the kinds for which something holds, for people.
 pub(crate) fn names(holds: impl Fn(&Kind) -> bool) -> String {
@@ -89,9 +85,7 @@ pub fn kind(spec: &Spec) -> Result<&'static Kind> {
 
 /// Fills in what a spec of a named kind leaves out.
 pub(crate) fn plan(spec: &Spec, goal: &Goal) -> Result<Plan> {
-    goal.checked_fpr()?;
-    goal.checked_memory()?;
-    goal.checked_items()?;
+    goal.checked()?;
     let plan_one = kind(spec)?.plan;
     if goal.transmitted_bytes.is_some() && (!kind(spec)?.can.fit_bytes || is_sharded(spec)) {
         let able = names(|kind| kind.can.fit_bytes);
@@ -176,7 +170,7 @@ pub(crate) fn restore(id: u16, from: Restore<'_, '_>) -> Result<Box<dyn Filter>>
 /// This is what the summary cache does: counters at home, bits on the wire.
 ///
 /// ```
-/// use everbloom::FilterExt;
+/// use everbloom::internal::FilterExt;
 /// use everbloom::filters::{Bloom, Counting};
 ///
 /// let mut cached = Counting::with_rate(1000, 0.01)?;

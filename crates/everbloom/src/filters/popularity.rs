@@ -57,8 +57,9 @@
 //! # Example
 //!
 //! ```
-//! use everbloom::scheme::{Class, Classes, Recipe, Scheme};
-//! use everbloom::{Filter, FilterExt, Hashing};
+//! use everbloom::internal::scheme::{Class, Classes, Recipe};
+//! use everbloom::{Scheme, Filter, Hashing};
+//! use everbloom::internal::FilterExt;
 //! use everbloom::filters::Popularity;
 //! use std::sync::Arc;
 //!
@@ -89,7 +90,7 @@ use libm::log1p;
 use std::ops::Range;
 use std::sync::Arc;
 
-pub(super) const KIND: Kind = Kind {
+pub(crate) const KIND: Kind = Kind {
     id: 40,
     name: "popularity",
     summary: "Bloom filter with hashes per class of keys, from a scheme made by `everbloom tune`",

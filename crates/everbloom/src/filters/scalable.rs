@@ -40,9 +40,10 @@
 //! # Example
 //!
 //! ```
-//! use everbloom::{Filter, FilterExt, Goal};
+//! use everbloom::{Filter, Goal};
+//! use everbloom::internal::FilterExt;
 //!
-//! let mut filter = Goal::new().target_fpr(0.01).plan("scalable:initial_items=100")?.build()?;
+//! let mut filter = Goal::new().fpr(0.01).plan("scalable:initial_items=100")?.build()?;
 //! for key in 0..100_000u64 {
 //!     filter.insert(&key);
 //! }
@@ -61,7 +62,7 @@ use crate::stream::closed_forms::largest;
 use crate::stream::sizing::Size;
 use libm::pow;
 
-pub(super) const KIND: Kind = Kind {
+pub(crate) const KIND: Kind = Kind {
     id: 32,
     name: "scalable",
     summary: "grows as keys come and keeps its rate: for sets of unknown size",
@@ -102,7 +103,7 @@ impl Parameters {
             let remedy = "start with about as many keys as there will be at least";
             return Err(Error::parameter("initial_items", self.initial_items, "between 1 and 2^56", remedy));
         }
-        Goal::new().target_fpr(self.target_fpr).checked_fpr()?;
+        Goal::new().fpr(self.target_fpr).checked_fpr()?;
         if !(1..=16).contains(&self.growth) {
             return Err(Error::parameter("growth", self.growth, "between 1 and 16", "2 doubles every stage"));
         }

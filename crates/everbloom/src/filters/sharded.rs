@@ -23,10 +23,11 @@
 //! # Example
 //!
 //! ```
-//! use everbloom::{FilterExt, Goal, Importances, KeyHash, Hashing, Key, Verdict};
+//! use everbloom::internal::FilterExt;
+//! use everbloom::{Goal, Importances, KeyHash, Hashing, Key, Verdict};
 //! use everbloom::filters::Sharded;
 //!
-//! let plan = Goal::new().memory_bits(1 << 20).target_fpr(0.01).plan("ranked:shards=8")?;
+//! let plan = Goal::new().memory_bits(1 << 20).fpr(0.01).plan("ranked:shards=8")?;
 //! let hashes: Vec<KeyHash> = (0..50_000u64).map(|key| (key % 20_000).hash_with(&plan.hashing)).collect();
 //! let run = |threads| {
 //!     let mut filter = Sharded::from_plan(&plan).expect("fits");
@@ -68,7 +69,7 @@ pub(super) fn planned(spec: &Spec, goal: &Goal, plan_one: fn(&Spec, &Goal) -> Re
             let mean = items as f64 / count as f64;
             (mean + 4.0 * mean.sqrt()).ceil() as u64
         }),
-        ..*goal
+        ..goal.clone()
     };
     let one = plan_one(&spec.without(SHARDS), &part)?;
     let holds = match (one.promise.holds, goal.expected_items) {
@@ -154,6 +155,16 @@ impl Sharded {
     /// The filters, for callers that bring their own threads; a key belongs to [`Sharded::shard_of`].
     pub fn shards_mut(&mut self) -> &mut [Box<dyn Filter>] {
         &mut self.shards
+    }
+
+    /// Takes the filters out, for somebody who keeps them elsewhere and brings them back.
+    pub(crate) fn take_shards(&mut self) -> Vec<Box<dyn Filter>> {
+        std::mem::take(&mut self.shards)
+    }
+
+    /// Brings back what [`Sharded::take_shards`] took out.
+    pub(crate) fn put_shards(&mut self, shards: Vec<Box<dyn Filter>>) {
+        self.shards = shards;
     }
 
     /// The number of filters.

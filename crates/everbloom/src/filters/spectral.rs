@@ -33,9 +33,10 @@
 //! # Example
 //!
 //! ```
-//! use everbloom::{Filter, FilterExt, Goal, Hashing, Key};
+//! use everbloom::{Filter, Goal, Hashing, Key};
+//! use everbloom::internal::FilterExt;
 //!
-//! let mut seen = Goal::new().expected_items(1_000).target_fpr(0.01).plan("spectral")?.build()?;
+//! let mut seen = Goal::new().expected_items(1_000).fpr(0.01).plan("spectral")?.build()?;
 //! for _ in 0..5 {
 //!     seen.insert("five times");
 //! }
@@ -55,7 +56,7 @@ use crate::simd::spread_distance_for;
 use crate::stream::sizing::Size;
 use crate::stream::{Forecast, Stream};
 
-pub(super) const KIND: Kind = Kind {
+pub(crate) const KIND: Kind = Kind {
     id: 33,
     name: "spectral",
     summary: "counts how often each key came; counts can fade with a half-life",
@@ -306,7 +307,7 @@ mod tests {
 
     #[test]
     fn counts_are_never_too_low_and_seldom_too_high() {
-        let plan = Goal::new().expected_items(2000).target_fpr(0.01).plan("spectral").expect("plans");
+        let plan = Goal::new().expected_items(2000).fpr(0.01).plan("spectral").expect("plans");
         let mut filter = Spectral::from_plan(&plan).expect("fits");
         let times = |key: u64| 1 + key % 7;
         for key in 0..2000u64 {
@@ -323,7 +324,7 @@ mod tests {
 
     #[test]
     fn counts_fade_with_their_half_life() {
-        let plan = Goal::new().expected_items(5000).target_fpr(0.001).plan("spectral:half_life=1000").expect("plans");
+        let plan = Goal::new().expected_items(5000).fpr(0.001).plan("spectral:half_life=1000").expect("plans");
         let mut filter = Spectral::from_plan(&plan).expect("fits");
         let hash = "once busy".hash_with(&plan.hashing);
         (0..64).for_each(|_| {

@@ -44,10 +44,10 @@
 //!
 //! ```
 //! use everbloom::filters::Stacked;
-//! use everbloom::scheme::HotNegatives;
+//! use everbloom::internal::scheme::{HotNegatives, Design};
 //! use everbloom::querylog::stacking::Demand;
-//! use everbloom::scheme::Design;
-//! use everbloom::{FilterExt, Hashing, Key};
+//! use everbloom::internal::FilterExt;
+//! use everbloom::{Hashing, Key};
 //!
 //! let hashing = Hashing::seeded(0);
 //! let hash = |key: u64| key.hash_with(&hashing);
@@ -78,7 +78,7 @@ use crate::stream::{Forecast, Stream};
 use libm::{exp2, pow};
 use std::collections::HashSet;
 
-pub(super) const KIND: Kind = Kind {
+pub(crate) const KIND: Kind = Kind {
     id: 41,
     name: "stacked",
     summary: "layers that know by heart the keys asked for in vain, from a scheme made by `everbloom tune`",

@@ -25,13 +25,6 @@ impl Goal {
     }
 }
 
-impl Plan {
-    /// Allocates the filter.
-    pub fn build(&self) -> Result<Box<dyn Filter>> {
-        build(self)
-    }
-}
-
 /// Allocates what a plan describes.
 pub fn build(plan: &Plan) -> Result<Box<dyn Filter>> {
     filters::build(plan)
@@ -78,7 +71,7 @@ fn choose(spec: &Spec, goal: &Goal) -> Result<Plan> {
         let able = filters::KINDS.iter().find(|kind| kind.can.fit_bytes);
         return filters::plan(&spec.renamed(able.map_or(AUTO, |kind| kind.name)), goal);
     }
-    let question = Question { filter: Some(spec.clone()), best_only: true, ..Question::new(*goal) };
+    let question = Question { filter: Some(spec.clone()), best_only: true, ..Question::new(goal.clone()) };
     Ok(question.answer()?.best.plan)
 }
 
@@ -90,7 +83,7 @@ mod tests {
     fn auto_takes_the_best_of_all_though_it_does_not_watch_the_others_to_the_end() {
         for (bits, rate) in [(1 << 16, 0.1), (1 << 20, 0.01), (1 << 27, 0.001)] {
             for importance in [false, true] {
-                let goal = Goal { importance, ..Goal::new().memory_bits(bits).target_fpr(rate) };
+                let goal = Goal { importance, ..Goal::new().memory_bits(bits).fpr(rate) };
                 let chosen = plan(&Spec::new(AUTO), &goal).expect("a plan");
                 let best = Question::new(goal).answer().expect("an answer").best;
                 assert_eq!(chosen.spec, best.plan.spec, "{bits} bits, {rate}, importance {importance}");

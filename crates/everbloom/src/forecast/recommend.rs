@@ -110,9 +110,7 @@ impl Question {
     }
 
     fn checked(&self) -> Result<()> {
-        self.goal.checked_fpr()?;
-        self.goal.checked_memory()?;
-        self.goal.checked_items()?;
+        self.goal.checked()?;
         match self.target_fnr {
             Some(rate) if !(0.0..1.0).contains(&rate) => {
                 Err(Error::parameter("target_fnr", rate, "at least 0 and below 1", "try 0.1, or 0 to miss nothing"))
@@ -142,7 +140,7 @@ impl Question {
     }
 
     fn goal(&self) -> Goal {
-        Goal { expected_items: self.expected(), ..self.goal }
+        Goal { expected_items: self.expected(), ..self.goal.clone() }
     }
 
     fn recommended(&self, mut candidates: Vec<Candidate>, stream: Stream) -> Result<Recommendation> {
@@ -163,7 +161,7 @@ impl Question {
 
     fn for_window(&self, window: u64) -> Result<Recommendation> {
         // Windows count arrivals, so the number of keys that will ever come does not matter.
-        let goal = Goal { expected_items: None, ..self.goal };
+        let goal = Goal { expected_items: None, ..self.goal.clone() };
         let wanted = |kind: &&Kind| self.filter.as_ref().is_none_or(|spec| spec.kind() == kind.name);
         let windowed = KINDS.iter().filter(wanted).filter_map(|kind| Some((kind, kind.can.window?)));
         let plans: Vec<_> = windowed
@@ -308,7 +306,7 @@ impl Question {
 
     fn too_little(&self, wanted: f64, found: &Recommendation) -> Error {
         let best = &found.best;
-        let enough = Question { goal: Goal { memory_bits: None, ..self.goal }, ..self.clone() };
+        let enough = Question { goal: Goal { memory_bits: None, ..self.goal.clone() }, ..self.clone() };
         let bits = match enough.without_memory() {
             Ok(enough) => format!("give about {} bits, or ", enough.best.plan.memory_bits),
             Err(_) => String::new(),
@@ -329,7 +327,7 @@ impl Question {
     fn least_memory(&self, wanted: f64) -> Result<Recommendation> {
         let non_forgetting = self.non_forgetting()?;
         let most = non_forgetting.as_ref().map_or(1 << 40, |found| found.best.plan.memory_bits);
-        let with = |bits: u64| Question { goal: self.goal.memory_bits(bits), target_fnr: None, ..self.clone() };
+        let with = |bits: u64| Question { goal: self.goal.clone().memory_bits(bits), target_fnr: None, ..self.clone() };
         let high = libm::log2(most as f64);
         let (mut low, mut high, mut best) = ((high - 10.0).max(9.0), high, non_forgetting);
         while high - low > 0.04 {

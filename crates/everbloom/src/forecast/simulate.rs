@@ -51,7 +51,7 @@ pub(super) fn simulated_long(plan: &Plan, stream: &Stream, arrivals: f64) -> Res
         let Some(mut small) = filters::scaled(plan, scaled.divisor)? else { return Ok(None) };
         // A simulation brings its own hashes; the filter's random choices come from its own seed.
         small.hashing = Hashing::seeded(SEED + round);
-        let mut filter = small.build()?;
+        let mut filter = filters::build(&small)?;
         counts.run(filter.as_mut(), scaled, Patience::ENDLESS);
         zeros = 1.0 - filter.status().fill;
     }
@@ -93,7 +93,7 @@ pub(super) fn simulated(
     patience: Patience,
 ) -> Result<Option<Forecast>> {
     let Some(small) = filters::scaled(plan, scaled.divisor)? else { return Ok(None) };
-    let mut filter = small.build()?;
+    let mut filter = filters::build(&small)?;
     let mut counts = Counts::default();
     counts.run(filter.as_mut(), scaled, patience);
     Ok(Some(counts.forecast(plan.promise, stream, 1.0 - filter.status().fill, scaled.divisor)))

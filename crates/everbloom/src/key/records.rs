@@ -6,7 +6,7 @@
 //!
 //! ```
 //! use everbloom::{Hashing, KeyHash};
-//! use everbloom::key::records;
+//! use everbloom::internal::key::records;
 //!
 //! let bytes = b"alice\nbob\ncarol";
 //! let mut ends = [0; 64];

@@ -3,7 +3,7 @@
 //! `Goal` → `Plan` (with its `Promise`) → filter. Planning never allocates the filter, so it can be
 //! asked freely.
 
-use super::{Error, ImportanceMix, Result};
+use super::{Count, Error, ImportanceMix, Rate, Result, Size, Spec};
 use crate::key::Hashing;
 
 /// The largest memory that can be planned, 128 PiB: beyond it, arithmetic on bits would overflow.
@@ -18,14 +18,16 @@ pub(crate) const MAX_ITEMS: u64 = 1 << 60;
 /// ```
 /// use everbloom::Goal;
 ///
-/// let plan = Goal::new().expected_items(1_000_000).target_fpr(0.01).plan("bloom")?;
+/// let plan = Goal::new().expected_items(1_000_000).fpr(0.01).plan("bloom")?;
 /// assert_eq!(plan.spec.to_string(), "bloom:num_bits=9592964,num_hashes=7");
 /// assert!(plan.promise.predicted_fpr <= 0.01);
 /// # Ok::<(), everbloom::Error>(())
 /// ```
-#[derive(Debug, Clone, Copy, PartialEq, Default)]
+#[derive(Debug, Clone, PartialEq, Default)]
 #[non_exhaustive]
 pub struct Goal {
+    /// The kind, and what is settled of its parameters; the planner chooses if nothing is said.
+    pub filter: Option<Spec>,
     /// The most memory the filter's state may take.
     pub memory_bits: Option<u64>,
     /// The rate of false positives to keep at every moment.
@@ -42,6 +44,8 @@ pub struct Goal {
     pub transmitted_bytes: Option<u64>,
     /// How keys are hashed.
     pub hashing: Hashing,
+    /// What could not be read of what was given; the first such error surfaces when the goal is planned.
+    pub(crate) problem: Option<Error>,
 }
 
 impl Goal {
@@ -50,22 +54,56 @@ impl Goal {
         Goal::default()
     }
 
-    /// Bounds the memory of the filter's state.
+    /// Names the filter, with as many of its parameters as are settled: `counting`, `ranked:lanes=3`.
+    pub fn filter(mut self, spec: &str) -> Self {
+        self.filter = self.kept(Spec::parse(spec));
+        self
+    }
+
+    /// Bounds the memory of the filter's state: a number of bytes, or a size such as `64MiB`.
+    pub fn memory(mut self, size: impl Into<Size>) -> Self {
+        self.memory_bits = self.kept(size.into().named("memory").get());
+        self
+    }
+
+    /// The same in bits.
     pub fn memory_bits(mut self, bits: u64) -> Self {
         self.memory_bits = Some(bits);
         self
     }
 
-    /// Sets the rate of false positives to keep.
-    pub fn target_fpr(mut self, rate: f64) -> Self {
-        self.target_fpr = Some(rate);
+    /// Sets the rate of false positives to keep: a number, or a percentage such as `1%`.
+    pub fn fpr(mut self, rate: impl Into<Rate>) -> Self {
+        self.target_fpr = self.kept(rate.into().named("fpr").get());
         self
     }
 
-    /// Says how many distinct keys will come.
-    pub fn expected_items(mut self, items: u64) -> Self {
-        self.expected_items = Some(items);
+    /// Says how many distinct keys will come: a number, or a count such as `5M`.
+    pub fn expected_items(mut self, items: impl Into<Count>) -> Self {
+        self.expected_items = self.kept(items.into().named("expected_items").get());
         self
+    }
+
+    /// The value, or nothing, with the error kept for later.
+    fn kept<T>(&mut self, value: Result<T>) -> Option<T> {
+        match value {
+            Ok(value) => Some(value),
+            Err(error) => {
+                self.problem.get_or_insert(error);
+                None
+            }
+        }
+    }
+
+    /// Surfaces the first error of the builder, and of its numbers.
+    pub(crate) fn checked(&self) -> Result<()> {
+        if let Some(problem) = &self.problem {
+            return Err(problem.clone());
+        }
+        self.checked_fpr()?;
+        self.checked_memory()?;
+        self.checked_items()?;
+        Ok(())
     }
 
     /// Says that arrivals carry importances.
@@ -95,7 +133,8 @@ impl Goal {
     /// the highest that will do; otherwise 1/2 is.
     ///
     /// ```
-    /// use everbloom::{FilterExt, Goal, codec};
+    /// use everbloom::internal::{FilterExt, codec};
+    /// use everbloom::Goal;
     ///
     /// let keys: Vec<u64> = (0..10_000).collect();
     /// let plan = Goal::new().expected_items(10_000).transmitted_bytes(10_000).plan("bloom")?;

@@ -173,8 +173,7 @@ impl Default for Importances<'_> {
 /// nothing to the greatest, and at the greatest itself.
 ///
 /// ```
-/// use everbloom::Importance;
-/// use everbloom::promise::ImportanceMix;
+/// use everbloom::{Importance, ImportanceMix};
 ///
 /// let sample = (1..=50).map(|value| Importance::new(value, 50)).collect::<Result<Vec<_>, _>>()?;
 /// let mix = ImportanceMix::of(sample);

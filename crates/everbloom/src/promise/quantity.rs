@@ -4,7 +4,7 @@
 //! quantity is asked for, so that builders can be chained:
 //!
 //! ```
-//! use everbloom::promise::{Count, Rate, Size, Span};
+//! use everbloom::internal::promise::{Count, Rate, Size, Span};
 //!
 //! assert_eq!(Size::from("64MiB").get()?, 64 << 23, "bits");
 //! assert_eq!(Size::from(64 << 20).get()?, 64 << 23, "a number is bytes");
@@ -34,7 +34,7 @@ use std::str::FromStr;
 /// | `64kB`, `64KB`, `MB`, `GB`, `TB` | powers of 1000 bytes |
 ///
 /// ```
-/// use everbloom::promise::Size;
+/// use everbloom::internal::promise::Size;
 ///
 /// assert_eq!(Size::from("64M"), Size::from("64MiB"));
 /// assert_eq!(Size::from("1.5MB").get()?, 12_000_000);
@@ -48,7 +48,7 @@ pub struct Size(Result<u64>);
 /// A rate of errors, above 0 and below 1. Texts are shares or percentages: `0.01`, `1%`.
 ///
 /// ```
-/// use everbloom::promise::Rate;
+/// use everbloom::internal::promise::Rate;
 ///
 /// assert_eq!(Rate::from("0.1%").get()?, 0.001);
 /// assert_eq!(Rate::from(0.001).get()?, 0.001);
@@ -62,7 +62,7 @@ pub struct Rate(Result<f64>);
 /// of 1000: `1e6`, `1_000_000`, `1.5M`, `10k`, `2G`.
 ///
 /// ```
-/// use everbloom::promise::Count;
+/// use everbloom::internal::promise::Count;
 ///
 /// assert_eq!(Count::from("5M").get()?, 5_000_000);
 /// assert_eq!(Count::from(5_000_000), Count::from("5e6"));
@@ -77,7 +77,7 @@ pub struct Count(Result<u64>);
 ///
 /// ```
 /// use core::time::Duration;
-/// use everbloom::promise::Span;
+/// use everbloom::internal::promise::Span;
 ///
 /// assert_eq!(Span::from("1.5h").get()?, Duration::from_secs(5400));
 /// assert_eq!(Span::from(Duration::from_secs(90)), Span::from("1m30s"));
@@ -94,7 +94,7 @@ pub struct Span(Result<Duration>);
 ///
 /// ```
 /// use core::time::Duration;
-/// use everbloom::promise::Window;
+/// use everbloom::internal::promise::Window;
 ///
 /// assert_eq!("1e6".parse(), Ok(Window::Arrivals(1_000_000)));
 /// assert_eq!("24h".parse(), Ok(Window::Time(Duration::from_secs(86_400))));

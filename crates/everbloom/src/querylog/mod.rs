@@ -23,7 +23,7 @@
 //! ```
 //! use everbloom::querylog::{Options, Sample, tune};
 //! use everbloom::{Hashing, Key};
-//! use everbloom::scheme::Recipe;
+//! use everbloom::internal::scheme::Recipe;
 //!
 //! // 1,000 members; the log asks for the same 300 others again and again.
 //! let hashing = Hashing::seeded(0);

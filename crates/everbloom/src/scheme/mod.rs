@@ -23,8 +23,9 @@
 //! looked up, so it is misread at both ends, and **never** becomes a false negative.
 //!
 //! ```
-//! use everbloom::scheme::{Class, Classes, Recipe, Scheme};
-//! use everbloom::{FilterExt, Hashing, Key};
+//! use everbloom::internal::scheme::{Class, Classes, Recipe};
+//! use everbloom::{Scheme, Hashing, Key};
+//! use everbloom::internal::FilterExt;
 //! use everbloom::filters::Popularity;
 //! use std::sync::Arc;
 //!

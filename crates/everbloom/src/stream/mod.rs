@@ -37,7 +37,7 @@ pub(crate) enum Repeats {
 /// The description of a stream.
 ///
 /// ```
-/// use everbloom::stream::Stream;
+/// use everbloom::Stream;
 ///
 /// let stream = Stream::uniform(1_000_000, 490_000)?;
 /// let footprint = stream.footprint();

@@ -25,7 +25,7 @@ const STEPS_PER_OCTAVE: f64 = 4.0;
 ///
 /// ```
 /// use everbloom::{Hashing, Importances, Key};
-/// use everbloom::stream::Sample;
+/// use everbloom::internal::stream::Sample;
 ///
 /// let hashing = Hashing::default();
 /// let mut sample = Sample::default();

@@ -31,7 +31,7 @@ fn hashes_around(ideal: f64) -> [u32; 2] {
 impl Size {
     /// The fewest cells that keep `target_fpr` for `expected_items` keys.
     pub fn for_rate(expected_items: u64, target_fpr: f64) -> Result<Self> {
-        let goal = Goal::new().expected_items(expected_items).target_fpr(target_fpr);
+        let goal = Goal::new().expected_items(expected_items).fpr(target_fpr);
         goal.checked_items()?;
         goal.checked_fpr()?;
         let [one, other] = hashes_around(-log(target_fpr) / LN_2)
@@ -277,7 +277,7 @@ mod tests {
 
     #[test]
     fn impossible_goals_say_what_would_work() {
-        let goal = Goal::new().memory_bits(1000).expected_items(1000).target_fpr(0.01);
+        let goal = Goal::new().memory_bits(1000).expected_items(1000).fpr(0.01);
         let error = Size::planned(&Spec::new("bloom"), &goal, "num_bits", 1).expect_err("1 bit a key");
         assert!(error.to_string().contains("9595 bits"), "{error}");
     }

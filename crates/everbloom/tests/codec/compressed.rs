@@ -2,22 +2,23 @@
 
 use crate::common::{arrivals, observe_all, small, variants};
 use crate::document::Document;
-use everbloom::codec::{decode, decode_compressed, encode, encode_compressed, summarise};
-use everbloom::key::Generator;
-use everbloom::{Error, Filter, FilterExt, Goal, Hashing, Plan};
+use everbloom::internal::FilterExt;
+use everbloom::internal::codec::{Decoder, encode, encode_compressed, summarise};
+use everbloom::internal::key::Generator;
+use everbloom::{AnyFilter, Error, Filter, Goal, Hashing, Plan};
 
 /// More than any filter here unpacks to.
 const AMPLE: u64 = 1 << 24;
 
 /// A filter that has seen little, so that there is something to compress.
-fn lightly_used(spec: &str) -> Box<dyn Filter> {
+fn lightly_used(spec: &str) -> AnyFilter {
     let mut filter = small(spec, 5);
     observe_all(&mut *filter, &arrivals(40, 40, 1));
     filter
 }
 
-fn sparse(items: u64) -> Box<dyn Filter> {
-    let goal = Goal::new().expected_items(items).target_fpr(0.01).compressed();
+fn sparse(items: u64) -> AnyFilter {
+    let goal = Goal::new().expected_items(items).fpr(0.01).compressed();
     let mut filter = goal.plan("bloom").and_then(|plan| plan.build()).expect("a filter");
     (0..items).for_each(|key| {
         filter.insert(&key);
@@ -37,7 +38,7 @@ fn every_filter_comes_back_to_the_byte_and_is_never_larger() {
         let (plain, bytes) = (encode(&*filter), encode_compressed(&*filter));
         assert!(bytes.len() <= plain.len(), "{spec}: {} bytes instead of {}", bytes.len(), plain.len());
         compressed += usize::from(is_compressed(&bytes));
-        let mut copy = decode_compressed(&bytes, AMPLE).unwrap_or_else(|error| panic!("{spec}: {error}"));
+        let mut copy = Decoder::new().limit(AMPLE).decode(&bytes).unwrap_or_else(|error| panic!("{spec}: {error}"));
         assert_eq!(encode(&*copy), plain, "{spec}");
         let stream = arrivals(500, 400, 2);
         assert_eq!(observe_all(&mut *filter, &stream), observe_all(&mut *copy, &stream), "{spec}");
@@ -50,7 +51,7 @@ fn a_plan_for_the_wire_sends_less_at_the_same_rate() {
     // The bars of the bench, with the header's few hundred bytes, on a filter that tests can afford.
     let items = 100_000u64;
     for (rate, bound) in [(0.0216, 0.875), (0.01, 0.85)] {
-        let goal = Goal::new().expected_items(items).target_fpr(rate);
+        let goal = Goal::new().expected_items(items).fpr(rate);
         let usual = encode(&*goal.plan("bloom").and_then(|plan| plan.build()).expect("fits")).len();
         let plan = goal.compressed().plan("bloom").expect("a plan");
         assert!(plan.promise.predicted_fpr <= rate);
@@ -65,7 +66,7 @@ fn a_plan_for_the_wire_sends_less_at_the_same_rate() {
 }
 
 /// The filter with these keys inside, planned for so many bytes on the wire.
-fn within(bytes: u64, items: u64, seed: u64) -> (Plan, Box<dyn Filter>) {
+fn within(bytes: u64, items: u64, seed: u64) -> (Plan, AnyFilter) {
     let goal = Goal::new().expected_items(items).transmitted_bytes(bytes).hashing(Hashing::seeded(seed));
     let plan = goal.plan("auto").unwrap_or_else(|error| panic!("{bytes} bytes for {items} keys: {error}"));
     let mut filter = plan.build().expect("fits");
@@ -118,12 +119,12 @@ fn bytes_on_the_wire_keep_the_rate_they_promise_and_beat_plain_ones() {
 #[test]
 fn what_bytes_on_the_wire_cannot_buy_is_refused_with_what_can() {
     let goal = Goal::new().expected_items(10_000);
-    let error = goal.transmitted_bytes(9000).target_fpr(0.001).plan("bloom").expect_err("7.2 bits a key").to_string();
+    let error = goal.clone().transmitted_bytes(9000).fpr(0.001).plan("bloom").expect_err("7.2 bits a key").to_string();
     let needed: u64 = error.split_whitespace().filter_map(|word| word.parse().ok()).max().expect("bytes");
     assert!((14_000..18_000).contains(&needed), "{error}");
-    assert!(goal.transmitted_bytes(needed).target_fpr(0.001).plan("bloom").is_ok(), "{error}");
+    assert!(goal.clone().transmitted_bytes(needed).fpr(0.001).plan("bloom").is_ok(), "{error}");
     for (bytes, memory) in [(0, 1 << 30), (64, 1 << 30), (9000, 512), (u64::MAX, 512)] {
-        let error = goal.transmitted_bytes(bytes).memory_bits(memory).plan("bloom").expect_err("too little");
+        let error = goal.clone().transmitted_bytes(bytes).memory_bits(memory).plan("bloom").expect_err("too little");
         assert!(matches!(error, Error::Infeasible { .. }), "{error}");
     }
     assert!(Goal::new().transmitted_bytes(9000).plan("auto").is_err(), "for how many keys?");
@@ -152,11 +153,11 @@ fn odd_limits_are_kept_or_refused() {
 
 #[test]
 fn memory_bounds_how_sparse_a_plan_gets() {
-    let goal = Goal::new().expected_items(100_000).target_fpr(0.01);
+    let goal = Goal::new().expected_items(100_000).fpr(0.01);
     let usual = goal.plan("bloom").expect("a plan").memory_bits;
     let mut last = f64::INFINITY;
     for times in [1, 2, 3, 11] {
-        let plan = goal.memory_bits(usual * times).compressed().plan("auto").expect("a plan");
+        let plan = goal.clone().memory_bits(usual * times).compressed().plan("auto").expect("a plan");
         assert!(plan.memory_bits <= usual * times, "{}", plan.spec);
         let hashes: f64 = plan.spec.get("num_hashes").and_then(|text| text.parse().ok()).expect("a number");
         assert!(hashes < last || times == 3, "{}", plan.spec);
@@ -172,11 +173,11 @@ fn every_flipped_byte_is_noticed() {
         for at in 0..bytes.len() {
             for flip in [0xff, 0x01, 0x80] {
                 bytes[at] ^= flip;
-                assert!(decode_compressed(&bytes, AMPLE).is_err(), "byte {at} ^ {flip:#x} went unnoticed");
+                assert!(Decoder::new().limit(AMPLE).decode(&bytes).is_err(), "byte {at} ^ {flip:#x} went unnoticed");
                 bytes[at] ^= flip;
             }
         }
-        assert!(decode_compressed(&bytes, AMPLE).is_ok());
+        assert!(Decoder::new().limit(AMPLE).decode(&bytes).is_ok());
     }
 }
 
@@ -184,9 +185,9 @@ fn every_flipped_byte_is_noticed() {
 fn every_truncation_is_noticed() {
     let bytes = encode_compressed(&*sparse(500));
     for length in 0..bytes.len() {
-        assert!(decode_compressed(&bytes[..length], AMPLE).is_err(), "cut to {length} bytes");
+        assert!(Decoder::new().limit(AMPLE).decode(&bytes[..length]).is_err(), "cut to {length} bytes");
     }
-    assert!(decode_compressed(&[&bytes[..], &[0; 64]].concat(), AMPLE).is_err());
+    assert!(Decoder::new().limit(AMPLE).decode(&[&bytes[..], &[0; 64]].concat()).is_err());
 }
 
 #[test]
@@ -194,11 +195,11 @@ fn nothing_unpacks_beyond_the_limit() {
     let filter = sparse(5000);
     let bytes = encode_compressed(&*filter);
     let plain = filter.memory_bits() / 8;
-    assert!(decode_compressed(&bytes, plain).is_ok());
-    let error = decode_compressed(&bytes, plain - 1).err().expect("too large");
+    assert!(Decoder::new().limit(plain).decode(&bytes).is_ok());
+    let error = Decoder::new().limit(plain - 1).decode(&bytes).err().expect("too large");
     assert!(matches!(error, Error::Parameter { .. }) && error.to_string().contains("raise the limit"), "{error}");
     // Without a limit of the caller's, the length of the bytes is the limit.
-    assert!(decode(&bytes).is_err());
+    assert!(Decoder::new().decode(&bytes).is_err());
 }
 
 #[test]
@@ -209,13 +210,13 @@ fn bodies_that_claim_to_expand_without_end_are_refused() {
         let mut body = document.body.clone();
         body[..8].copy_from_slice(&u64::to_le_bytes(claim));
         let lie = document.with_body(body).bytes();
-        assert!(decode_compressed(&lie, u64::MAX).is_err(), "a claim of {claim} bytes went unnoticed");
+        assert!(Decoder::new().limit(u64::MAX).decode(&lie).is_err(), "a claim of {claim} bytes went unnoticed");
     }
     // Chunks of nothing but zeros are the cheapest there are: 12 bytes for 256 KiB.
     let spec = format!("bloom:num_bits={},num_hashes=1", 1u64 << 40);
     let zeros = [&(1u64 << 37).to_le_bytes()[..], &[2, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0].repeat(1 << 19)].concat();
     let bomb = document.with_spec(spec).with_body(zeros).bytes();
-    let error = decode_compressed(&bomb, AMPLE).err().expect("128 GiB");
+    let error = Decoder::new().limit(AMPLE).decode(&bomb).err().expect("128 GiB");
     assert!(error.to_string().contains("137438953472 bytes"), "{error}");
 }
 
@@ -229,7 +230,7 @@ fn a_part_may_not_be_compressed_by_itself() {
         encode_compressed(&*one)
     };
     assert!(is_compressed(&part));
-    let error = decode_compressed(&document.with_body(part.repeat(3)).bytes(), AMPLE).err().expect("nested");
+    let error = Decoder::new().limit(AMPLE).decode(&document.with_body(part.repeat(3)).bytes()).err().expect("nested");
     assert!(error.to_string().contains("compressed by itself"), "{error}");
 }
 
@@ -244,11 +245,11 @@ fn crafted_codes_give_an_error_or_a_working_filter() {
             let length = crafted.body.len() as u64;
             crafted.body[generator.below(length) as usize] = generator.bits() as u8;
         }
-        if let Ok(filter) = decode_compressed(&crafted.bytes(), AMPLE) {
+        if let Ok(filter) = Decoder::new().limit(AMPLE).decode(&crafted.bytes()) {
             survived += 1;
             let status = filter.status();
             assert!((0.0..=1.0).contains(&status.fill), "{status:?}");
-            assert!(decode(&encode(&*filter)).is_ok());
+            assert!(Decoder::new().decode(&encode(&*filter)).is_ok());
         }
     }
     assert!(survived > 100, "only {survived} crafted bodies were read: the test tests nothing");

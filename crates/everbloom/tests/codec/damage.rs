@@ -1,12 +1,12 @@
 //! Accidents: flipped bits, lost tails, bytes that were never a filter.
 
 use crate::common::{arrivals, observe_all, small, variants};
-use everbloom::codec::{decode, decode_from, encode, summarise};
-use everbloom::format::MAGIC;
-use everbloom::key::Generator;
-use everbloom::{Error, Filter};
+use everbloom::internal::codec::{Decoder, encode, summarise};
+use everbloom::internal::format::MAGIC;
+use everbloom::internal::key::Generator;
+use everbloom::{AnyFilter, Error};
 
-fn used(spec: &str) -> Box<dyn Filter> {
+fn used(spec: &str) -> AnyFilter {
     let mut filter = small(spec, 5);
     observe_all(&mut *filter, &arrivals(600, 500, 1));
     filter
@@ -14,7 +14,7 @@ fn used(spec: &str) -> Box<dyn Filter> {
 
 /// The message of a refusal: one line, with a remedy.
 fn refusal(bytes: &[u8]) -> Option<String> {
-    let error = decode(bytes).err()?;
+    let error = Decoder::new().decode(bytes).err()?;
     assert!(!matches!(error, Error::Io { .. } | Error::OutOfMemory { .. }), "{error}");
     let text = error.to_string();
     assert!(!text.contains('\n') && text.contains(';'), "{text}");
@@ -43,7 +43,7 @@ fn every_truncation_is_noticed() {
         for length in 0..bytes.len() {
             assert!(refusal(&bytes[..length]).is_some(), "{spec} cut to {length} bytes went unnoticed");
             // Nor when the caller believes in the old length, as after a cut between stat and read.
-            assert!(decode_from(&mut &bytes[..length], bytes.len() as u64, None).is_err(), "{spec} cut to {length}");
+            assert!(Decoder::new().read(&mut &bytes[..length], bytes.len() as u64).is_err(), "{spec} cut to {length}");
         }
     }
 }
@@ -81,7 +81,7 @@ fn bytes_that_were_never_a_filter_are_refused() {
 fn a_newer_version_says_so() {
     let mut bytes = encode(&*small("bloom", 0));
     bytes[8] = 2;
-    let error = decode(&bytes).err().expect("a newer version");
+    let error = Decoder::new().decode(&bytes).err().expect("a newer version");
     assert!(matches!(error, Error::Version { found: 2, supported: 1 }), "{error}");
     assert!(error.to_string().contains("upgrade"), "{error}");
 }

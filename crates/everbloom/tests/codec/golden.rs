@@ -7,8 +7,9 @@
 //! and a change of them needs a new format version, not a blessing.
 
 use crate::common::{arrivals, observe_all, small_goal, variants};
-use everbloom::codec::{decode_from, encode};
-use everbloom::{Filter, FilterExt, Goal, Hashing, SecretKey, Verdict};
+use everbloom::internal::FilterExt;
+use everbloom::internal::codec::{Decoder, encode};
+use everbloom::{AnyFilter, Filter, Goal, Hashing, SecretKey, Verdict};
 use std::fmt::Write as _;
 use std::fs;
 use std::path::PathBuf;
@@ -46,7 +47,7 @@ fn hashing(hash: &str) -> Hashing {
 }
 
 /// A filter of the spec after the arrivals that every golden file has seen.
-fn recipe(spec: &str, hash: &str) -> Box<dyn Filter> {
+fn recipe(spec: &str, hash: &str) -> AnyFilter {
     let plan = Goal::new().hashing(hashing(hash)).plan(spec).unwrap_or_else(|error| panic!("{spec}: {error}"));
     let mut filter = plan.build().unwrap_or_else(|error| panic!("{spec}: {error}"));
     observe_all(&mut *filter, &arrivals(200, 160, 1));
@@ -69,11 +70,11 @@ fn answers(filter: &mut dyn Filter) -> (String, String) {
     (contains, hexadecimal(verdicts.into_iter().map(|verdict| verdict == Verdict::Duplicate)))
 }
 
-fn decode_frozen(frozen: &Frozen) -> (Vec<u8>, Box<dyn Filter>) {
+fn decode_frozen(frozen: &Frozen) -> (Vec<u8>, AnyFilter) {
     let bytes = fs::read(folder().join(&frozen.file)).unwrap_or_else(|error| panic!("{}: {error}", frozen.file));
     let key = (frozen.hash == "siphash").then(|| SecretKey::new(SECRET));
-    let filter = decode_from(&mut &bytes[..], bytes.len() as u64, key);
-    (bytes, filter.unwrap_or_else(|error| panic!("{}: {error}", frozen.file)))
+    let filter = Decoder::new().secret_key(key).read(&mut &bytes[..], bytes.len() as u64);
+    (bytes, filter.map(AnyFilter::from).unwrap_or_else(|error| panic!("{}: {error}", frozen.file)))
 }
 
 #[test]
@@ -102,7 +103,7 @@ fn golden_files_are_written_byte_for_byte() {
 /// The files that should be there: one for every variant, one in which so many cells are in use that they are
 /// drawn from in another way, and the first kind with a secret key.
 fn wanted() -> Vec<(String, String, String)> {
-    let small = Goal::new().memory_bits(4096).expected_items(100).target_fpr(0.1);
+    let small = Goal::new().memory_bits(4096).expected_items(100).fpr(0.1);
     let full = |spec: &str| small.plan(spec).or_else(|_| small_goal(0).plan(spec)).expect("plans").spec.to_string();
     let name = |spec: &str| spec.replace([':', '='], "-").replace(',', "+");
     let mut wanted: Vec<_> =

@@ -2,10 +2,10 @@
 
 use crate::common::{arrivals, observe_all, small, variants};
 use crate::document::Document;
-use everbloom::codec::{decode, encode};
 use everbloom::filters::KINDS;
-use everbloom::format::MAGIC;
-use everbloom::key::Generator;
+use everbloom::internal::codec::{Decoder, encode};
+use everbloom::internal::format::MAGIC;
+use everbloom::internal::key::Generator;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 fn documents() -> Vec<(String, Document)> {
@@ -21,7 +21,7 @@ fn documents() -> Vec<(String, Document)> {
 }
 
 fn refused(document: &Document, what: &str) {
-    let Err(error) = decode(&document.bytes()) else { panic!("{what} went unnoticed") };
+    let Err(error) = Decoder::new().decode(&document.bytes()) else { panic!("{what} went unnoticed") };
     let text = error.to_string();
     assert!(!text.contains('\n') && text.len() < 1000, "{what}: {text}");
 }
@@ -113,7 +113,7 @@ fn specs_that_lie_are_refused() {
                 if lie.parse::<u64>().is_ok() {
                     // A number that says nothing about sizes may be any; then the filter is no larger.
                     let bytes = document.with_spec(text.clone()).bytes();
-                    let memory = decode(&bytes).map_or(0, |filter| filter.memory_bits());
+                    let memory = Decoder::new().decode(&bytes).map_or(0, |filter| filter.memory_bits());
                     // An index that is not stored may take as much again.
                     assert!(memory <= bytes.len() as u64 * 16, "{text}: {memory} bits from {} bytes", bytes.len());
                 } else {
@@ -155,11 +155,11 @@ fn lies_within_shards_are_no_trap() {
                         part.state.fill(fill);
                     }
                 });
-                let Ok(mut filter) = decode(&crafted.bytes()) else { continue };
+                let Ok(mut filter) = Decoder::new().decode(&crafted.bytes()) else { continue };
                 filter.status();
                 observe_all(&mut *filter, &arrivals(300, 200, 2));
                 filter.status();
-                assert!(decode(&encode(&*filter)).is_ok(), "{spec}, parts filled with {fill:#x}");
+                assert!(Decoder::new().decode(&encode(&*filter)).is_ok(), "{spec}, parts filled with {fill:#x}");
             }
         }
         let other_seed = document.with_parts(|part| part.fixed[16] ^= 1);
@@ -192,7 +192,7 @@ fn crafted_sections_give_an_error_or_a_working_filter() {
             }
             let bytes = crafted.bytes();
             let outcome = catch_unwind(AssertUnwindSafe(|| {
-                let Ok(mut filter) = decode(&bytes) else { return 0 };
+                let Ok(mut filter) = Decoder::new().decode(&bytes) else { return 0 };
                 observe_all(&mut *filter, &arrivals(300, 200, 2));
                 let status = filter.status();
                 assert!(
@@ -200,7 +200,7 @@ fn crafted_sections_give_an_error_or_a_working_filter() {
                     "{status:?}"
                 );
                 let again = encode(&*filter);
-                assert_eq!(encode(&*decode(&again).expect("its own bytes")), again);
+                assert_eq!(encode(&*Decoder::new().decode(&again).expect("its own bytes")), again);
                 1
             }));
             survived += outcome.unwrap_or_else(|_| panic!("{spec}, crafted, panics: {bytes:?}"));
@@ -221,10 +221,10 @@ fn all_ones_and_all_zeros_are_no_trap() {
                 if state {
                     crafted.state.fill(fill);
                 }
-                let Ok(mut filter) = decode(&crafted.bytes()) else { continue };
+                let Ok(mut filter) = Decoder::new().decode(&crafted.bytes()) else { continue };
                 observe_all(&mut *filter, &arrivals(300, 200, 2));
                 filter.status();
-                assert!(decode(&encode(&*filter)).is_ok(), "{spec} filled with {fill:#x}");
+                assert!(Decoder::new().decode(&encode(&*filter)).is_ok(), "{spec} filled with {fill:#x}");
             }
         }
     }
@@ -238,7 +238,7 @@ fn numbers_at_their_limits_are_refused_or_counted_on_from() {
             for number in [u64::MAX, u64::MAX - 1, 1 << 63, 0] {
                 let mut state = document.state.clone();
                 state[8 * at..][..8].copy_from_slice(&number.to_le_bytes());
-                if let Ok(mut filter) = decode(&document.with_state(state).bytes()) {
+                if let Ok(mut filter) = Decoder::new().decode(&document.with_state(state).bytes()) {
                     let going_on = AssertUnwindSafe(|| observe_all(&mut *filter, &arrivals(300, 250, 2)));
                     assert!(catch_unwind(going_on).is_ok(), "{spec} with {number} as number {at} of its state");
                 }

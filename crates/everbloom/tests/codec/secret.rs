@@ -1,16 +1,16 @@
 //! Filters built with a secret key: nothing without it, and it never leaves.
 
 use crate::common::{arrivals, build, observe_all, small_goal, variants};
-use everbloom::codec::{decode, decode_from, encode, summarise};
-use everbloom::{Error, Filter, Hashing, Result, SecretKey};
+use everbloom::internal::codec::{Decoder, encode, summarise};
+use everbloom::{AnyFilter, Error, Filter, Hashing, Result, SecretKey};
 
 const SECRET: [u8; 16] = *b"k3y-that-nobody!";
 
-fn read(bytes: &[u8], key: Option<SecretKey>) -> Result<Box<dyn Filter>> {
-    decode_from(&mut &*bytes, bytes.len() as u64, key)
+fn read(bytes: &[u8], key: Option<SecretKey>) -> Result<AnyFilter> {
+    Decoder::new().secret_key(key).read(&mut &*bytes, bytes.len() as u64).map(AnyFilter::from)
 }
 
-fn keyed(spec: &str) -> Box<dyn Filter> {
+fn keyed(spec: &str) -> AnyFilter {
     let mut filter = build(spec, &small_goal(0).hashing(Hashing::keyed(SecretKey::new(SECRET))));
     observe_all(&mut *filter, &arrivals(600, 500, 1));
     filter
@@ -32,7 +32,7 @@ fn the_right_key_opens_and_preserves_every_future_verdict() {
 fn a_wrong_or_missing_key_is_refused() {
     for spec in variants() {
         let bytes = encode(&*keyed(&spec));
-        let missing = decode(&bytes).err().expect("no key");
+        let missing = Decoder::new().decode(&bytes).err().expect("no key");
         assert!(matches!(missing, Error::SecretKey { needed: "a secret key", .. }), "{spec}: {missing}");
         for bit in 0..128 {
             let mut wrong = SECRET;

@@ -2,8 +2,9 @@
 
 use crate::common::{arrivals, build, observe_all, small, variants};
 use crate::document::Document;
-use everbloom::codec::{View, decode, encode, encode_compressed};
-use everbloom::{Error, Filter, FilterExt, Goal, Hashing, Key, KeyHash, SecretKey};
+use everbloom::internal::FilterExt;
+use everbloom::internal::codec::{Decoder, encode, encode_compressed};
+use everbloom::{AnyFilter, Error, Filter, Goal, Hashing, Key, KeyHash, SecretKey, View};
 
 /// Bytes that start at a multiple of 64, as a mapping does.
 struct Aligned {
@@ -31,7 +32,7 @@ impl Aligned {
 
 const SPECS: [&str; 2] = ["bloom", "blocked"];
 
-fn used(spec: &str) -> Box<dyn Filter> {
+fn used(spec: &str) -> AnyFilter {
     let mut filter = small(spec, 5);
     observe_all(&mut *filter, &arrivals(600, 500, 1));
     filter
@@ -46,13 +47,13 @@ fn a_view_answers_as_the_filter_does() {
     for spec in SPECS {
         // Small enough for the caches, and too large for them, where batches fetch ahead.
         for items in [500u64, 4_000_000] {
-            let goal = Goal::new().expected_items(items).target_fpr(0.05).hashing(Hashing::seeded(3));
+            let goal = Goal::new().expected_items(items).fpr(0.05).hashing(Hashing::seeded(3));
             let mut filter = build(spec, &goal);
             filter.insert_batch(&(0..items / 2).collect::<Vec<_>>());
             let bytes = Aligned::new(&encode(&*filter));
             let view = View::open(bytes.bytes(), None).expect("a filter");
             view.verify().expect("whole");
-            assert_eq!((view.spec(), view.promise()), (&filter.spec(), filter.promise()));
+            assert_eq!((view.spec(), view.promise()), (filter.spec(), filter.promise()));
             let hashes: Vec<KeyHash> = (0..5000u64).map(|key| (key * 997).hash_with(view.hashing())).collect();
             let (mut seen, mut expected) = (vec![false; hashes.len()], vec![false; hashes.len()]);
             view.contains_hashes(&hashes, &mut seen);
@@ -96,13 +97,14 @@ fn verifying_notices_every_flipped_byte_of_the_body() {
             let view = View::open(damaged.bytes(), None).expect("only the body is damaged");
             assert!(view.verify().is_err(), "{spec}: byte {at}");
             view.contains(&1u64);
+            drop(view);
             damaged.bytes_mut()[at] ^= 0x10;
         }
     }
     // Set bits behind the end, under a right checksum.
     let document = Document::parse(&encode(&*used("bloom:num_bits=1000,num_hashes=3")));
     let lie = document.with_body(vec![0xff; document.body.len()]).bytes();
-    assert!(decode(&lie).is_err());
+    assert!(Decoder::new().decode(&lie).is_err());
     assert!(View::open(Aligned::new(&lie).bytes(), None).expect("a header").verify().is_err());
 }
 
@@ -135,7 +137,7 @@ fn what_cannot_be_viewed_says_what_to_do() {
             "{spec}: {error}"
         );
     }
-    let mut sparse = build("bloom", &Goal::new().expected_items(10_000).target_fpr(0.01));
+    let mut sparse = build("bloom", &Goal::new().expected_items(10_000).fpr(0.01));
     sparse.insert("key");
     let error = open(&encode_compressed(&*sparse)).expect_err("compressed");
     assert!(error.to_string().contains("without compression"), "{error}");
@@ -147,7 +149,7 @@ fn what_cannot_be_viewed_says_what_to_do() {
 #[test]
 fn a_secret_key_is_asked_for() {
     let key = || SecretKey::new(*b"k3y-that-nobody!");
-    let mut filter = build("blocked", &Goal::new().expected_items(100).target_fpr(0.01).hashing(Hashing::keyed(key())));
+    let mut filter = build("blocked", &Goal::new().expected_items(100).fpr(0.01).hashing(Hashing::keyed(key())));
     filter.insert("key");
     let bytes = Aligned::new(&encode(&*filter));
     assert!(matches!(View::open(bytes.bytes(), None), Err(Error::SecretKey { .. })));

@@ -4,13 +4,14 @@
 //! own error messages, so a new choice is tested from the day it exists.
 
 use everbloom::filters::KINDS;
-use everbloom::key::{Generator, composite_key};
-use everbloom::{Error, Filter, FilterExt, Goal, Hashing, Holds, Importance, Importances, Plan, Verdict};
+use everbloom::internal::FilterExt;
+use everbloom::internal::key::{Generator, composite_key};
+use everbloom::{AnyFilter, Error, Filter, Goal, Hashing, Holds, Importance, Importances, Plan, Verdict};
 use std::collections::HashSet;
 
 /// A goal that every kind can keep, small enough to err often.
 pub fn small_goal(seed: u64) -> Goal {
-    Goal::new().memory_bits(16_384).expected_items(600).target_fpr(0.1).hashing(Hashing::seeded(seed))
+    Goal::new().memory_bits(16_384).expected_items(600).fpr(0.1).hashing(Hashing::seeded(seed))
 }
 
 /// The named choices of a word: what the spec's error says when given none of them.
@@ -31,7 +32,7 @@ pub fn variants() -> Vec<String> {
     let mut specs = Vec::new();
     for kind in KINDS {
         specs.push(kind.name.to_string());
-        specs.extend(kind.words.iter().flat_map(|word| choices(kind.name, word)));
+        specs.extend(kind.parameters.iter().flat_map(|word| choices(kind.name, word)));
         specs.push(format!("{}:shards=3", kind.name));
     }
     let mut seen = HashSet::new();
@@ -54,7 +55,7 @@ fn plannable(spec: &str) -> Option<String> {
 
 pub fn never_forgets(spec: &str) -> bool {
     let spec = everbloom::Spec::parse(spec).expect("a spec");
-    KINDS.iter().any(|kind| kind.name == spec.kind() && kind.keeps_all(&spec))
+    KINDS.iter().any(|kind| kind.name == spec.kind() && !kind.forgets(&spec))
 }
 
 /// Kinds that fill up: their promise is a number of keys.
@@ -65,11 +66,11 @@ pub fn filling_kinds() -> Vec<String> {
 
 /// Kinds whose promise holds at every moment of a stream.
 pub fn endless_kinds() -> Vec<String> {
-    let endless = KINDS.iter().filter(|kind| kind.endless && !kind.never_forgets);
+    let endless = KINDS.iter().filter(|kind| kind.can.run_forever && kind.can.forget);
     endless.map(|kind| kind.name.to_string()).collect()
 }
 
-pub fn build(spec: &str, goal: &Goal) -> Box<dyn Filter> {
+pub fn build(spec: &str, goal: &Goal) -> AnyFilter {
     plan(spec, goal).build().unwrap_or_else(|error| panic!("{spec} does not build: {error}"))
 }
 
@@ -78,13 +79,13 @@ pub fn plan(spec: &str, goal: &Goal) -> Plan {
 }
 
 /// A small filter of this spec.
-pub fn small(spec: &str, seed: u64) -> Box<dyn Filter> {
+pub fn small(spec: &str, seed: u64) -> AnyFilter {
     build(spec, &small_goal(seed))
 }
 
 /// A filter too large for the caches, where batches fetch ahead.
-pub fn large(spec: &str, seed: u64) -> Option<Box<dyn Filter>> {
-    let goal = Goal::new().memory_bits(1 << 25).expected_items(500_000).target_fpr(0.01);
+pub fn large(spec: &str, seed: u64) -> Option<AnyFilter> {
+    let goal = Goal::new().memory_bits(1 << 25).expected_items(500_000).fpr(0.01);
     goal.hashing(Hashing::seeded(seed)).plan(spec).ok().map(|plan| plan.build().expect("4 MiB"))
 }
 

@@ -1,8 +1,9 @@
 //! Merging and removing, for the kinds that can.
 
 use crate::common::{Keys, binomial_error, build, small, small_goal, variants};
-use everbloom::codec::encode;
-use everbloom::{Combine, Error, Filter, FilterExt, Goal, Hashing, Key};
+use everbloom::internal::codec::encode;
+use everbloom::internal::{Combine, FilterExt};
+use everbloom::{AnyFilter, Error, Filter, Goal, Hashing, Key};
 
 fn mergeable() -> Vec<String> {
     let specs: Vec<_> = variants().into_iter().filter(|spec| small(spec, 0).as_merge().is_some()).collect();
@@ -10,7 +11,7 @@ fn mergeable() -> Vec<String> {
     specs
 }
 
-fn with_keys(spec: &str, keys: impl IntoIterator<Item = u64>) -> Box<dyn Filter> {
+fn with_keys(spec: &str, keys: impl IntoIterator<Item = u64>) -> AnyFilter {
     let mut filter = small(spec, 4);
     for key in keys {
         filter.insert(&key);
@@ -18,7 +19,7 @@ fn with_keys(spec: &str, keys: impl IntoIterator<Item = u64>) -> Box<dyn Filter>
     filter
 }
 
-fn merge(left: &mut Box<dyn Filter>, right: &dyn Filter, how: Combine) -> Result<(), Error> {
+fn merge(left: &mut AnyFilter, right: &dyn Filter, how: Combine) -> Result<(), Error> {
     left.as_merge().expect("it merges").merge(right, how)
 }
 
@@ -83,8 +84,8 @@ fn unlike_filters_are_refused_and_the_left_one_stays_as_it_was() {
     for spec in mergeable() {
         let mut left = with_keys(&spec, 0..300);
         let before = encode(&*left);
-        let larger = build(&spec, &Goal::new().memory_bits(1 << 20).expected_items(8000).target_fpr(0.01));
-        let others: Vec<Box<dyn Filter>> = variants()
+        let larger = build(&spec, &Goal::new().memory_bits(1 << 20).expected_items(8000).fpr(0.01));
+        let others: Vec<AnyFilter> = variants()
             .iter()
             .map(|other| small(other, 4))
             .filter(|other| other.spec() != left.spec())
@@ -110,7 +111,7 @@ fn removable() -> Vec<String> {
     specs
 }
 
-fn remove(filter: &mut Box<dyn Filter>, key: u64) -> bool {
+fn remove(filter: &mut AnyFilter, key: u64) -> bool {
     let hash = key.hash_with(filter.hashing());
     filter.as_removal().expect("it removes").remove_hash(hash)
 }

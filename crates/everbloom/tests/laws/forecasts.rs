@@ -1,7 +1,7 @@
 //! Every registered filter can be foretold on every kind of stream.
 
-use everbloom::promise::ImportanceMix;
-use everbloom::{Forecast, Goal, Plan, Stream, filters, forecast};
+use everbloom::internal::forecast;
+use everbloom::{Forecast, Goal, ImportanceMix, Plan, Stream, filters};
 
 fn streams() -> Vec<Stream> {
     let told = [
@@ -15,7 +15,7 @@ fn streams() -> Vec<Stream> {
 
 /// The kinds that can be planned from memory, keys and a rate.
 fn plans() -> Vec<Plan> {
-    let goal = Goal::new().memory_bits(1 << 17).expected_items(9_000).target_fpr(0.02);
+    let goal = Goal::new().memory_bits(1 << 17).expected_items(9_000).fpr(0.02);
     let plans: Vec<Plan> = filters::KINDS.iter().filter_map(|kind| goal.plan(kind.name).ok()).collect();
     assert!(plans.len() >= 17, "only {} kinds can be planned", plans.len());
     plans
@@ -71,7 +71,7 @@ fn formulas_and_chains_agree_with_a_simulation() {
     for stream in streams() {
         for plan in plans() {
             let forecast = forecast_on(&plan, &stream);
-            if forecast.method == everbloom::stream::Method::Simulation {
+            if forecast.method == everbloom::internal::stream::Method::Simulation {
                 continue;
             }
             // A filter made of unlike parts cannot be made smaller.

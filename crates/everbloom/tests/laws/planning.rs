@@ -89,7 +89,7 @@ fn memory_is_used_where_nothing_else_bounds_it() {
     // Given memory and a rate alone, a filter takes the memory: at least half of it.
     for kind in bare_kinds() {
         for memory in [4096, 1 << 20, 10_000_000] {
-            let Ok(plan) = Goal::new().memory_bits(memory).target_fpr(0.01).plan(&kind) else { continue };
+            let Ok(plan) = Goal::new().memory_bits(memory).fpr(0.01).plan(&kind) else { continue };
             assert!(plan.memory_bits * 2 >= memory, "{plan:?} of {memory} bits");
         }
     }
@@ -100,7 +100,7 @@ fn plans_become_the_filters_they_describe() {
     for spec in planned_specs() {
         for (goal, plan) in plans(&spec).iter().filter(|(_, plan)| plan.memory_bits < 1 << 21).step_by(7) {
             let filter = plan.build().unwrap_or_else(|error| panic!("{plan:?}: {error}"));
-            assert_eq!(filter.spec(), plan.spec);
+            assert_eq!(*filter.spec(), plan.spec);
             assert_eq!(filter.memory_bits(), plan.memory_bits, "{plan:?}");
             assert_eq!(filter.promise(), plan.promise, "{plan:?}");
             assert_eq!(*filter.hashing(), goal.hashing, "{plan:?}");
@@ -145,11 +145,11 @@ fn a_filter_built_from_a_printed_spec_gives_the_same_verdicts() {
 
 #[test]
 fn the_words_of_a_full_spec_are_the_kinds_own_in_order() {
-    for kind in everbloom::filters::KINDS {
+    for kind in everbloom::internal::filters::KINDS {
         let filter = small(kind.name, 0);
-        let (spec, mut order) = (filter.spec(), kind.words.iter());
+        let (spec, mut order) = (filter.spec(), kind.parameters.iter());
         assert_eq!(spec.kind(), kind.name);
-        for word in spec.words() {
+        for word in spec.parameters() {
             assert!(order.any(|known| *known == word), "{spec}: {word} is unknown or out of order");
         }
     }

@@ -1,7 +1,8 @@
 //! Measured rates against promised ones. Every tolerance is four standard errors, computed.
 
 use crate::common::{Keys, binomial_error, build, endless_kinds, filling_kinds, mean_and_error, plan, variants};
-use everbloom::{Filter, FilterExt, Goal, Hashing, Holds, Importance, Verdict};
+use everbloom::internal::FilterExt;
+use everbloom::{Filter, Goal, Hashing, Holds, Importance, Verdict};
 use std::collections::HashSet;
 
 /// The share of keys `from..from + count` that the filter claims to know.
@@ -29,11 +30,11 @@ fn filters_that_fill_up_keep_their_rate_until_the_promised_number_of_keys() {
     for kind in filling_kinds() {
         for target in [0.1, 0.01, 0.001] {
             for keys in Keys::ALL {
-                let goal = Goal::new().expected_items(items).target_fpr(target);
+                let goal = Goal::new().expected_items(items).fpr(target);
                 let predicted = plan(&kind, &goal).promise.predicted_fpr;
                 let rates: Vec<f64> = (0..4)
                     .map(|seed| {
-                        let mut filter = build(&kind, &goal.hashing(Hashing::seeded(seed)));
+                        let mut filter = build(&kind, &goal.clone().hashing(Hashing::seeded(seed)));
                         fill(&mut *filter, keys, items);
                         found_share(&*filter, keys, items, queries)
                     })
@@ -52,11 +53,11 @@ fn filters_that_fill_up_keep_their_rate_until_the_promised_number_of_keys() {
 fn tiny_filters_keep_their_rate() {
     for kind in filling_kinds() {
         for (items, target) in [(1, 0.1), (2, 0.1), (5, 0.1), (1, 0.01), (3, 0.01), (10, 0.01), (40, 0.001)] {
-            let goal = Goal::new().expected_items(items).target_fpr(target);
+            let goal = Goal::new().expected_items(items).fpr(target);
             let predicted = plan(&kind, &goal).promise.predicted_fpr;
             let rates: Vec<f64> = (0..600)
                 .map(|seed| {
-                    let mut filter = build(&kind, &goal.hashing(Hashing::seeded(seed)));
+                    let mut filter = build(&kind, &goal.clone().hashing(Hashing::seeded(seed)));
                     fill(&mut *filter, Keys::Sequential, items);
                     found_share(&*filter, Keys::Sequential, items, 500)
                 })
@@ -71,7 +72,7 @@ fn tiny_filters_keep_their_rate() {
 #[test]
 fn a_millionth_is_kept_at_ten_million_keys() {
     let (items, queries) = (10_000_000u64, 30_000_000u64);
-    let mut filter = build("bloom", &Goal::new().expected_items(items).target_fpr(1e-6));
+    let mut filter = build("bloom", &Goal::new().expected_items(items).fpr(1e-6));
     let predicted = filter.promise().predicted_fpr;
     let in_parts = |from: u64, until: u64, act: &mut dyn FnMut(&[u64])| {
         for start in (from..until).step_by(10_000) {
@@ -116,7 +117,7 @@ impl Stream {
 
 /// The rate of false positives among distinct arrivals in each tenth of a stream.
 fn rates_by_tenth(filter: &mut dyn Filter, stream: Stream, arrivals: u64, seed: u64) -> Vec<(f64, u64)> {
-    let mut generator = everbloom::key::Generator::seeded(seed);
+    let mut generator = everbloom::internal::key::Generator::seeded(seed);
     let mut seen = HashSet::new();
     let mut tenths = vec![(0u64, 0u64); 10];
     for index in 0..arrivals {
@@ -137,13 +138,13 @@ fn filters_for_endless_streams_keep_their_rate_at_every_moment() {
     for kind in endless_kinds() {
         for target in [0.1, 0.01, 0.001] {
             for stream in [Stream::AllDistinct, Stream::HalfRepeats, Stream::HotKeys] {
-                let goal = Goal::new().memory_bits(memory).target_fpr(target);
+                let goal = Goal::new().memory_bits(memory).fpr(target);
                 let plan = plan(&kind, &goal);
                 assert_eq!(plan.promise.holds, Holds::Always, "{kind}");
                 let predicted = plan.promise.predicted_fpr;
                 let runs: Vec<_> = (0..4)
                     .map(|seed| {
-                        let mut filter = build(&kind, &goal.hashing(Hashing::seeded(seed)));
+                        let mut filter = build(&kind, &goal.clone().hashing(Hashing::seeded(seed)));
                         rates_by_tenth(&mut *filter, stream, arrivals, seed)
                     })
                     .collect();
@@ -164,7 +165,9 @@ fn filters_for_endless_streams_keep_their_rate_at_every_moment() {
 /// The worst tenth of a stream over a few seeds: its measured rate and the most it may be.
 fn worst_tenth(spec: &str, goal: &Goal, stream: Stream, predicted: f64) -> (f64, f64) {
     let runs: Vec<_> = (0..4)
-        .map(|seed| rates_by_tenth(&mut *build(spec, &goal.hashing(Hashing::seeded(seed))), stream, 30_000, seed))
+        .map(|seed| {
+            rates_by_tenth(&mut *build(spec, &goal.clone().hashing(Hashing::seeded(seed))), stream, 30_000, seed)
+        })
         .collect();
     let tenths = (0..10).map(|tenth| {
         let rates: Vec<f64> = runs.iter().map(|run| run[tenth].0).collect();
@@ -175,7 +178,7 @@ fn worst_tenth(spec: &str, goal: &Goal, stream: Stream, predicted: f64) -> (f64,
 
 #[test]
 fn every_variant_that_promises_a_rate_keeps_it() {
-    let goal = Goal::new().memory_bits(1 << 14).expected_items(500).target_fpr(0.05);
+    let goal = Goal::new().memory_bits(1 << 14).expected_items(500).fpr(0.05);
     let mut promising = 0;
     for spec in variants() {
         let Ok(plan) = goal.plan(&spec) else { continue };
@@ -185,7 +188,7 @@ fn every_variant_that_promises_a_rate_keeps_it() {
             Holds::UntilItems(items) => {
                 let rates: Vec<f64> = (0..8)
                     .map(|seed| {
-                        let mut filter = build(&spec, &goal.hashing(Hashing::seeded(seed)));
+                        let mut filter = build(&spec, &goal.clone().hashing(Hashing::seeded(seed)));
                         fill(&mut *filter, Keys::Sequential, items);
                         found_share(&*filter, Keys::Sequential, items, 20_000)
                     })
@@ -205,19 +208,19 @@ fn every_variant_that_promises_a_rate_keeps_it() {
 }
 
 fn bare_count() -> usize {
-    everbloom::filters::KINDS.len()
+    everbloom::internal::filters::KINDS.len()
 }
 
 #[test]
 fn filters_for_endless_streams_keep_their_rate_for_awkward_keys() {
     for kind in endless_kinds() {
         for keys in Keys::ALL {
-            let goal = Goal::new().memory_bits(1 << 15).target_fpr(0.01);
+            let goal = Goal::new().memory_bits(1 << 15).fpr(0.01);
             let predicted = plan(&kind, &goal).promise.predicted_fpr;
             let (arrivals, queries) = (60_000, 100_000);
             let rates: Vec<f64> = (0..4)
                 .map(|seed| {
-                    let mut filter = build(&kind, &goal.hashing(Hashing::seeded(seed)));
+                    let mut filter = build(&kind, &goal.clone().hashing(Hashing::seeded(seed)));
                     fill(&mut *filter, keys, arrivals);
                     found_share(&*filter, keys, arrivals, queries)
                 })
@@ -234,7 +237,7 @@ fn the_estimated_rate_is_the_one_measured_on_the_present_contents() {
     let queries = 400_000;
     for kind in filling_kinds().into_iter().chain(endless_kinds()) {
         for inserted in [1000, 4000, 20_000] {
-            let mut filter = build(&kind, &Goal::new().memory_bits(1 << 18).expected_items(8000).target_fpr(0.05));
+            let mut filter = build(&kind, &Goal::new().memory_bits(1 << 18).expected_items(8000).fpr(0.05));
             fill(&mut *filter, Keys::Random, inserted);
             let estimated = filter.status().estimated_fpr;
             let measured = found_share(&*filter, Keys::Random, 1 << 40, queries);
@@ -251,10 +254,10 @@ fn the_estimated_rate_is_the_one_measured_on_the_present_contents() {
 fn the_estimated_number_of_keys_is_right_on_average() {
     for kind in filling_kinds() {
         for inserted in [500u64, 8000, 16_000] {
-            let goal = Goal::new().expected_items(8000).target_fpr(0.01);
+            let goal = Goal::new().expected_items(8000).fpr(0.01);
             let estimates: Vec<f64> = (0..24)
                 .filter_map(|seed| {
-                    let mut filter = build(&kind, &goal.hashing(Hashing::seeded(seed)));
+                    let mut filter = build(&kind, &goal.clone().hashing(Hashing::seeded(seed)));
                     fill(&mut *filter, Keys::Random, inserted);
                     filter.status().estimated_items
                 })

@@ -1,9 +1,9 @@
 //! Nothing that can be written down as a spec or a goal panics, hangs or builds a broken filter.
 
 use crate::common::{arrivals, observe_all, variants};
-use everbloom::codec::{decode, encode};
 use everbloom::filters::{Blocked, Bloom, Counting, KINDS, blocked, bloom};
-use everbloom::key::Generator;
+use everbloom::internal::codec::{Decoder, encode};
+use everbloom::internal::key::Generator;
 use everbloom::{Error, Goal, Hashing, Spec};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -88,7 +88,7 @@ fn pick<'a, T>(generator: &mut Generator, from: &'a [T]) -> &'a T {
 fn random_goal(generator: &mut Generator) -> Goal {
     let mut goal = Goal::new().hashing(Hashing::seeded(generator.bits()));
     if generator.below(3) == 0 {
-        return goal.memory_bits(16_384).expected_items(800).target_fpr(0.1);
+        return goal.memory_bits(16_384).expected_items(800).fpr(0.1);
     }
     let mut some = |chance: u64| generator.below(4) < chance;
     let (memory, items, rate) = (some(3), some(2), some(3));
@@ -125,13 +125,13 @@ fn exercise(spec: &str, goal: &Goal) -> Result<(), Error> {
         return Ok(());
     }
     let mut filter = plan.build()?;
-    assert_eq!((filter.spec(), filter.memory_bits()), (plan.spec.clone(), plan.memory_bits));
+    assert_eq!((filter.spec(), filter.memory_bits()), (&plan.spec, plan.memory_bits));
     observe_all(&mut *filter, &arrivals(200, 150, 1));
     let status = filter.status();
     assert!((0.0..=1.0).contains(&status.fill) && (0.0..=1.0).contains(&status.estimated_fpr), "{spec}: {status:?}");
     assert!(status.estimated_items.is_none_or(f64::is_finite), "{spec}: {status:?}");
     let bytes = encode(&*filter);
-    let copy = decode(&bytes).unwrap_or_else(|error| panic!("{plan:?} does not come back: {error}"));
+    let copy = Decoder::new().decode(&bytes).unwrap_or_else(|error| panic!("{plan:?} does not come back: {error}"));
     assert_eq!(encode(&*copy), bytes, "{plan:?}");
     assert_eq!(copy.promise(), filter.promise());
     Ok(())
@@ -139,13 +139,13 @@ fn exercise(spec: &str, goal: &Goal) -> Result<(), Error> {
 
 #[test]
 fn odd_specs_and_goals_give_errors_or_working_filters() {
-    let sound: Vec<Spec> = variants().iter().map(|spec| crate::common::small(spec, 0).spec()).collect();
+    let sound: Vec<Spec> = variants().iter().map(|spec| crate::common::small(spec, 0).spec().clone()).collect();
     let (mut built, mut refused) = (0, 0);
     for kind in KINDS {
         let own: Vec<Spec> = sound.iter().filter(|spec| spec.kind() == kind.name).cloned().collect();
         let mut generator = Generator::seeded(u64::from(kind.id));
         for _ in 0..10_000 {
-            let spec = random_spec(kind.name, kind.words, &own, &mut generator);
+            let spec = random_spec(kind.name, kind.parameters, &own, &mut generator);
             let goal = random_goal(&mut generator);
             let outcome = catch_unwind(AssertUnwindSafe(|| exercise(&spec, &goal)));
             match outcome.unwrap_or_else(|_| panic!("'{spec}' with {goal:?} panics")) {
@@ -163,20 +163,20 @@ fn odd_specs_and_goals_give_errors_or_working_filters() {
 
 #[test]
 fn goals_without_sense_are_refused_by_every_kind() {
-    let sound = Goal::new().memory_bits(16_384).expected_items(800).target_fpr(0.1);
+    let sound = Goal::new().memory_bits(16_384).expected_items(800).fpr(0.1);
     let wrong = [
-        sound.target_fpr(0.0),
-        sound.target_fpr(1.0),
-        sound.target_fpr(-0.1),
-        sound.target_fpr(f64::NAN),
-        sound.target_fpr(f64::INFINITY),
-        sound.memory_bits(0),
-        sound.memory_bits(u64::MAX),
-        sound.expected_items(0),
-        sound.expected_items(u64::MAX),
+        sound.clone().fpr(0.0),
+        sound.clone().fpr(1.0),
+        sound.clone().fpr(-0.1),
+        sound.clone().fpr(f64::NAN),
+        sound.clone().fpr(f64::INFINITY),
+        sound.clone().memory_bits(0),
+        sound.clone().memory_bits(u64::MAX),
+        sound.clone().expected_items(0),
+        sound.clone().expected_items(u64::MAX),
     ];
     for spec in variants() {
-        for goal in wrong {
+        for goal in &wrong {
             let error = goal.plan(&spec).expect_err("a goal without sense");
             assert!(matches!(error, Error::Parameter { .. }), "{spec}: {error}");
         }
@@ -185,12 +185,12 @@ fn goals_without_sense_are_refused_by_every_kind() {
 
 #[test]
 fn unknown_kinds_and_words_say_what_there_is() {
-    let goal = Goal::new().memory_bits(16_384).expected_items(800).target_fpr(0.1);
+    let goal = Goal::new().memory_bits(16_384).expected_items(800).fpr(0.1);
     let error = goal.plan("blom").expect_err("no such kind").to_string();
     assert!(KINDS.iter().all(|kind| error.contains(kind.name)), "{error}");
     for kind in KINDS {
         let error = goal.plan(&format!("{}:numbits=8", kind.name)).expect_err("no such word").to_string();
-        assert!(kind.words.iter().all(|word| error.contains(word)), "{error}");
+        assert!(kind.parameters.iter().all(|word| error.contains(word)), "{error}");
     }
 }
 
@@ -204,7 +204,7 @@ fn random_text_is_refused_or_printed_as_it_was_read() {
             let printed = spec.to_string();
             assert_eq!(Spec::parse(&printed).as_ref(), Ok(&spec), "{text:?}");
         }
-        let _ = Goal::new().memory_bits(4096).target_fpr(0.1).expected_items(50).plan(&text);
+        let _ = Goal::new().memory_bits(4096).fpr(0.1).expected_items(50).plan(&text);
     }
 }
 
@@ -229,7 +229,7 @@ fn more_memory_than_there_can_be_gives_an_error() {
     // 2^57 bytes: more than any address space, so no allocator tries.
     for kind in KINDS {
         for memory_bits in [1 << 60, (1 << 60) - 12_345] {
-            let Ok(plan) = Goal::new().memory_bits(memory_bits).target_fpr(0.01).plan(kind.name) else { continue };
+            let Ok(plan) = Goal::new().memory_bits(memory_bits).fpr(0.01).plan(kind.name) else { continue };
             assert!(plan.memory_bits > 1 << 59, "{plan:?}");
             let Err(error) = plan.build() else { panic!("{plan:?} was built") };
             assert!(matches!(error, Error::OutOfMemory { .. }), "{}: {error}", kind.name);

@@ -1,9 +1,10 @@
 //! What verdicts may depend on: the seed and the arrivals, nothing else.
 
 use crate::common::{arrivals, bare_kinds, large, never_forgets, observe_all, observe_batched, small, variants};
-use everbloom::codec::{decode, decode_from, encode, encode_to, encoded_bytes, summarise};
+use everbloom::Filter;
 use everbloom::filters::KINDS;
-use everbloom::{Filter, FilterExt};
+use everbloom::internal::FilterExt;
+use everbloom::internal::codec::{Decoder, encode, encode_to, encoded_bytes, summarise};
 use std::io::Read;
 
 #[test]
@@ -120,7 +121,7 @@ fn encoding_and_decoding_preserves_every_future_verdict() {
         for round in 0..4 {
             let bytes = encode(&*original);
             assert_eq!(bytes.len() as u64, encoded_bytes(&*original), "{spec}");
-            let mut copy = decode(&bytes).unwrap_or_else(|error| panic!("{spec}: {error}"));
+            let mut copy = Decoder::new().decode(&bytes).unwrap_or_else(|error| panic!("{spec}: {error}"));
             assert_alike(&*original, &*copy, &spec);
             assert_eq!(encode(&*copy), bytes, "{spec} is not re-encoded as it was");
             let stream = arrivals(2000, 1500, round);
@@ -140,10 +141,10 @@ fn streams_of_bytes_hold_what_slices_hold() {
         encode_to(&*filter, &mut written).expect("a vector takes all");
         assert_eq!(written, bytes, "{spec}");
         let length = bytes.len() as u64;
-        let read = decode_from(&mut Trickle(&bytes), length, None).unwrap_or_else(|error| panic!("{spec}: {error}"));
+        let read = Decoder::new().read(&mut Trickle(&bytes), length).unwrap_or_else(|error| panic!("{spec}: {error}"));
         assert_eq!(encode(&*read), bytes, "{spec}");
         let summary = summarise(&mut Trickle(&bytes), length).expect("a whole filter");
-        assert_eq!((summary.spec, summary.promise, summary.seed), (filter.spec(), filter.promise(), Some(11)));
+        assert_eq!((&summary.spec, summary.promise, summary.seed), (filter.spec(), filter.promise(), Some(11)));
     }
 }
 
@@ -163,7 +164,7 @@ fn kinds_that_never_forget_never_do() {
 
 #[test]
 fn the_registry_and_the_forecast_agree_on_who_forgets() {
-    let fading = KINDS.iter().filter(|kind| kind.words.contains(&"half_life"));
+    let fading = KINDS.iter().filter(|kind| kind.parameters.contains(&"half_life"));
     let fading: Vec<String> = fading.map(|kind| format!("{}:half_life=100", kind.name)).collect();
     assert!(!fading.is_empty() && fading.iter().all(|spec| !never_forgets(spec)), "{fading:?}");
     for spec in variants().iter().chain(&fading) {
@@ -194,7 +195,7 @@ fn ids_and_names_are_unique() {
     let mut names = bare_kinds();
     names.sort();
     names.dedup();
-    let mut ids: Vec<u16> = everbloom::filters::KINDS.iter().map(|kind| kind.id).collect();
+    let mut ids: Vec<u16> = everbloom::internal::filters::KINDS.iter().map(|kind| kind.id).collect();
     ids.sort_unstable();
     ids.dedup();
     assert_eq!((names.len(), ids.len()), (bare_kinds().len(), bare_kinds().len()));

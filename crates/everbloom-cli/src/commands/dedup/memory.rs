@@ -3,12 +3,13 @@
 use crate::failure::{Failure, Result};
 use crate::record::Batch;
 use everbloom::exact::ExactSet;
-use everbloom::{Filter, Hashing, Plan, Verdict, codec};
+use everbloom::internal::codec;
+use everbloom::{AnyFilter, Filter, Hashing, Plan, Verdict};
 use std::io::{self, Read, Write};
 
 /// Says of each key whether it has been here.
 pub(super) enum Memory {
-    Filter(Box<dyn Filter>),
+    Filter(AnyFilter),
     Exact(ExactSet, Hashing),
 }
 
@@ -91,7 +92,7 @@ impl Memory {
 
     /// Reads what [`Memory::encode_to`] wrote.
     pub(super) fn decode_from(source: &mut dyn Read, length: u64, exact: Option<Hashing>) -> Result<Self> {
-        let Some(hashing) = exact else { return Ok(Memory::Filter(codec::decode_from(source, length, None)?)) };
+        let Some(hashing) = exact else { return Ok(Memory::Filter(codec::Decoder::new().read(source, length)?)) };
         let mut set = ExactSet::new()?;
         let mut bits = [0; 8];
         for _ in 0..length / 8 {

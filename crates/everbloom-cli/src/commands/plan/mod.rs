@@ -8,8 +8,7 @@ use crate::args::{Format, KeyArgs, quantity};
 use crate::failure::{Ending, Failure, Result};
 use crate::report;
 use clap::Args;
-use everbloom::forecast::{Candidate, Question, Recommendation};
-use everbloom::{Goal, Holds, Spec};
+use everbloom::{Candidate, Goal, Holds, Question, Recommendation, Spec};
 use everbloom_lab::limit::{self, Limit};
 use serde::Serialize;
 use stream::{Mix, Repeats};
@@ -76,7 +75,7 @@ impl Plan {
     }
 
     fn question(&self) -> Result<Question> {
-        let mut goal = Goal::new().target_fpr(self.fpr.unwrap_or(DEFAULT_FPR));
+        let mut goal = Goal::new().fpr(self.fpr.unwrap_or(DEFAULT_FPR));
         (goal.memory_bits, goal.expected_items) = (self.memory, self.expect);
         let mix = self.importance.as_ref().map(Mix::load).transpose()?;
         if let Some(mix) = mix {
@@ -251,8 +250,8 @@ fn limit_of(question: &Question, answer: &Recommendation) -> Option<Limit> {
 /// The command that uses the filter: on a stream, if one was described or the filter is made for one.
 fn command(answer: &Recommendation) -> String {
     let spec = &answer.best.plan.spec;
-    match everbloom::filters::kind(spec) {
-        Ok(kind) if kind.endless || !answer.assumed => format!("everbloom dedup --filter '{spec}'"),
+    match everbloom::internal::filters::kind(spec) {
+        Ok(kind) if kind.can.run_forever || !answer.assumed => format!("everbloom dedup --filter '{spec}'"),
         _ => format!("everbloom build KEYS --filter '{spec}' -o keys.ebf"),
     }
 }

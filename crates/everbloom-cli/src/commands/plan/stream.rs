@@ -5,9 +5,8 @@ use crate::args::ImportanceArgs;
 use crate::failure::{Failure, Result};
 use crate::input::BlockReader;
 use crate::record::{Layout, Part, RecordReader, for_each_batch};
-use everbloom::promise::ImportanceMix;
-use everbloom::stream::Sample;
-use everbloom::{Hashing, Importance, ImportanceScale, Stream};
+use everbloom::internal::stream::Sample;
+use everbloom::{Hashing, Importance, ImportanceMix, ImportanceScale, Stream};
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 

@@ -2,7 +2,7 @@
 
 use super::{Document, Row, chart};
 use crate::report::{percent, size, thousands};
-use everbloom::forecast::Recommendation;
+use everbloom::Recommendation;
 
 /// What Bloom-filter calculators answer: bits, hashes, bytes.
 pub(super) fn one_line(document: &Document, answer: &Recommendation) -> String {

@@ -4,7 +4,8 @@ use crate::suite::{
     Axis, Cell, Conclusion, Experiment, Figure, Look, Outcome, Panel, Row, Scope, Seconds, Series, Table, Verdict,
     clearly_below,
 };
-use everbloom::{FilterExt as _, Goal, Hashing, Result, codec};
+use everbloom::internal::{FilterExt as _, codec};
+use everbloom::{Goal, Hashing, Result};
 
 /// See the module.
 pub(in crate::experiments) static EXPERIMENT: Experiment = Experiment {
@@ -29,7 +30,7 @@ fn cells(scope: &Scope) -> Result<Vec<Cell>> {
 }
 
 fn measure(num_keys: u64, rate: f64, seed: u64) -> Result<Vec<Row>> {
-    let goal = Goal::new().expected_items(num_keys).target_fpr(rate).hashing(Hashing::seeded(seed));
+    let goal = Goal::new().expected_items(num_keys).fpr(rate).hashing(Hashing::seeded(seed));
     let mut rows = Vec::new();
     for way in WAYS {
         let planned = if way == WAYS[2] { goal.compressed().plan("bloom")? } else { goal.plan("bloom")? };
@@ -40,7 +41,11 @@ fn measure(num_keys: u64, rate: f64, seed: u64) -> Result<Vec<Row>> {
         let queries = 20 * num_keys;
         let wrong = (num_keys..num_keys + queries).filter(|key| filter.contains(key)).count();
         let sent = if way == WAYS[0] { codec::encode(&*filter) } else { codec::encode_compressed(&*filter) };
-        let read = if way == WAYS[0] { codec::decode(&sent)? } else { codec::decode_compressed(&sent, 1 << 30)? };
+        let read = if way == WAYS[0] {
+            codec::Decoder::new().decode(&sent)?
+        } else {
+            codec::Decoder::new().limit(LIMIT_OF).decode(&sent, 1 << 30)?
+        };
         let lost = (0..num_keys).filter(|key| !read.contains(key)).count();
         let per_key = |bits: f64| bits / num_keys as f64;
         let row =

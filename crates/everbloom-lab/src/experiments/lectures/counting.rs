@@ -7,7 +7,8 @@ use crate::suite::{
 };
 use everbloom::filters::bloom::Size;
 use everbloom::filters::{Counting, counting};
-use everbloom::{FilterExt as _, Hashing, Key as _, Removal as _, Result};
+use everbloom::internal::{FilterExt as _, Removal as _};
+use everbloom::{Hashing, Key as _, Result};
 
 /// See the module.
 pub(in crate::experiments) static EXPERIMENT: Experiment = Experiment {

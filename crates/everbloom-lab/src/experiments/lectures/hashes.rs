@@ -6,7 +6,8 @@ use crate::suite::{
 };
 use everbloom::filters::Bloom;
 use everbloom::filters::bloom::Size;
-use everbloom::{FilterExt as _, Hashing, Result};
+use everbloom::internal::FilterExt as _;
+use everbloom::{Hashing, Result};
 
 /// See the module.
 pub(in crate::experiments) static EXPERIMENT: Experiment = Experiment {

@@ -22,7 +22,10 @@ pub(in crate::experiments) static EXPERIMENT: Experiment = Experiment {
 const LOG_BITS: [u32; 5] = [14, 18, 22, 26, 30];
 
 fn kinds() -> impl Iterator<Item = &'static str> {
-    filters::KINDS.iter().filter(|kind| kind.endless || ["bloom", "blocked"].contains(&kind.name)).map(|kind| kind.name)
+    filters::KINDS
+        .iter()
+        .filter(|kind| kind.can.run_forever || ["bloom", "blocked"].contains(&kind.name))
+        .map(|kind| kind.name)
 }
 
 fn cells(scope: &Scope) -> Result<Vec<Cell>> {
@@ -47,7 +50,7 @@ fn cells(scope: &Scope) -> Result<Vec<Cell>> {
 /// The second half of the arrivals is timed; the first one touches the memory.
 fn time(kind: &'static str, memory_bits: u64, items: usize, seed: u64) -> Result<Vec<Row>> {
     let hashing = Hashing::seeded(seed);
-    let goal = Goal::new().memory_bits(memory_bits).target_fpr(0.01).expected_items(memory_bits / 12).hashing(hashing);
+    let goal = Goal::new().memory_bits(memory_bits).fpr(0.01).expected_items(memory_bits / 12).hashing(hashing);
     // What cannot be planned so small has no time.
     let Ok(plan) = goal.plan(kind) else { return Ok(Vec::new()) };
     let mut filter = plan.build()?;

@@ -84,8 +84,11 @@ pub(super) fn cells(scope: &Scope, streams: &[Stream], setting: Setting) -> Vec<
         }
         _ => scope.pick(5_000, 100_000, 1_000_000),
     };
-    let kinds: Vec<_> =
-        filters::KINDS.iter().filter(|kind| kind.endless || kind.name == "bloom").map(|kind| kind.name).collect();
+    let kinds: Vec<_> = filters::KINDS
+        .iter()
+        .filter(|kind| kind.can.run_forever || kind.name == "bloom")
+        .map(|kind| kind.name)
+        .collect();
     let mut cells = Vec::new();
     for seed in scope.seeds() {
         for stream in streams.iter().filter(there).copied() {
@@ -145,8 +148,7 @@ fn memory_bits(slices: &Slices, setting: Setting) -> u64 {
 /// Every point of a kind's grid.
 fn grid(open: &Opener<'_>, setting: Setting, stream: &str, kind: &'static str, seed: u64) -> Result<Vec<Row>> {
     let (slices, _) = survey(open, seed)?;
-    let mut goal =
-        Goal::new().memory_bits(memory_bits(&slices, setting)).target_fpr(TARGET).hashing(Hashing::seeded(seed));
+    let mut goal = Goal::new().memory_bits(memory_bits(&slices, setting)).fpr(TARGET).hashing(Hashing::seeded(seed));
     if setting.weighted {
         goal = goal.with_importance();
     }

@@ -10,7 +10,7 @@ use crate::suite::{
     Axis, Cell, Conclusion, Experiment, Figure, Look, Outcome, Panel, Point, Row, Scope, Seconds, Series, Table,
     Verdict,
 };
-use everbloom::key::Generator;
+use everbloom::internal::key::Generator;
 use everbloom::{Hashing, Key as _, Result};
 use libm::{exp, log, pow};
 

@@ -8,7 +8,7 @@ use crate::suite::{
     Axis, Cell, Conclusion, Experiment, Figure, Look, Outcome, Panel, Point, Row, Scope, Seconds, Series, Summary,
     Table, Verdict,
 };
-use everbloom::key::Generator;
+use everbloom::internal::key::Generator;
 use everbloom::{Hashing, Importance, Key as _, Result};
 
 /// See the module.

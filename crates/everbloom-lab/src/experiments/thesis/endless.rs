@@ -7,8 +7,9 @@ use crate::metrics::ByImportance;
 use crate::suite::{
     Axis, Cell, Conclusion, Experiment, Figure, Look, Outcome, Panel, Row, Scope, Seconds, Table, Verdict,
 };
-use everbloom::key::Generator;
-use everbloom::{FilterExt as _, Importance, Result};
+use everbloom::internal::FilterExt as _;
+use everbloom::internal::key::Generator;
+use everbloom::{Importance, Result};
 
 /// See the module.
 pub(in crate::experiments) static EXPERIMENT: Experiment = Experiment {

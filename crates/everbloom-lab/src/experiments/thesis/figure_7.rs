@@ -7,7 +7,8 @@ use crate::suite::{
     Axis, Cell, Conclusion, Experiment, Figure, Look, Outcome, Panel, Row, Sample, Scope, Seconds, Series, Summary,
     Table, Verdict,
 };
-use everbloom::{FilterExt as _, Importance, Result};
+use everbloom::internal::FilterExt as _;
+use everbloom::{Importance, Result};
 
 /// See the module.
 pub(in crate::experiments) static EXPERIMENT: Experiment = Experiment {

@@ -2,8 +2,8 @@
 
 use super::events::{Events, Miss};
 use super::training::Hashes;
-use everbloom::cells::bits::Bits;
-use everbloom::cells::summary::{Summary, may_hold};
+use everbloom::internal::cells::bits::Bits;
+use everbloom::internal::cells::summary::{Summary, may_hold};
 use everbloom::{Hashing, KeyHash, Result};
 
 /// What came of a scheme.

@@ -3,7 +3,7 @@
 use super::{NODES, TERMS_PER_QUERY};
 use crate::bad;
 use crate::datasets::zipf::Zipf;
-use everbloom::key::Generator;
+use everbloom::internal::key::Generator;
 use everbloom::{Hashing, Result};
 use libm::{cos, exp, expm1, log, pow, sqrt};
 

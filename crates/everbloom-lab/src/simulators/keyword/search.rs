@@ -3,8 +3,8 @@
 use super::DOCUMENT_BYTES;
 use super::library::Library;
 use crate::simulators::Scheme;
-use everbloom::cells::bits::Bits;
-use everbloom::cells::summary::may_hold;
+use everbloom::internal::cells::bits::Bits;
+use everbloom::internal::cells::summary::may_hold;
 use everbloom::querylog::popularity::{Class, MAX_HASHES, Popularity, hashes_within};
 use everbloom::{Hashing, Result};
 

@@ -59,9 +59,10 @@
 //! # Example
 //!
 //! ```
-//! use everbloom::{FilterExt, Goal, Importance, Verdict};
+//! use everbloom::internal::FilterExt;
+//! use everbloom::{Goal, Importance, Verdict};
 //!
-//! let plan = Goal::new().target_fpr(0.01).plan("age_partitioned:window=1000")?;
+//! let plan = Goal::new().fpr(0.01).plan("age_partitioned:window=1000")?;
 //! let mut recent = plan.build()?;
 //! for key in 0..10_000u64 {
 //!     recent.observe(&key, Importance::FULL);
@@ -76,7 +77,7 @@ mod plan;
 mod touched;
 
 use crate::cells::buffer::Buffer;
-use crate::filter::{Abilities, Base, Body, Filter, Kind, Model, Restore, Window, Windowed, shows_base};
+use crate::filter::{Abilities, Base, Body, Filter, Kind, Model, Restore, WindowParameters, Windowed, shows_base};
 use crate::format::StateWriter;
 use crate::key::{Hashing, KeyHash, finalise};
 use crate::promise::{Error, Importance, Importances, Plan, Result, Status, Verdict};
@@ -87,14 +88,18 @@ pub use plan::{Advance, Parameters, Refresh};
 use plan::{BLOCK_BITS, SLICE_BITS, SLICES};
 use touched::Touched;
 
-pub(super) const KIND: Kind = Kind {
+pub(crate) const KIND: Kind = Kind {
     id: 30,
     name: "age_partitioned",
     summary: "sliding window of arrivals: no false negatives inside it",
     parameters: &["window", "num_blocks", "num_hashes", "refresh", "advance"],
     can: Abilities {
         advance: true,
-        window: Some(Window { parameter: "window", by_caller: Some(("advance", "caller")), refresh: Some("refresh") }),
+        window: Some(WindowParameters {
+            parameter: "window",
+            by_caller: Some(("advance", "caller")),
+            refresh: Some("refresh"),
+        }),
         ..Abilities::STREAM
     },
     model: Model::sized(&["num_blocks", "window"]),
@@ -430,7 +435,7 @@ mod tests {
 
     #[test]
     fn ageing_few_blocks_and_all_of_them_come_to_the_same() {
-        let plan = Goal::new().memory_bits(1 << 22).target_fpr(0.01).plan("age_partitioned:advance=caller");
+        let plan = Goal::new().memory_bits(1 << 22).fpr(0.01).plan("age_partitioned:advance=caller");
         let mut noted = AgePartitioned::from_plan(&plan.expect("plans")).expect("fits");
         let mut passing = noted.clone();
         passing.touched.iter_mut().for_each(Touched::forget);
@@ -455,7 +460,7 @@ mod tests {
     #[test]
     fn nothing_inside_the_window_is_ever_missed() {
         for window in [1u64, 2, 31, 1000, 4097] {
-            let plan = Goal::new().target_fpr(0.05).plan(&format!("age_partitioned:window={window}")).expect("plans");
+            let plan = Goal::new().fpr(0.05).plan(&format!("age_partitioned:window={window}")).expect("plans");
             let mut filter = plan.build().expect("fits");
             for arrival in 0..window * 5 + 100 {
                 filter.observe_hash(arrival.hash_with(&Hashing::default()), Importance::FULL);

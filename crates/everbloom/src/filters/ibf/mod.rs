@@ -95,9 +95,10 @@
 //! # Example
 //!
 //! ```
-//! use everbloom::{FilterExt, Goal, Importance};
+//! use everbloom::internal::FilterExt;
+//! use everbloom::{Goal, Importance};
 //!
-//! let mut seen = Goal::new().memory_bits(1 << 18).target_fpr(0.01).with_importance().plan("ibf3")?.build()?;
+//! let mut seen = Goal::new().memory_bits(1 << 18).fpr(0.01).with_importance().plan("ibf3")?.build()?;
 //! let importance = |key: u64| Importance::new(if key % 10 == 0 { 50 } else { 1 }, 50);
 //! for key in 0..4_000u64 {
 //!     seen.observe(&key, importance(key)?);
@@ -152,13 +153,13 @@ const fn kind(id: u16, name: &'static str, summary: &'static str) -> Kind {
     }
 }
 
-pub(super) const IBF: Kind = kind(20, "ibf", "importance-aware Bloom filter: any insertion with any deletion");
-pub(super) const IBF1: Kind = kind(21, "ibf1", "importance sets the value of cells, random ones are lowered");
-pub(super) const IBF2: Kind = kind(22, "ibf2", "importance sets the value of cells, the least important are lowered");
-pub(super) const IBF3: Kind = kind(23, "ibf3", "cells are lowered in inverse proportion to their importance");
-pub(super) const IBF4: Kind = kind(24, "ibf4", "the least important cells are lowered");
-pub(super) const IBF5: Kind = kind(25, "ibf5", "as ibf3, and importance sets the value of cells");
-pub(super) const IBF6: Kind = kind(26, "ibf6", "as ibf1, and cells are lowered in inverse proportion to their value");
+pub(crate) const IBF: Kind = kind(20, "ibf", "importance-aware Bloom filter: any insertion with any deletion");
+pub(crate) const IBF1: Kind = kind(21, "ibf1", "importance sets the value of cells, random ones are lowered");
+pub(crate) const IBF2: Kind = kind(22, "ibf2", "importance sets the value of cells, the least important are lowered");
+pub(crate) const IBF3: Kind = kind(23, "ibf3", "cells are lowered in inverse proportion to their importance");
+pub(crate) const IBF4: Kind = kind(24, "ibf4", "the least important cells are lowered");
+pub(crate) const IBF5: Kind = kind(25, "ibf5", "as ibf3, and importance sets the value of cells");
+pub(crate) const IBF6: Kind = kind(26, "ibf6", "as ibf1, and cells are lowered in inverse proportion to their value");
 
 /// What an insertion and deletion work on.
 trait Cells {

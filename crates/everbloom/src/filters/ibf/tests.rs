@@ -3,8 +3,7 @@
 use super::parameters::{DELETIONS, INSERTIONS};
 use super::weighed::FULL_WEIGHT;
 use super::*;
-use crate::codec::{decode, encode};
-use crate::filter::FilterExt;
+use crate::codec::{Decoder, encode};
 use crate::key::Key;
 use crate::promise::Goal;
 
@@ -276,7 +275,8 @@ fn every_pair_continues_after_a_round_trip_with_the_same_verdicts() {
                 let (hash, importance) = arrival(&mut generator, 400);
                 filter.observe_hash(hash, importance);
             }
-            let mut restored = decode(&encode(&filter)).unwrap_or_else(|error| panic!("{parameters:?}: {error}"));
+            let mut restored =
+                Decoder::new().decode(&encode(&filter)).unwrap_or_else(|error| panic!("{parameters:?}: {error}"));
             for _ in 0..700 {
                 let (hash, importance) = arrival(&mut generator, 400);
                 assert_eq!(filter.observe_hash(hash, importance), restored.observe_hash(hash, importance));
@@ -307,7 +307,7 @@ fn priorities_and_totals_saturate_instead_of_overflowing() {
     for key in 0..40u64 {
         filter.observe(&(key % 3), Importance::FULL);
     }
-    assert!(decode(&encode(&filter)).is_ok());
+    assert!(Decoder::new().decode(&encode(&filter)).is_ok());
 }
 
 #[test]
@@ -333,13 +333,13 @@ fn reinsertion_brings_important_keys_back() {
 #[test]
 fn plans_say_when_importances_do_not_tell_keys_apart() {
     let constant = ImportanceMix::of([Importance::new(30, 50).expect("in range")]);
-    let goal = Goal::new().memory_bits(1 << 20).target_fpr(0.01);
+    let goal = Goal::new().memory_bits(1 << 20).fpr(0.01);
     let notes = |goal: Goal, spec: &str| goal.plan(spec).expect("plans").notes;
-    assert!(notes(goal.importance_mix(constant), "ibf5")[0].contains("the value 1 of 3"));
-    assert!(notes(goal.importance_mix(constant), "ibf3").is_empty());
-    assert!(notes(goal.importance_mix(ImportanceMix::uniform()), "ibf5").is_empty());
-    assert!(notes(goal.with_importance(), "ibf5").is_empty());
-    assert!(notes(goal, "ibf5")[0].starts_with("without importances"), "every arrival counts as full");
+    assert!(notes(goal.clone().importance_mix(constant), "ibf5")[0].contains("the value 1 of 3"));
+    assert!(notes(goal.clone().importance_mix(constant), "ibf3").is_empty());
+    assert!(notes(goal.clone().importance_mix(ImportanceMix::uniform()), "ibf5").is_empty());
+    assert!(notes(goal.clone().with_importance(), "ibf5").is_empty());
+    assert!(notes(goal.clone(), "ibf5")[0].starts_with("without importances"), "every arrival counts as full");
     assert!(notes(goal, "ibf3").is_empty());
 }
 
@@ -404,7 +404,7 @@ fn cells_are_drawn_from_a_list_while_they_are_few() {
         assert_eq!(in_use, cells.nonzero());
         found[usize::from(cells.is_crowded())] += 1;
         if round % 97 == 0 {
-            let restored = decode(&encode(&filter)).expect("its own bytes");
+            let restored = Decoder::new().decode(&encode(&filter)).expect("its own bytes");
             assert_eq!(encode(&*restored), encode(&filter));
         }
     }
@@ -419,6 +419,6 @@ fn cells_that_no_list_could_number_are_refused() {
     assert!(refusal(Goal::new().plan(&format!("ibf6:{}", by_hand((1 << 32) + 1)))).contains("4294967296"));
     assert!(Goal::new().plan(&format!("ibf1:{}", by_hand((1 << 32) + 1))).is_ok());
     // 8 bytes for each of the most cells there may be.
-    let large = Goal::new().target_fpr(0.01).memory_bits(64 << 32);
+    let large = Goal::new().fpr(0.01).memory_bits(64 << 32);
     assert!(refusal(large.plan("ibf6")).contains("shards") && large.plan("ibf1").is_ok());
 }

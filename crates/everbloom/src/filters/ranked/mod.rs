@@ -62,9 +62,10 @@
 //! # Example
 //!
 //! ```
-//! use everbloom::{FilterExt, Goal, Importance};
+//! use everbloom::internal::FilterExt;
+//! use everbloom::{Goal, Importance};
 //!
-//! let mut seen = Goal::new().memory_bits(1 << 16).target_fpr(0.01).plan("ranked")?.build()?;
+//! let mut seen = Goal::new().memory_bits(1 << 16).fpr(0.01).plan("ranked")?.build()?;
 //! for round in 0..20u64 {
 //!     seen.observe("comes back", Importance::FULL);
 //!     for key in 0..1_000u64 {
@@ -90,7 +91,7 @@ use std::hint::select_unpredictable;
 
 pub use plan::{Gate, Hit, Insert, Packing, Parameters};
 
-pub(super) const KIND: Kind = Kind {
+pub(crate) const KIND: Kind = Kind {
     id: 12,
     name: "ranked",
     summary: "fingerprints in priority order: fixed memory for ever, forgets what matters least first",

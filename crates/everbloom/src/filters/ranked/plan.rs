@@ -300,7 +300,7 @@ mod tests {
     #[test]
     fn every_rate_down_to_a_billionth_has_a_word() {
         let words: Vec<String> = [0.1, 0.01, 0.001, 1e-4, 1e-5, 1e-6, 1e-9]
-            .map(|rate| Goal::new().memory_bits(1 << 20).target_fpr(rate).plan("ranked").expect("plans"))
+            .map(|rate| Goal::new().memory_bits(1 << 20).fpr(rate).plan("ranked").expect("plans"))
             .map(|plan| Parameters::from_spec(&plan.spec).expect("a full spec"))
             .map(|parameters| format!("{}x{}", parameters.lanes, parameters.lane_bits))
             .into();

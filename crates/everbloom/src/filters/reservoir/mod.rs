@@ -63,9 +63,10 @@
 //! # Example
 //!
 //! ```
-//! use everbloom::{FilterExt, Goal, Importance};
+//! use everbloom::internal::FilterExt;
+//! use everbloom::{Goal, Importance};
 //!
-//! let mut seen = Goal::new().memory_bits(1 << 20).target_fpr(0.01).plan("reservoir")?.build()?;
+//! let mut seen = Goal::new().memory_bits(1 << 20).fpr(0.01).plan("reservoir")?.build()?;
 //! for key in 0..20_000u64 {
 //!     seen.observe(&key, Importance::FULL);
 //! }
@@ -90,7 +91,7 @@ use crate::simd::{CACHED_BYTES, Machine, Work, distance_for, prefetch, run};
 use libm::{log, pow};
 use line::Rule;
 
-pub(super) const KIND: Kind = Kind {
+pub(crate) const KIND: Kind = Kind {
     id: 11,
     name: "reservoir",
     summary: "reservoir-sampling Bloom filter: fixed memory for ever, keeps half of its bits set",

@@ -60,9 +60,10 @@
 //! # Example
 //!
 //! ```
-//! use everbloom::{FilterExt, Goal, Importance, Verdict};
+//! use everbloom::internal::FilterExt;
+//! use everbloom::{Goal, Importance, Verdict};
 //!
-//! let mut recent = Goal::new().memory_bits(65_536).target_fpr(0.01).plan("stable")?.build()?;
+//! let mut recent = Goal::new().memory_bits(65_536).fpr(0.01).plan("stable")?.build()?;
 //! let mut wrong = 0;
 //! for key in 0..200_000u64 {
 //!     wrong += u32::from(recent.observe(&key, Importance::FULL) == Verdict::Duplicate);
@@ -86,7 +87,7 @@ use libm::pow;
 pub use plan::{Decrement, Layout, Parameters, Update};
 use plan::{WORDS_PER_LINE, cells_per_line};
 
-pub(super) const KIND: Kind = Kind {
+pub(crate) const KIND: Kind = Kind {
     id: 10,
     name: "stable",
     summary: "stable Bloom filter: fixed memory for ever, old keys fade, the FPR never passes its bound",

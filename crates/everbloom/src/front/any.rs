@@ -1,0 +1,250 @@
+//! Any filter behind one type.
+
+use super::Info;
+use crate::codec::{self, Decoder};
+use crate::filter::{Abilities, Combine, Filter, FilterExt, Unseen, UnseenExt};
+use crate::filters;
+use crate::key::{Hashing, Key};
+use crate::promise::{Error, Importance, Importances, Promise, Result, Spec, Verdict};
+use std::io::{Read, Write};
+use std::ops::{Deref, DerefMut};
+
+/// A filter of any kind, as planned by a [`Goal`](crate::Goal), read from bytes, or made of a typed one.
+///
+/// ```
+/// use everbloom::{AnyFilter, Goal};
+///
+/// let mut cached = Goal::new().filter("counting").expected_items("10k").fpr("1%").build()?;
+/// cached.insert("page");
+/// assert!(cached.remove("page")? && !cached.contains("page"));
+///
+/// let copy = AnyFilter::from_bytes(&cached.to_bytes())?;
+/// assert_eq!(copy.info().spec, cached.info().spec);
+///
+/// let error = cached.count("page").unwrap_err();
+/// assert_eq!(error.to_string(), "a counting filter cannot count; these can: spectral");
+/// # Ok::<(), everbloom::Error>(())
+/// ```
+#[derive(Debug, Clone)]
+pub struct AnyFilter {
+    filter: Box<dyn Filter>,
+}
+
+impl AnyFilter {
+    /// Whether the key seems to have been here. Changes nothing.
+    #[inline]
+    pub fn contains(&self, key: impl Key) -> bool {
+        FilterExt::contains(self.filter.as_ref(), &key)
+    }
+
+    /// Remembers the key; true if it seems new.
+    ///
+    /// A filter that grows and is refused the memory still answers; [`Info::refused`] counts such keys.
+    /// [`AnyFilter::try_insert`] says so at once.
+    #[inline]
+    pub fn insert(&mut self, key: impl Key) -> bool {
+        FilterExt::insert(self.filter.as_mut(), &key)
+    }
+
+    /// [`AnyFilter::insert`], or an error, and nothing changed, if the filter must grow and the memory is refused.
+    pub fn try_insert(&mut self, key: impl Key) -> Result<bool> {
+        let hash = key.hash_with(self.hashing());
+        self.filter.make_room(&[hash])?;
+        Ok(self.filter.insert_hash(hash))
+    }
+
+    /// Says whether the key has been here, then remembers it: the more important, the longer, if the kind can.
+    #[inline]
+    pub fn observe(&mut self, key: impl Key, importance: Importance) -> Verdict {
+        FilterExt::observe(self.filter.as_mut(), &key, importance)
+    }
+
+    /// [`AnyFilter::contains`] for many keys, several times as fast in large filters; `found` is as long as `keys`.
+    pub fn contains_batch<K: Key>(&self, keys: &[K], found: &mut [bool]) {
+        self.filter.as_ref().contains_batch(keys, found);
+    }
+
+    /// [`AnyFilter::insert`] for many keys.
+    pub fn insert_batch<K: Key>(&mut self, keys: &[K]) {
+        self.filter.as_mut().insert_batch(keys);
+    }
+
+    /// [`AnyFilter::observe`] for many keys; `verdicts` is as long as `keys`.
+    pub fn observe_batch<K: Key>(&mut self, keys: &[K], importances: Importances<'_>, verdicts: &mut [Verdict]) {
+        self.filter.as_mut().observe_batch(keys, importances, verdicts);
+    }
+
+    /// The items that the filter has not seen yet; it remembers every one.
+    ///
+    /// ```
+    /// let mut seen = everbloom::Goal::new().memory("64KiB").fpr("0.1%").build()?;
+    /// let words = ["to", "be", "or", "not", "to", "be"];
+    /// assert_eq!(seen.unseen(words).collect::<Vec<_>>(), ["to", "be", "or", "not"]);
+    /// # Ok::<(), everbloom::Error>(())
+    /// ```
+    pub fn unseen<I: IntoIterator<Item: Key>>(&mut self, items: I) -> Unseen<'_, I::IntoIter, dyn Filter> {
+        items.into_iter().unseen(self.filter.as_mut())
+    }
+
+    /// Takes one insertion of the key back; false, and nothing changed, if the key is not there.
+    ///
+    /// Only keys that were inserted may be removed: removing one that is merely a false positive takes cells away from
+    /// other keys.
+    pub fn remove(&mut self, key: impl Key) -> Result<bool> {
+        let hash = key.hash_with(self.hashing());
+        match self.filter.as_removal() {
+            Some(filter) => Ok(filter.remove_hash(hash)),
+            None => Err(Self::lacks(self.filter.as_ref(), "remove", |can| can.remove)),
+        }
+    }
+
+    /// How often the key came, or seems to have.
+    pub fn count(&self, key: impl Key) -> Result<u64> {
+        match self.filter.as_multiplicity() {
+            Some(filter) => Ok(filter.count_hash(key.hash_with(self.hashing()))),
+            None => Err(Self::lacks(self.filter.as_ref(), "count", |can| can.count)),
+        }
+    }
+
+    /// Takes the keys of another filter of the same spec and seed into this one.
+    pub fn merge(&mut self, other: &AnyFilter) -> Result<()> {
+        self.combine(other, Combine::Union)
+    }
+
+    /// Keeps the keys that are in both, and false positives: no more of them than the filter with fewer had.
+    pub fn intersect(&mut self, other: &AnyFilter) -> Result<()> {
+        self.combine(other, Combine::Intersection)
+    }
+
+    fn combine(&mut self, other: &AnyFilter, how: Combine) -> Result<()> {
+        match self.filter.as_merge() {
+            Some(filter) => filter.merge(other.filter.as_ref(), how),
+            None => Err(Self::lacks(self.filter.as_ref(), "be merged", |can| can.merge)),
+        }
+    }
+
+    /// Begins a new generation: what is older than the window is forgotten, counts fade.
+    pub fn advance(&mut self) -> Result<()> {
+        match self.filter.as_windowed() {
+            Some(filter) => {
+                filter.advance();
+                Ok(())
+            }
+            None => Err(Self::lacks(self.filter.as_ref(), "be advanced", |can| can.advance)),
+        }
+    }
+
+    /// The error that a kind lacks an ability, with the kinds that have it.
+    pub(super) fn lacks(filter: &dyn Filter, operation: &'static str, can: fn(&Abilities) -> bool) -> Error {
+        let able = filters::names(|kind| can(&kind.can));
+        Error::unsupported(filter.spec().kind(), operation, format!("these can: {able}"))
+    }
+
+    /// Forgets everything, as if just built.
+    pub fn clear(&mut self) {
+        self.filter.clear();
+    }
+
+    /// What it is, promises and looks like now. Passes over the cells, so it takes a while in large filters.
+    pub fn info(&self) -> Info {
+        Info::of(self.filter.as_ref())
+    }
+
+    /// Its kind and every parameter.
+    pub fn spec(&self) -> &Spec {
+        self.filter.spec()
+    }
+
+    /// What it promised when it was planned.
+    pub fn promise(&self) -> Promise {
+        self.filter.promise()
+    }
+
+    /// How it hashes keys.
+    pub fn hashing(&self) -> &Hashing {
+        self.filter.hashing()
+    }
+
+    /// The filter as bytes, which are the same on every machine.
+    pub fn to_bytes(&self) -> Vec<u8> {
+        codec::encode(self.filter.as_ref())
+    }
+
+    /// The filter in these bytes. They are trusted with nothing: damage is an error, and no more is allocated than their
+    /// length justifies.
+    pub fn from_bytes(bytes: &[u8]) -> Result<Self> {
+        Decoder::new().decode(bytes).map(AnyFilter::from)
+    }
+
+    /// Writes the filter, without a copy of its cells.
+    pub fn write_to(&self, out: &mut impl Write) -> Result<()> {
+        Ok(codec::encode_to(self.filter.as_ref(), out)?)
+    }
+
+    /// Reads a filter, which must be all that the reader has.
+    pub fn read_from(source: &mut impl Read) -> Result<Self> {
+        let mut bytes = Vec::new();
+        source.read_to_end(&mut bytes)?;
+        Self::from_bytes(&bytes)
+    }
+
+    /// The filter itself.
+    #[doc(hidden)]
+    pub fn into_dyn(self) -> Box<dyn Filter> {
+        self.filter
+    }
+}
+
+/// What takes any [`Filter`] takes this one.
+impl Deref for AnyFilter {
+    type Target = dyn Filter;
+
+    fn deref(&self) -> &dyn Filter {
+        self.filter.as_ref()
+    }
+}
+
+impl DerefMut for AnyFilter {
+    fn deref_mut(&mut self) -> &mut dyn Filter {
+        self.filter.as_mut()
+    }
+}
+
+impl AsRef<dyn Filter> for AnyFilter {
+    fn as_ref(&self) -> &dyn Filter {
+        self.filter.as_ref()
+    }
+}
+
+impl AsMut<dyn Filter> for AnyFilter {
+    fn as_mut(&mut self) -> &mut dyn Filter {
+        self.filter.as_mut()
+    }
+}
+
+impl From<Box<dyn Filter>> for AnyFilter {
+    fn from(filter: Box<dyn Filter>) -> Self {
+        AnyFilter { filter }
+    }
+}
+
+impl<K: Key> Extend<K> for AnyFilter {
+    fn extend<I: IntoIterator<Item = K>>(&mut self, keys: I) {
+        extend(self.filter.as_mut(), keys);
+    }
+}
+
+/// Inserts keys as they come, some at a time, so that cells can be asked for ahead.
+pub(super) fn extend<K: Key>(filter: &mut dyn Filter, keys: impl IntoIterator<Item = K>) {
+    const TOGETHER: usize = 256;
+    let hashing = *filter.hashing();
+    let mut hashes = Vec::with_capacity(TOGETHER);
+    for key in keys {
+        hashes.push(key.hash_with(&hashing));
+        if hashes.len() == TOGETHER {
+            filter.insert_hashes(&hashes);
+            hashes.clear();
+        }
+    }
+    filter.insert_hashes(&hashes);
+}
