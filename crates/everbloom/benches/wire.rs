@@ -40,7 +40,7 @@ struct Parcel {
 
 impl Parcel {
     fn new(name: &'static str, goal: &Goal, compressed: bool, inside: &[u64], others: &[u64]) -> Self {
-        let goal = if compressed { goal.clone().compressed() } else { *goal.clone() };
+        let goal = if compressed { goal.clone().compressed() } else { goal.clone() };
         let mut filter = goal.plan("bloom").and_then(|plan| plan.build()).expect("a filter that fits");
         filter.insert_batch(inside);
         let mut found = vec![false; others.len()];

@@ -38,7 +38,7 @@ fn contenders() -> Vec<Spec> {
 }
 
 fn judge(what: String, stream: &Stream, goal: Goal, source: &mut dyn Source) -> Verdict {
-    let mut question = Question::new(goal);
+    let mut question = Question::new(goal.clone());
     question.stream = Some(stream.clone());
     let answer = question.answer().expect("an answer");
     let target = goal.target_fpr.expect("a target");

@@ -33,7 +33,7 @@ fn measure(num_keys: u64, rate: f64, seed: u64) -> Result<Vec<Row>> {
     let goal = Goal::new().expected_items(num_keys).fpr(rate).hashing(Hashing::seeded(seed));
     let mut rows = Vec::new();
     for way in WAYS {
-        let planned = if way == WAYS[2] { goal.compressed().plan("bloom")? } else { goal.plan("bloom")? };
+        let planned = if way == WAYS[2] { goal.clone().compressed().plan("bloom")? } else { goal.plan("bloom")? };
         let mut filter = planned.build()?;
         for key in 0..num_keys {
             filter.insert(&key);
@@ -44,7 +44,7 @@ fn measure(num_keys: u64, rate: f64, seed: u64) -> Result<Vec<Row>> {
         let read = if way == WAYS[0] {
             codec::Decoder::new().decode(&sent)?
         } else {
-            codec::Decoder::new().limit(LIMIT_OF).decode(&sent, 1 << 30)?
+            codec::Decoder::new().limit(1 << 30).decode(&sent)?
         };
         let lost = (0..num_keys).filter(|key| !read.contains(key)).count();
         let per_key = |bits: f64| bits / num_keys as f64;
