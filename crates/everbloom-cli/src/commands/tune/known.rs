@@ -142,7 +142,9 @@ impl Table {
             }
         }
         match (table.classes.is_empty(), repeated(hashes)) {
-            (true, _) => Err(Failure::at(path, "has no keys; write key, tab, share of members, tab, share of negative queries")),
+            (true, _) => {
+                Err(Failure::at(path, "has no keys; write key, tab, share of members, tab, share of negative queries"))
+            }
             (_, Some((one, other))) => {
                 Err(Failure::at(path, format!("lines {one} and {other} have the same key; add their shares up")))
             }
@@ -180,7 +182,10 @@ fn parse(line: &[u8]) -> Result<(&[u8], Class), String> {
     let line = line.strip_suffix(b"\r").unwrap_or(line);
     let fields: Vec<&[u8]> = line.split(|byte| *byte == b'\t').collect();
     let [key, members, misses] = fields[..] else {
-        return Err(format!("{} fields instead of 3: key, tab, share of members, tab, share of negative queries", fields.len()));
+        return Err(format!(
+            "{} fields instead of 3: key, tab, share of members, tab, share of negative queries",
+            fields.len()
+        ));
     };
     Ok((key, Class::new(share(members)?, share(misses)?)))
 }

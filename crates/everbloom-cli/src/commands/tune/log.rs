@@ -182,7 +182,11 @@ fn text(document: &Document, tuned: &Tuned, output: &Path) -> String {
     };
     let mut rows = vec![(
         "winner",
-        format!("{}: {} of negative queries are false positives{gain}", document.kind, report::percent(document.holdout_fpr)),
+        format!(
+            "{}: {} of negative queries are false positives{gain}",
+            document.kind,
+            report::percent(document.holdout_fpr)
+        ),
     )];
     rows.extend(document.contenders.iter().map(|row| (row.kind, rate(row))));
     rows.push(("predicted fpr", report::percent(document.predicted_fpr)));
@@ -196,7 +200,10 @@ fn text(document: &Document, tuned: &Tuned, output: &Path) -> String {
     rows.push(("with this seed", own));
     rows.push((
         "unseen",
-        format!("{} of negative queries ask for keys that are not in the first half", report::percent(document.unseen_share)),
+        format!(
+            "{} of negative queries ask for keys that are not in the first half",
+            report::percent(document.unseen_share)
+        ),
     ));
     for class in &document.classes {
         let shares = (report::percent(class.key_share), report::percent(class.query_share));
@@ -208,7 +215,10 @@ fn text(document: &Document, tuned: &Tuned, output: &Path) -> String {
     if document.kind != "standard" {
         rows.push((
             "tune again",
-            format!("when {} of negative queries are false positives: half of the gain is lost", report::percent(document.retune_fpr)),
+            format!(
+                "when {} of negative queries are false positives: half of the gain is lost",
+                report::percent(document.retune_fpr)
+            ),
         ));
     }
     rows.push(("scheme", format!("{} in {}", tuned.scheme.id(), output.display())));
