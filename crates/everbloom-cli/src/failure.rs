@@ -62,7 +62,25 @@ impl Failure {
 
 impl From<everbloom::Error> for Failure {
     fn from(error: everbloom::Error) -> Self {
-        Failure::new(error)
+        Failure::new(in_typed_words(error))
+    }
+}
+
+/// The error in the words of the command line: its options, where one is meant, and sizes with their unit.
+fn in_typed_words(error: everbloom::Error) -> String {
+    let everbloom::Error::Parameter { name, given, needed, remedy } = error else { return error.to_string() };
+    let is_missing = given == "not given";
+    match name {
+        "memory_bits" if is_missing && needed.contains("expected_items") => {
+            format!("--memory or --expect is missing; {remedy}")
+        }
+        "memory_bits" if is_missing => format!("--memory is missing; {remedy}"),
+        "expected_items" if is_missing => format!("--expect is missing; {remedy}"),
+        "memory_bits" => format!("the memory is {given} bits, but must be {needed}; {remedy}"),
+        "min_hashes" | "max_hashes" | "sets_sharing" => {
+            format!("--{} is {given}, but must be {needed}; {remedy}", name.replace('_', "-"))
+        }
+        _ => format!("{name} is {given}, but must be {needed}; {remedy}"),
     }
 }
 

@@ -24,7 +24,9 @@ pub(crate) fn check(filter: &dyn Filter, scheme: &Scheme) -> Result<()> {
     match spec.get("scheme") {
         Some(own) if own == id => Ok(()),
         None if *scheme.recipe() == Recipe::Standard => Ok(()),
-        None => Err(Failure::new(format!("the filter was built without a scheme, but {id} was given; leave it out"))),
+        None => Err(Failure::new(format!(
+            "the filter was built without a scheme, but scheme {id} was given; leave --scheme out"
+        ))),
         Some(own) => Err(Failure::from(Error::Scheme {
             needed: own.to_string(),
             given: format!("not {id}"),

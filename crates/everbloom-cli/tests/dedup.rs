@@ -239,7 +239,7 @@ fn bad_inputs_are_refused_and_nothing_is_touched() {
     assert_refused(&folder.run(&["dedup", "in.txt", "--fpr", "0", "-o", "old.txt"]), "--fpr");
     assert_refused(&folder.run(&["dedup", "in.txt", "--exact", "--memory", "1MiB"]), "--memory");
     assert_refused(&folder.run(&["dedup", "old.txt", "-o", "old.txt"]), "another file");
-    assert_refused(&folder.run(&["dedup", "in.txt", "-o", "x", "--duplicates", "x"]), "two purposes");
+    assert_refused(&folder.run(&["dedup", "in.txt", "-o", "x", "--duplicates", "x"]), "two outputs");
     assert_eq!(folder.read("old.txt"), b"precious\n");
 }
 

@@ -154,8 +154,8 @@ fn a_state_of_other_choices_is_refused_and_left_alone() {
     refused(&["--memory", "128KiB"], "filter");
     refused(&["--exact"], "filter");
     refused(&["--memory", "64KiB", "--seed", "3"], "seed");
-    refused(&["--memory", "64KiB", "--key", "1"], "key");
-    refused(&["--memory", "64KiB", "--ignore-case"], "key");
+    refused(&["--memory", "64KiB", "--key", "1"], "whole lines --on-error keep, not --key 1");
+    refused(&["--memory", "64KiB", "--ignore-case"], "--ignore-case");
     folder.write("s.ebf", &before[..before.len() - 1]);
     assert_refused(&folder.run(&["dedup", "in.txt", "--memory", "64KiB", "--state", "s.ebf"]), "not a state");
     folder.write("s.ebf", "something else altogether, which is long enough to have a footer");

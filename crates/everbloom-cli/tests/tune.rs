@@ -5,7 +5,7 @@ mod common;
 use common::{Folder, assert_refused, json_of, lines};
 use std::fmt::Write as _;
 
-/// Members uniform, missing queries Zipf.
+/// Members uniform, negative queries Zipf.
 fn zipf(keys: u32, exponent: f64) -> String {
     (1..=keys).fold(String::new(), |mut text, rank| {
         writeln!(text, "key-{rank}\t1\t{}", f64::from(rank).powf(-exponent)).expect("a string takes every write");
@@ -83,9 +83,9 @@ fn calls_that_make_no_sense_are_refused() {
     let folder = Folder::new();
     folder.write("good.tsv", "a\t1\t1\nb\t1\t2\n");
     let ask = |more: &[&str]| folder.run(&[&["tune", "--popularity", "good.tsv"], more].concat());
-    assert_refused(&ask(&["--max-hashes", "0"]), "max_hashes");
-    assert_refused(&ask(&["--max-hashes", "33"]), "max_hashes");
-    assert_refused(&ask(&["--min-hashes", "5", "--max-hashes", "4"]), "min_hashes");
+    assert_refused(&ask(&["--max-hashes", "0"]), "--max-hashes is");
+    assert_refused(&ask(&["--max-hashes", "33"]), "--max-hashes is");
+    assert_refused(&ask(&["--min-hashes", "5", "--max-hashes", "4"]), "--min-hashes is");
     assert_refused(&ask(&["--bits-per-key", "0"]), "bits_per_key");
     assert_refused(&ask(&["--bits-per-key", "NaN"]), "bits_per_key");
     assert_refused(&ask(&["--limit", "0"]), "--limit");

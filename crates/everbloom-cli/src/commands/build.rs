@@ -22,14 +22,14 @@ pub(crate) struct Build {
     #[arg(short, long, value_name = "FILE")]
     output: PathBuf,
     /// Make the file small, for sending: with --fpr a sparser filter is planned, which takes up to 16
-    /// times the memory (or --memory) once unpacked, but fewer bytes at the same rate
+    /// times the memory (or --memory) when unpacked, but fewer bytes at the same rate
     #[arg(long)]
     compress: bool,
-    /// Make the file at most so many bytes, such as 1MiB, and the rate as low as they allow: implies
-    /// --compress, and takes up to 16 times the memory of a usual filter of that rate once unpacked
+    /// Make the file no larger than this, such as 1MiB, and the rate as low as that allows: implies
+    /// --compress, and takes up to 16 times the memory of a usual filter of that rate when unpacked
     #[arg(long, value_name = "SIZE", value_parser = quantity::size_in_bits)]
     transmit: Option<u64>,
-    /// Build what a scheme made by `everbloom tune` says, with its bits a key (or --memory)
+    /// Build the filter that a scheme made by `everbloom tune` describes, with its bits per key (or --memory)
     #[arg(long, value_name = "FILE", conflicts_with_all = ["filter", "fpr", "expect", "seed", "transmit"])]
     scheme: Option<PathBuf>,
     #[command(flatten)]
@@ -70,14 +70,14 @@ impl Build {
         let wanted = &self.goal.wanted;
         if self.transmit.is_some() && wanted.fpr.is_some() {
             return Err(Failure::new(
-                "--transmit and --fpr were given, but the bytes decide the rate; leave --fpr out, or write --fpr RATE \
-                 --compress for the fewest bytes at that rate",
+                "--transmit and --fpr cannot be combined: the size of the file decides the rate; leave --fpr out, or write \
+                 --fpr RATE --compress for the smallest file at that rate",
             ));
         }
         if self.transmit.is_some() && wanted.memory.is_some() {
             return Err(Failure::new(
-                "--transmit and --memory were given, but the bytes decide the memory; leave --memory out, or write \
-                 --fpr RATE --compress --memory SIZE for the fewest bytes within that memory",
+                "--transmit and --memory cannot be combined: the size of the file decides the memory; leave --memory out, or \
+                 write --fpr RATE --compress --memory SIZE for the smallest file within that memory",
             ));
         }
         Ok(())
@@ -94,7 +94,7 @@ impl Build {
             };
             let length = bytes.len();
             return Err(Failure::new(format!(
-                "the file would take {length} bytes, more than the {budget} of --transmit; {remedy}, or give {length}"
+                "the file would take {length} bytes, more than the {budget} of --transmit; {remedy}, or write --transmit {length}"
             )));
         }
         output::replace(&self.output, |out| out.write_all(&bytes))
@@ -152,7 +152,7 @@ impl Build {
         let mut hashes: Vec<KeyHash> = Vec::new();
         self.for_each_key_batch(reader, |batch| hashes.extend_from_slice(batch))?;
         if hashes.is_empty() {
-            return Err(Failure::new("there are no keys in the input; say how many will come with --expect"));
+            return Err(Failure::new("there are no keys in the input; say how many to expect with --expect"));
         }
         // In the order they came, repeats and all: some filters count them, some forget the oldest.
         let goal = self.wanted().expected_items(distinct(&hashes).len() as u64);

@@ -17,7 +17,7 @@ use everbloom_lab::oracle::Oracle;
 use serde::Serialize;
 use std::path::PathBuf;
 
-/// Runs filters over a stream and says how often each was wrong.
+/// Runs filters over a stream and counts how often each was wrong.
 ///
 /// The stream is read once, however many filters there are. Rates: FPR = false positives among
 /// arrivals that are truly distinct, FNR = false negatives among true duplicates; "late" is the last
@@ -27,7 +27,7 @@ use std::path::PathBuf;
 pub(crate) struct Compare {
     /// Streams, .gz and .zst too, one after another [default: stdin]
     files: Vec<PathBuf>,
-    /// A filter to try, as kind or kind:word=value,…; repeatable [default: every filter for endless
+    /// A filter to try, as kind or kind:parameter=value,…; repeatable [default: every filter for endless
     /// streams, and bloom]
     #[arg(long = "filter", value_name = "SPEC", help_heading = "Filter")]
     filters: Vec<Spec>,
@@ -36,10 +36,10 @@ pub(crate) struct Compare {
     /// Tune every filter over a grid and compare them at the same rate of false positives
     #[arg(long, requires = "memory", conflicts_with = "by_importance")]
     matched: bool,
-    /// Tell errors apart by importance
+    /// Show errors by importance
     #[arg(long, requires = "importance")]
     by_importance: bool,
-    /// Keep the truth for this share of the keys only, as 10%
+    /// Measure errors on this share of the keys only, such as 10%, to save memory
     #[arg(long, value_name = "SHARE", value_parser = share)]
     truth_sample: Option<f64>,
     /// How to print

@@ -20,7 +20,7 @@ pub(crate) enum Lab {
     Run(run::Run),
     /// Write a page with the charts and verdicts of finished experiments
     Report(report::Report),
-    /// Print what came of every claim
+    /// Print the verdict on every claim
     Verdicts(verdicts::Verdicts),
     /// Simulate systems that ship filters: cooperative caching, keyword search
     #[command(subcommand)]

@@ -8,19 +8,19 @@ use everbloom::Filter;
 use everbloom::internal::Combine;
 use std::path::{Path, PathBuf};
 
-/// Makes one filter of several that were built with the same spec and seed.
+/// Merges filters that were built with the same parameters and seed.
 #[derive(Debug, Args)]
 pub(crate) struct Merge {
     /// The filter files
     #[arg(required = true, num_args = 2.., value_name = "FILTER")]
     filters: Vec<PathBuf>,
-    /// The filter file to write; it may be one of the others
+    /// The filter file to write; may be one of those read
     #[arg(short, long, value_name = "FILE")]
     output: PathBuf,
     /// The scheme that the filters were built with
     #[arg(long, value_name = "FILE")]
     scheme: Option<PathBuf>,
-    /// Keep what all of them know instead of what any of them knows
+    /// Keep the keys that are in all of them instead of in any of them
     #[arg(long)]
     intersection: bool,
     /// Compress the file that is written

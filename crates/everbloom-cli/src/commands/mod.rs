@@ -20,19 +20,19 @@ pub(crate) enum Command {
     Dedup(dedup::Dedup),
     /// Build a filter file from keys
     Build(build::Build),
-    /// Say which keys a filter file knows
+    /// Look up keys in a filter file
     Query(query::Query),
     /// Show what a filter file holds and promises
     Info(info::Info),
-    /// Make one filter file of several
+    /// Merge several filter files into one
     Merge(merge::Merge),
     /// Try filters on a stream: error rates, memory, speed
     Compare(compare::Compare),
-    /// Find how many hashes each key deserves
+    /// Learn from a query log how to get fewer false positives from the same memory
     Tune(tune::Tune),
-    /// Say which filter to take, how large, and what errors it will make
+    /// Choose a filter: which kind, how large, and which errors to expect
     Plan(plan::Plan),
-    /// Streams and experiments
+    /// Generate streams and run the papers' experiments
     #[command(subcommand)]
     Lab(lab::Lab),
 }

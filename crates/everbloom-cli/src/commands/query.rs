@@ -1,4 +1,4 @@
-//! `everbloom query`: which keys a filter file knows.
+//! `everbloom query`: which keys are in a filter file.
 
 use crate::args::{ImportanceArgs, KeyArgs, OnError, quantity};
 use crate::failure::{Ending, Failure, Result};
@@ -11,30 +11,30 @@ use clap::Args;
 use everbloom::{AnyFilter, Filter, Hashing, KeyHash, View};
 use std::path::PathBuf;
 
-/// Prints the lines whose keys a filter knows; exit 1 if there are none.
+/// Prints the lines whose keys are in the filter; exits with 1 if there are none.
 #[derive(Debug, Args)]
 pub(crate) struct Query {
     /// The filter file
     filter: PathBuf,
     /// Files to look up, .gz and .zst too [default: stdin]
     files: Vec<PathBuf>,
-    /// Print the lines whose keys it does not know
+    /// Print the lines whose keys are not in it
     #[arg(long)]
     missing: bool,
-    /// Print only how many
+    /// Print only the number of lines
     #[arg(long)]
     count: bool,
-    /// Print every line behind the number of times its key came and a tab; for spectral filters
+    /// Print every line after the number of times its key came and a tab; for spectral filters
     #[arg(long, conflicts_with_all = ["count", "missing"])]
     count_each: bool,
     /// The most memory that a compressed filter may unpack to [default: 1GiB]
     #[arg(long, value_name = "SIZE", value_parser = quantity::size_in_bits)]
     memory: Option<u64>,
-    /// Map the file instead of reading it, for bloom and blocked filters: answers at once, and shares the
-    /// memory with all who map it
+    /// Map the file instead of reading it, for bloom and blocked filters: starts at once, and shares the
+    /// memory with every process that maps it
     ///
     /// Only the header and the length are checked; `everbloom info` checks all of the file. Do not cut
-    /// or overwrite a file that is mapped: the system ends processes that read behind its end. Renaming
+    /// or overwrite a file that is mapped: the system kills processes that read past its end. Renaming
     /// another file over it, as `build` does, is safe
     #[arg(long, conflicts_with_all = ["memory", "count_each", "scheme"])]
     mmap: bool,
@@ -154,7 +154,7 @@ impl Answers<'_> {
             Some(OnError::Skip) => Ok(false),
             Some(OnError::Keep) => Ok(self.query.missing),
             Some(OnError::Fail) | None => Err(Failure::new(format!(
-                "record {} has no key: {fault}; --on-error skip leaves such records out",
+                "record {} cannot be used: {fault}; --on-error skip leaves such records out",
                 self.records + index as u64 + 1
             ))),
         }

@@ -28,7 +28,7 @@ pub(crate) struct Source {
 }
 
 impl Source {
-    /// Whether `path` can be read at all, so that nothing is begun in vain. A pipe is left alone.
+    /// Whether `path` can be read at all, so that a missing input is known before anything is written. A pipe is left alone.
     pub(crate) fn check(path: &Path) -> Result<()> {
         if is_stdin(path) {
             return Ok(());

@@ -28,7 +28,7 @@ pub(crate) fn all_hashes(files: Vec<PathBuf>, keys: &KeyArgs, hashing: &Hashing)
 pub(crate) fn check_faults(keys: &KeyArgs, batch: &Batch, before: usize) -> Result<()> {
     match (keys.on_error, batch.faults().first()) {
         (None | Some(OnError::Fail), Some((index, fault))) => Err(Failure::new(format!(
-            "record {} has no key: {fault}; --on-error skip leaves such records out",
+            "record {} cannot be used: {fault}; --on-error skip leaves such records out",
             before + index + 1
         ))),
         _ => Ok(()),

@@ -75,25 +75,6 @@ impl Layout {
         self.importance.as_ref().map(|(_, scale)| *scale)
     }
 
-    /// What must be the same for two runs to share a filter, in words.
-    pub(crate) fn describe(&self) -> String {
-        let key = if self.keys.is_empty() { "the whole line".to_string() } else { self.keys.join(",") };
-        let kind = match self.kind {
-            Kind::Json => "json".to_string(),
-            Kind::Fields(_) if self.keys.is_empty() => "line".to_string(),
-            Kind::Fields(Separation { delimiter, quoted }) => {
-                format!("{} by {:?}", if quoted { "csv" } else { "fields" }, char::from(delimiter))
-            }
-        };
-        let case = if self.ignore_case { ", ignoring case" } else { "" };
-        let importance = match &self.importance {
-            Some((field, scale)) => format!(", importance {field} on {scale:?}"),
-            None => String::new(),
-        };
-        let time = if self.time.is_empty() { String::new() } else { format!(", time {}", self.time.join(",")) };
-        format!("key {key} ({kind}{case}{importance}{time})")
-    }
-
     /// Turns names into numbers, with the header line where there is one.
     pub(crate) fn resolve(&self, header: &[u8]) -> Result<Extractor> {
         let parts = self.keys.iter().map(|key| self.place(key, header)).collect::<Result<Vec<_>>>()?;

@@ -28,7 +28,7 @@ pub(crate) enum Fault {
     Json,
     /// It has no such value.
     MissingPointer(String),
-    /// The importance is no number, or outside its range.
+    /// The importance is not a number, or outside its range.
     Importance(String),
     /// The time cannot be read, or cannot be.
     Time(String),
@@ -38,7 +38,7 @@ impl std::fmt::Display for Fault {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Fault::MissingField(number) => write!(f, "there is no field {number}"),
-            Fault::Quoting => write!(f, "its quoting is broken"),
+            Fault::Quoting => write!(f, "a quote is not closed, or not followed by the delimiter"),
             Fault::Json => write!(f, "it is not JSON"),
             Fault::MissingPointer(pointer) => write!(f, "it has no value at {pointer}"),
             Fault::Importance(problem) | Fault::Time(problem) => write!(f, "{problem}"),

@@ -16,7 +16,7 @@ use std::time::{Duration, SystemTime};
 
 static PARSER: DateTimeParser = DateTimeParser::new();
 
-/// Clocks differ; what lies further ahead than this is no time.
+/// Clocks differ; what lies further ahead than this is a mistake.
 const TOLERANCE: Duration = Duration::from_secs(24 * 3600);
 
 /// Now.
@@ -38,7 +38,7 @@ fn micros_of(time: SystemTime) -> i64 {
 /// The time in a field, unless it lies behind `latest`.
 pub(crate) fn parse(text: &[u8], latest: i64) -> Result<i64, Fault> {
     let shown = || String::from_utf8_lossy(text).into_owned();
-    let time = read(text.trim_ascii()).ok_or_else(|| Fault::Time(format!("its time '{}' is none", shown())))?;
+    let time = read(text.trim_ascii()).ok_or_else(|| Fault::Time(format!("its time '{}' cannot be read", shown())))?;
     if time > latest {
         return Err(Fault::Time(format!("its time '{}' is more than a day ahead of this machine's clock", shown())));
     }

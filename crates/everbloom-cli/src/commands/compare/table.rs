@@ -113,7 +113,10 @@ fn by_importance(document: &Document) -> String {
     let mut text = align(&rows);
     for (index, row) in document.filters.iter().enumerate().skip(1) {
         if let Some(importance) = row.report.crossover_importance {
-            text.push_str(&format!("{} has fewer false negatives than 1 from importance {importance:.1}\n", index + 1));
+            text.push_str(&format!(
+                "filter {} has fewer false negatives than filter 1 from importance {importance:.1} on\n",
+                index + 1
+            ));
         }
     }
     text

@@ -1,7 +1,7 @@
 //! Many threads, one order.
 //!
 //! ```text
-//!            read            split, hash       judge            arrange         write
+//!            read            split, hash       judge             apply          write
 //! block 0  ──█──────────────────██──────────────█──────────────────█──────────────█──
 //! block 1     ──█──────────────────██──────────────█──────────────────█──────────────█──
 //!           one at a time      side by side    in order         side by side    in order
@@ -11,18 +11,19 @@
 //! order of the input, so the verdicts and the output are the same whatever the number of threads,
 //! and a decided block is written at once: nothing waits in a buffer while a pipe is silent.
 
-use super::arrange::{Arranged, Manner};
+use super::block_output::{BlockOutput, Options};
+use super::in_order::InOrder;
 use super::memory::Memory;
-use super::outlet::Outlet;
+use super::outputs::Outputs;
 use super::progress::Progress;
 use super::state::{self, Journal};
-use super::timeline::Timeline;
-use super::turnstile::Turnstile;
+use super::window;
 use crate::args::OnError;
 use crate::failure::{Failure, Result};
 use crate::input::{Block, Position, Reading};
 use crate::platform::Interrupt;
 use crate::record::{Batch, Extractor, Header, RecordReader};
+use everbloom::filter::Timeline;
 use everbloom::{Hashing, Verdict};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -31,9 +32,9 @@ use std::time::{Duration, Instant};
 /// Everything that threads share.
 pub(super) struct Engine {
     intake: Mutex<Intake>,
-    judge: Turnstile<Judge>,
-    outlet: Turnstile<Outlet>,
-    manner: Manner,
+    judge: InOrder<Judge>,
+    outputs: InOrder<Outputs>,
+    options: Options,
     hashing: Hashing,
     delimiter: u8,
     saving: Option<Arc<Saving>>,
@@ -42,8 +43,8 @@ pub(super) struct Engine {
 }
 
 /// What was asked for, beside what is read, remembered and written.
-pub(super) struct Plan {
-    pub(super) manner: Manner,
+pub(super) struct Setup {
+    pub(super) options: Options,
     pub(super) saving: Option<Arc<Saving>>,
     pub(super) progress: Option<Progress>,
     pub(super) interrupt: Arc<Interrupt>,
@@ -80,21 +81,21 @@ impl Judge {
 }
 
 /// What is left when all is done.
-pub(super) struct Outcome {
+pub(super) struct Finished {
     pub(super) memory: Memory,
     pub(super) timeline: Option<Timeline>,
-    pub(super) outlet: Outlet,
+    pub(super) outputs: Outputs,
     pub(super) position: Position,
     pub(super) failure: Option<Failure>,
 }
 
 /// What one thread carries along.
 #[derive(Default)]
-struct Desk {
+struct Worker {
     block: Block,
     batch: Batch,
     verdicts: Vec<Verdict>,
-    arranged: Arranged,
+    done: BlockOutput,
 }
 
 /// A block that has been read.
@@ -109,15 +110,15 @@ impl Engine {
         reader: RecordReader,
         memory: Memory,
         timeline: Option<Timeline>,
-        outlet: Outlet,
-        plan: Plan,
+        outputs: Outputs,
+        setup: Setup,
     ) -> Self {
-        let Plan { manner, saving, progress, interrupt } = plan;
+        let Setup { options, saving, progress, interrupt } = setup;
         let (hashing, delimiter) = (memory.hashing(), reader.blocks().delimiter());
-        let records = outlet.tally.items;
+        let records = outputs.tally.items;
         Engine {
             intake: Mutex::new(Intake { reader, turn: 0, is_over: false }),
-            judge: Turnstile::new(Judge {
+            judge: InOrder::new(Judge {
                 memory,
                 timeline,
                 records,
@@ -125,8 +126,8 @@ impl Engine {
                 saved_records: records,
                 progress,
             }),
-            outlet: Turnstile::new(outlet),
-            manner,
+            outputs: InOrder::new(outputs),
+            options,
             hashing,
             delimiter,
             saving,
@@ -136,7 +137,7 @@ impl Engine {
     }
 
     /// Works with this many threads until the input ends.
-    pub(super) fn run(self, threads: usize) -> Outcome {
+    pub(super) fn run(self, threads: usize) -> Finished {
         std::thread::scope(|scope| {
             for _ in 1..threads {
                 scope.spawn(|| self.work());
@@ -145,10 +146,10 @@ impl Engine {
         });
         let reader = self.intake.into_inner().unwrap_or_else(PoisonError::into_inner).reader;
         let Judge { memory, timeline, .. } = self.judge.into_inner();
-        Outcome {
+        Finished {
             memory,
             timeline,
-            outlet: self.outlet.into_inner(),
+            outputs: self.outputs.into_inner(),
             position: reader.blocks().position(),
             failure: self.failure.into_inner().unwrap_or_else(PoisonError::into_inner),
         }
@@ -156,9 +157,9 @@ impl Engine {
 
     fn work(&self) {
         let _guard = CloseOnPanic(self);
-        let mut desk = Desk::default();
-        while let Some(taken) = self.take(&mut desk.block) {
-            match self.process(&mut desk, &taken) {
+        let mut worker = Worker::default();
+        while let Some(taken) = self.take(&mut worker.block) {
+            match self.process(&mut worker, &taken) {
                 Ok(true) => {}
                 Ok(false) => return,
                 Err(failure) => return self.give_up(failure),
@@ -191,14 +192,14 @@ impl Engine {
     }
 
     /// Takes a block through all stages; false if another thread has given up.
-    fn process(&self, desk: &mut Desk, taken: &Taken) -> Result<bool> {
-        let Desk { block, batch, verdicts, arranged } = desk;
-        arranged.clear();
+    fn process(&self, worker: &mut Worker, taken: &Taken) -> Result<bool> {
+        let Worker { block, batch, verdicts, done } = worker;
+        done.clear();
         let position = block.position;
         let bytes = block.bytes_mut();
         let mut start = taken.header.bytes;
         if start > 0 {
-            arranged.header(&bytes[..start], taken.header.is_new, self.manner);
+            done.header(&bytes[..start], taken.header.is_new, self.options);
         }
         self.split_and_hash(bytes, start, batch, taken);
 
@@ -208,7 +209,7 @@ impl Engine {
         // Only blocks of very short records have more than one batch: they are judged here and now,
         // so that memory does not grow with the number of records.
         while start < bytes.len() && stopped.is_none() {
-            arranged.records(bytes, batch, verdicts, self.manner);
+            done.records(bytes, batch, verdicts, self.options);
             self.split_and_hash(bytes, start, batch, taken);
             stopped = self.judge_batch(&mut judge, batch, verdicts)?;
             start = batch.end();
@@ -221,25 +222,25 @@ impl Engine {
             None
         };
 
-        arranged.records(bytes, batch, verdicts, self.manner);
-        let Some(mut outlet) = self.outlet.enter(taken.turn) else { return Ok(false) };
-        outlet.tally += arranged.tally;
-        let output = arranged.output(bytes, self.manner);
+        done.records(bytes, batch, verdicts, self.options);
+        let Some(mut outputs) = self.outputs.enter(taken.turn) else { return Ok(false) };
+        outputs.tally += done.tally;
+        let output = done.output(bytes, self.options);
         if !output.is_empty() {
-            outlet.main.write(output)?;
+            outputs.main.write(output)?;
         }
-        if let Some(duplicates) = outlet.duplicates.as_mut().filter(|_| !arranged.aside.is_empty()) {
-            duplicates.write(&arranged.aside)?;
+        if let Some(duplicates) = outputs.duplicates.as_mut().filter(|_| !done.aside.is_empty()) {
+            duplicates.write(&done.aside)?;
         }
         if let Some(failure) = stopped {
             return Err(failure);
         }
         if let Some(mut judge) = judge {
-            self.save(&judge, &outlet, position)?;
+            self.save(&judge, &outputs, position)?;
             (judge.saved, judge.saved_records) = (Instant::now(), judge.records);
             judge.pass();
         }
-        outlet.pass();
+        outputs.pass();
         Ok(true)
     }
 
@@ -259,9 +260,11 @@ impl Engine {
         verdicts: &mut Vec<Verdict>,
     ) -> Result<Option<Failure>> {
         let failure = match batch.faults().first() {
-            Some((index, fault)) if self.manner.on_error == OnError::Fail => {
+            Some((index, fault)) if self.options.on_error == OnError::Fail => {
                 let number = judge.records + *index as u64 + 1;
-                let failure = Failure::new(format!("record {number} has no key: {fault}"));
+                let failure = Failure::new(format!(
+                    "record {number} cannot be used: {fault}; --on-error keep or skip goes on without its key"
+                ));
                 let index = *index;
                 batch.truncate(index);
                 Some(failure)
@@ -270,7 +273,7 @@ impl Engine {
         };
         let Judge { memory, timeline, .. } = judge;
         match timeline {
-            Some(timeline) => timeline.observe(memory, batch, verdicts)?,
+            Some(timeline) => window::observe(timeline, memory, batch, verdicts)?,
             None => memory.observe(batch, verdicts)?,
         }
         judge.records += batch.len() as u64;
@@ -281,9 +284,9 @@ impl Engine {
     }
 
     /// Syncs the outputs, then saves what belongs to them.
-    fn save(&self, judge: &Judge, outlet: &Outlet, position: Position) -> Result<()> {
+    fn save(&self, judge: &Judge, outputs: &Outputs, position: Position) -> Result<()> {
         let Some(saving) = &self.saving else { return Ok(()) };
-        saving.save(&judge.memory, judge.timeline.as_ref(), outlet, position, false)
+        saving.save(&judge.memory, judge.timeline.as_ref(), outputs, position, false)
     }
 
     fn give_up(&self, failure: Failure) {
@@ -294,7 +297,7 @@ impl Engine {
     fn close(&self) {
         self.interrupt.stop();
         self.judge.close();
-        self.outlet.close();
+        self.outputs.close();
     }
 
     /// Keeps the first failure.
@@ -320,19 +323,19 @@ impl Saving {
         &self,
         memory: &Memory,
         timeline: Option<&Timeline>,
-        outlet: &Outlet,
+        outputs: &Outputs,
         position: Position,
         finished: bool,
     ) -> Result<()> {
-        outlet.sync()?;
+        outputs.sync()?;
         let journal = Journal {
             input: position.input,
             offset: position.offset,
             finished,
-            output: outlet.main.written(),
-            duplicates: outlet.duplicates.as_ref().and_then(|sink| sink.written()),
-            tally: outlet.tally,
-            clock: timeline.map(|timeline| timeline.clock.clone()),
+            output: outputs.main.written(),
+            duplicates: outputs.duplicates.as_ref().and_then(|sink| sink.written()),
+            tally: outputs.tally,
+            clock: timeline.map(Timeline::state),
             ..self.journal.clone()
         };
         state::save(&self.path, memory, &journal)

@@ -1,15 +1,15 @@
 //! `everbloom dedup`: repeats out of an endless stream, in fixed memory.
 
-mod arrange;
+mod block_output;
 mod engine;
+mod in_order;
 mod memory;
-mod outlet;
+mod outputs;
 mod progress;
 mod resume;
 mod state;
-mod tally;
-mod timeline;
-mod turnstile;
+mod stats;
+mod window;
 
 pub(crate) use state::filter_bytes;
 
@@ -20,27 +20,27 @@ use crate::platform::Interrupt;
 use crate::progress::Bar;
 use crate::record::{Layout, RecordReader};
 use crate::{output, report};
-use arrange::{Manner, Mode};
+use block_output::{Mode, Options};
 use clap::{Args, ValueEnum};
-use engine::{Engine, Outcome, Plan};
-use everbloom::Spec;
+use engine::{Engine, Finished, Setup};
 use everbloom::internal::forecast;
-use everbloom::internal::promise::Window;
+use everbloom::{Spec, Window};
 use memory::Planned;
 use progress::Progress;
 use resume::Resumption;
+use stats::Stats;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use tally::Stats;
+use window::WindowStats;
 
 /// Writes each line that is new, in order, and keeps within the memory it was given.
 ///
-/// With --state a later run goes on where this one ended. Into a file (-o) from files, the result is
-/// then byte for byte that of one uninterrupted run, even after kill -9. To stdout, or from a pipe,
-/// lines since the last checkpoint may be written twice, never lost.
+/// With --state a later run goes on where this one ended. From files into a file (-o), the result is then
+/// byte for byte that of one uninterrupted run, even after kill -9. To stdout, or from a pipe, lines
+/// since the last checkpoint may be written twice but are never lost.
 ///
-/// Memory stays within --memory and 32 MiB, plus the longest line. Threads do not change the result.
+/// Memory stays within --memory plus 32 MiB plus the longest line. Threads do not change the result.
 #[derive(Debug, Args)]
 pub(crate) struct Dedup {
     /// Files to read, .gz and .zst too [default: stdin]
@@ -48,8 +48,8 @@ pub(crate) struct Dedup {
     /// Where to write [default: stdout]
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
-    /// Remember every 64-bit hash: no errors but for chance collisions, and memory that grows with
-    /// the distinct keys (12 to 16 bytes each)
+    /// Remember every 64-bit hash: no errors except chance collisions, and memory that grows with the
+    /// distinct keys (12 to 16 bytes each)
     #[arg(long, conflicts_with_all = ["filter", "memory", "fpr", "expect"], help_heading = "Filter")]
     exact: bool,
     #[command(flatten)]
@@ -66,8 +66,8 @@ pub(crate) struct Dedup {
     /// are read as one [default: when it arrives]
     ///
     /// Seconds since 1970 (or milli-, micro-, nanoseconds), RFC 3339, or the web servers' log format. A
-    /// record whose time cannot be read, or is more than a day ahead of this machine's clock, has no key:
-    /// see --on-error. One whose time is before that of an earlier one counts as arriving with it
+    /// record whose time cannot be read, or is more than a day ahead of this machine's clock, is treated as
+    /// one without a key: see --on-error. One whose time is before that of an earlier record counts as arriving now
     #[arg(long, value_name = "FIELD", requires = "window", help_heading = "Window")]
     time: Option<String>,
     /// Whether a repeat renews a key's age in the window
@@ -77,10 +77,10 @@ pub(crate) struct Dedup {
     keys: KeyArgs,
     #[command(flatten)]
     importance: ImportanceArgs,
-    /// Write the repeats here, so that a false positive is never lost
+    /// Write the repeats to this file, so that a false positive is never lost
     #[arg(long, value_name = "FILE", help_heading = "Repeats")]
     duplicates: Option<PathBuf>,
-    /// Drop nothing: write every line behind new, dup or err and a tab
+    /// Drop nothing: write every line after a mark (new, dup or err) and a tab
     #[arg(long, conflicts_with_all = ["only_duplicates", "count"], help_heading = "Repeats")]
     flag: bool,
     /// Write the repeats instead of the new lines
@@ -132,28 +132,29 @@ impl Dedup {
             interrupt.catch_signals(self.checkpoint)?;
         }
         let interrupt = Arc::new(interrupt);
-        let Resumption { memory, notes, timeline, outlet, position, saving } = resume::start(&self, &layout)?;
+        let Resumption { memory, notes, timeline, outputs, position, saving } = resume::start(&self, &layout)?;
         let blocks = BlockReader::new(self.files.clone(), self.keys.ending()).start_at(position);
         let reader = RecordReader::new(blocks.stop_on(Some(Arc::clone(&interrupt))), layout)?;
         let stdout_is_free = self.output.is_some() || self.count;
         let bar = Bar::for_terminal(reader.blocks().consumed(), &self.files, stdout_is_free);
         let progress = bar.map(Progress::new);
         let saving = saving.map(Arc::new);
-        let plan = Plan { manner: self.manner(), saving: saving.clone(), progress, interrupt: Arc::clone(&interrupt) };
-        let mut outcome = Engine::new(reader, memory, timeline, outlet, plan).run(self.threads());
+        let setup =
+            Setup { options: self.options(), saving: saving.clone(), progress, interrupt: Arc::clone(&interrupt) };
+        let mut ended = Engine::new(reader, memory, timeline, outputs, setup).run(self.threads());
 
-        let finished = outcome.failure.is_none() && interrupt.signal().is_none();
-        self.report(&mut outcome, notes, started, finished)?;
-        if let Some(failure) = outcome.failure {
+        let finished = ended.failure.is_none() && interrupt.signal().is_none();
+        self.report(&mut ended, notes, started, finished)?;
+        if let Some(failure) = ended.failure {
             return Err(failure);
         }
         if let Some(saving) = saving {
-            saving.save(&outcome.memory, outcome.timeline.as_ref(), &outcome.outlet, outcome.position, finished)?;
+            saving.save(&ended.memory, ended.timeline.as_ref(), &ended.outputs, ended.position, finished)?;
         }
         Ok(interrupt.signal().map_or(Ending::Done, Ending::Interrupted))
     }
 
-    fn manner(&self) -> Manner {
+    fn options(&self) -> Options {
         let mode = match (self.flag, self.only_duplicates, self.count) {
             (true, ..) => Mode::Flag,
             (_, true, _) => Mode::OnlyDuplicates,
@@ -161,7 +162,7 @@ impl Dedup {
             _ => Mode::Drop,
         };
         let on_error = self.keys.on_error.unwrap_or(OnError::Keep);
-        Manner { mode, on_error, keeps_duplicates: self.duplicates.is_some() }
+        Options { mode, on_error, keeps_duplicates: self.duplicates.is_some() }
     }
 
     /// The memory asked for, on paper.
@@ -215,7 +216,7 @@ impl Dedup {
     /// Refuses calls that contradict themselves, or in which one file would destroy another.
     fn refuse_clashes(&self) -> Result<()> {
         if self.time.is_some() && self.window_time().is_none() {
-            return Err(Failure::new("--time goes with a window of time; write --window 24h, or leave --time out"));
+            return Err(Failure::new("--time needs a window of time; write --window 24h, or leave --time out"));
         }
         let outputs: Vec<&PathBuf> =
             [&self.output, &self.duplicates, &self.state, &self.stats].into_iter().flatten().collect();
@@ -223,15 +224,15 @@ impl Dedup {
             output::refuse_overwriting(output, &self.files)?;
             let absolute = |path: &PathBuf| std::path::absolute(path).ok();
             if outputs[..index].iter().any(|other| absolute(other) == absolute(output)) {
-                return Err(Failure::at(output, "is to be written for two purposes; name two files"));
+                return Err(Failure::at(output, "is named for two outputs; name two files"));
             }
         }
         Ok(())
     }
 
-    fn report(&self, outcome: &mut Outcome, notes: Vec<String>, started: Instant, finished: bool) -> Result<()> {
-        let tally = outcome.outlet.tally;
-        if self.count && outcome.failure.is_none() {
+    fn report(&self, ended: &mut Finished, notes: Vec<String>, started: Instant, finished: bool) -> Result<()> {
+        let tally = ended.outputs.tally;
+        if self.count && ended.failure.is_none() {
             let rows = [
                 ("items", tally.items),
                 ("new", tally.items - tally.repeats - tally.errors),
@@ -244,8 +245,8 @@ impl Dedup {
             return Ok(());
         }
         let seconds = started.elapsed().as_secs_f64();
-        let window = outcome.timeline.as_mut().map(|timeline| timeline.stats(&outcome.memory));
-        let stats = Stats::new(tally, &outcome.memory, seconds, self.threads(), finished).with(window, notes);
+        let window = ended.timeline.as_mut().and_then(|timeline| WindowStats::new(timeline, &ended.memory));
+        let stats = Stats::new(tally, &ended.memory, seconds, self.threads(), finished).with(window, notes);
         if let Some(path) = &self.stats {
             let text = report::json(&stats)?;
             output::replace(path, |out| out.write_all(text.as_bytes()))?;

@@ -1,15 +1,18 @@
 //! How a run starts: afresh, or where an earlier one ended.
 
 use super::Dedup;
+use super::block_output::Mode;
 use super::engine::Saving;
 use super::memory::{Memory, Planned};
-use super::outlet::{Outlet, Sink};
+use super::outputs::{Outputs, Sink};
 use super::state::{self, Journal, Written};
-use super::tally::Tally;
-use super::timeline::Timeline;
+use super::stats::Tally;
+use super::window;
 use crate::failure::{Failure, Result};
 use crate::input::{Position, Source};
 use crate::record::Layout;
+use clap::ValueEnum;
+use everbloom::filter::Timeline;
 use std::path::{Path, PathBuf};
 
 /// What a run starts with.
@@ -18,7 +21,7 @@ pub(super) struct Resumption {
     /// What else the plan says of it.
     pub(super) notes: Vec<String>,
     pub(super) timeline: Option<Timeline>,
-    pub(super) outlet: Outlet,
+    pub(super) outputs: Outputs,
     pub(super) position: Position,
     pub(super) saving: Option<Saving>,
 }
@@ -30,11 +33,11 @@ pub(super) fn start(dedup: &Dedup, layout: &Layout) -> Result<Resumption> {
     let Some(path) = &dedup.state else {
         let mut memory = planned.build()?;
         let timeline = timeline(dedup, &mut memory)?;
-        let (outlet, position) = (fresh(dedup)?, Position::default());
-        return Ok(Resumption { memory, notes, timeline, outlet, position, saving: None });
+        let (outputs, position) = (fresh(dedup)?, Position::default());
+        return Ok(Resumption { memory, notes, timeline, outputs, position, saving: None });
     };
-    let journal = journal_of(dedup, layout, &planned);
-    let (mut memory, outlet, position, clock) = match state::load(path)? {
+    let journal = journal_of(dedup, &planned);
+    let (mut memory, outputs, position, clock) = match state::load(path)? {
         None => (planned.build()?, fresh(dedup)?, Position::default(), None),
         Some((memory, saved)) => {
             check_same(path, &journal, &saved)?;
@@ -44,34 +47,25 @@ pub(super) fn start(dedup: &Dedup, layout: &Layout) -> Result<Resumption> {
     };
     let mut timeline = timeline(dedup, &mut memory)?;
     if let (Some(timeline), Some(clock)) = (&mut timeline, clock) {
-        timeline.resume(clock);
+        timeline.resume(&clock).map_err(|error| Failure::at(path, error))?;
     }
     let saving = Saving { path: path.clone(), interval: dedup.checkpoint, journal };
     // What cannot be saved is better known before the input is read; and from here on the state says
     // which inputs it is in the middle of.
-    saving.save(&memory, timeline.as_ref(), &outlet, position, false)?;
-    Ok(Resumption { memory, notes, timeline, outlet, position, saving: Some(saving) })
+    saving.save(&memory, timeline.as_ref(), &outputs, position, false)?;
+    Ok(Resumption { memory, notes, timeline, outputs, position, saving: Some(saving) })
 }
 
 fn timeline(dedup: &Dedup, memory: &mut Memory) -> Result<Option<Timeline>> {
-    dedup.window_time().map(|window| Timeline::new(window, memory)).transpose()
+    dedup.window_time().map(|window| window::timeline(window, memory)).transpose()
 }
 
 /// What this call would save.
-fn journal_of(dedup: &Dedup, layout: &Layout, planned: &Planned) -> Journal {
-    let manner = dedup.manner();
-    let ending = if dedup.keys.null { ", NUL-ended" } else { "" };
-    let header = if layout.has_header { ", with a header" } else { "" };
-    let window = dedup.window_time().map_or(String::new(), |window| format!(", window {window:?}"));
+fn journal_of(dedup: &Dedup, planned: &Planned) -> Journal {
     Journal {
         filter: planned.spec(),
         seed: dedup.goal.wanted.seed,
-        keys: format!(
-            "{}{ending}{header}{window}, {:?}, {:?} on errors",
-            layout.describe(),
-            manner.mode,
-            manner.on_error
-        ),
+        keys: choices(dedup),
         inputs: dedup.files.iter().map(|path| absolute(path)).collect(),
         input: 0,
         offset: 0,
@@ -83,20 +77,53 @@ fn journal_of(dedup: &Dedup, layout: &Layout, planned: &Planned) -> Journal {
     }
 }
 
+/// The options that must be the same for two runs to share a state, as they are typed.
+fn choices(dedup: &Dedup) -> String {
+    let (keys, importance, options) = (&dedup.keys, &dedup.importance, dedup.options());
+    let mut typed = vec![keys.key.as_ref().map_or("whole lines".to_string(), |key| format!("--key {key}"))];
+    let flags = [
+        (keys.csv, "--csv"),
+        (keys.json, "--json"),
+        (keys.header, "--header"),
+        (keys.ignore_case, "--ignore-case"),
+        (keys.null, "--null"),
+        (options.mode == Mode::Flag, "--flag"),
+        (options.mode == Mode::OnlyDuplicates, "--only-duplicates"),
+        (options.mode == Mode::Count, "--count"),
+    ];
+    typed.extend(flags.iter().filter(|(given, _)| *given).map(|(_, flag)| flag.to_string()));
+    let default = if keys.csv { b',' } else { b'\t' };
+    let delimiter = keys.delimiter.filter(|delimiter| *delimiter != default);
+    typed.extend(delimiter.map(|delimiter| format!("--delimiter {:?}", char::from(delimiter))));
+    if let (Some(field), Some(max)) = (&importance.importance, importance.importance_max) {
+        let scale = value_name(importance.importance_scale);
+        typed.push(format!("--importance {field} --importance-max {max} --importance-scale {scale}"));
+    }
+    typed.extend(dedup.window_time().map(|window| format!("--window {window:?}")));
+    typed.extend(dedup.time.as_ref().map(|time| format!("--time {time}")));
+    typed.push(format!("--on-error {}", value_name(options.on_error)));
+    typed.join(" ")
+}
+
+/// A choice as it is typed.
+fn value_name(choice: impl ValueEnum) -> String {
+    choice.to_possible_value().map_or(String::new(), |value| value.get_name().to_string())
+}
+
 /// Refuses a state that other choices made.
 fn check_same(path: &Path, now: &Journal, saved: &Journal) -> Result<()> {
     let differs = |what: &str, saved: &dyn std::fmt::Display, now: &dyn std::fmt::Display| {
-        let advice = "repeat the options it was made with, or name another state file";
-        Failure::at(path, format!("the state has {what} {saved}, not {now}; {advice}"))
+        let advice = "repeat the options it was saved with, or name another state file";
+        Failure::at(path, format!("the state was saved with {what} {saved}, not {now}; {advice}"))
     };
     if saved.filter != now.filter {
-        return Err(differs("the filter", &saved.filter, &now.filter));
+        return Err(differs("filter", &saved.filter, &now.filter));
     }
     if saved.seed != now.seed {
         return Err(differs("seed", &saved.seed, &now.seed));
     }
     if saved.keys != now.keys {
-        return Err(differs("the choice", &saved.keys, &now.keys));
+        return Err(differs("the options", &saved.keys, &now.keys));
     }
     Ok(())
 }
@@ -137,17 +164,17 @@ fn position(dedup: &Dedup, path: &Path, now: &Journal, saved: &Journal) -> Resul
     }
 }
 
-fn fresh(dedup: &Dedup) -> Result<Outlet> {
+fn fresh(dedup: &Dedup) -> Result<Outputs> {
     let main = dedup.output.as_deref().map_or_else(Sink::stdout, Sink::create)?;
     let duplicates = dedup.duplicates.as_deref().map(Sink::create).transpose()?;
-    Ok(Outlet { main, duplicates, tally: Tally::default() })
+    Ok(Outputs { main, duplicates, tally: Tally::default() })
 }
 
-fn reopen(dedup: &Dedup, saved: &Journal) -> Result<Outlet> {
+fn reopen(dedup: &Dedup, saved: &Journal) -> Result<Outputs> {
     let open = |path: &PathBuf, written: &Option<Written>| reopen_file(dedup, path, written.as_ref(), saved.finished);
     let main = dedup.output.as_ref().map_or_else(Sink::stdout, |path| open(path, &saved.output))?;
     let duplicates = dedup.duplicates.as_ref().map(|path| open(path, &saved.duplicates)).transpose()?;
-    Ok(Outlet { main, duplicates, tally: saved.tally })
+    Ok(Outputs { main, duplicates, tally: saved.tally })
 }
 
 fn reopen_file(dedup: &Dedup, path: &Path, written: Option<&Written>, finished: bool) -> Result<Sink> {

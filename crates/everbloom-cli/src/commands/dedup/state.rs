@@ -8,8 +8,7 @@
 //! ```
 
 use super::memory::{EXACT, Memory};
-use super::tally::Tally;
-use super::timeline::Clock;
+use super::stats::Tally;
 use crate::failure::{Failure, Result};
 use crate::filter_file;
 use crate::output;
@@ -43,7 +42,7 @@ pub(super) struct Journal {
     pub(super) tally: Tally,
     /// Where a window of time is.
     #[serde(default)]
-    pub(super) clock: Option<Clock>,
+    pub(super) clock: Option<Vec<u8>>,
 }
 
 /// An output file, and how much of it belongs to the state.

@@ -5,7 +5,7 @@ mod stream;
 mod text;
 
 use crate::args::{Format, KeyArgs, quantity};
-use crate::failure::{Ending, Failure, Result};
+use crate::failure::{Ending, Result};
 use crate::report;
 use clap::Args;
 use everbloom::{Candidate, Goal, Holds, Question, Recommendation, Spec};
@@ -13,31 +13,31 @@ use everbloom_lab::limit::{self, Limit};
 use serde::Serialize;
 use stream::{Mix, Repeats};
 
-/// The rate that is kept when none is asked for.
+/// The highest rate of false positives when none is given.
 const DEFAULT_FPR: f64 = 0.001;
 
-/// Says which filter to take, how large it is and what errors to expect.
+/// Says which filter to choose, how large it is and which errors to expect.
 ///
-/// Without --stream the answer holds for any stream with so many distinct keys; what it misses depends on
-/// the stream, so describe it, or give a sample of it.
+/// Without --stream the answer holds for any stream with --expect distinct keys. How many repeats a filter
+/// misses depends on the stream: describe it, or give a sample of it.
 #[derive(Debug, Args)]
 pub(crate) struct Plan {
-    /// The most memory the filter may take, such as 64MiB
+    /// The most memory the filter may use, such as 64MiB
     #[arg(long, value_name = "SIZE", value_parser = quantity::size_in_bits)]
     memory: Option<u64>,
-    /// The rate of false positives to keep [default: 0.1%]
+    /// The highest rate of false positives [default: 0.1%]
     #[arg(long, value_name = "RATE", value_parser = quantity::rate)]
     fpr: Option<f64>,
-    /// The rate of false negatives to keep on the stream
+    /// The highest rate of false negatives on the stream
     #[arg(long, value_name = "RATE", value_parser = fnr)]
     fnr: Option<f64>,
-    /// How many distinct keys will come
+    /// How many distinct keys to expect, such as 1e6
     #[arg(long, value_name = "COUNT", value_parser = quantity::count)]
     expect: Option<u64>,
-    /// How many arrivals there will be [default: twice the distinct keys, or what the sample has]
+    /// How many arrivals to expect [default: twice the distinct keys, or what the sample has]
     #[arg(long, value_name = "COUNT", value_parser = quantity::count)]
     arrivals: Option<u64>,
-    /// Arrivals within which nothing may be missed
+    /// The last arrivals among which no repeat may be missed
     #[arg(long, value_name = "COUNT", value_parser = quantity::count)]
     window: Option<u64>,
     /// How keys come back: uniform, zipf:EXPONENT, lag:FILE (a lag and its weight per line), or a sample
@@ -47,7 +47,7 @@ pub(crate) struct Plan {
     /// How importances are spread: linear, exponential, or a file of them, one per line
     #[arg(long, value_name = "HOW")]
     importance: Option<Mix>,
-    /// The filter, if it is settled: kind or kind:word=value,…
+    /// The filter, if it is chosen already: kind or kind:parameter=value,…
     #[arg(long, value_name = "SPEC")]
     filter: Option<Spec>,
     /// How to print
@@ -65,7 +65,7 @@ fn fnr(text: &str) -> Result<f64, String> {
 impl Plan {
     pub(crate) fn run(self) -> Result<Ending> {
         let question = self.question()?;
-        let answer = question.answer().map_err(Failure::new)?;
+        let answer = question.answer()?;
         let document = Document::new(&question, &answer);
         let brief = self.stream.is_none() && self.memory.is_none() && self.window.is_none() && self.filter.is_none();
         report::print(self.format, &document, || {
@@ -121,7 +121,7 @@ struct Document {
     runners_up: Vec<Row>,
 }
 
-/// A filter and what is foretold of it.
+/// A filter and what is predicted of it.
 #[derive(Debug, Serialize)]
 struct Row {
     filter: String,

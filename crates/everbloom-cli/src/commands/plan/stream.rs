@@ -48,7 +48,7 @@ impl Repeats {
             return learned(path, plan);
         }
         let Some(distinct) = plan.expect else {
-            return Err(Failure::new("say how many distinct keys will come, such as --expect 1e6"));
+            return Err(Failure::new("say how many distinct keys to expect, such as --expect 1e6"));
         };
         let arrivals = plan.arrivals.unwrap_or(distinct.saturating_mul(ARRIVALS_PER_KEY));
         let stream = match self {
@@ -84,7 +84,10 @@ fn lags(path: &Path) -> Result<Vec<(f64, f64)>> {
         let pair = (numbers.next().map(str::parse), numbers.next().map_or(Ok(1.0), str::parse));
         match pair {
             (Some(Ok(lag)), Ok(weight)) => Ok((lag, weight)),
-            _ => Err(Failure::at(path, format!("line {} is no lag and weight, such as '100 0.25'", index + 1))),
+            _ => Err(Failure::at(
+                path,
+                format!("line {} is not a lag and a weight; write them as '100 0.25'", index + 1),
+            )),
         }
     };
     text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty()).map(line).collect()
@@ -96,7 +99,7 @@ const MOST_BYTES: u64 = 64 << 20;
 fn read(path: &Path) -> Result<String> {
     let length = std::fs::metadata(path).map_err(|error| Failure::io(path.display(), &error))?.len();
     if length > MOST_BYTES {
-        return Err(Failure::at(path, "longer than 64 MiB; give a shorter list"));
+        return Err(Failure::at(path, "is longer than 64 MiB; give a shorter list"));
     }
     std::fs::read_to_string(path).map_err(|error| Failure::io(path.display(), &error))
 }
@@ -144,13 +147,16 @@ fn from_file(path: &Path) -> Result<ImportanceMix> {
     let text = read(path)?;
     let number = |(index, line): (usize, &str)| match line.trim().parse::<f64>() {
         Ok(value) if value >= 0.0 && value.is_finite() => Ok(value),
-        _ => Err(Failure::at(path, format!("line {} is no importance: '{}'", index + 1, line.trim()))),
+        _ => Err(Failure::at(
+            path,
+            format!("line {}: '{}' is not an importance; write a number of 0 or above", index + 1, line.trim()),
+        )),
     };
     let lines = text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty());
     let values = lines.map(number).collect::<Result<Vec<f64>>>()?;
     let most = values.iter().copied().fold(0.0, f64::max);
     if most == 0.0 {
-        return Err(Failure::at(path, "no importance above 0; write one number on each line"));
+        return Err(Failure::at(path, "has no importance above 0; write one number on each line"));
     }
     let scale = ImportanceScale::linear(most).map_err(Failure::new)?;
     let importances = values.iter().map(|value| scale.of(*value)).collect::<Result<Vec<_>, _>>();

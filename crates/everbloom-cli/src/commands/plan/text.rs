@@ -33,7 +33,7 @@ pub(super) fn render(document: &Document, answer: &Recommendation) -> String {
     let promise = match (document.promise, document.promised_items) {
         (_, Some(items)) => format!("kept until {} distinct keys have come", thousands(items)),
         ("always", _) => "kept at every moment".to_string(),
-        _ => "not promised: numbers by hand".to_string(),
+        _ => "not promised, since its parameters were given".to_string(),
     };
     let stream = &document.stream;
     let assumed = if stream.assumed { "assumed: " } else { "" };
@@ -76,7 +76,7 @@ pub(super) fn render(document: &Document, answer: &Recommendation) -> String {
     });
     rows.push(("settled", format!("{settled}; {} of the cells are zero then", percent(document.zeros))));
     if let (Some(fnr), Some(kind)) = (document.limit_fnr, document.limit_kind) {
-        rows.push(("limit", format!("no filter of this memory misses less than {} ({kind})", percent(fnr))));
+        rows.push(("limit", format!("no filter of this memory misses fewer than {} ({kind})", percent(fnr))));
     }
     rows.extend(document.notes.iter().map(|note| ("note", note.clone())));
     rows.push(("use", document.command.clone()));

@@ -8,10 +8,11 @@ use crate::failure::{Ending, Result};
 use clap::{ArgGroup, Args};
 use everbloom::querylog::popularity::MAX_HASHES;
 
-/// Finds what to build for skewed queries: from key lists and a query log, or from known popularities.
+/// Finds the best filter for skewed queries: from key lists and a query log, or from known popularities.
 ///
-/// From a log, three filters compete at equal total bytes: the standard one, one with hashes per class of keys,
-/// and one that knows hot negatives by heart. The first half of the log teaches, the second judges.
+/// From a log, three filters are compared at equal total size: the standard one, one with a number of hashes for
+/// each class of keys, and one that stores the most frequent negative queries exactly. They learn from the first
+/// half of the log and are measured on the second.
 #[derive(Debug, Args)]
 #[command(group = ArgGroup::new("source").required(true).args(["popularity", "keys"]))]
 pub(crate) struct Tune {

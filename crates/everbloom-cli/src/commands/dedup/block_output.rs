@@ -3,7 +3,7 @@
 //! Records that stay move down within their own block, runs of them at once; a block without
 //! repeats is written as it was read.
 
-use super::tally::Tally;
+use super::stats::Tally;
 use crate::args::OnError;
 use crate::record::Batch;
 use everbloom::Verdict;
@@ -23,7 +23,7 @@ pub(super) enum Mode {
 
 /// What became of one record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Fate {
+enum Outcome {
     New,
     Repeat,
     Faulty,
@@ -31,7 +31,7 @@ enum Fate {
 
 /// The choices that hold for a whole run.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Manner {
+pub(super) struct Options {
     pub(super) mode: Mode,
     pub(super) on_error: OnError,
     pub(super) keeps_duplicates: bool,
@@ -39,7 +39,7 @@ pub(super) struct Manner {
 
 /// What a block comes to.
 #[derive(Debug, Default)]
-pub(super) struct Arranged {
+pub(super) struct BlockOutput {
     /// How many bytes at the start of the block are to be written.
     kept: usize,
     /// Marked records, where records cannot stay in their block.
@@ -49,7 +49,7 @@ pub(super) struct Arranged {
     pub(super) tally: Tally,
 }
 
-impl Arranged {
+impl BlockOutput {
     /// Makes it ready for the next block.
     pub(super) fn clear(&mut self) {
         self.kept = 0;
@@ -59,19 +59,19 @@ impl Arranged {
     }
 
     /// The bytes to write.
-    pub(super) fn output<'a>(&'a self, block: &'a [u8], manner: Manner) -> &'a [u8] {
-        if manner.mode == Mode::Flag { &self.marked } else { &block[..self.kept] }
+    pub(super) fn output<'a>(&'a self, block: &'a [u8], options: Options) -> &'a [u8] {
+        if options.mode == Mode::Flag { &self.marked } else { &block[..self.kept] }
     }
 
     /// Passes the header line at the start of a block on, or drops its repetition.
-    pub(super) fn header(&mut self, line: &[u8], is_new: bool, manner: Manner) {
+    pub(super) fn header(&mut self, line: &[u8], is_new: bool, options: Options) {
         self.tally += Tally { items: 1, bytes: line.len() as u64, ..Tally::default() };
         if !is_new {
             self.tally += Tally { dropped: 1, repeats: 1, ..Tally::default() };
             return;
         }
         self.tally.written += 1;
-        match manner.mode {
+        match options.mode {
             Mode::Drop | Mode::OnlyDuplicates => self.kept = line.len(),
             Mode::Flag => {
                 self.marked.extend_from_slice(b"mark\t");
@@ -82,12 +82,13 @@ impl Arranged {
     }
 
     /// Does with the records of a batch what their verdicts ask for.
-    pub(super) fn records(&mut self, block: &mut [u8], batch: &Batch, verdicts: &[Verdict], manner: Manner) {
+    pub(super) fn records(&mut self, block: &mut [u8], batch: &Batch, verdicts: &[Verdict], options: Options) {
         let repeats = verdicts.iter().filter(|verdict| !verdict.is_distinct()).count() as u64;
         let (items, errors) = (batch.len() as u64, batch.faults().len() as u64);
         let bytes = (batch.end() - batch.start()) as u64;
-        let skipped = if manner.on_error == OnError::Skip || manner.mode == Mode::OnlyDuplicates { errors } else { 0 };
-        let written = match manner.mode {
+        let skipped =
+            if options.on_error == OnError::Skip || options.mode == Mode::OnlyDuplicates { errors } else { 0 };
+        let written = match options.mode {
             Mode::Drop => items - repeats - skipped,
             Mode::OnlyDuplicates => repeats,
             Mode::Flag => items - skipped,
@@ -95,16 +96,16 @@ impl Arranged {
         };
         let dropped = items - written - skipped;
         self.tally += Tally { items, written, dropped, repeats, errors, skipped, bytes };
-        match manner.mode {
+        match options.mode {
             Mode::Count => {}
-            Mode::Flag => self.mark(block, batch, verdicts, manner),
-            Mode::Drop if errors == 0 && !manner.keeps_duplicates => {
+            Mode::Flag => self.mark(block, batch, verdicts, options),
+            Mode::Drop if errors == 0 && !options.keeps_duplicates => {
                 self.keep(block, batch, Verdict::Distinct, verdicts)
             }
             Mode::OnlyDuplicates if errors == 0 => self.keep(block, batch, Verdict::Duplicate, verdicts),
-            Mode::Drop | Mode::OnlyDuplicates => self.sort_out(block, batch, verdicts, manner),
+            Mode::Drop | Mode::OnlyDuplicates => self.sort_out(block, batch, verdicts, options),
         }
-        if manner.mode == Mode::Count && manner.keeps_duplicates {
+        if options.mode == Mode::Count && options.keeps_duplicates {
             self.set_aside(block, batch, verdicts);
         }
     }
@@ -135,14 +136,14 @@ impl Arranged {
     }
 
     /// The same with records without keys, and with repeats put aside.
-    fn sort_out(&mut self, block: &mut [u8], batch: &Batch, verdicts: &[Verdict], manner: Manner) {
-        for (index, fate) in fates(batch, verdicts).enumerate() {
-            let stays = match fate {
-                Fate::New => manner.mode == Mode::Drop,
-                Fate::Repeat => manner.mode == Mode::OnlyDuplicates,
-                Fate::Faulty => manner.mode == Mode::Drop && manner.on_error != OnError::Skip,
+    fn sort_out(&mut self, block: &mut [u8], batch: &Batch, verdicts: &[Verdict], options: Options) {
+        for (index, outcome) in outcomes(batch, verdicts).enumerate() {
+            let stays = match outcome {
+                Outcome::New => options.mode == Mode::Drop,
+                Outcome::Repeat => options.mode == Mode::OnlyDuplicates,
+                Outcome::Faulty => options.mode == Mode::Drop && options.on_error != OnError::Skip,
             };
-            if fate == Fate::Repeat && manner.keeps_duplicates {
+            if outcome == Outcome::Repeat && options.keeps_duplicates {
                 self.aside.extend_from_slice(batch.record(block, index));
             }
             if stays {
@@ -151,25 +152,25 @@ impl Arranged {
         }
     }
 
-    fn mark(&mut self, block: &[u8], batch: &Batch, verdicts: &[Verdict], manner: Manner) {
-        for (index, fate) in fates(batch, verdicts).enumerate() {
-            let mark: &[u8] = match fate {
-                Fate::New => b"new\t",
-                Fate::Repeat => b"dup\t",
-                Fate::Faulty if manner.on_error == OnError::Skip => continue,
-                Fate::Faulty => b"err\t",
+    fn mark(&mut self, block: &[u8], batch: &Batch, verdicts: &[Verdict], options: Options) {
+        for (index, outcome) in outcomes(batch, verdicts).enumerate() {
+            let mark: &[u8] = match outcome {
+                Outcome::New => b"new\t",
+                Outcome::Repeat => b"dup\t",
+                Outcome::Faulty if options.on_error == OnError::Skip => continue,
+                Outcome::Faulty => b"err\t",
             };
             self.marked.extend_from_slice(mark);
             self.marked.extend_from_slice(batch.record(block, index));
         }
-        if manner.keeps_duplicates {
+        if options.keeps_duplicates {
             self.set_aside(block, batch, verdicts);
         }
     }
 
     fn set_aside(&mut self, block: &[u8], batch: &Batch, verdicts: &[Verdict]) {
-        for (index, fate) in fates(batch, verdicts).enumerate() {
-            if fate == Fate::Repeat {
+        for (index, outcome) in outcomes(batch, verdicts).enumerate() {
+            if outcome == Outcome::Repeat {
                 self.aside.extend_from_slice(batch.record(block, index));
             }
         }
@@ -177,12 +178,12 @@ impl Arranged {
 }
 
 /// What became of every record, those without a key included.
-fn fates(batch: &Batch, verdicts: &[Verdict]) -> impl Iterator<Item = Fate> {
+fn outcomes(batch: &Batch, verdicts: &[Verdict]) -> impl Iterator<Item = Outcome> {
     let mut faults = batch.faults().iter().peekable();
     let mut verdicts = verdicts.iter();
     (0..batch.len()).map(move |index| match faults.next_if(|(at, _)| *at == index) {
-        Some(_) => Fate::Faulty,
-        None if verdicts.next().is_some_and(|verdict| verdict.is_distinct()) => Fate::New,
-        None => Fate::Repeat,
+        Some(_) => Outcome::Faulty,
+        None if verdicts.next().is_some_and(|verdict| verdict.is_distinct()) => Outcome::New,
+        None => Outcome::Repeat,
     })
 }

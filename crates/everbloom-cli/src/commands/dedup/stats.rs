@@ -1,7 +1,7 @@
 //! What happened, in numbers.
 
 use super::memory::Memory;
-use super::timeline::WindowStats;
+use super::window::WindowStats;
 use crate::report;
 use serde::{Deserialize, Serialize};
 

@@ -4,7 +4,7 @@ use std::ops::{Deref, DerefMut};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
 /// Guards a value that turns 0, 1, 2, … may hold, each after the one before.
-pub(super) struct Turnstile<T> {
+pub(super) struct InOrder<T> {
     gate: Mutex<Gate<T>>,
     moved: Condvar,
 }
@@ -15,12 +15,12 @@ struct Gate<T> {
     value: T,
 }
 
-impl<T> Turnstile<T> {
+impl<T> InOrder<T> {
     pub(super) fn new(value: T) -> Self {
-        Turnstile { gate: Mutex::new(Gate { turn: 0, closed: false, value }), moved: Condvar::new() }
+        InOrder { gate: Mutex::new(Gate { turn: 0, closed: false, value }), moved: Condvar::new() }
     }
 
-    /// Waits for this turn; nothing if the turnstile was closed instead.
+    /// Waits for this turn; nothing if it was closed instead.
     pub(super) fn enter(&self, turn: u64) -> Option<Turn<'_, T>> {
         let gate = self.gate.lock().unwrap_or_else(PoisonError::into_inner);
         let gate = self.moved.wait_while(gate, |gate| gate.turn != turn && !gate.closed);
@@ -40,7 +40,7 @@ impl<T> Turnstile<T> {
     }
 }
 
-/// A turn that has come. Whoever holds it calls [`Turn::pass`] in the end, or closes the turnstile.
+/// A turn that has come. Whoever holds it calls [`Turn::pass`] in the end, or closes the place.
 pub(super) struct Turn<'t, T> {
     gate: MutexGuard<'t, Gate<T>>,
     moved: &'t Condvar,

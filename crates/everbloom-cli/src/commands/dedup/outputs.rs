@@ -1,7 +1,7 @@
 //! Where records go: the output, and the repeats aside.
 
 use super::state::Written;
-use super::tally::Tally;
+use super::stats::Tally;
 use crate::failure::{Failure, Result};
 use crate::output;
 use std::fs::File;
@@ -9,13 +9,13 @@ use std::io::{Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
 /// The outputs, and what went through them.
-pub(super) struct Outlet {
+pub(super) struct Outputs {
     pub(super) main: Sink,
     pub(super) duplicates: Option<Sink>,
     pub(super) tally: Tally,
 }
 
-impl Outlet {
+impl Outputs {
     /// Brings to disk what was written to files.
     pub(super) fn sync(&self) -> Result<()> {
         self.main.sync()?;
