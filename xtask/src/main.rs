@@ -18,6 +18,7 @@ const TASKS: &[Task] = &[
     ("lint", "format, clippy and documentation, warnings denied", |_| lint()),
     ("accuracy", "filters against references, promises and each other, the long runs included", accuracy),
     ("ci", "lint, then test: what must hold before a change lands", ci),
+    ("book", "the book as HTML in book/book, with mdBook", book),
     ("bench-dedup", "dedup beside huniq and runiq: CPU, memory, wrong answers", bench_dedup::run),
 ];
 
@@ -62,6 +63,15 @@ fn lint() -> Outcome {
 fn ci(arguments: &[String]) -> Outcome {
     lint()?;
     test(arguments)
+}
+
+/// Needs mdBook, which the rest of the project does without; what follows the task's name goes to `mdbook build`.
+fn book(arguments: &[String]) -> Outcome {
+    match Command::new("mdbook").args(["build", "book"]).args(arguments).current_dir(root()).status() {
+        Ok(status) if status.success() => Ok(()),
+        Ok(_) => Err("mdbook build failed".into()),
+        Err(_) => Err("mdBook is not installed: `cargo install mdbook`, or read the chapters in book/src".into()),
+    }
 }
 
 /// Runs `cargo COMMAND …` at the root of the repository, with its output as it is.
