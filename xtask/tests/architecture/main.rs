@@ -5,6 +5,7 @@
 //! writes the picture of imports and the listing of the public surface anew.
 
 mod files;
+mod names;
 mod paths;
 mod rooms;
 mod sources;
