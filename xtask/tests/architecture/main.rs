@@ -9,5 +9,6 @@ mod names;
 mod paths;
 mod rooms;
 mod sources;
+mod surface;
 
 mod rules;

@@ -29,7 +29,7 @@ impl Source {
     }
 }
 
-/// A place where the code breaks a rule.
+/// A place where the code breaks a rule. Line 0 means that the first word is a name, not a file.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Offence {
     pub(crate) file: String,
@@ -47,7 +47,10 @@ pub(crate) fn only_known(mut found: Vec<Offence>, known: &[(&str, &str)], remedy
         .collect();
     found.retain(|offence| !known.iter().any(|entry| is(entry, offence)));
     found.sort();
-    let new = found.iter().map(|offence| format!("{}:{}: {}", offence.file, offence.line, offence.what));
+    let new = found.iter().map(|Offence { file, line, what }| match line {
+        0 => format!("{file} {what}"),
+        line => format!("{file}:{line}: {what}"),
+    });
     let lines: Vec<String> = new.chain(mended).collect();
     assert!(lines.is_empty(), "{remedy}\n{}", lines.join("\n"));
 }
