@@ -141,8 +141,7 @@ fn picture() -> String {
     for room in ROOMS.iter().filter(|room| used.contains_key(*room)) {
         let own = place(room);
         let arrow = |other: &&str| if place(other) > own { format!("↑{other}") } else { other.to_string() };
-        let imported: Vec<String> =
-            ROOMS.iter().filter(|other| used[*room].contains(**other)).map(|other| arrow(&other)).collect();
+        let imported: Vec<String> = ROOMS.iter().filter(|other| used[*room].contains(**other)).map(arrow).collect();
         lines += &line(room, &imported);
     }
     for (name, sources) in [("lab", lab()), ("cli", cli())] {
