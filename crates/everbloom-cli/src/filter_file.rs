@@ -31,7 +31,7 @@ pub(crate) fn load(path: &Path, limit_bits: Option<u64>, scheme: Option<&Path>) 
         error => Failure::at(path, error),
     })?;
     scheme.map_or(Ok(()), |scheme| scheme_file::check(filter.as_ref(), &scheme))?;
-    Ok(filter)
+    Ok(filter.into())
 }
 
 /// Opens a filter file, and says how long it is.

@@ -82,7 +82,7 @@ fn kind_names(source: &Source) -> Vec<(Literal, String)> {
 }
 
 fn parameter_names(source: &Source) -> Vec<(Literal, String)> {
-    let is_parameter = |name: &str| name == "shards" || KINDS.iter().any(|kind| kind.words.contains(&name));
+    let is_parameter = |name: &str| name == "shards" || KINDS.iter().any(|kind| kind.parameters.contains(&name));
     let mut found = Vec::new();
     each_token(source.tree.to_token_stream(), &mut |token, next| {
         let candidate = match token {
@@ -130,7 +130,7 @@ mod tests {
     #[test]
     fn specs_are_seen_and_other_words_are_not() {
         let code = r#"fn f() {
-            spec.get("window"); spec.number::<u64>("num_hashes")?; kind.words.contains(&"lanes"); word != "shards";
+            spec.get("window"); spec.number::<u64>("num_hashes")?; kind.parameters.contains(&"lanes"); word != "shards";
             Spec::new("bloom"); Spec::parse("stable:cell_max=3"); matches!(kind, "ranked" | "other");
             json("window"); line("bloom: a filter"); "lanes"; options.insert("memory_bits", 1);
         }"#;

@@ -78,7 +78,9 @@ impl Compare {
             return self.filters.clone();
         }
         let endless = filters::KINDS.iter().filter(|kind| kind.can.run_forever).map(|kind| kind.name);
-        endless.chain(["bloom"]).map(Spec::new).collect()
+        // And, for comparison, the plainest filter that forgets nothing.
+        let plainest = filters::KINDS.iter().find(|kind| !kind.can.forget).map(|kind| kind.name);
+        endless.chain(plainest).map(Spec::new).collect()
     }
 
     /// One plan for every filter. Of those that nobody named, the ones that cannot be had are left out.

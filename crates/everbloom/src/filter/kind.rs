@@ -41,6 +41,8 @@ pub struct Abilities {
     pub forget: bool,
     /// The parameter that makes a kind which does not forget do so, if it is given and not 0.
     pub fade: Option<&'static str>,
+    /// Whether it makes no error but for chance collisions of hashes.
+    pub be_exact: bool,
     /// Whether it works for ever in fixed memory, so that stream comparisons include it.
     pub run_forever: bool,
     /// Whether its memory grows with the keys.
@@ -84,6 +86,7 @@ impl Abilities {
     pub(crate) const SET: Abilities = Abilities {
         forget: false,
         fade: None,
+        be_exact: false,
         run_forever: false,
         grow: false,
         remove: false,

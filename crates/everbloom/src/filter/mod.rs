@@ -217,6 +217,9 @@ pub trait Windowed {
     /// Generations that a key survives in full.
     fn generations(&self) -> u32;
 
+    /// The arrivals of a window that it was planned for; 0 if it has no window, and only fades.
+    fn window(&self) -> u64;
+
     /// Begins a new generation: what is older than [`Windowed::generations`] is forgotten.
     fn advance(&mut self);
 

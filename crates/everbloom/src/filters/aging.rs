@@ -322,6 +322,10 @@ impl Windowed for Aging {
         1
     }
 
+    fn window(&self) -> u64 {
+        self.parameters.window
+    }
+
     fn advance(&mut self) {
         self.swap();
     }

@@ -52,7 +52,7 @@ pub(crate) const KIND: Kind = Kind {
     name: "exact",
     summary: "every key's 64-bit hash: no errors but for chance collisions, grows",
     parameters: &[],
-    can: Abilities { grow: true, merge: true, ..Abilities::SET },
+    can: Abilities { be_exact: true, grow: true, merge: true, ..Abilities::SET },
     model: Model { forecast, ..Model::sized(&[]) },
     plan: |_, goal| Ok(planned(goal)),
     build: |plan| Ok(Box::new(Exact::with_base(Base::planned(plan)))),

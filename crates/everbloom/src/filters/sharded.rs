@@ -98,8 +98,8 @@ pub struct Sharded {
     base: Base,
     batches: Vec<Batch>,
     can: Abilities,
-    /// Generations that a key survives in full, if there are any.
-    generations: u32,
+    /// The generations and the window of each shard, if there are any.
+    window: (u32, u64),
 }
 
 /// What one shard has to do of a batch. Kept between batches for its allocations only.
@@ -133,8 +133,8 @@ impl Sharded {
     /// These filters, of which there is at least one, and all are alike.
     pub(super) fn of(mut shards: Vec<Box<dyn Filter>>, base: Base, can: Abilities) -> Self {
         let batches = shards.iter().map(|_| Batch::default()).collect();
-        let generations = shards[0].as_windowed().map_or(0, |shard| shard.generations());
-        Sharded { shards, base, batches, can, generations }
+        let window = shards[0].as_windowed().map_or((0, 0), |shard| (shard.generations(), shard.window()));
+        Sharded { shards, base, batches, can, window }
     }
 
     pub(super) fn restore(from: Restore<'_, '_>, can: Abilities) -> Result<Self> {
@@ -335,7 +335,11 @@ impl Removal for Sharded {
 
 impl Windowed for Sharded {
     fn generations(&self) -> u32 {
-        self.generations
+        self.window.0
+    }
+
+    fn window(&self) -> u64 {
+        self.window.1.saturating_mul(self.shards.len() as u64)
     }
 
     fn advance(&mut self) {

@@ -295,6 +295,10 @@ impl Windowed for Spectral {
         1
     }
 
+    fn window(&self) -> u64 {
+        0
+    }
+
     fn advance(&mut self) {
         self.halve();
     }

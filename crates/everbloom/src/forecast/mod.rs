@@ -5,7 +5,7 @@ mod simulate;
 
 use crate::filter::Filter;
 use crate::filters;
-use crate::promise::{Error, Goal, Plan, Result, Spec};
+use crate::promise::{Error, Goal, Plan, Result, Spec, Window};
 use crate::stream::{Forecast, Stream};
 
 pub use recommend::{Candidate, Question, Recommendation};
@@ -28,6 +28,22 @@ impl Goal {
 /// Allocates what a plan describes.
 pub fn build(plan: &Plan) -> Result<Box<dyn Filter>> {
     filters::build(plan)
+}
+
+/// The spec of the kind for a window that misses nothing: so many arrivals, or a time in which `arrivals` are expected, if
+/// that is known. `refresh`: whether a repeat renews a key's age.
+pub fn windowed(window: &Window, arrivals: Option<u64>, refresh: bool) -> Result<Spec> {
+    let able = filters::KINDS.iter().filter_map(|kind| Some((kind, kind.can.window?)));
+    let found = able.filter_map(|(kind, takes)| Some((kind, takes, takes.by_caller?, takes.refresh?))).next();
+    let Some((kind, takes, by_caller, renews)) = found else {
+        return Err(Error::unsupported(AUTO, "keep a window", "use a build that has a filter for it".into()));
+    };
+    let spec = Spec::new(kind.name).with(renews, if refresh { "yes" } else { "no" });
+    Ok(match (window, arrivals) {
+        (Window::Arrivals(arrivals), _) => spec.with(takes.parameter, arrivals),
+        (Window::Time(_), Some(arrivals)) => spec.with(by_caller.0, by_caller.1).with(takes.parameter, arrivals),
+        (Window::Time(_), None) => spec.with(by_caller.0, by_caller.1),
+    })
 }
 
 /// Arrivals of a simulation: enough for a rate of 15 % to be known to 0.1 points.

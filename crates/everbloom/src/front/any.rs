@@ -6,6 +6,7 @@ use crate::filter::{Abilities, Combine, Filter, FilterExt, Unseen, UnseenExt};
 use crate::filters;
 use crate::key::{Hashing, Key};
 use crate::promise::{Error, Importance, Importances, Promise, Result, Spec, Verdict};
+use std::any::Any;
 use std::io::{Read, Write};
 use std::ops::{Deref, DerefMut};
 
@@ -186,6 +187,12 @@ impl AnyFilter {
         let mut bytes = Vec::new();
         source.read_to_end(&mut bytes)?;
         Self::from_bytes(&bytes)
+    }
+
+    /// The filter as one of type `F`, if it is.
+    pub fn downcast_ref<F: Filter>(&self) -> Option<&F> {
+        let filter: &dyn Any = self.filter.as_ref();
+        filter.downcast_ref()
     }
 
     /// The filter itself.

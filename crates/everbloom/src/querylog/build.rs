@@ -1,7 +1,7 @@
 //! From a scheme and the members of a set to their filter.
 
-use crate::filter::Filter;
 use crate::filters::{Bloom, Popularity, Stacked};
+use crate::front::AnyFilter;
 use crate::key::KeyHash;
 use crate::promise::Result;
 use crate::scheme::{Recipe, Scheme};
@@ -10,17 +10,17 @@ use std::sync::Arc;
 
 /// The filter of these members that a scheme asks for, within so many bits. The members are hashed by
 /// [`Scheme::hashing`].
-pub fn build(scheme: &Arc<Scheme>, members: &[KeyHash], bits: u64) -> Result<Box<dyn Filter>> {
+pub fn build(scheme: &Arc<Scheme>, members: &[KeyHash], bits: u64) -> Result<AnyFilter> {
     // Memory comes in whole cache lines.
     let num_bits = (bits / 512 * 512).max(1);
-    let mut filter: Box<dyn Filter> = match scheme.recipe() {
+    let mut filter: AnyFilter = match scheme.recipe() {
         Recipe::Standard => {
-            Box::new(Bloom::new(Size::for_cells(num_bits, members.len().max(1) as u64)?, *scheme.hashing())?)
+            Bloom::new(Size::for_cells(num_bits, members.len().max(1) as u64)?, *scheme.hashing())?.into()
         }
-        Recipe::Popularity(_) => Box::new(Popularity::with_scheme(scheme, num_bits)?),
+        Recipe::Popularity(_) => Popularity::with_scheme(scheme, num_bits)?.into(),
         Recipe::Stacked(negatives) => {
             let id = Some(scheme.id());
-            return Ok(Box::new(Stacked::build(*scheme.hashing(), bits, members, negatives, id)?));
+            return Ok(Stacked::build(*scheme.hashing(), bits, members, negatives, id)?.into());
         }
     };
     filter.insert_hashes(members);

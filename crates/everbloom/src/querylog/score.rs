@@ -3,7 +3,7 @@
 use super::Options;
 use super::evidence::{Evidence, Object};
 use super::fit::Candidate;
-use crate::filter::Filter;
+use crate::front::AnyFilter;
 use crate::key::{Hashing, KeyHash, finalise};
 use crate::promise::{Error, Result};
 use crate::scheme::{Classes, HotNegatives, Recipe, Scheme};
@@ -170,7 +170,7 @@ impl<'c> Contest<'c> {
         KeyHash { high: finalise(hash.high ^ salt), low }
     }
 
-    fn build(&self, members: &[KeyHash], bits: u64) -> Result<Box<dyn Filter>> {
+    fn build(&self, members: &[KeyHash], bits: u64) -> Result<AnyFilter> {
         super::build(&self.scheme, members, bits)
     }
 

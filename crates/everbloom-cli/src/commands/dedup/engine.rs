@@ -13,7 +13,6 @@
 
 use super::block_output::{BlockOutput, Options};
 use super::in_order::InOrder;
-use super::memory::Memory;
 use super::outputs::Outputs;
 use super::progress::Progress;
 use super::state::{self, Journal};
@@ -23,8 +22,8 @@ use crate::failure::{Failure, Result};
 use crate::input::{Block, Position, Reading};
 use crate::platform::Interrupt;
 use crate::record::{Batch, Extractor, Header, RecordReader};
-use everbloom::filter::Timeline;
-use everbloom::{Hashing, Verdict};
+use everbloom::internal::filter::Timeline;
+use everbloom::{AnyFilter, Hashing, Verdict};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -65,7 +64,7 @@ struct Intake {
 }
 
 struct Judge {
-    memory: Memory,
+    memory: AnyFilter,
     timeline: Option<Timeline>,
     records: u64,
     saved: Instant,
@@ -82,7 +81,7 @@ impl Judge {
 
 /// What is left when all is done.
 pub(super) struct Finished {
-    pub(super) memory: Memory,
+    pub(super) memory: AnyFilter,
     pub(super) timeline: Option<Timeline>,
     pub(super) outputs: Outputs,
     pub(super) position: Position,
@@ -108,13 +107,13 @@ struct Taken {
 impl Engine {
     pub(super) fn new(
         reader: RecordReader,
-        memory: Memory,
+        memory: AnyFilter,
         timeline: Option<Timeline>,
         outputs: Outputs,
         setup: Setup,
     ) -> Self {
         let Setup { options, saving, progress, interrupt } = setup;
-        let (hashing, delimiter) = (memory.hashing(), reader.blocks().delimiter());
+        let (hashing, delimiter) = (*memory.hashing(), reader.blocks().delimiter());
         let records = outputs.tally.items;
         Engine {
             intake: Mutex::new(Intake { reader, turn: 0, is_over: false }),
@@ -274,7 +273,7 @@ impl Engine {
         let Judge { memory, timeline, .. } = judge;
         match timeline {
             Some(timeline) => window::observe(timeline, memory, batch, verdicts)?,
-            None => memory.observe(batch, verdicts)?,
+            None => observe(memory, batch, verdicts)?,
         }
         judge.records += batch.len() as u64;
         if let Some(progress) = &mut judge.progress {
@@ -317,11 +316,20 @@ impl Drop for CloseOnPanic<'_> {
     }
 }
 
+/// Judges the keys of a batch and remembers them; one verdict per key. Memory that is refused is an error before anything
+/// of the batch is judged.
+fn observe(filter: &mut AnyFilter, batch: &Batch, verdicts: &mut Vec<Verdict>) -> Result<()> {
+    verdicts.resize(batch.hashes().len(), Verdict::Distinct);
+    filter.make_room(batch.hashes())?;
+    filter.observe_hashes(batch.hashes(), batch.importances(), verdicts);
+    Ok(())
+}
+
 impl Saving {
     /// Syncs the outputs, then saves what belongs to them.
     pub(super) fn save(
         &self,
-        memory: &Memory,
+        memory: &AnyFilter,
         timeline: Option<&Timeline>,
         outputs: &Outputs,
         position: Position,

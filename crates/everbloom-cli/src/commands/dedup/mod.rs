@@ -3,7 +3,6 @@
 mod block_output;
 mod engine;
 mod in_order;
-mod memory;
 mod outputs;
 mod progress;
 mod resume;
@@ -24,8 +23,7 @@ use block_output::{Mode, Options};
 use clap::{Args, ValueEnum};
 use engine::{Engine, Finished, Setup};
 use everbloom::internal::forecast;
-use everbloom::{Spec, Window};
-use memory::Planned;
+use everbloom::{Goal, Plan, Spec, Window, filters};
 use progress::Progress;
 use resume::Resumption;
 use stats::Stats;
@@ -166,9 +164,11 @@ impl Dedup {
     }
 
     /// The memory asked for, on paper.
-    fn plan_memory(&self, layout: &Layout) -> Result<Planned> {
+    fn plan_memory(&self, layout: &Layout) -> Result<Plan> {
         if self.exact {
-            return Ok(Planned::Exact(self.goal.hashing()));
+            let exact = filters::KINDS.iter().find(|kind| kind.can.be_exact);
+            let spec = Spec::new(exact.map_or(forecast::AUTO, |kind| kind.name));
+            return Ok(forecast::plan(&spec, &Goal::new().hashing(self.goal.hashing()))?);
         }
         let mut goal = self.goal.goal();
         goal.importance = layout.has_importance();
@@ -177,9 +177,10 @@ impl Dedup {
             goal.memory_bits.get_or_insert(DEFAULT_MEMORY_BITS);
         }
         if let Some(window) = self.window {
-            return Ok(Planned::Filter(forecast::plan(&self.window_spec(window), &goal)?));
+            let spec = forecast::windowed(&window, self.timed_arrivals(), self.refresh == Refresh::Yes)?;
+            return Ok(forecast::plan(&spec, &goal)?);
         }
-        Ok(Planned::Filter(forecast::plan(&self.goal.filter, &goal)?))
+        Ok(forecast::plan(&self.goal.filter, &goal)?)
     }
 
     /// How many lines a window of time is expected to have, if that is known.
@@ -191,16 +192,6 @@ impl Dedup {
         match self.window {
             Some(Window::Time(time)) => Some(time),
             _ => None,
-        }
-    }
-
-    fn window_spec(&self, window: Window) -> Spec {
-        let refresh = if self.refresh == Refresh::Yes { "yes" } else { "no" };
-        let spec = Spec::new("age_partitioned").with("refresh", refresh);
-        match (window, self.timed_arrivals()) {
-            (Window::Arrivals(arrivals), _) => spec.with("window", arrivals),
-            (Window::Time(_), Some(arrivals)) => spec.with("advance", "caller").with("window", arrivals),
-            (Window::Time(_), None) => spec.with("advance", "caller"),
         }
     }
 
@@ -245,7 +236,7 @@ impl Dedup {
             return Ok(());
         }
         let seconds = started.elapsed().as_secs_f64();
-        let window = ended.timeline.as_mut().and_then(|timeline| WindowStats::new(timeline, &ended.memory));
+        let window = ended.timeline.as_mut().map(|timeline| WindowStats::new(timeline, &ended.memory));
         let stats = Stats::new(tally, &ended.memory, seconds, self.threads(), finished).with(window, notes);
         if let Some(path) = &self.stats {
             let text = report::json(&stats)?;

@@ -1,9 +1,8 @@
 //! What the bar says while repeats are dropped.
 
-use super::memory::Memory;
 use crate::progress::Bar;
 use crate::report;
-use everbloom::Verdict;
+use everbloom::{AnyFilter, Verdict};
 
 /// The bar, and what it counts.
 pub(super) struct Progress {
@@ -18,15 +17,12 @@ impl Progress {
     }
 
     /// Takes note of a batch, and shows the state of things now and then.
-    pub(super) fn show(&mut self, memory: &Memory, verdicts: &[Verdict]) {
+    pub(super) fn show(&mut self, memory: &AnyFilter, verdicts: &[Verdict]) {
         self.items += verdicts.len() as u64;
         self.repeats += verdicts.iter().filter(|verdict| !verdict.is_distinct()).count() as u64;
         let (items, repeats) = (self.items, self.repeats);
         self.bar.show(|seconds| {
-            let error = match memory {
-                Memory::Filter(filter) => filter.status().estimated_fpr,
-                Memory::Exact(set, _) => set.collision_probability(),
-            };
+            let error = memory.status().estimated_fpr;
             format!(
                 "{} lines/s, {} repeats, {}, error now {}",
                 report::thousands((items as f64 / seconds) as u64),

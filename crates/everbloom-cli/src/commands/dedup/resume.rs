@@ -3,7 +3,6 @@
 use super::Dedup;
 use super::block_output::Mode;
 use super::engine::Saving;
-use super::memory::{Memory, Planned};
 use super::outputs::{Outputs, Sink};
 use super::state::{self, Journal, Written};
 use super::stats::Tally;
@@ -12,12 +11,13 @@ use crate::failure::{Failure, Result};
 use crate::input::{Position, Source};
 use crate::record::Layout;
 use clap::ValueEnum;
-use everbloom::filter::Timeline;
+use everbloom::internal::filter::Timeline;
+use everbloom::{AnyFilter, Plan};
 use std::path::{Path, PathBuf};
 
 /// What a run starts with.
 pub(super) struct Resumption {
-    pub(super) memory: Memory,
+    pub(super) memory: AnyFilter,
     /// What else the plan says of it.
     pub(super) notes: Vec<String>,
     pub(super) timeline: Option<Timeline>,
@@ -29,7 +29,7 @@ pub(super) struct Resumption {
 /// Reads the state if there is one, and opens the outputs accordingly.
 pub(super) fn start(dedup: &Dedup, layout: &Layout) -> Result<Resumption> {
     let planned = dedup.plan_memory(layout)?;
-    let notes = planned.notes();
+    let notes = planned.notes.clone();
     let Some(path) = &dedup.state else {
         let mut memory = planned.build()?;
         let timeline = timeline(dedup, &mut memory)?;
@@ -56,14 +56,14 @@ pub(super) fn start(dedup: &Dedup, layout: &Layout) -> Result<Resumption> {
     Ok(Resumption { memory, notes, timeline, outputs, position, saving: Some(saving) })
 }
 
-fn timeline(dedup: &Dedup, memory: &mut Memory) -> Result<Option<Timeline>> {
+fn timeline(dedup: &Dedup, memory: &mut AnyFilter) -> Result<Option<Timeline>> {
     dedup.window_time().map(|window| window::timeline(window, memory)).transpose()
 }
 
 /// What this call would save.
-fn journal_of(dedup: &Dedup, planned: &Planned) -> Journal {
+fn journal_of(dedup: &Dedup, planned: &Plan) -> Journal {
     Journal {
-        filter: planned.spec(),
+        filter: planned.spec.to_string(),
         seed: dedup.goal.wanted.seed,
         keys: choices(dedup),
         inputs: dedup.files.iter().map(|path| absolute(path)).collect(),

@@ -1,18 +1,17 @@
 //! The state file: all that a later run needs to go on as if nothing had happened.
 //!
 //! ```text
-//! memory    the filter as a whole .ebf document (so `info` and `query` read state files, too),
-//!           or the hashes of the exact set
+//! memory    the filter as a whole .ebf document (so `info` and `query` read state files, too)
 //! journal   JSON: how keys are chosen, how far the inputs and outputs are
 //! footer    length of the memory, length of the journal, XXH3-64 of both, magic
 //! ```
 
-use super::memory::{EXACT, Memory};
 use super::stats::Tally;
 use crate::failure::{Failure, Result};
 use crate::filter_file;
 use crate::output;
-use everbloom::Hashing;
+use everbloom::AnyFilter;
+use everbloom::internal::codec;
 use serde::{Deserialize, Serialize};
 use std::io::{self, BufReader, Read, Seek, SeekFrom, Write};
 use std::path::Path;
@@ -26,7 +25,7 @@ const MAX_JOURNAL_BYTES: u64 = 1 << 24;
 /// What is saved beside the memory.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(super) struct Journal {
-    /// The filter's spec, or `exact`.
+    /// The filter's spec.
     pub(super) filter: String,
     pub(super) seed: u64,
     /// How keys are found in records, and what is done with them, in words.
@@ -53,11 +52,11 @@ pub(super) struct Written {
 }
 
 /// Saves a state: aside, synced, renamed.
-pub(super) fn save(path: &Path, memory: &Memory, journal: &Journal) -> Result<()> {
+pub(super) fn save(path: &Path, memory: &AnyFilter, journal: &Journal) -> Result<()> {
     let text = serde_json::to_vec(journal).map_err(Failure::new)?;
     output::replace(path, |out| {
         let mut hashed = Hashed { inner: &mut *out, hash: Xxh3::new(), bytes: 0 };
-        memory.encode_to(&mut hashed)?;
+        codec::encode_to(memory.as_ref(), &mut hashed)?;
         let memory_bytes = hashed.bytes;
         hashed.write_all(&text)?;
         let checksum = hashed.hash.digest();
@@ -69,7 +68,7 @@ pub(super) fn save(path: &Path, memory: &Memory, journal: &Journal) -> Result<()
 }
 
 /// Reads a state, or `None` if there is none yet.
-pub(super) fn load(path: &Path) -> Result<Option<(Memory, Journal)>> {
+pub(super) fn load(path: &Path) -> Result<Option<(AnyFilter, Journal)>> {
     if !path.try_exists().map_err(|error| Failure::io(path.display(), &error))? {
         return Ok(None);
     }
@@ -83,15 +82,14 @@ pub(super) fn load(path: &Path) -> Result<Option<(Memory, Journal)>> {
     })
 }
 
-fn read_whole(file: &mut std::fs::File, footer: Footer) -> Result<(Memory, Journal)> {
+fn read_whole(file: &mut std::fs::File, footer: Footer) -> Result<(AnyFilter, Journal)> {
     let damaged = || Failure::new("the state is damaged; restore it from a copy, or remove it to start anew");
     let mut text = vec![0; footer.journal_bytes as usize];
     file.seek(SeekFrom::Start(footer.memory_bytes)).and_then(|_| file.read_exact(&mut text)).map_err(|_| damaged())?;
     let journal: Journal = serde_json::from_slice(&text).map_err(|_| damaged())?;
     file.rewind().map_err(|_| damaged())?;
     let mut hashed = Hashed { inner: BufReader::with_capacity(1 << 16, file), hash: Xxh3::new(), bytes: 0 };
-    let exact = (journal.filter == EXACT).then(|| Hashing::seeded(journal.seed));
-    let memory = Memory::decode_from(&mut hashed, footer.memory_bytes, exact)?;
+    let memory = codec::Decoder::new().read(&mut hashed, footer.memory_bytes)?.into();
     hashed.hash.update(&text);
     if hashed.hash.digest() != footer.checksum {
         return Err(damaged());

@@ -1,8 +1,8 @@
 //! What happened, in numbers.
 
-use super::memory::Memory;
 use super::window::WindowStats;
 use crate::report;
+use everbloom::{AnyFilter, Exact, filters};
 use serde::{Deserialize, Serialize};
 
 /// Every record is written, dropped or skipped: `items = written + dropped + skipped`.
@@ -63,36 +63,25 @@ pub(super) struct Stats {
 }
 
 impl Stats {
-    pub(super) fn new(tally: Tally, memory: &Memory, seconds: f64, threads: usize, finished: bool) -> Self {
-        let common = |predicted_fpr: f64, estimated_fpr: f64| Stats {
+    pub(super) fn new(tally: Tally, filter: &AnyFilter, seconds: f64, threads: usize, finished: bool) -> Self {
+        let (promise, status) = (filter.promise(), filter.status());
+        let exact = filter.downcast_ref::<Exact>();
+        let grows = filters::kind(filter.spec()).is_ok_and(|kind| kind.can.grow);
+        Stats {
             tally,
             seconds,
             threads,
-            filter: memory.spec(),
-            memory_bits: memory.memory_bits(),
-            grows: false,
-            predicted_fpr,
-            predicted_fnr: Some(0.0),
-            fill: None,
-            estimated_fpr,
-            collision_probability: None,
+            filter: filter.spec().to_string(),
+            memory_bits: filter.memory_bits(),
+            grows,
+            predicted_fpr: if exact.is_some() { status.estimated_fpr } else { promise.predicted_fpr },
+            predicted_fnr: promise.predicted_fnr,
+            fill: exact.is_none().then_some(status.fill),
+            estimated_fpr: status.estimated_fpr,
+            collision_probability: exact.map(Exact::collision_probability),
             finished,
             notes: Vec::new(),
             window: None,
-        };
-        match memory {
-            Memory::Filter(filter) => {
-                let (promise, status) = (filter.promise(), filter.status());
-                let fill = Some(status.fill);
-                let predicted_fnr = promise.predicted_fnr;
-                Stats { fill, predicted_fnr, ..common(promise.predicted_fpr, status.estimated_fpr) }
-            }
-            Memory::Exact(set, _) => {
-                // A new key errs if its 64 bits are among those inside.
-                let rate = set.len() as f64 / 2f64.powi(64);
-                let collision_probability = Some(set.collision_probability());
-                Stats { grows: true, collision_probability, ..common(rate, rate) }
-            }
         }
     }
 

@@ -1,31 +1,29 @@
 //! Windows of time: which times the records have, and what is reported of the window.
 
-use super::memory::Memory;
 use crate::failure::{Failure, Result};
 use crate::record::{Batch, time};
 use crate::report::{percent, thousands};
-use everbloom::Verdict;
-use everbloom::filter::{Timeline, Times, WindowStatus};
+use everbloom::internal::filter::{Timeline, Times, WindowStatus};
+use everbloom::{AnyFilter, Verdict};
 use serde::Serialize;
 use std::time::Duration;
 
 /// The timeline of a filter that was planned for a window of time.
-pub(super) fn timeline(window: Duration, memory: &mut Memory) -> Result<Timeline> {
-    let unfit = || Failure::new("the filter has no window; leave --filter out to get one that has");
-    let Memory::Filter(filter) = memory else { return Err(unfit()) };
-    let planned = filter.spec().number("window")?.ok_or_else(unfit)?;
-    let generations = filter.as_windowed().ok_or_else(unfit)?.generations();
-    Ok(Timeline::new(window, generations, planned)?)
+pub(super) fn timeline(window: Duration, filter: &mut AnyFilter) -> Result<Timeline> {
+    let windowed = filter
+        .as_windowed()
+        .filter(|windowed| windowed.window() > 0)
+        .ok_or_else(|| Failure::new("the filter has no window; leave --filter out to get one that has"))?;
+    Ok(Timeline::new(window, windowed.generations(), windowed.window())?)
 }
 
 /// Judges the keys of a batch in the generations that their times belong to.
 pub(super) fn observe(
     timeline: &mut Timeline,
-    memory: &mut Memory,
+    filter: &mut AnyFilter,
     batch: &Batch,
     verdicts: &mut Vec<Verdict>,
 ) -> Result<()> {
-    let Memory::Filter(filter) = memory else { return memory.observe(batch, verdicts) };
     let times = if batch.times().is_empty() { Times::Now(time::now()) } else { Times::Each(batch.times()) };
     verdicts.resize(batch.hashes().len(), Verdict::Distinct);
     Ok(timeline.observe_hashes(filter.as_mut(), batch.hashes(), batch.importances(), times, verdicts)?)
@@ -46,12 +44,11 @@ pub(super) struct WindowStats {
 }
 
 impl WindowStats {
-    /// The report at the end; none if there is no filter.
-    pub(super) fn new(timeline: &mut Timeline, memory: &Memory) -> Option<Self> {
-        let Memory::Filter(filter) = memory else { return None };
+    /// The report at the end.
+    pub(super) fn new(timeline: &mut Timeline, filter: &AnyFilter) -> Self {
         let WindowStatus { planned_arrivals, most_arrivals, highest_fpr, late, .. } = timeline.status(filter.as_ref());
         let window_seconds = timeline.window().as_secs_f64();
-        Some(WindowStats { window_seconds, planned_arrivals, most_arrivals, highest_fpr, late })
+        WindowStats { window_seconds, planned_arrivals, most_arrivals, highest_fpr, late }
     }
 
     /// Part of a line for people.

@@ -2,7 +2,7 @@
 
 use super::{Document, Row, chart};
 use crate::report::{percent, size, thousands};
-use everbloom::Recommendation;
+use everbloom::{Recommendation, Spec, filters};
 
 /// What Bloom-filter calculators answer: bits, hashes, bytes.
 pub(super) fn one_line(document: &Document, answer: &Recommendation) -> String {
@@ -21,11 +21,18 @@ pub(super) fn one_line(document: &Document, answer: &Recommendation) -> String {
         line(&document.best),
         percent(answer.best.plan.promise.predicted_fpr),
     );
-    if let Some(other) = document.runners_up.iter().find(|row| matches!(kind(row).as_str(), "bloom" | "blocked")) {
+    if let Some(other) =
+        answer.runners_up.iter().position(|other| is_set(&other.plan.spec)).map(|at| &document.runners_up[at])
+    {
         text.push_str(&format!("; {}: {}", kind(other), line(other)));
     }
     text.push('\n');
     text
+}
+
+/// Whether a filter never forgets.
+fn is_set(spec: &Spec) -> bool {
+    filters::kind(spec).is_ok_and(|kind| !kind.forgets(spec))
 }
 
 pub(super) fn render(document: &Document, answer: &Recommendation) -> String {

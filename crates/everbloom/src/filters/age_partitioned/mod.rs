@@ -381,6 +381,10 @@ impl Windowed for AgePartitioned {
         self.parameters.generations()
     }
 
+    fn window(&self) -> u64 {
+        self.parameters.window
+    }
+
     fn advance(&mut self) {
         self.age();
     }
