@@ -102,14 +102,16 @@ fn wait(mut child: Child, patience: Duration) -> Option<ExitStatus> {
     None
 }
 
-/// The folder of the binary, built once, as the tests of the command line build it.
+/// The folder of the binary, built once, with the profile and the features that `cargo test --workspace` builds it with.
 fn built() -> &'static Path {
     static FOLDER: OnceLock<PathBuf> = OnceLock::new();
     FOLDER.get_or_init(|| {
         let test = env::current_exe().expect("the path of this test");
         let target = test.ancestors().nth(3).expect("target/debug/deps/documents");
         let mut cargo = Command::new(env::var("CARGO").unwrap_or_else(|_| "cargo".into()));
-        cargo.args(["build", "--quiet", "--profile", "test", "--package", "everbloom-cli", "--target-dir"]).arg(target);
+        cargo
+            .args(["build", "--quiet", "--profile", "test", "--workspace", "--bin", "everbloom", "--target-dir"])
+            .arg(target);
         let status = cargo.current_dir(env!("CARGO_MANIFEST_DIR")).status().expect("cargo");
         assert!(status.success(), "everbloom does not build");
         let folder = target.join("debug");
