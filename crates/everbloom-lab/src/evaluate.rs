@@ -10,9 +10,7 @@
 use crate::curve;
 use crate::metrics::{ByImportance, Judged, Slices, Tally};
 use crate::oracle::Truth;
-use everbloom::{
-    AnyFilter, Error, Filter, Hashing, Importance, ImportanceScale, Importances, KeyHash, Result, Verdict,
-};
+use everbloom::{AnyFilter, Error, Hashing, Importance, ImportanceScale, Importances, KeyHash, Result, Verdict};
 use serde::Serialize;
 use std::time::{Duration, Instant};
 

@@ -3,7 +3,6 @@
 //! Tolerances are four standard errors, computed from the spread over seeds; a figure that was printed
 //! for one run of the thesis, or for a mean of eight, brings its own spread.
 
-use everbloom::internal::FilterExt as _;
 use everbloom::internal::key::Generator;
 use everbloom::{Goal, Hashing, Importance};
 use everbloom_lab::curve::fn_share_line;

@@ -9,9 +9,8 @@
 
 mod harness;
 
-use everbloom::internal::FilterExt;
 use everbloom::internal::key::Generator;
-use everbloom::{AnyFilter, Filter, Goal, Hashing, Importance, Importances, Key, KeyHash, Verdict};
+use everbloom::{AnyFilter, Goal, Hashing, Importance, Importances, Key, KeyHash, Verdict};
 use harness::keys::BenchKey;
 use harness::table::{self, Bar, Bound};
 use harness::{Options, Samples, per_item, turn};

@@ -8,7 +8,6 @@
 
 mod harness;
 
-use everbloom::internal::FilterExt;
 use everbloom::{Filter, Hashing};
 use harness::floor::{Floor, hash_all};
 use harness::keys::{BenchKey, Long, keys};

@@ -15,13 +15,12 @@
 mod harness;
 
 use everbloom::filters::{self, Bloom, Stacked};
-use everbloom::internal::FilterExt;
 use everbloom::internal::key::Generator;
 use everbloom::internal::scheme::{self, Classes, Design, HotNegatives, Recipe};
 use everbloom::internal::stream::sizing::Size;
 use everbloom::querylog::popularity::{Class, Popularity};
 use everbloom::querylog::stacking::Demand;
-use everbloom::{AnyFilter, Filter, Hashing, Key, KeyHash, Scheme};
+use everbloom::{AnyFilter, Hashing, Key, KeyHash, Scheme};
 use harness::keys::keys;
 use harness::peers::count_found;
 use harness::table::{self, Bar, Bound};

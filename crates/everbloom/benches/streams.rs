@@ -9,8 +9,7 @@
 mod harness;
 
 use everbloom::filters::Sharded;
-use everbloom::internal::FilterExt;
-use everbloom::{AnyFilter, Filter, Goal, Hashing, Importance, Importances, Key, KeyHash, Verdict};
+use everbloom::{AnyFilter, Goal, Hashing, Importance, Importances, Key, KeyHash, Verdict};
 use harness::floor::{Floor, hash_all};
 use harness::keys::BenchKey;
 use harness::naive::{NaiveReservoir, NaiveStable};

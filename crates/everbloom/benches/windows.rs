@@ -10,9 +10,8 @@
 mod harness;
 
 use everbloom::filters::AgePartitioned;
-use everbloom::internal::FilterExt;
 use everbloom::internal::key::Generator;
-use everbloom::{AnyFilter, Filter, Goal, Hashing, Importance, Importances, Verdict};
+use everbloom::{AnyFilter, Goal, Hashing, Importance, Importances, Verdict};
 use harness::keys::{BenchKey as _, keys};
 use harness::naive::NaiveWindow;
 use harness::table::{self, Bar, Bound};

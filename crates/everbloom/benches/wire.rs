@@ -9,7 +9,7 @@
 mod harness;
 
 use everbloom::internal::{FilterExt, codec};
-use everbloom::{AnyFilter, Filter, Goal};
+use everbloom::{AnyFilter, Goal};
 use harness::keys::keys;
 use harness::table::{self, Bar, Bound};
 use harness::{Options, Samples, per_item, turn};

@@ -11,7 +11,6 @@ use allocation_counter::measure;
 use common::{arrivals, large, observe_all, small, variants};
 use document::Document;
 use everbloom::Goal;
-use everbloom::internal::FilterExt;
 use everbloom::internal::codec::{Decoder, encode, encode_compressed};
 
 /// An index that is rebuilt from the cells, not stored, may take as much again as the bytes.

@@ -10,7 +10,7 @@ use crate::progress::Bar;
 use crate::record::{Batch, Layout, Part, RecordReader, for_each_batch};
 use crate::report;
 use clap::Args;
-use everbloom::{AnyFilter, Filter, Goal, Plan, Spec, filters};
+use everbloom::{AnyFilter, Goal, Plan, Spec, filters};
 use everbloom_lab::evaluate::{Evaluation, Outcome, Record, Report};
 use everbloom_lab::limit::{self, Limit};
 use everbloom_lab::oracle::Oracle;

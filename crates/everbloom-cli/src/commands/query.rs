@@ -8,7 +8,7 @@ use crate::mapped::Mapped;
 use crate::output::Stdout;
 use crate::record::{Batch, Layout, Part, RecordReader, for_each_batch};
 use clap::Args;
-use everbloom::{AnyFilter, Filter, Hashing, KeyHash, View};
+use everbloom::{AnyFilter, Hashing, KeyHash, View};
 use std::path::PathBuf;
 
 /// Prints the lines whose keys are in the filter; exits with 1 if there are none.

@@ -4,7 +4,7 @@ use crate::datasets::{self, Request};
 use crate::evaluate::{self, Batch, Outcome, Record, Report, Source};
 use crate::metrics::Tally;
 use crate::suite::{Context, Row};
-use everbloom::{AnyFilter, Filter, Goal, Hashing, Result};
+use everbloom::{AnyFilter, Goal, Hashing, Result};
 
 /// A filter: the name it has in charts, and its spec.
 pub(super) type Named = (&'static str, String);

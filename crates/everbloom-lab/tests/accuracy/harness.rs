@@ -1,6 +1,6 @@
 //! Many seeds, many filters, one pass each.
 
-use everbloom::{AnyFilter, Filter, Goal, Hashing};
+use everbloom::{AnyFilter, Goal, Hashing};
 use everbloom_lab::datasets::{self, Request, real};
 use everbloom_lab::evaluate::{self, Outcome, Report, Source};
 use std::path::PathBuf;

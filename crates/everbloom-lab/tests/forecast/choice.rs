@@ -3,7 +3,7 @@
 use crate::settings::{Kind, Setting};
 use everbloom::internal::key::Generator;
 use everbloom::internal::stream::Sample;
-use everbloom::{AnyFilter, Filter, Goal, Hashing, Importances, Question, Spec, Stream, filters};
+use everbloom::{AnyFilter, Goal, Hashing, Importances, Question, Spec, Stream, filters};
 use everbloom_lab::datasets::real;
 use everbloom_lab::evaluate::{self, Batch, Report, Source};
 use everbloom_lab::matched::{at_fpr, grid};

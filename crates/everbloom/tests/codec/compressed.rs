@@ -2,10 +2,9 @@
 
 use crate::common::{arrivals, observe_all, small, variants};
 use crate::document::Document;
-use everbloom::internal::FilterExt;
 use everbloom::internal::codec::{Decoder, encode, encode_compressed, summarise};
 use everbloom::internal::key::Generator;
-use everbloom::{AnyFilter, Error, Filter, Goal, Hashing, Plan};
+use everbloom::{AnyFilter, Error, Goal, Hashing, Plan};
 
 /// More than any filter here unpacks to.
 const AMPLE: u64 = 1 << 24;

@@ -2,7 +2,7 @@
 
 use crate::common::{arrivals, build, observe_all, small_goal, variants};
 use everbloom::internal::codec::{Decoder, encode, summarise};
-use everbloom::{AnyFilter, Error, Filter, Hashing, Result, SecretKey};
+use everbloom::{AnyFilter, Error, Hashing, Result, SecretKey};
 
 const SECRET: [u8; 16] = *b"k3y-that-nobody!";
 

@@ -2,9 +2,8 @@
 
 use crate::common::{arrivals, build, observe_all, small, variants};
 use crate::document::Document;
-use everbloom::internal::FilterExt;
 use everbloom::internal::codec::{Decoder, encode, encode_compressed};
-use everbloom::{AnyFilter, Error, Filter, Goal, Hashing, Key, KeyHash, SecretKey, View};
+use everbloom::{AnyFilter, Error, Goal, Hashing, Key, KeyHash, SecretKey, View};
 
 /// Bytes that start at a multiple of 64, as a mapping does.
 struct Aligned {

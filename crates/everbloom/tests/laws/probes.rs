@@ -2,7 +2,6 @@
 
 use crate::common::{Keys, binomial_error};
 use everbloom::filters::bloom::{Bloom, Size};
-use everbloom::internal::FilterExt;
 use everbloom::{Filter, Hashing, KeyHash};
 
 const HASHES: u32 = 30;

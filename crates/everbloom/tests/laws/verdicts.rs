@@ -3,7 +3,6 @@
 use crate::common::{arrivals, bare_kinds, large, never_forgets, observe_all, observe_batched, small, variants};
 use everbloom::Filter;
 use everbloom::filters::KINDS;
-use everbloom::internal::FilterExt;
 use everbloom::internal::codec::{Decoder, encode, encode_to, encoded_bytes, summarise};
 use std::io::Read;
 

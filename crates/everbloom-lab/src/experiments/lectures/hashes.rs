@@ -6,7 +6,6 @@ use crate::suite::{
 };
 use everbloom::filters::Bloom;
 use everbloom::filters::bloom::Size;
-use everbloom::internal::FilterExt as _;
 use everbloom::{Hashing, Result};
 
 /// See the module.

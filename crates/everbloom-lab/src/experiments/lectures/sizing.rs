@@ -5,7 +5,6 @@ use crate::suite::{
     Axis, Cell, Conclusion, Experiment, Figure, Look, Outcome, Panel, Point, Row, Sample, Scope, Seconds, Series,
     Table, Verdict,
 };
-use everbloom::internal::FilterExt as _;
 use everbloom::{Goal, Hashing, Result};
 use std::f64::consts::LN_2;
 

@@ -7,7 +7,6 @@ use crate::metrics::ByImportance;
 use crate::suite::{
     Axis, Cell, Conclusion, Experiment, Figure, Look, Outcome, Panel, Row, Scope, Seconds, Table, Verdict,
 };
-use everbloom::internal::FilterExt as _;
 use everbloom::internal::key::Generator;
 use everbloom::{Importance, Result};
 

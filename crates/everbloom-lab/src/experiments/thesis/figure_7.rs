@@ -7,7 +7,6 @@ use crate::suite::{
     Axis, Cell, Conclusion, Experiment, Figure, Look, Outcome, Panel, Row, Sample, Scope, Seconds, Series, Summary,
     Table, Verdict,
 };
-use everbloom::internal::FilterExt as _;
 use everbloom::{Importance, Result};
 
 /// See the module.
