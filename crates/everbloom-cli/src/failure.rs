@@ -76,6 +76,7 @@ fn in_typed_words(error: everbloom::Error) -> String {
         }
         "memory_bits" if is_missing => format!("--memory is missing; {remedy}"),
         "expected_items" if is_missing => format!("--expect is missing; {remedy}"),
+        "memory_bits" if given == "1" => format!("the memory is 1 bit, but must be {needed}; {remedy}"),
         "memory_bits" => format!("the memory is {given} bits, but must be {needed}; {remedy}"),
         "min_hashes" | "max_hashes" | "sets_sharing" => {
             format!("--{} is {given}, but must be {needed}; {remedy}", name.replace('_', "-"))
@@ -93,7 +94,13 @@ fn plain_words(error: &io::Error) -> String {
 }
 
 fn one_line(text: &str) -> String {
-    text.lines().map(str::trim).filter(|line| !line.is_empty()).collect::<Vec<_>>().join("; ")
+    let lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
+    lines.fold(String::new(), |said, line| match said.as_str() {
+        "" => line.to_string(),
+        // A list follows.
+        before if before.ends_with(':') => format!("{before} {line}"),
+        before => format!("{before}; {line}"),
+    })
 }
 
 /// What clap has to say about a bad call, in one line.
@@ -116,10 +123,15 @@ pub(crate) fn from_usage(error: &clap::Error, command: &clap::Command) -> Failur
         (Some(name), _) => Failure::new(format!("{problem}; did you mean '{name}'?")),
         // What would be accepted is said already.
         (None, ErrorKind::ValueValidation) => Failure::new(problem),
-        (None, ErrorKind::InvalidValue) if problem.contains("possible values") => Failure::new(problem),
+        (None, ErrorKind::InvalidValue) if problem.contains(CHOICES) => {
+            Failure::new(problem.replace(CHOICES, ": must be one of ").trim_end_matches(']'))
+        }
         (None, _) => Failure::new(format!("{problem}; see --help")),
     }
 }
+
+/// How clap begins its list of the values that an option takes, on a line of its own.
+const CHOICES: &str = "; [possible values: ";
 
 fn suggested(value: &ContextValue) -> Option<String> {
     match value {

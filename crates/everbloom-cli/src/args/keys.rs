@@ -28,7 +28,8 @@ pub(crate) struct KeyArgs {
     /// Records end with a NUL byte instead of a newline
     #[arg(long, help_heading = "Records")]
     pub(crate) null: bool,
-    /// What to do with a record that has no key
+    /// What to do with a record whose key, importance or time cannot be read [default: keep for dedup, fail
+    /// elsewhere]
     #[arg(long, value_name = "HOW", help_heading = "Records")]
     pub(crate) on_error: Option<OnError>,
 }

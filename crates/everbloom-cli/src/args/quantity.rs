@@ -14,6 +14,24 @@ pub(crate) fn rate(text: &str) -> Result<f64, String> {
     Rate::from(text).get().map_err(needed)
 }
 
+/// A rate that may be 0.
+pub(crate) fn rate_or_none(text: &str) -> Result<f64, String> {
+    if is_number(text, 0.0) { Ok(0.0) } else { rate(text).map_err(|error| error.replace("above 0", "0 or more")) }
+}
+
+/// A share such as `0.1` or `10%`, which may be all.
+pub(crate) fn share(text: &str) -> Result<f64, String> {
+    if is_number(text, 1.0) {
+        return Ok(1.0);
+    }
+    rate(text).map_err(|_| "must be above 0 and at most 100%; try 10%".into())
+}
+
+fn is_number(text: &str, wanted: f64) -> bool {
+    let (number, all) = text.strip_suffix('%').map_or((text, 1.0), |number| (number, 100.0));
+    number.trim().parse::<f64>().is_ok_and(|number| number == wanted * all)
+}
+
 /// A count such as `1000000`, `1e6` or `10k`.
 pub(crate) fn count(text: &str) -> Result<u64, String> {
     Count::from(text).get().map_err(needed)
@@ -26,7 +44,7 @@ pub(crate) fn duration(text: &str) -> Result<Duration, String> {
 
 /// A window of lines such as `1e6`, or of time such as `24h`.
 pub(crate) fn window(text: &str) -> Result<Window, String> {
-    text.parse().map_err(needed)
+    text.parse().map_err(|error| needed(error).replace("arrivals", "lines"))
 }
 
 /// A seed: any number of 64 bits.
@@ -54,5 +72,30 @@ fn needed(error: Error) -> String {
     match error {
         Error::Parameter { needed, remedy, .. } => format!("must be {needed}; {remedy}"),
         error => error.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rates_may_be_0_and_shares_all_where_that_makes_sense() {
+        assert_eq!((rate_or_none("0"), rate_or_none("0.0%"), rate_or_none("1%")), (Ok(0.0), Ok(0.0), Ok(0.01)));
+        assert_eq!((share("1"), share("100%"), share("10%")), (Ok(1.0), Ok(1.0), Ok(0.1)));
+        for text in ["1", "-1", "NaN", "", "%"] {
+            assert!(rate_or_none(text).is_err(), "{text}");
+        }
+        for text in ["0", "2", "101%", "NaN", "", "%"] {
+            assert!(share(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn what_is_needed_follows_the_option() {
+        assert_eq!(rate("0"), Err("must be above 0 and below 1; try 0.1%".into()));
+        assert!(
+            window("5M").is_err_and(|problem| problem.starts_with("must be a number of lines such as 1e6, or a time"))
+        );
     }
 }

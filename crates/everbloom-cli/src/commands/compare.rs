@@ -40,7 +40,7 @@ pub(crate) struct Compare {
     #[arg(long, requires = "importance")]
     by_importance: bool,
     /// Measure errors on this share of the keys only, such as 10%, to save memory
-    #[arg(long, value_name = "SHARE", value_parser = share)]
+    #[arg(long, value_name = "SHARE", value_parser = quantity::share)]
     truth_sample: Option<f64>,
     /// How to print
     #[arg(long, value_name = "FORMAT", default_value = "table")]
@@ -49,11 +49,6 @@ pub(crate) struct Compare {
     keys: KeyArgs,
     #[command(flatten)]
     importance: ImportanceArgs,
-}
-
-/// A share from `0.1` or `10%`, 100 % included.
-fn share(text: &str) -> Result<f64, String> {
-    if matches!(text, "1" | "100%") { Ok(1.0) } else { quantity::rate(text) }
 }
 
 impl Compare {

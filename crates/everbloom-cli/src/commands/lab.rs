@@ -14,18 +14,18 @@ use clap::Subcommand;
 /// What to do in the lab.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Lab {
-    /// List the experiments: source, figure, what they show, how long they take
+    #[command(about = "List the experiments: source, figure, what they show, how long they take")]
     List(list::List),
-    /// Run experiments; what an earlier run finished is kept
+    #[command(about = "Run experiments; what an earlier run finished is kept")]
     Run(run::Run),
-    /// Write a page with the charts and verdicts of finished experiments
+    #[command(about = "Write a page with the charts and verdicts of finished experiments")]
     Report(report::Report),
-    /// Print the verdict on every claim
+    #[command(about = "Print the verdict on every claim")]
     Verdicts(verdicts::Verdicts),
     /// Simulate systems that ship filters: cooperative caching, keyword search
     #[command(subcommand)]
     Simulate(simulate::Simulate),
-    /// Write a synthetic stream, one key and importance a line
+    #[command(about = "Write a synthetic stream, one key and importance a line")]
     Generate(generate::Generate),
 }
 

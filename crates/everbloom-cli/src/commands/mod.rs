@@ -16,21 +16,21 @@ use clap::Subcommand;
 /// What to do.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Drop repeats from a stream, in fixed memory
+    #[command(about = "Drop repeats from a stream, in fixed memory")]
     Dedup(dedup::Dedup),
-    /// Build a filter file from keys
+    #[command(about = "Build a filter file from keys")]
     Build(build::Build),
-    /// Look up keys in a filter file
+    #[command(about = "Look up keys in a filter file")]
     Query(query::Query),
-    /// Show what a filter file holds and promises
+    #[command(about = "Show what a filter file holds and promises")]
     Info(info::Info),
-    /// Merge several filter files into one
+    #[command(about = "Merge several filter files into one")]
     Merge(merge::Merge),
-    /// Try filters on a stream: error rates, memory, speed
+    #[command(about = "Try filters on a stream: error rates, memory, speed")]
     Compare(compare::Compare),
-    /// Learn from a query log how to get fewer false positives from the same memory
+    #[command(about = "Learn from a query log how to get fewer false positives from the same memory")]
     Tune(tune::Tune),
-    /// Choose a filter: which kind, how large, and which errors to expect
+    #[command(about = "Choose a filter: which kind, how large, and which errors to expect")]
     Plan(plan::Plan),
     /// Generate streams and run the papers' experiments
     #[command(subcommand)]

@@ -21,7 +21,7 @@ pub(crate) struct Generate {
     /// Number of arrivals [default: 100000]
     #[arg(long, value_name = "COUNT", value_parser = quantity::count)]
     items: Option<u64>,
-    /// Share of arrivals that are distinct, as 49%
+    /// Share of arrivals that are distinct, such as 49%
     #[arg(long, value_name = "SHARE", value_parser = quantity::rate)]
     distinct: Option<f64>,
     /// Exponent of the zipf set

@@ -29,7 +29,7 @@ pub(crate) struct Plan {
     #[arg(long, value_name = "RATE", value_parser = quantity::rate)]
     fpr: Option<f64>,
     /// The highest rate of false negatives on the stream
-    #[arg(long, value_name = "RATE", value_parser = fnr)]
+    #[arg(long, value_name = "RATE", value_parser = quantity::rate_or_none)]
     fnr: Option<f64>,
     /// How many distinct keys to expect, such as 1e6
     #[arg(long, value_name = "COUNT", value_parser = quantity::count)]
@@ -55,11 +55,6 @@ pub(crate) struct Plan {
     format: Format,
     #[command(flatten)]
     keys: KeyArgs,
-}
-
-/// A rate that may be 0.
-fn fnr(text: &str) -> Result<f64, String> {
-    if matches!(text, "0" | "0%") { Ok(0.0) } else { quantity::rate(text) }
 }
 
 impl Plan {

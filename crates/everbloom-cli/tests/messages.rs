@@ -1,0 +1,47 @@
+//! What is said about a bad call: what was typed, what would work, and then no more.
+
+mod common;
+
+use common::{Folder, assert_refused, error_of};
+
+#[test]
+fn a_bad_value_is_answered_with_what_would_work_and_ends_once() {
+    let folder = Folder::new();
+    for (arguments, ending) in [
+        (["dedup", "--fpr", "0"], "must be above 0 and below 1; try 0.1%"),
+        (["dedup", "--memory", "64XB"], "or 65536b (bits); try 64MiB"),
+        (["dedup", "--expect", "few"], "1e6 or 10k; try 1e6"),
+        (["dedup", "--window", "5M"], "or a time such as 24h, 90s or 7d; try 24h"),
+        (["dedup", "--checkpoint", "soon"], "5m or 1h30m; try 30s"),
+        (["dedup", "--seed", "x"], "from 0 to 2^64 - 1; try 0"),
+        (["dedup", "--on-error", "cry"], "must be one of skip, keep, fail"),
+        (["plan", "--fnr", "2"], "must be 0 or more and below 1; try 0.1%"),
+        (["dedup", "--flag", "--count"], "cannot be used with '--count'; see --help"),
+        (["build", "a.txt", "b.txt"], "were not provided: --output <FILE>; see --help"),
+        (["dedup", "--wndow", "5"], "did you mean '--window'?"),
+    ] {
+        let output = folder.run(&arguments);
+        assert_refused(&output, ending);
+        let error = error_of(&output);
+        assert!(error.ends_with(ending), "{error}");
+        assert!(!error.contains("For more information") && !error.contains(":;"), "{error}");
+    }
+}
+
+#[test]
+fn errors_of_the_library_name_the_options_that_were_typed() {
+    let folder = Folder::new();
+    assert_refused(&folder.run(&["plan"]), "--memory or --expect is missing");
+    assert_refused(&folder.run(&["dedup", "--memory", "8b"]), "the memory is 8 bits, but must be at least");
+    let tune = ["tune", "--popularity", "p.tsv", "--max-hashes", "33"];
+    assert_refused(&folder.run(&tune), "--max-hashes is 33");
+}
+
+#[test]
+fn long_help_tells_what_short_help_leaves_out() {
+    let folder = Folder::new();
+    let help = |arguments: &[&str]| String::from_utf8_lossy(&folder.output_of(arguments)).into_owned();
+    assert!(help(&["dedup", "--help"]).contains("kill -9"));
+    assert!(help(&["compare", "--help"]).contains("FNR = false negatives among true duplicates"));
+    assert!(help(&["dedup", "-h"]).starts_with("Drop repeats from a stream"));
+}
