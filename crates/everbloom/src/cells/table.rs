@@ -43,10 +43,11 @@ const EMPTY: u64 = 0;
 /// use everbloom::internal::key::{Hashing, Key};
 ///
 /// let hashing = Hashing::default();
-/// let mut seen = HashTable::new();
+/// let mut seen = HashTable::new()?;
 /// assert!(seen.insert("alice".hash_with(&hashing).high));
 /// assert!(!seen.insert("alice".hash_with(&hashing).high));
 /// assert!(seen.contains("alice".hash_with(&hashing).high) && seen.len() == 1);
+/// # Ok::<(), everbloom::Error>(())
 /// ```
 #[derive(Debug, Clone, Default)]
 pub struct HashTable {
@@ -68,9 +69,11 @@ struct MoveOut {
 }
 
 impl HashTable {
-    /// An empty table; it takes no memory yet.
-    pub fn new() -> Self {
-        Self::default()
+    /// An empty table of one line.
+    pub fn new() -> Result<Self> {
+        let mut table = Self::default();
+        table.first.double()?;
+        Ok(table)
     }
 
     /// How many hashes are inside.
@@ -157,6 +160,17 @@ impl HashTable {
         Ok(())
     }
 
+    /// Takes every hash out, and gives back all memory but a line.
+    pub fn clear(&mut self) {
+        let mut words = std::mem::take(&mut self.first.words);
+        words.truncate(SLOTS as usize);
+        words.shrink_to_fit();
+        words.fill(EMPTY);
+        *self = Self::default();
+        // Once there are parts, the first line is gone, and comes back with the next hash.
+        self.first.words = words;
+    }
+
     /// Every hash inside, in ascending order.
     pub fn sorted(&self) -> impl Iterator<Item = u64> {
         let run = |mut bits: Vec<u64>| {
@@ -180,7 +194,7 @@ impl HashTable {
         for _ in 0..1 << PART_BITS {
             parts.push(Part::new(&mut slabs)?);
         }
-        let mut grown = HashTable { parts, slabs, refused: self.refused, ..HashTable::new() };
+        let mut grown = HashTable { parts, slabs, refused: self.refused, ..HashTable::default() };
         let words = std::mem::take(&mut self.first.words);
         let before: Vec<KeyHash> =
             words.iter().filter(|bits| **bits != EMPTY).map(|bits| KeyHash { high: *bits, low: 0 }).collect();
@@ -245,6 +259,9 @@ impl HashTable {
         simd::prefetch(&self.slabs.slabs[place.slab as usize], place.word as usize);
     }
 }
+
+/// What an empty table takes: a line.
+pub(crate) const FIRST_BITS: u64 = SLOTS * 64;
 
 /// Words of the first run of lines at most: what the parts begin with.
 const FIRST_WORDS: u64 = PAGE_WORDS << PART_BITS;
@@ -582,7 +599,7 @@ mod tests {
     fn agrees_with_a_set_while_it_grows_whatever_the_batches() {
         let keys: Vec<KeyHash> = (0..600_000u64).map(|key| hash(key * key % 400_009)).collect();
         for (batch, asks) in [(1000, false), (1000, true), (7777, true)] {
-            let (mut ours, mut theirs) = (HashTable::new(), BTreeSet::new());
+            let (mut ours, mut theirs) = (HashTable::new().expect("memory"), BTreeSet::new());
             for hashes in keys.chunks(batch) {
                 let mut verdicts = vec![Verdict::Distinct; hashes.len()];
                 if asks {
@@ -603,7 +620,7 @@ mod tests {
     #[test]
     fn hashes_that_crowd_one_line_all_fit() {
         for (count, what) in [(300, "the first run of lines"), (50_000, "one part")] {
-            let mut table = HashTable::new();
+            let mut table = HashTable::new().expect("memory");
             assert!((0..count).all(|low| table.insert(u64::MAX - low)), "{what}");
             assert!((0..count).all(|low| !table.insert(u64::MAX - low)), "{what}");
             assert!((0..count).all(|low| table.contains(u64::MAX - low)), "{what}");
@@ -612,7 +629,7 @@ mod tests {
 
     #[test]
     fn hashes_in_full_lines_are_found_again_however_often_the_part_grows() {
-        let mut table = HashTable::new();
+        let mut table = HashTable::new().expect("memory");
         // One part, and in it runs of neighbours, 30 to a line: nearly all of them spill.
         let bits = |key: u64| (finalise(key / 30) >> PART_BITS & !31) + key % 30 + 1;
         for key in 0..60_000 {
@@ -626,7 +643,7 @@ mod tests {
 
     #[test]
     fn memory_stays_within_sixteen_bytes_a_key_beyond_the_first_pages() {
-        let mut table = HashTable::new();
+        let mut table = HashTable::new().expect("memory");
         for key in 0..3_000_000u64 {
             table.insert(hash(key).high);
             if key > 500_000 && key % 10_007 == 0 {
@@ -638,8 +655,8 @@ mod tests {
 
     #[test]
     fn a_few_keys_take_a_few_lines() {
-        let mut table = HashTable::new();
-        assert_eq!(table.memory_bits(), 0);
+        let mut table = HashTable::new().expect("memory");
+        assert_eq!(table.memory_bits(), FIRST_BITS);
         (0..100).for_each(|key| {
             table.insert(hash(key).high);
         });

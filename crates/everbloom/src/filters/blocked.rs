@@ -112,8 +112,7 @@ impl Parameters {
     /// The fewest blocks that keep `target_fpr` for `expected_items` keys.
     pub fn for_rate(expected_items: u64, target_fpr: f64) -> Result<Self> {
         let goal = Goal::new().expected_items(expected_items).fpr(target_fpr);
-        goal.checked_items()?;
-        goal.checked_fpr()?;
+        goal.checked()?;
         let most = (MAX_MEMORY_BITS / LINE_BITS).min(expected_items.saturating_mul(1 << 16));
         let kept = |num_blocks| Parameters { num_blocks }.predicted_fpr(expected_items) <= target_fpr;
         closed_forms::smallest(1, most, kept).map(|num_blocks| Parameters { num_blocks }).ok_or_else(|| {

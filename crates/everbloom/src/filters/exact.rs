@@ -33,15 +33,17 @@
 //! ```
 //! use everbloom::Exact;
 //!
-//! let mut seen = Exact::new(Default::default());
+//! let mut seen = Exact::new(Default::default())?;
 //! assert!((0..100_000u64).all(|key| seen.insert(&key)));
 //! assert!((0..100_000u64).all(|key| seen.contains(&key)));
 //! assert!(!(100_000..200_000u64).any(|key| seen.contains(&key)));
+//! # Ok::<(), everbloom::Error>(())
 //! ```
 
-use crate::cells::table::HashTable;
+use crate::cells::table::{FIRST_BITS, HashTable};
 use crate::filter::model::never_forgetting;
 use crate::filter::{Abilities, Base, Body, Combine, Filter, Kind, Merge, Model, Restore, same_shape, shows_base};
+use crate::format::StateWriter;
 use crate::key::{Hashing, KeyHash};
 use crate::promise::{Error, Goal, Importance, Importances, Plan, Promise, Result, Spec, Status, Verdict};
 use crate::stream::{Forecast, Stream};
@@ -54,8 +56,8 @@ pub(crate) const KIND: Kind = Kind {
     parameters: &[],
     can: Abilities { be_exact: true, grow: true, merge: true, ..Abilities::SET },
     model: Model { forecast, ..Model::sized(&[]) },
-    plan: |_, goal| Ok(planned(goal)),
-    build: |plan| Ok(Box::new(Exact::with_base(Base::planned(plan)))),
+    plan: |_, goal| planned(goal),
+    build: |plan| Ok(Box::new(Exact::with_base(Base::planned(plan))?)),
     restore: |from| Ok(Box::new(Exact::restore(from)?)),
     map: None,
 };
@@ -68,14 +70,27 @@ fn rate(items: f64) -> f64 {
 /// The keys for which the promised rate holds, if nothing is said: more take 16 TB.
 const MOST_ITEMS: u64 = 1 << 40;
 
-fn promised(items: Option<u64>) -> Promise {
-    let items = items.unwrap_or(MOST_ITEMS);
+fn promised(items: u64) -> Promise {
     Promise::until(items, rate(items as f64))
 }
 
-/// It begins with nothing, so it fits into any memory; what it grows to is the keys' affair.
-fn planned(goal: &Goal) -> Plan {
-    Plan::new(Spec::new(KIND.name), 0, promised(goal.expected_items), goal.hashing)
+/// It begins with a line, so it fits into nearly any memory; what it grows to is the keys' affair.
+fn planned(goal: &Goal) -> Result<Plan> {
+    let target = goal.target_fpr.unwrap_or(1.0);
+    let most = ldexp(target, 64).min(MOST_ITEMS as f64) as u64;
+    let items = goal.expected_items.unwrap_or(most);
+    if items == 0 || rate(items as f64) > target {
+        return Err(Error::Infeasible {
+            wanted: format!("a rate of {target} for {} keys", items.max(1)),
+            reason: "so many keys share a 64-bit hash more often than that".into(),
+            remedy: format!("accept a rate of {:e}", rate(items.max(1) as f64)),
+        });
+    }
+    if let Some(most) = goal.memory_bits.filter(|most| *most < FIRST_BITS) {
+        let needed = format!("at least {FIRST_BITS}, one cache line");
+        return Err(Error::parameter("memory_bits", most, needed, "give more memory; it grows with the keys"));
+    }
+    Ok(Plan::new(Spec::new(KIND.name), FIRST_BITS, promised(items), goal.hashing))
 }
 
 fn forecast(plan: &Plan, stream: &Stream) -> Result<Option<Forecast>> {
@@ -91,23 +106,23 @@ pub struct Exact {
 }
 
 impl Exact {
-    /// An empty set; it takes no memory yet.
-    pub fn new(hashing: Hashing) -> Self {
-        Self::with_base(Base::new(Spec::new(KIND.name), hashing, promised(None)))
+    /// An empty set.
+    pub fn new(hashing: Hashing) -> Result<Self> {
+        Self::with_base(Base::new(Spec::new(KIND.name), hashing, promised(MOST_ITEMS)))
     }
 
-    fn with_base(base: Base) -> Self {
-        Exact { base, table: HashTable::new() }
+    fn with_base(base: Base) -> Result<Self> {
+        Ok(Exact { base, table: HashTable::new()? })
     }
 
     fn restore(mut from: Restore<'_, '_>) -> Result<Self> {
-        let mut filter = Self::with_base(Base::restored(Spec::new(KIND.name), &mut from)?);
+        let mut filter = Self::with_base(Base::restored(Spec::new(KIND.name), &mut from)?)?;
+        let count = from.state.u64()?;
         from.state.finish()?;
-        if !from.body.remaining().is_multiple_of(8) {
-            return Err(Error::corrupt("the filter ends within a hash"));
-        }
+        from.body.expect_bytes(count.saturating_mul(8))?;
         let mut last = 0;
-        let (mut bytes, mut hashes) = (vec![0; CHUNK * 8], Vec::with_capacity(CHUNK));
+        let together = (CHUNK as u64).min(from.body.remaining() / 8) as usize;
+        let (mut bytes, mut hashes) = (vec![0; together * 8], Vec::with_capacity(together));
         while from.body.remaining() > 0 {
             let length = from.body.remaining().min(bytes.len() as u64) as usize;
             from.body.fill(&mut bytes[..length])?;
@@ -120,16 +135,9 @@ impl Exact {
                 last = high;
                 hashes.push(KeyHash { high, low: 0 });
             }
-            filter.take(&hashes)?;
+            take(&mut filter.table, &hashes)?;
         }
         Ok(filter)
-    }
-
-    /// Puts hashes in, or says that there is no room for them.
-    fn take(&mut self, hashes: &[KeyHash]) -> Result<()> {
-        self.table.make_room(hashes)?;
-        self.table.observe(hashes, &mut vec![Verdict::Distinct; hashes.len()]);
-        Ok(())
     }
 
     /// How many distinct keys are inside.
@@ -148,6 +156,13 @@ impl Exact {
         let items = self.len() as f64;
         -expm1(-items * ldexp((items - 1.0).max(0.0), -65))
     }
+}
+
+/// Puts hashes in, or says that there is no room for them.
+fn take(table: &mut HashTable, hashes: &[KeyHash]) -> Result<()> {
+    table.make_room(hashes)?;
+    table.observe(hashes, &mut vec![Verdict::Distinct; hashes.len()]);
+    Ok(())
 }
 
 /// Hashes that are read or moved together.
@@ -192,12 +207,16 @@ impl Filter for Exact {
     }
 
     fn clear(&mut self) {
-        self.table = HashTable::new();
+        self.table.clear();
         self.base.arrivals = 0;
     }
 
     fn as_merge(&mut self) -> Option<&mut dyn Merge> {
         Some(self)
+    }
+
+    fn save(&self, state: StateWriter) -> StateWriter {
+        state.u64(self.table.len())
     }
 
     fn body(&self) -> Body<'_> {
@@ -208,7 +227,7 @@ impl Filter for Exact {
 impl Merge for Exact {
     fn merge(&mut self, other: &dyn Filter, how: Combine) -> Result<()> {
         let other = same_shape(self, other)?;
-        let mut merged = if how == Combine::Union { self.table.clone() } else { HashTable::new() };
+        let mut merged = if how == Combine::Union { self.table.clone() } else { HashTable::new()? };
         let kept: Vec<KeyHash> = match how {
             Combine::Union => other.table.sorted().map(|high| KeyHash { high, low: 0 }).collect(),
             Combine::Intersection => {
@@ -217,8 +236,7 @@ impl Merge for Exact {
             }
         };
         for hashes in kept.chunks(CHUNK) {
-            merged.make_room(hashes)?;
-            merged.observe(hashes, &mut vec![Verdict::Distinct; hashes.len()]);
+            take(&mut merged, hashes)?;
         }
         self.table = merged;
         self.base.arrivals = how.inserted(self.base.arrivals, other.base.arrivals);
@@ -233,7 +251,7 @@ mod tests {
 
     #[test]
     fn collisions_are_as_likely_as_birthdays() {
-        let mut filter = Exact::new(Hashing::default());
+        let mut filter = Exact::new(Hashing::default()).expect("memory");
         assert_eq!(filter.collision_probability(), 0.0);
         for key in 0..10_000u64 {
             filter.insert_hash(key.hash_with(&Hashing::default()));

@@ -103,7 +103,7 @@ impl Parameters {
             let remedy = "start with about as many keys as there will be at least";
             return Err(Error::parameter("initial_items", self.initial_items, "between 1 and 2^56", remedy));
         }
-        Goal::new().fpr(self.target_fpr).checked_fpr()?;
+        Goal::new().fpr(self.target_fpr).checked()?;
         if !(1..=16).contains(&self.growth) {
             return Err(Error::parameter("growth", self.growth, "between 1 and 16", "2 doubles every stage"));
         }

@@ -11,22 +11,21 @@ use std::str::FromStr;
 /// Longer specs are not names but mistakes.
 const MAX_LENGTH: usize = 4096;
 
-/// A filter kind and its parameters.
+/// A filter kind and its parameters: the text itself, which is short and looked into seldom.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub struct Spec {
-    kind: String,
-    parameters: Vec<(String, String)>,
-}
+pub struct Spec(String);
 
 impl Spec {
     /// A spec that leaves everything to the planner.
     pub fn new(kind: impl Into<String>) -> Self {
-        Spec { kind: kind.into(), parameters: Vec::new() }
+        Spec(kind.into())
     }
 
     /// The spec with one more parameter.
     pub fn with(mut self, parameter: &str, value: impl ToString) -> Self {
-        self.parameters.push((parameter.to_string(), value.to_string()));
+        let before = if self.is_bare() { ':' } else { ',' };
+        self.0.extend([before]);
+        self.0.extend([parameter, "=", &value.to_string()]);
         self
     }
 
@@ -51,40 +50,46 @@ impl Spec {
             if spec.get(parameter).is_some() {
                 return Err(fail(format!("'{parameter}' is given twice")));
             }
-            spec.parameters.push((parameter.to_string(), value.to_string()));
+            spec = spec.with(parameter, value);
         }
         Ok(spec)
     }
 
     /// The filter kind.
     pub fn kind(&self) -> &str {
-        &self.kind
+        self.0.split(':').next().unwrap_or_default()
     }
 
     /// Whether no parameter is given.
     pub fn is_bare(&self) -> bool {
-        self.parameters.is_empty()
+        !self.0.contains(':')
+    }
+
+    /// The parameters that are given and their values, in order.
+    fn pairs(&self) -> impl Iterator<Item = (&str, &str)> {
+        let (_, rest) = self.0.split_once(':').unwrap_or_default();
+        rest.split(',').filter_map(|part| part.split_once('='))
     }
 
     /// The parameters that are given, in order.
     pub fn parameters(&self) -> impl Iterator<Item = &str> {
-        self.parameters.iter().map(|(parameter, _)| parameter.as_str())
+        self.pairs().map(|(parameter, _)| parameter)
     }
 
     /// The value of a parameter, if given.
     pub fn get(&self, parameter: &str) -> Option<&str> {
-        self.parameters.iter().find(|(name, _)| name == parameter).map(|(_, value)| value.as_str())
+        self.pairs().find(|(name, _)| *name == parameter).map(|(_, value)| value)
     }
 
     /// The same parameters for another kind.
     pub(crate) fn renamed(&self, kind: &str) -> Self {
-        Spec { kind: kind.to_string(), parameters: self.parameters.clone() }
+        self.pairs().fold(Spec::new(kind), |spec, (parameter, value)| spec.with(parameter, value))
     }
 
     /// The spec without one parameter.
     pub(crate) fn without(&self, parameter: &str) -> Self {
-        let parameters = self.parameters.iter().filter(|(name, _)| name != parameter).cloned().collect();
-        Spec { kind: self.kind.clone(), parameters }
+        let others = self.pairs().filter(|(name, _)| *name != parameter);
+        others.fold(Spec::new(self.kind()), |spec, (parameter, value)| spec.with(parameter, value))
     }
 
     /// An error about this spec.
@@ -131,11 +136,7 @@ pub(crate) fn choice_name<T: PartialEq>(choices: &'static [(&'static str, T)], c
 
 impl fmt::Display for Spec {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.kind)?;
-        for (index, (parameter, value)) in self.parameters.iter().enumerate() {
-            write!(f, "{}{parameter}={value}", if index == 0 { ':' } else { ',' })?;
-        }
-        Ok(())
+        f.write_str(&self.0)
     }
 }
 

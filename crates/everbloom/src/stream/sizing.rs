@@ -32,8 +32,7 @@ impl Size {
     /// The fewest cells that keep `target_fpr` for `expected_items` keys.
     pub fn for_rate(expected_items: u64, target_fpr: f64) -> Result<Self> {
         let goal = Goal::new().expected_items(expected_items).fpr(target_fpr);
-        goal.checked_items()?;
-        goal.checked_fpr()?;
+        goal.checked()?;
         let [one, other] = hashes_around(-log(target_fpr) / LN_2)
             .map(|num_hashes| Self::for_rate_and_hashes(expected_items as f64, target_fpr, num_hashes));
         (if one.num_cells <= other.num_cells { one } else { other }).checked()

@@ -58,6 +58,12 @@ pub fn never_forgets(spec: &str) -> bool {
     KINDS.iter().any(|kind| kind.name == spec.kind() && !kind.forgets(&spec))
 }
 
+/// Whether a spec's filter makes no error but for chance collisions.
+pub fn is_exact(spec: &str) -> bool {
+    let spec = everbloom::Spec::parse(spec).expect("a spec");
+    KINDS.iter().any(|kind| kind.name == spec.kind() && kind.can.be_exact)
+}
+
 /// Kinds that fill up: their promise is a number of keys.
 pub fn filling_kinds() -> Vec<String> {
     let fills_up = |kind: &String| matches!(plan(kind, &small_goal(0)).promise.holds, Holds::UntilItems(_));

@@ -1,9 +1,10 @@
-//! Merging and removing, for the kinds that can.
+//! What kinds can do: what they say, merging, removing, counting, windows.
 
-use crate::common::{Keys, binomial_error, build, small, small_goal, variants};
+use crate::common::{Keys, arrivals, binomial_error, build, observe_all, small, small_goal, variants};
+use everbloom::filters::KINDS;
 use everbloom::internal::codec::encode;
 use everbloom::internal::{Combine, FilterExt};
-use everbloom::{AnyFilter, Error, Filter, Goal, Hashing, Key};
+use everbloom::{AnyFilter, Error, Filter, Goal, Hashing, Importance, Key};
 
 fn mergeable() -> Vec<String> {
     let specs: Vec<_> = variants().into_iter().filter(|spec| small(spec, 0).as_merge().is_some()).collect();
@@ -166,5 +167,87 @@ fn no_key_inside_is_lost_however_full_the_filter() {
             filter.as_removal().expect("it removes").remove_hash(hash);
         }
         assert!((16_000..32_000).all(|index| filter.contains(&key(index))), "{spec}");
+    }
+}
+
+fn kind_of(spec: &str) -> &'static everbloom::internal::Kind {
+    KINDS.iter().find(|kind| spec.split(':').next() == Some(kind.name)).expect("a kind")
+}
+
+#[test]
+fn kinds_can_do_what_they_say_in_shards_too() {
+    for spec in variants() {
+        let (can, mut filter) = (kind_of(&spec).can, small(&spec, 1));
+        assert_eq!(filter.as_removal().is_some(), can.remove, "{spec} removes");
+        assert_eq!(filter.as_multiplicity().is_some(), can.count, "{spec} counts");
+        assert_eq!(filter.as_merge().is_some(), can.merge, "{spec} merges");
+        assert_eq!(filter.as_windowed().is_some(), can.advance, "{spec} advances");
+        let window = filter.as_windowed().map_or(0, |windowed| windowed.window());
+        assert_eq!(window > 0, can.window.is_some(), "{spec} has a window of {window}");
+        let before = filter.memory_bits();
+        (0..20_000u64).for_each(|key| {
+            filter.insert(key);
+        });
+        assert_eq!(filter.memory_bits() > before, can.grow, "{spec} grows");
+        assert_eq!(filter.info().refused, 0, "{spec}");
+        let remembers_all = (0..20_000u64).all(|key| filter.contains(key));
+        assert!(remembers_all || kind_of(&spec).forgets(filter.spec()), "{spec} forgets");
+    }
+}
+
+#[test]
+fn abilities_that_a_kind_lacks_are_errors_that_name_kinds_which_have_them() {
+    for kind in KINDS {
+        let mut filter = small(kind.name, 1);
+        let other = filter.clone();
+        let attempts = [
+            (kind.can.remove, filter.remove("key").map(|_| ())),
+            (kind.can.count, filter.count("key").map(|_| ())),
+            (kind.can.merge, filter.merge(&other)),
+            (kind.can.advance, filter.advance()),
+        ];
+        for (able, attempt) in attempts {
+            match attempt {
+                Ok(()) => assert!(able, "{}", kind.name),
+                Err(error) => {
+                    assert!(!able && matches!(error, Error::Unsupported { .. }), "{}: {error}", kind.name);
+                    let message = error.to_string();
+                    let (_, able) = message.split_once("these can: ").expect("a remedy");
+                    assert!(able.split(", ").all(|name| KINDS.iter().any(|kind| kind.name == name)), "{message}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn importance_counts_where_a_kind_says_so_and_nowhere_else() {
+    let stream = arrivals(20_000, 6000, 3);
+    let alike: Vec<_> = stream.iter().map(|(key, _)| (*key, Importance::FULL)).collect();
+    for kind in KINDS {
+        let goal = Goal::new().memory_bits(16_384).fpr(0.05).with_importance();
+        let (mut weighed, mut plain) = (build(kind.name, &goal), build(kind.name, &goal));
+        let differs = observe_all(&mut *weighed, &stream) != observe_all(&mut *plain, &alike);
+        assert_eq!(differs, kind.can.weigh_importance, "{}", kind.name);
+    }
+}
+
+#[test]
+fn shards_count_and_advance_as_one_filter_does() {
+    for kind in KINDS.iter().filter(|kind| kind.can.shard && (kind.can.count || kind.can.window.is_some())) {
+        let mut filter = small(&format!("{}:shards=4", kind.name), 1);
+        (0..3).for_each(|_| {
+            filter.insert("key");
+        });
+        if kind.can.count {
+            assert_eq!(filter.count("key").expect("it counts"), 3, "{}", kind.name);
+        }
+        if kind.can.window.is_some() {
+            let generations = filter.as_windowed().expect("a window").generations();
+            assert!(filter.contains("key"), "{}", kind.name);
+            // A key lives for its generations, and for the one that was under way.
+            (0..64.max(generations)).for_each(|_| filter.advance().expect("a window"));
+            assert!(!filter.contains("key"), "{}", kind.name);
+        }
     }
 }

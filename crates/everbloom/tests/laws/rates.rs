@@ -1,6 +1,8 @@
 //! Measured rates against promised ones. Every tolerance is four standard errors, computed.
 
-use crate::common::{Keys, binomial_error, build, endless_kinds, filling_kinds, mean_and_error, plan, variants};
+use crate::common::{
+    Keys, binomial_error, build, endless_kinds, filling_kinds, is_exact, mean_and_error, plan, variants,
+};
 use everbloom::internal::FilterExt;
 use everbloom::{Filter, Goal, Hashing, Holds, Importance, Verdict};
 use std::collections::HashSet;
@@ -43,7 +45,10 @@ fn filters_that_fill_up_keep_their_rate_until_the_promised_number_of_keys() {
                 let most = predicted + tolerance(&rates, predicted, queries);
                 assert!(measured <= most, "{kind}, {keys:?}: {measured} where {predicted} was promised (≤ {most})");
                 // Nor may it be far better than told: a forecast is no forecast if it is merely safe.
-                assert!(measured >= predicted / 2.0, "{kind}, {keys:?}: {measured} where {predicted} was predicted");
+                assert!(
+                    measured >= predicted / 2.0 || is_exact(&kind),
+                    "{kind}, {keys:?}: {measured} where {predicted} was predicted"
+                );
             }
         }
     }

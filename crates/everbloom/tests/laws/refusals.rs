@@ -227,7 +227,7 @@ fn typed_constructors_refuse_what_specs_refuse() {
 #[test]
 fn more_memory_than_there_can_be_gives_an_error() {
     // 2^57 bytes: more than any address space, so no allocator tries.
-    for kind in KINDS {
+    for kind in KINDS.iter().filter(|kind| !kind.can.be_exact) {
         for memory_bits in [1 << 60, (1 << 60) - 12_345] {
             let Ok(plan) = Goal::new().memory_bits(memory_bits).fpr(0.01).plan(kind.name) else { continue };
             assert!(plan.memory_bits > 1 << 59, "{plan:?}");

@@ -1,6 +1,8 @@
 //! What verdicts may depend on: the seed and the arrivals, nothing else.
 
-use crate::common::{arrivals, bare_kinds, large, never_forgets, observe_all, observe_batched, small, variants};
+use crate::common::{
+    arrivals, bare_kinds, is_exact, large, never_forgets, observe_all, observe_batched, small, variants,
+};
 use everbloom::Filter;
 use everbloom::filters::KINDS;
 use everbloom::internal::codec::{Decoder, encode, encode_to, encoded_bytes, summarise};
@@ -18,7 +20,7 @@ fn the_same_seed_gives_the_same_verdicts_and_bytes() {
 
 #[test]
 fn another_seed_gives_other_verdicts() {
-    for spec in variants() {
+    for spec in variants().into_iter().filter(|spec| !is_exact(spec)) {
         let (mut one, mut other) = (small(&spec, 7), small(&spec, 8));
         let stream = arrivals(8000, 4000, 1);
         assert_ne!(observe_all(&mut *one, &stream), observe_all(&mut *other, &stream), "{spec}");
