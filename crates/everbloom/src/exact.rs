@@ -138,9 +138,9 @@ impl ExactSet {
 
     /// Puts a hash into its part, which has room, by way of its first line; false if it is there.
     #[inline(always)]
-    fn insert_at(&mut self, machine: impl simd::Machine, place: Place, bits: u64) -> bool {
+    fn insert_at(&mut self, ops: impl simd::SimdOps, place: Place, bits: u64) -> bool {
         let part = &mut self.parts[part_of(bits)];
-        match put(machine, self.slabs.line_mut(place), bits) {
+        match put(ops, self.slabs.line_mut(place), bits) {
             Some(is_new) => {
                 part.len += u64::from(is_new);
                 is_new
@@ -169,11 +169,11 @@ struct Observing<'s, 'b> {
     verdicts: &'b mut [Verdict],
 }
 
-impl simd::Work for Observing<'_, '_> {
+impl simd::Kernel for Observing<'_, '_> {
     type Output = Result<()>;
 
     #[inline(always)]
-    fn run(self, machine: impl simd::Machine) -> Result<()> {
+    fn run(self, ops: impl simd::SimdOps) -> Result<()> {
         let Observing { set, hashes, verdicts } = self;
         // The places of the keys to come, found when they are asked for. They hold until a part grows.
         let mut places = [Place::default(); simd::PREFETCH_DISTANCE];
@@ -194,7 +194,7 @@ impl simd::Work for Observing<'_, '_> {
                 *place = set.place_of(stored(ahead.high));
                 set.prefetch(*place);
             }
-            *verdict = Verdict::from_seen(!set.insert_at(machine, here, bits));
+            *verdict = Verdict::from_seen(!set.insert_at(ops, here, bits));
         }
         Ok(())
     }
@@ -360,9 +360,9 @@ impl Part {
 
 /// Puts a hash into a line, and says whether it is new there; nothing if it is neither there nor has room.
 #[inline(always)]
-fn put(machine: impl simd::Machine, slots: &mut [u64; SLOTS as usize], bits: u64) -> Option<bool> {
-    let (same, empty) = (machine.equal(slots, bits), machine.equal(slots, EMPTY));
-    // A hash that is there is written once more: cheaper than a branch that nobody can foresee.
+fn put(ops: impl simd::SimdOps, slots: &mut [u64; SLOTS as usize], bits: u64) -> Option<bool> {
+    let (same, empty) = (ops.equal(slots, bits), ops.equal(slots, EMPTY));
+    // A hash that is there is written once more: cheaper than a branch that cannot be predicted.
     let slot = (same | empty).trailing_zeros() % SLOTS as u32;
     (same | empty != 0).then(|| {
         slots[slot as usize] = bits;

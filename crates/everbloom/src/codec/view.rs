@@ -6,12 +6,12 @@
 //! mapped ends the process that reads beyond its new end (SIGBUS on Unix). So replace filter files, as
 //! `everbloom build` does, by renaming a new one over them; never write into one that may be in use.
 
+use crate::cells::blocks;
 use crate::cells::buffer::Line;
 use crate::filters::{self, blocked, bloom};
 use crate::format::{self, Coding, Header};
 use crate::key::{Hashing, Key, KeyHash, SecretKey};
 use crate::promise::{Error, Promise, Result, Spec};
-use crate::simd::{self, Isa};
 use bytemuck::{cast_slice, try_cast_slice};
 
 /// A `bloom` or `blocked` filter in bytes that somebody else holds.
@@ -118,7 +118,7 @@ impl<'b> View<'b> {
         let (hashes, found) = (&hashes[..count], &mut found[..count]);
         match self.cells {
             Cells::Bloom(size, words) => bloom::contains_in(size, words, hashes, found),
-            Cells::Blocked(lines) => simd::contains_blocks(Isa::best(), lines, hashes, found),
+            Cells::Blocked(lines) => blocks::contains_batch(lines, hashes, found),
         }
     }
 }

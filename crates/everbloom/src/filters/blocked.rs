@@ -54,7 +54,7 @@
 //! # Ok::<(), everbloom::Error>(())
 //! ```
 
-use crate::cells::blocks::{lane_bit, line_of};
+use crate::cells::blocks::{self, lane_bit, line_of};
 use crate::cells::buffer::{Buffer, LINE_BITS};
 use crate::filter::model::never_forgetting;
 use crate::filter::{Body, Combine, Filter, Kind, Membership, Merge, Model, Restore, same_shape};
@@ -63,7 +63,7 @@ use crate::key::{Hashing, Key, KeyHash};
 use crate::promise::{
     Error, Goal, Importance, Importances, MAX_MEMORY_BITS, Plan, Promise, Result, Spec, Status, Verdict,
 };
-use crate::simd::{self, Detected, Isa};
+use crate::simd;
 use crate::stream::{Forecast, Stream, closed_forms};
 use libm::log1p;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -222,7 +222,6 @@ pub struct Blocked {
     promise: Promise,
     blocks: Buffer,
     inserted: u64,
-    isa: Detected,
 }
 
 impl Blocked {
@@ -239,7 +238,7 @@ impl Blocked {
 
     fn with_promise(parameters: Parameters, hashing: Hashing, promise: Promise) -> Result<Self> {
         let blocks = Buffer::with_lines(parameters.num_blocks)?;
-        Ok(Blocked { parameters, hashing, promise, blocks, inserted: 0, isa: Detected::best() })
+        Ok(Blocked { parameters, hashing, promise, blocks, inserted: 0 })
     }
 
     fn from_plan(plan: &Plan) -> Result<Self> {
@@ -302,12 +301,12 @@ impl Filter for Blocked {
     #[inline(always)]
     fn contains_hash(&self, hash: KeyHash) -> bool {
         let lines = self.blocks.lines();
-        simd::contains_block(self.isa, &lines[line_of(hash, lines.len())], hash.low)
+        blocks::contains(&lines[line_of(hash, lines.len())], hash.low)
     }
 
     fn contains_hashes(&self, hashes: &[KeyHash], found: &mut [bool]) {
         let count = hashes.len().min(found.len());
-        simd::contains_blocks(Isa::best(), self.blocks.lines(), &hashes[..count], &mut found[..count]);
+        blocks::contains_batch(self.blocks.lines(), &hashes[..count], &mut found[..count]);
     }
 
     #[inline]
@@ -318,7 +317,7 @@ impl Filter for Blocked {
     fn observe_hashes(&mut self, hashes: &[KeyHash], _importances: Importances<'_>, verdicts: &mut [Verdict]) {
         let count = hashes.len().min(verdicts.len());
         self.inserted = self.inserted.saturating_add(count as u64);
-        simd::observe_blocks(Isa::best(), self.blocks.lines_mut(), &hashes[..count], &mut verdicts[..count]);
+        blocks::observe_batch(self.blocks.lines_mut(), &hashes[..count], &mut verdicts[..count]);
     }
 
     #[inline]
@@ -326,12 +325,12 @@ impl Filter for Blocked {
         self.inserted = self.inserted.saturating_add(1);
         let lines = self.blocks.lines_mut();
         let at = line_of(hash, lines.len());
-        simd::insert_block(&mut lines[at], hash.low)
+        blocks::insert(&mut lines[at], hash.low)
     }
 
     fn insert_hashes(&mut self, hashes: &[KeyHash]) {
         self.inserted = self.inserted.saturating_add(hashes.len() as u64);
-        simd::insert_blocks(Isa::best(), self.blocks.lines_mut(), hashes);
+        blocks::insert_batch(self.blocks.lines_mut(), hashes);
     }
 
     fn keys_ahead(&self) -> usize {

@@ -30,8 +30,8 @@ pub(super) struct ByValue {
     units: u64,
 }
 
-/// Whether a cell that was drawn with a number below 2^16 is taken: not to be branched on, for no predictor
-/// could foresee it.
+/// Whether a cell that was drawn with a number below 2^16 is taken. Do not branch on it: the branch would be
+/// mispredicted about every other time.
 #[inline(always)]
 fn is_taken(value: u32, fraction: u32) -> bool {
     (value > 0) & (fraction * value < 1 << 16)
