@@ -11,6 +11,7 @@
 use crate::cells::buffer::{Buffer, Line};
 use crate::key::scale;
 use crate::promise::{Error, Result};
+pub(crate) use crate::simd::{low_bits, nonzero_lanes};
 
 /// The largest counters that are supported.
 pub const MAX_CELL_BITS: u32 = 16;
@@ -221,45 +222,11 @@ impl Counters {
     }
 }
 
-/// The lowest bit of every lane of `cell_bits` in a word.
-#[inline]
-pub(crate) const fn low_bits(cell_bits: u32) -> u64 {
-    let mut mask = 0;
-    let mut lane = 0;
-    while lane < 64 / cell_bits {
-        mask |= 1 << (lane * cell_bits);
-        lane += 1;
-    }
-    mask
-}
-
 /// All bits of all lanes of `cell_bits` in a word.
 #[inline]
 const fn lane_mask(cell_bits: u32) -> u64 {
     let used = 64 / cell_bits * cell_bits;
     if used == 64 { u64::MAX } else { (1 << used) - 1 }
-}
-
-/// The lowest bit of every lane that is not zero.
-#[inline]
-pub(crate) const fn nonzero_lanes(word: u64, cell_bits: u32, low: u64) -> u64 {
-    // Fold every bit of a lane onto its lowest; bits that cross into a neighbour are masked away,
-    // because only the lowest bit of each lane is kept and a shift below `cell_bits` brings it
-    // bits of its own lane alone.
-    let folded = match cell_bits {
-        1 => word,
-        2 => word | word >> 1,
-        3 => word | word >> 1 | word >> 2,
-        _ => {
-            let (mut folded, mut shift) = (word, 1);
-            while shift < cell_bits {
-                folded |= word >> shift;
-                shift += 1;
-            }
-            folded
-        }
-    };
-    folded & low
 }
 
 /// Runs an expression with a counter width that the compiler knows: `with_width!(bits, D => f::<D>())`.

@@ -126,7 +126,7 @@ impl Shape {
 }
 
 /// The lesser of two shifts, without the branch into which a compiler may turn `min`: whether a word is
-/// full is anyone's guess, and a wrong one costs more than all the rest.
+/// full cannot be predicted, and a misprediction costs more than all the rest.
 #[inline(always)]
 pub(crate) const fn lesser(one: u32, other: u32) -> u32 {
     let difference = one.wrapping_sub(other).cast_signed();

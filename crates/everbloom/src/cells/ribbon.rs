@@ -28,7 +28,7 @@ use crate::cells::bits::Bits;
 use crate::cells::buffer::LINE_BITS;
 use crate::key::{KeyHash, finalise, scale};
 use crate::promise::{Error, Result};
-use crate::simd::{Machine, Work, run, spread_distance_for};
+use crate::simd::{Kernel, SimdOps, run, spread_distance_for};
 
 /// The slots that an equation may reach.
 const BAND: u64 = 128;
@@ -312,11 +312,11 @@ struct Lookups<'r> {
     values: &'r mut [u32],
 }
 
-impl Work for Lookups<'_> {
+impl Kernel for Lookups<'_> {
     type Output = ();
 
     #[inline(always)]
-    fn run(self, _machine: impl Machine) {
+    fn run(self, _: impl SimdOps) {
         let Lookups { ribbon, hashes, values } = self;
         let words = ribbon.table.words();
         let distance = ribbon.keys_ahead();

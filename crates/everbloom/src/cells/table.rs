@@ -236,7 +236,7 @@ impl HashTable {
 
     /// Puts a hash into its part, which has room, by way of its first line; false if it is there.
     #[inline(always)]
-    fn insert_at(&mut self, machine: impl simd::Machine, place: Place, bits: u64) -> bool {
+    fn insert_at(&mut self, machine: impl simd::SimdOps, place: Place, bits: u64) -> bool {
         let part = &mut self.parts[part_of(bits)];
         match put(machine, self.slabs.line_mut(place), bits) {
             Some(is_new) => {
@@ -346,11 +346,11 @@ struct Observing<'s, 'b> {
     verdicts: &'b mut [Verdict],
 }
 
-impl simd::Work for Observing<'_, '_> {
+impl simd::Kernel for Observing<'_, '_> {
     type Output = ();
 
     #[inline(always)]
-    fn run(self, machine: impl simd::Machine) {
+    fn run(self, machine: impl simd::SimdOps) {
         let Observing { table, hashes, verdicts } = self;
         // The places of the keys to come, found when they are asked for. They hold until a part grows.
         let mut places = [Place::default(); simd::PREFETCH_DISTANCE];
@@ -570,7 +570,7 @@ impl Part {
 
 /// Puts a hash into a line, and says whether it is new there; nothing if it is neither there nor has room.
 #[inline(always)]
-fn put(machine: impl simd::Machine, slots: &mut [u64; SLOTS as usize], bits: u64) -> Option<bool> {
+fn put(machine: impl simd::SimdOps, slots: &mut [u64; SLOTS as usize], bits: u64) -> Option<bool> {
     let (same, empty) = (machine.equal(slots, bits), machine.equal(slots, EMPTY));
     // A hash that is there is written once more: cheaper than a branch that nobody can foresee.
     let slot = (same | empty).trailing_zeros() % SLOTS as u32;

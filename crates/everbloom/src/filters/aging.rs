@@ -45,13 +45,13 @@
 //! # Ok::<(), everbloom::Error>(())
 //! ```
 
-use crate::cells::blocks::line_of;
+use crate::cells::blocks::{self, line_of};
 use crate::cells::buffer::{Buffer, LINE_BITS};
 use crate::filter::{Abilities, Base, Body, Filter, Kind, Model, Restore, WindowParameters, Windowed, shows_base};
 use crate::format::StateWriter;
 use crate::key::{Hashing, KeyHash};
 use crate::promise::{Error, Goal, Importance, MAX_MEMORY_BITS, Plan, Promise, Result, Spec, Status, Verdict};
-use crate::simd::{Detected, contains_block, distance_for, insert_block, prefetch};
+use crate::simd::{distance_for, prefetch};
 use crate::stream::closed_forms::{blocked_fpr, largest, smallest};
 
 pub(crate) const KIND: Kind = Kind {
@@ -179,7 +179,6 @@ pub struct Aging {
     retiring: Buffer,
     /// New keys in the active buffer.
     taken: u64,
-    isa: Detected,
 }
 
 impl Aging {
@@ -197,7 +196,6 @@ impl Aging {
             active: Buffer::with_lines(parameters.num_lines)?,
             retiring: Buffer::with_lines(parameters.num_lines)?,
             taken: 0,
-            isa: Detected::best(),
         })
     }
 
@@ -236,14 +234,14 @@ impl Aging {
     fn observe_lines(&mut self, hash: KeyHash) -> Verdict {
         self.base.count(1);
         let at = self.line(hash);
-        if contains_block(self.isa, &self.active.lines()[at], hash.low) {
+        if blocks::contains(&self.active.lines()[at], hash.low) {
             return Verdict::Duplicate;
         }
-        let seen = contains_block(self.isa, &self.retiring.lines()[at], hash.low);
+        let seen = blocks::contains(&self.retiring.lines()[at], hash.low);
         if self.taken >= self.parameters.window {
             self.swap();
         }
-        insert_block(&mut self.active.lines_mut()[at], hash.low);
+        blocks::insert(&mut self.active.lines_mut()[at], hash.low);
         self.taken = self.taken.saturating_add(1);
         Verdict::from_seen(seen)
     }
@@ -282,8 +280,7 @@ impl Filter for Aging {
 
     fn contains_hash(&self, hash: KeyHash) -> bool {
         let at = self.line(hash);
-        contains_block(self.isa, &self.active.lines()[at], hash.low)
-            || contains_block(self.isa, &self.retiring.lines()[at], hash.low)
+        blocks::contains(&self.active.lines()[at], hash.low) || blocks::contains(&self.retiring.lines()[at], hash.low)
     }
 
     fn observe_hash(&mut self, hash: KeyHash, _importance: Importance) -> Verdict {

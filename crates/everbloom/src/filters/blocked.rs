@@ -54,7 +54,7 @@
 //! # Ok::<(), everbloom::Error>(())
 //! ```
 
-use crate::cells::blocks::{lane_bit, line_of};
+use crate::cells::blocks::{self, lane_bit, line_of};
 use crate::cells::buffer::{Buffer, LINE_BITS, Line, lines_of};
 use crate::filter::model::never_forgetting;
 use crate::filter::{
@@ -64,7 +64,7 @@ use crate::key::{Hashing, Key, KeyHash};
 use crate::promise::{
     Error, Goal, Importance, Importances, MAX_MEMORY_BITS, Plan, Promise, Result, Spec, Status, Verdict,
 };
-use crate::simd::{self, Detected, Isa};
+use crate::simd;
 use crate::stream::{Forecast, Stream, closed_forms};
 use libm::log1p;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -220,7 +220,7 @@ impl<'b> MappedBlocked<'b> {
 
 impl Mapped for MappedBlocked<'_> {
     fn contains_hashes(&self, hashes: &[KeyHash], found: &mut [bool]) {
-        simd::contains_blocks(Isa::best(), self.0, hashes, found);
+        blocks::contains_batch(self.0, hashes, found);
     }
 
     fn verify(&self) -> Result<()> {
@@ -234,7 +234,6 @@ pub struct Blocked {
     parameters: Parameters,
     base: Base,
     blocks: Buffer,
-    isa: Detected,
 }
 
 impl Blocked {
@@ -255,7 +254,7 @@ impl Blocked {
 
     fn with_base(parameters: Parameters, base: Base) -> Result<Self> {
         let blocks = Buffer::with_lines(parameters.num_blocks)?;
-        Ok(Blocked { parameters, base, blocks, isa: Detected::best() })
+        Ok(Blocked { parameters, base, blocks })
     }
 
     fn from_plan(plan: &Plan) -> Result<Self> {
@@ -308,12 +307,12 @@ impl Filter for Blocked {
     #[inline(always)]
     fn contains_hash(&self, hash: KeyHash) -> bool {
         let lines = self.blocks.lines();
-        simd::contains_block(self.isa, &lines[line_of(hash, lines.len())], hash.low)
+        blocks::contains(&lines[line_of(hash, lines.len())], hash.low)
     }
 
     fn contains_hashes(&self, hashes: &[KeyHash], found: &mut [bool]) {
         let count = hashes.len().min(found.len());
-        simd::contains_blocks(Isa::best(), self.blocks.lines(), &hashes[..count], &mut found[..count]);
+        blocks::contains_batch(self.blocks.lines(), &hashes[..count], &mut found[..count]);
     }
 
     #[inline]
@@ -324,7 +323,7 @@ impl Filter for Blocked {
     fn observe_hashes(&mut self, hashes: &[KeyHash], _importances: Importances<'_>, verdicts: &mut [Verdict]) {
         let count = hashes.len().min(verdicts.len());
         self.base.count(count);
-        simd::observe_blocks(Isa::best(), self.blocks.lines_mut(), &hashes[..count], &mut verdicts[..count]);
+        blocks::observe_batch(self.blocks.lines_mut(), &hashes[..count], &mut verdicts[..count]);
     }
 
     #[inline]
@@ -332,12 +331,12 @@ impl Filter for Blocked {
         self.base.count(1);
         let lines = self.blocks.lines_mut();
         let at = line_of(hash, lines.len());
-        simd::insert_block(&mut lines[at], hash.low)
+        blocks::insert(&mut lines[at], hash.low)
     }
 
     fn insert_hashes(&mut self, hashes: &[KeyHash]) {
         self.base.count(hashes.len());
-        simd::insert_blocks(Isa::best(), self.blocks.lines_mut(), hashes);
+        blocks::insert_batch(self.blocks.lines_mut(), hashes);
     }
 
     fn keys_ahead(&self) -> usize {

@@ -42,11 +42,11 @@ struct Splitting<'b> {
     ends: &'b mut [usize],
 }
 
-impl simd::Work for Splitting<'_> {
+impl simd::Kernel for Splitting<'_> {
     type Output = usize;
 
     #[inline(always)]
-    fn run(self, machine: impl simd::Machine) -> usize {
+    fn run(self, ops: impl simd::SimdOps) -> usize {
         let Splitting { bytes, start, delimiter, ends } = self;
         let (chunks, rest) = bytes[start..].as_chunks::<CHUNK>();
         // The last bytes are followed by others that no delimiter is among.
@@ -55,7 +55,7 @@ impl simd::Work for Splitting<'_> {
         let (mut count, mut behind) = (0, start + 1);
         for chunk in chunks.iter().chain([&last]) {
             let Some(places) = ends[count..].first_chunk_mut::<CHUNK>() else { return count };
-            let mut found = machine.equal_bytes(chunk, delimiter);
+            let mut found = ops.equal_bytes(chunk, delimiter);
             count += found.count_ones() as usize;
             for four in places.as_chunks_mut::<4>().0 {
                 if found == 0 {
@@ -99,15 +99,15 @@ struct HashingRecords<'b> {
     hashes: &'b mut [KeyHash],
 }
 
-impl simd::Work for HashingRecords<'_> {
+impl simd::Kernel for HashingRecords<'_> {
     type Output = ();
 
     #[inline(always)]
-    fn run(self, machine: impl simd::Machine) {
+    fn run(self, ops: impl simd::SimdOps) {
         let HashingRecords { bytes, mut start, ends, delimiter, hashing, hashes } = self;
         for (ends, hashes) in ends.chunks(SHORT_KEYS).zip(hashes.chunks_mut(SHORT_KEYS)) {
             let done = match (hashing, ends.first_chunk(), hashes.first_chunk_mut()) {
-                (Hashing::Xxh3 { seed }, Some(ends), Some(hashes)) if machine.is_recent() => {
+                (Hashing::Xxh3 { seed }, Some(ends), Some(hashes)) if ops.has_wide_registers() => {
                     hash_short(bytes, start, ends, *seed, hashes)
                 }
                 _ => false,

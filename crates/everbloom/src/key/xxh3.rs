@@ -36,8 +36,8 @@ pub(crate) const SHORT_KEYS: usize = 16;
 
 /// XXH3-128 of the first one to eight bytes of each word; what comes after them does not matter.
 ///
-/// Nobody can foresee the lengths of short keys, so both ways are gone for all of them, in registers that hold
-/// several: 0.55 of the time that they take one by one.
+/// The lengths of short keys cannot be predicted, so both cases are computed for every key, in registers that hold
+/// several keys: 0.55 of the time that they take one by one.
 #[inline(always)]
 pub(crate) fn xxh3_of_short(
     words: &[u64; SHORT_KEYS],

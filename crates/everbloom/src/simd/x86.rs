@@ -1,133 +1,328 @@
-//! The block operations for AVX2 and AVX-512.
+//! The operations on 256-bit and 512-bit registers.
 
-use super::{batch_loops, distance_for, pipelined, prefetch};
-use crate::cells::blocks;
-use crate::cells::buffer::Line;
-use crate::key::KeyHash;
-use crate::promise::Verdict;
+use super::ops::{Kernel, SimdOps, SlicePlaces, Slices};
+use super::visit::{Visit, wide};
 use std::arch::x86_64::*;
+use std::sync::OnceLock;
 
-/// Where in `low` each word's six bits begin.
+/// The widest registers of a machine.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd)]
+pub(super) enum Widest {
+    /// No more than every x86-64 has.
+    Plain,
+    /// What [`run_avx2`] needs: since 2013 from Intel, 2015 from AMD.
+    Avx2,
+    /// What [`run_avx512`] needs: Intel's servers since 2017, AMD since 2022.
+    Avx512,
+}
+
+/// The widest registers of this machine. Detected once: a single key would feel six questions each time.
+#[inline]
+pub(super) fn widest() -> Widest {
+    static WIDEST: OnceLock<Widest> = OnceLock::new();
+    *WIDEST.get_or_init(|| {
+        let avx2 = is_x86_feature_detected!("avx2")
+            && is_x86_feature_detected!("bmi1")
+            && is_x86_feature_detected!("bmi2")
+            && is_x86_feature_detected!("popcnt");
+        let avx512 = is_x86_feature_detected!("avx512f") && is_x86_feature_detected!("avx512dq");
+        match (avx2, avx512) {
+            (false, _) => Widest::Plain,
+            (true, false) => Widest::Avx2,
+            (true, true) => Widest::Avx512,
+        }
+    })
+}
+
+/// Runs a kernel compiled for 256-bit registers.
+#[target_feature(enable = "avx2,bmi1,bmi2,popcnt")]
+pub(super) fn run_avx2<K: Kernel>(kernel: K) -> K::Output {
+    kernel.run(Avx2(()))
+}
+
+/// Runs a kernel compiled for 512-bit registers.
+#[target_feature(enable = "avx512f,avx512dq,avx2,bmi1,bmi2,popcnt")]
+pub(super) fn run_avx512<K: Kernel>(kernel: K) -> K::Output {
+    kernel.run(Avx512(Avx2(())))
+}
+
+/// Proof of 256-bit registers: only [`run_avx2`] and [`run_avx512`] make one.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Avx2(());
+
+/// Proof of 512-bit registers: only [`run_avx512`] makes one.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Avx512(Avx2);
+
+impl SimdOps for Avx2 {
+    #[inline(always)]
+    fn has_wide_registers(self) -> bool {
+        true
+    }
+
+    #[inline(always)]
+    fn block_contains(self, block: &[u64; 8], low: u64) -> bool {
+        // SAFETY: a value of this type exists only where AVX2 was detected. So below.
+        unsafe { avx2::block_contains(block, low) }
+    }
+
+    #[inline(always)]
+    fn block_insert(self, block: &mut [u64; 8], low: u64) -> bool {
+        // SAFETY: as for `block_contains`.
+        unsafe { avx2::block_insert(block, low) }
+    }
+
+    #[inline(always)]
+    fn slice_hits(self, slices: &Slices, places: &SlicePlaces) -> u32 {
+        // SAFETY: as for `block_contains`.
+        unsafe { avx2::slice_hits(slices, places) }
+    }
+
+    #[inline(always)]
+    fn slice_set(self, slices: &mut Slices, places: &SlicePlaces, which: u32) {
+        // SAFETY: as for `block_contains`.
+        unsafe { avx2::slice_set(slices, places, which) }
+    }
+
+    #[inline(always)]
+    fn equal(self, numbers: &[u64; 8], wanted: u64) -> u32 {
+        // SAFETY: as for `block_contains`.
+        unsafe { avx2::equal(numbers, wanted) }
+    }
+
+    #[inline(always)]
+    fn equal_bytes(self, bytes: &[u8; 64], wanted: u8) -> u64 {
+        // SAFETY: as for `block_contains`.
+        unsafe { avx2::equal_bytes(bytes, wanted) }
+    }
+
+    #[inline(always)]
+    fn lowest_set(self, bits: u64, count: u32) -> u64 {
+        // SAFETY: as for `block_contains`; BMI2 was detected with AVX2.
+        unsafe { avx2::lowest_set(bits, count) }
+    }
+}
+
+impl SimdOps for Avx512 {
+    #[inline(always)]
+    fn has_wide_registers(self) -> bool {
+        true
+    }
+
+    #[inline(always)]
+    fn block_contains(self, block: &[u64; 8], low: u64) -> bool {
+        // SAFETY: a value of this type exists only where AVX-512F and DQ were detected. So below.
+        unsafe { avx512::block_contains(block, low) }
+    }
+
+    #[inline(always)]
+    fn block_insert(self, block: &mut [u64; 8], low: u64) -> bool {
+        // SAFETY: as for `block_contains`.
+        unsafe { avx512::block_insert(block, low) }
+    }
+
+    #[inline(always)]
+    fn slice_hits(self, slices: &Slices, places: &SlicePlaces) -> u32 {
+        self.0.slice_hits(slices, places)
+    }
+
+    #[inline(always)]
+    fn slice_set(self, slices: &mut Slices, places: &SlicePlaces, which: u32) {
+        self.0.slice_set(slices, places, which);
+    }
+
+    #[inline(always)]
+    fn equal(self, numbers: &[u64; 8], wanted: u64) -> u32 {
+        // SAFETY: as for `block_contains`.
+        unsafe { avx512::equal(numbers, wanted) }
+    }
+
+    #[inline(always)]
+    fn equal_bytes(self, bytes: &[u8; 64], wanted: u8) -> u64 {
+        self.0.equal_bytes(bytes, wanted)
+    }
+
+    #[inline(always)]
+    fn missing_bits(self, words: &[u64; 8], wanted: &[u64; 8]) -> u32 {
+        // SAFETY: as for `block_contains`.
+        unsafe { avx512::missing_bits(words, wanted) }
+    }
+
+    #[inline(always)]
+    fn lowest_set(self, bits: u64, count: u32) -> u64 {
+        self.0.lowest_set(bits, count)
+    }
+
+    #[inline(always)]
+    fn visit<const D: u32, const K: usize>(self, line: &mut [u64; 8], visit: &Visit) -> bool {
+        // SAFETY: as for `block_contains`.
+        unsafe { wide::visit::<D, K>(line, visit) }
+    }
+}
+
+/// Where in `low` the six bits of each word of a block begin.
 const SHIFTS: [i64; 8] = [0, 6, 12, 18, 24, 30, 36, 42];
 
-pub(crate) mod avx2 {
+mod avx2 {
     use super::*;
 
-    /// The key's bit in each word, as two halves of a line.
+    /// Loads four words, the first of them number `4 * quarter`.
     #[inline]
     #[target_feature(enable = "avx2")]
-    fn masks(low: u64) -> (__m256i, __m256i) {
+    fn load(words: &[u64], quarter: usize) -> __m256i {
+        let four = &words[4 * quarter..4 * quarter + 4];
+        // SAFETY: four words are 32 bytes; the load needs no alignment.
+        unsafe { _mm256_loadu_si256(four.as_ptr().cast()) }
+    }
+
+    /// Stores four words, the first of them number `4 * quarter`.
+    #[inline]
+    #[target_feature(enable = "avx2")]
+    fn store(words: &mut [u64], quarter: usize, value: __m256i) {
+        let four = &mut words[4 * quarter..4 * quarter + 4];
+        // SAFETY: four words are 32 bytes, borrowed exclusively; the store needs no alignment.
+        unsafe { _mm256_storeu_si256(four.as_mut_ptr().cast(), value) };
+    }
+
+    /// The key's bit in each word of a block, in two halves.
+    #[inline]
+    #[target_feature(enable = "avx2")]
+    fn block_bits(low: u64) -> [__m256i; 2] {
         let (bits, one, six) = (_mm256_set1_epi64x(low as i64), _mm256_set1_epi64x(1), _mm256_set1_epi64x(63));
         let [a, b, c, d, e, f, g, h] = SHIFTS;
         let half = |shifts| _mm256_sllv_epi64(one, _mm256_and_si256(_mm256_srlv_epi64(bits, shifts), six));
-        (half(_mm256_setr_epi64x(a, b, c, d)), half(_mm256_setr_epi64x(e, f, g, h)))
+        [half(_mm256_setr_epi64x(a, b, c, d)), half(_mm256_setr_epi64x(e, f, g, h))]
     }
 
     #[inline]
     #[target_feature(enable = "avx2")]
-    fn load(line: &Line) -> (__m256i, __m256i) {
-        let start: *const __m256i = line.0.as_ptr().cast();
-        // SAFETY: a line is 64 bytes and 64-byte aligned: two aligned halves.
-        unsafe { (_mm256_load_si256(start), _mm256_load_si256(start.add(1))) }
+    pub(super) fn block_contains(block: &[u64; 8], low: u64) -> bool {
+        let [first, second] = block_bits(low);
+        _mm256_testc_si256(load(block, 0), first) & _mm256_testc_si256(load(block, 1), second) != 0
     }
 
     #[inline]
     #[target_feature(enable = "avx2")]
-    pub(crate) fn contains_one(line: &Line, low: u64) -> bool {
-        let ((first, second), (mask1, mask2)) = (load(line), masks(low));
-        _mm256_testc_si256(first, mask1) & _mm256_testc_si256(second, mask2) != 0
+    pub(super) fn block_insert(block: &mut [u64; 8], low: u64) -> bool {
+        let bits = block_bits(low);
+        let old = [load(block, 0), load(block, 1)];
+        store(block, 0, _mm256_or_si256(old[0], bits[0]));
+        store(block, 1, _mm256_or_si256(old[1], bits[1]));
+        _mm256_testc_si256(old[0], bits[0]) & _mm256_testc_si256(old[1], bits[1]) == 0
+    }
+
+    /// The key's places in four neighbouring slices.
+    #[inline]
+    #[target_feature(enable = "avx2")]
+    fn slice_places(places: &SlicePlaces, quarter: usize) -> __m256i {
+        let shifts = [_mm256_setr_epi64x(0, 8, 16, 24), _mm256_setr_epi64x(32, 40, 48, 56)][quarter % 2];
+        let all = _mm256_set1_epi64x(places[quarter / 2] as i64);
+        _mm256_and_si256(_mm256_srlv_epi64(all, shifts), _mm256_set1_epi64x(63))
     }
 
     #[inline]
     #[target_feature(enable = "avx2")]
-    pub(crate) fn insert_one(line: &mut Line, low: u64) -> bool {
-        let ((first, second), (mask1, mask2)) = (load(line), masks(low));
-        let start: *mut __m256i = line.0.as_mut_ptr().cast();
-        // SAFETY: as in `load`; the line is borrowed exclusively.
-        unsafe {
-            _mm256_store_si256(start, _mm256_or_si256(first, mask1));
-            _mm256_store_si256(start.add(1), _mm256_or_si256(second, mask2));
+    pub(super) fn slice_hits(slices: &Slices, places: &SlicePlaces) -> u32 {
+        let mut hits = 0;
+        for quarter in 0..8 {
+            // The bit goes to the top of its word, where a mask is taken.
+            let up = _mm256_xor_si256(slice_places(places, quarter), _mm256_set1_epi64x(63));
+            let tops = _mm256_castsi256_pd(_mm256_sllv_epi64(load(slices, quarter), up));
+            hits |= (_mm256_movemask_pd(tops) as u32) << (4 * quarter);
         }
-        _mm256_testc_si256(first, mask1) & _mm256_testc_si256(second, mask2) == 0
+        hits
     }
 
-    batch_loops!(target_feature(enable = "avx2"));
+    #[inline]
+    #[target_feature(enable = "avx2")]
+    pub(super) fn slice_set(slices: &mut Slices, places: &SlicePlaces, which: u32) {
+        let (one, lanes) = (_mm256_set1_epi64x(1), _mm256_setr_epi64x(1, 2, 4, 8));
+        for quarter in 0..8 {
+            let four = which >> (4 * quarter) & 15;
+            if four != 0 {
+                let wanted = _mm256_and_si256(_mm256_set1_epi64x(four.into()), lanes);
+                let mask = _mm256_cmpeq_epi64(wanted, lanes);
+                let bits = _mm256_and_si256(_mm256_sllv_epi64(one, slice_places(places, quarter)), mask);
+                let old = load(slices, quarter);
+                store(slices, quarter, _mm256_or_si256(old, bits));
+            }
+        }
+    }
+
+    #[inline]
+    #[target_feature(enable = "avx2")]
+    pub(super) fn equal(numbers: &[u64; 8], wanted: u64) -> u32 {
+        let wanted = _mm256_set1_epi64x(wanted as i64);
+        let equal = |half| {
+            let same = _mm256_cmpeq_epi64(load(numbers, half), wanted);
+            _mm256_movemask_pd(_mm256_castsi256_pd(same)) as u32
+        };
+        equal(0) | equal(1) << 4
+    }
+
+    #[inline]
+    #[target_feature(enable = "avx2")]
+    pub(super) fn equal_bytes(bytes: &[u8; 64], wanted: u8) -> u64 {
+        let start: *const __m256i = bytes.as_ptr().cast();
+        let equal = |half| {
+            // SAFETY: 64 bytes are two times 32, and the loads need no alignment.
+            let bytes = unsafe { _mm256_loadu_si256(start.add(half)) };
+            u64::from(_mm256_movemask_epi8(_mm256_cmpeq_epi8(bytes, _mm256_set1_epi8(wanted as i8))) as u32)
+        };
+        equal(0) | equal(1) << 32
+    }
+
+    #[inline]
+    #[target_feature(enable = "bmi2")]
+    pub(super) fn lowest_set(bits: u64, count: u32) -> u64 {
+        _pdep_u64(!u64::MAX.checked_shl(count).unwrap_or(0), bits)
+    }
 }
 
-pub(crate) mod avx512 {
+mod avx512 {
     use super::*;
-    use std::arch::asm;
 
-    #[repr(align(64))]
-    struct Lanes(#[allow(dead_code, reason = "read by assembly")] [i64; 8]);
-
-    static LANE_SHIFTS: Lanes = Lanes(SHIFTS);
-    static ONE: i64 = 1;
+    #[inline]
+    #[target_feature(enable = "avx512f")]
+    fn load(words: &[u64; 8]) -> __m512i {
+        // SAFETY: eight words are 64 bytes; the load needs no alignment.
+        unsafe { _mm512_loadu_si512(words.as_ptr().cast()) }
+    }
 
     /// Where the key's bit lies in each word, in the low six bits; rotations look at no others.
     #[inline]
     #[target_feature(enable = "avx512f")]
-    fn places(low: u64) -> __m512i {
+    fn block_places(low: u64) -> __m512i {
         let [a, b, c, d, e, f, g, h] = SHIFTS;
         _mm512_srlv_epi64(_mm512_set1_epi64(low as i64), _mm512_setr_epi64(a, b, c, d, e, f, g, h))
     }
 
     #[inline]
     #[target_feature(enable = "avx512f")]
-    fn load(line: &Line) -> __m512i {
-        // SAFETY: a line is 64 bytes and 64-byte aligned.
-        unsafe { _mm512_load_si512(line.0.as_ptr().cast()) }
-    }
-
-    #[inline]
-    #[target_feature(enable = "avx512f")]
-    pub(crate) fn contains_one(line: &Line, low: u64) -> bool {
-        let rotated = _mm512_rorv_epi64(load(line), places(low));
+    pub(super) fn block_contains(block: &[u64; 8], low: u64) -> bool {
+        let rotated = _mm512_rorv_epi64(load(block), block_places(low));
         _mm512_testn_epi64_mask(rotated, _mm512_set1_epi64(1)) == 0
     }
 
     #[inline]
     #[target_feature(enable = "avx512f")]
-    pub(crate) fn insert_one(line: &mut Line, low: u64) -> bool {
-        let (old, mask) = (load(line), _mm512_rolv_epi64(_mm512_set1_epi64(1), places(low)));
-        // SAFETY: as in `load`; the line is borrowed exclusively.
-        unsafe { _mm512_store_si512(line.0.as_mut_ptr().cast(), _mm512_or_si512(old, mask)) };
-        _mm512_testn_epi64_mask(old, mask) != 0
+    pub(super) fn block_insert(block: &mut [u64; 8], low: u64) -> bool {
+        let (old, bits) = (load(block), _mm512_rolv_epi64(_mm512_set1_epi64(1), block_places(low)));
+        // SAFETY: eight words are 64 bytes, borrowed exclusively; the store needs no alignment.
+        unsafe { _mm512_storeu_si512(block.as_mut_ptr().cast(), _mm512_or_si512(old, bits)) };
+        _mm512_testn_epi64_mask(old, bits) != 0
     }
 
-    /// `contains_one` for callers that are not compiled for AVX-512, into which a function that is
-    /// would not be inlined: a query in cache takes 3.2 ns instead of 4.3. Registers from 16 on and
-    /// masks are unknown to such callers, and leave nothing behind that would need `vzeroupper`.
-    ///
-    /// # Safety
-    ///
-    /// The machine must have AVX-512F.
-    #[inline(always)]
-    pub(crate) unsafe fn contains_inline(line: &Line, low: u64) -> bool {
-        let missing: u32;
-        // SAFETY: the caller vouches for AVX-512F; a line is 64 bytes and 64-byte aligned, as the
-        // shifts are; nothing is written but registers.
-        unsafe {
-            asm!(
-                "vpbroadcastq zmm16, {low}",
-                "vpsrlvq zmm16, zmm16, zmmword ptr [rip + {shifts}]",
-                "vmovdqa64 zmm17, zmmword ptr [{line}]",
-                "vprorvq zmm17, zmm17, zmm16",
-                "vptestnmq k1, zmm17, qword ptr [rip + {one}]{{1to8}}",
-                "kmovw {missing:e}, k1",
-                low = in(reg) low,
-                shifts = sym LANE_SHIFTS,
-                line = in(reg) line.0.as_ptr(),
-                one = sym ONE,
-                missing = lateout(reg) missing,
-                out("xmm16") _,
-                out("xmm17") _,
-                out("k1") _,
-                options(pure, readonly, nostack, preserves_flags),
-            );
-        }
-        missing == 0
+    #[inline]
+    #[target_feature(enable = "avx512f")]
+    pub(super) fn equal(numbers: &[u64; 8], wanted: u64) -> u32 {
+        _mm512_cmpeq_epi64_mask(load(numbers), _mm512_set1_epi64(wanted as i64)).into()
     }
 
-    batch_loops!(target_feature(enable = "avx512f"));
+    #[inline]
+    #[target_feature(enable = "avx512f")]
+    pub(super) fn missing_bits(words: &[u64; 8], wanted: &[u64; 8]) -> u32 {
+        let missing = _mm512_andnot_si512(load(words), load(wanted));
+        _mm512_test_epi64_mask(missing, missing).into()
+    }
 }

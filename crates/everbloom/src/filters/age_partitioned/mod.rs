@@ -81,8 +81,7 @@ use crate::filter::{Abilities, Base, Body, Filter, Kind, Model, Restore, WindowP
 use crate::format::StateWriter;
 use crate::key::{Hashing, KeyHash, finalise};
 use crate::promise::{Error, Importance, Importances, Plan, Result, Status, Verdict};
-use crate::simd::slices::{Block, Places, SliceWork, Slices, run_on_slices};
-use crate::simd::{distance_for, prefetch};
+use crate::simd::{Kernel, SimdOps, SlicePlaces, Slices, distance_for, prefetch, run};
 
 pub use plan::{Advance, Parameters, Refresh};
 use plan::{BLOCK_BITS, SLICE_BITS, SLICES};
@@ -193,21 +192,21 @@ impl AgePartitioned {
     }
 
     #[inline(always)]
-    fn is_inside<S: Slices>(&self, hash: KeyHash) -> bool {
+    fn is_inside(&self, ops: impl SimdOps, hash: KeyHash) -> bool {
         let Parameters { num_blocks, num_hashes, .. } = self.parameters;
         let (blocks, _) = self.cells.words().as_chunks();
-        has_run(S::hits(&blocks[hash.index(num_blocks) as usize], &places_of(hash)), self.youngest, num_hashes)
+        has_run(ops.slice_hits(&blocks[hash.index(num_blocks) as usize], &places_of(hash)), self.youngest, num_hashes)
     }
 
     #[inline(always)]
-    fn observe_block<S: Slices>(&mut self, hash: KeyHash) -> Verdict {
+    fn observe_block(&mut self, ops: impl SimdOps, hash: KeyHash) -> Verdict {
         let Parameters { num_blocks, num_hashes, refresh, .. } = self.parameters;
         let (places, youngest, index) = (places_of(hash), self.youngest, hash.index(num_blocks));
         let (blocks, _) = self.cells.words_mut().as_chunks_mut();
-        let block: &mut Block = &mut blocks[index as usize];
-        let seen = has_run(S::hits(block, &places), youngest, num_hashes);
+        let block: &mut Slices = &mut blocks[index as usize];
+        let seen = has_run(ops.slice_hits(block, &places), youngest, num_hashes);
         if !seen || refresh == Refresh::Yes {
-            S::set(block, &places, ((1u32 << num_hashes) - 1).rotate_left(youngest));
+            ops.slice_set(block, &places, ((1u32 << num_hashes) - 1).rotate_left(youngest));
             if let Some(touched) = &mut self.touched {
                 touched.note(youngest, index);
             }
@@ -246,7 +245,7 @@ impl AgePartitioned {
 
 /// The place of the key's bit in every slice.
 #[inline(always)]
-fn places_of(hash: KeyHash) -> Places {
+fn places_of(hash: KeyHash) -> SlicePlaces {
     // The block was chosen by the top bits of the high half. Eight slices are served by 64 bits;
     // mixtures of both halves serve the others.
     let other = hash.high.rotate_left(29);
@@ -278,14 +277,16 @@ struct Observing<'w> {
     verdicts: &'w mut [Verdict],
 }
 
-impl SliceWork for Observing<'_> {
+impl Kernel for Observing<'_> {
+    type Output = ();
+
     #[inline(always)]
-    fn run<S: Slices>(self) {
+    fn run(self, ops: impl SimdOps) {
         let Observing { filter, hashes, verdicts } = self;
         let ahead = filter.ask_first(hashes);
         for (index, (hash, verdict)) in hashes.iter().zip(verdicts).enumerate() {
             filter.ask_next(hashes, index, ahead);
-            *verdict = filter.observe_block::<S>(*hash);
+            *verdict = filter.observe_block(ops, *hash);
         }
     }
 }
@@ -297,14 +298,16 @@ struct Asking<'w> {
     found: &'w mut [bool],
 }
 
-impl SliceWork for Asking<'_> {
+impl Kernel for Asking<'_> {
+    type Output = ();
+
     #[inline(always)]
-    fn run<S: Slices>(self) {
+    fn run(self, ops: impl SimdOps) {
         let Asking { filter, hashes, found } = self;
         let ahead = filter.ask_first(hashes);
         for (index, (hash, found)) in hashes.iter().zip(found).enumerate() {
             filter.ask_next(hashes, index, ahead);
-            *found = filter.is_inside::<S>(*hash);
+            *found = filter.is_inside(ops, *hash);
         }
     }
 }
@@ -342,17 +345,17 @@ impl Filter for AgePartitioned {
     }
 
     fn contains_hashes(&self, hashes: &[KeyHash], found: &mut [bool]) {
-        run_on_slices(Asking { filter: self, hashes, found });
+        run(Asking { filter: self, hashes, found });
     }
 
     fn observe_hash(&mut self, hash: KeyHash, _importance: Importance) -> Verdict {
         let mut verdicts = [Verdict::Distinct];
-        run_on_slices(Observing { filter: self, hashes: &[hash], verdicts: &mut verdicts });
+        run(Observing { filter: self, hashes: &[hash], verdicts: &mut verdicts });
         verdicts[0]
     }
 
     fn observe_hashes(&mut self, hashes: &[KeyHash], _importances: Importances<'_>, verdicts: &mut [Verdict]) {
-        run_on_slices(Observing { filter: self, hashes, verdicts });
+        run(Observing { filter: self, hashes, verdicts });
     }
 
     fn clear(&mut self) {
@@ -419,7 +422,7 @@ mod tests {
     use super::*;
     use crate::key::Key;
     use crate::promise::Goal;
-    use crate::simd::slices::Portable;
+    use crate::simd::Plain;
 
     #[test]
     fn runs_are_found_wherever_they_are() {
@@ -428,10 +431,10 @@ mod tests {
             for pattern in 0..5000u64 {
                 let mask = finalise(pattern) as u32 | finalise(pattern + 1) as u32;
                 let mut block = [0; SLICES as usize];
-                Portable::set(&mut block, &places, mask);
+                Plain.slice_set(&mut block, &places, mask);
                 let by_age: Vec<bool> = (0..SLICES).map(|age| mask >> ((youngest + age) % SLICES) & 1 == 1).collect();
                 let plain = by_age.windows(length as usize).any(|run| run.iter().all(|set| *set));
-                let hits = Portable::hits(&block, &places);
+                let hits = Plain.slice_hits(&block, &places);
                 assert_eq!((hits, has_run(hits, youngest, length)), (mask, plain), "{youngest}, {length}");
             }
         }

@@ -16,7 +16,6 @@ use crate::cells::counters::{Counters, low_bits, nonzero_lanes};
 use crate::filter::Restore;
 use crate::format::StateWriter;
 use crate::promise::{Error, Result};
-use crate::simd::Machine;
 
 /// Packed values, and a list of those that are not zero.
 #[derive(Debug, Clone)]
@@ -31,8 +30,8 @@ pub(super) struct ByValue {
     units: u64,
 }
 
-/// Whether a cell that was drawn with a number below 2^16 is taken: not to be branched on, for no predictor
-/// could foresee it.
+/// Whether a cell that was drawn with a number below 2^16 is taken. Do not branch on it: the branch would be
+/// mispredicted about every other time.
 #[inline(always)]
 fn is_taken(value: u32, fraction: u32) -> bool {
     (value > 0) & (fraction * value < 1 << 16)
@@ -147,8 +146,6 @@ impl ByValue {
 }
 
 impl Cells for ByValue {
-    type Foresight = ();
-
     #[inline(always)]
     fn is_set(&self, position: u64) -> bool {
         self.cells.get(position) > 0
@@ -173,7 +170,7 @@ impl Cells for ByValue {
     }
 
     #[inline(always)]
-    fn delete(&mut self, _: impl Machine, decrements: u32, draws: &mut Draws, _foresight: &mut ()) {
+    fn delete(&mut self, decrements: u32, draws: &mut Draws) {
         if self.crowded && self.is_for_the_list() {
             self.list();
         }
@@ -195,7 +192,7 @@ impl Cells for ByValue {
     }
 
     #[inline(always)]
-    fn insert(&mut self, _: impl Machine, position: u64, value: u32, _weight: u32) {
+    fn insert(&mut self, position: u64, value: u32, _weight: u32) {
         let old = self.cells.raise_to(position, value as u16);
         self.units += u64::from((value as u16).saturating_sub(old));
         if old == 0 && value > 0 {

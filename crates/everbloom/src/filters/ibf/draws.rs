@@ -21,15 +21,9 @@ impl Draws {
     /// 64 uniform bits.
     #[inline(always)]
     pub(super) fn bits(&mut self) -> u64 {
-        self.skip(1);
+        self.state = self.state.wrapping_add(0xa076_1d64_78bd_642f);
         let product = u128::from(self.state) * u128::from(self.state ^ 0xe703_7ed1_a0b4_28db);
         (product >> 64) as u64 ^ product as u64
-    }
-
-    /// Leaves out the next so many.
-    #[inline(always)]
-    pub(super) fn skip(&mut self, count: u64) {
-        self.state = self.state.wrapping_add(count.wrapping_mul(0xa076_1d64_78bd_642f));
     }
 
     /// A uniform integer below `range`.

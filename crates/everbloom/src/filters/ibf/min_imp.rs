@@ -14,7 +14,6 @@ use super::weighed::{Cell, FULL_WEIGHT, GROUP, WeighedCells};
 use crate::filter::Restore;
 use crate::format::StateWriter;
 use crate::promise::{Error, Result};
-use crate::simd::Machine;
 use bytemuck::{cast_slice, cast_slice_mut};
 
 /// The thesis's importances go up to 50, and its priorities count in them.
@@ -107,7 +106,7 @@ impl MinImp {
         self.ordered.cells.lower(position);
         let priority = &mut self.ordered.priorities[position as usize];
         *priority = (*priority + self.priority_step).min(MAX_PRIORITY);
-        self.queue.change(position, old, self.ordered.key(position), &self.ordered);
+        self.queue.change(position, old, self.ordered.key(position));
     }
 
     fn lower_lowest(&mut self, decrements: u32) {
@@ -124,8 +123,6 @@ impl MinImp {
 }
 
 impl Cells for MinImp {
-    type Foresight = ();
-
     #[inline(always)]
     fn is_set(&self, position: u64) -> bool {
         self.ordered.cells.get(position).value() > 0
@@ -148,7 +145,7 @@ impl Cells for MinImp {
     }
 
     #[inline(always)]
-    fn delete(&mut self, _: impl Machine, decrements: u32, _draws: &mut Draws, _foresight: &mut ()) {
+    fn delete(&mut self, decrements: u32, _draws: &mut Draws) {
         if self.ordered.deletion == Deletion::MinImpPriority {
             (0..decrements).for_each(|_| self.pick_by_priority());
         } else {
@@ -160,16 +157,16 @@ impl Cells for MinImp {
     fn lower(&mut self, position: u64) {
         let old = self.ordered.key(position);
         self.ordered.cells.lower(position);
-        self.queue.change(position, old, self.ordered.key(position), &self.ordered);
+        self.queue.change(position, old, self.ordered.key(position));
     }
 
     #[inline(always)]
-    fn insert(&mut self, _: impl Machine, position: u64, value: u32, weight: u32) {
+    fn insert(&mut self, position: u64, value: u32, weight: u32) {
         let old = self.ordered.cells.get(position);
         let new = old.raised(value, weight, self.importance);
         let keys = (self.ordered.key_of(position, old), self.ordered.key_of(position, new));
         self.ordered.cells.set(position, new);
-        self.queue.change(position, keys.0, keys.1, &self.ordered);
+        self.queue.change(position, keys.0, keys.1);
     }
 
     fn decay(&mut self) {

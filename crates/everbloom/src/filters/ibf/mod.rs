@@ -69,7 +69,7 @@
 //! # Cost
 //!
 //! No deletion passes over the cells. `random` is `num_hashes` + `decrements` cache lines an arrival.
-//! `probabilistic` draws groups of cells from a sampling index: 1.2 draws a pick, two lines each.
+//! `probabilistic` draws groups of cells from a sampling index: 1.4 draws a pick, two lines each.
 //! `probabilistic_val` draws from a list while up to one cell in 16 is in use, from all cells beyond; it
 //! passes over them when it returns to the list, at most once in num_cells/(32 · num_hashes) arrivals.
 //! `min_imp` keeps the lowest cells sorted and finds the next ones in a tree of minima: one path for
@@ -124,9 +124,9 @@ mod weighed;
 
 use crate::filter::{Abilities, Base, Body, Filter, Kind, Model, Restore, shows_base};
 use crate::format::{StateReader, StateWriter};
-use crate::key::{Generator, Hashing, KeyHash, scale};
+use crate::key::{Generator, Hashing, KeyHash};
 use crate::promise::{Error, Importance, ImportanceMix, Importances, Plan, Result, Status, Verdict};
-use crate::simd::{self, CACHED_BYTES, Machine, Plain, Work, pipelined};
+use crate::simd::{CACHED_BYTES, pipelined};
 use draws::Draws;
 use libm::pow;
 use reinsertion::Cache;
@@ -165,11 +165,6 @@ pub(crate) const IBF6: Kind = kind(26, "ibf6", "as ibf1, and cells are lowered i
 trait Cells {
     /// Whether a cell is not zero.
     fn is_set(&self, position: u64) -> bool;
-    /// Whether a cell, into which an insertion follows, is not zero.
-    #[inline(always)]
-    fn meets(&self, position: u64) -> bool {
-        self.is_set(position)
-    }
     /// How many cells are not zero.
     fn nonzero(&self) -> u64;
     /// Asks for a cell to be brought near.
@@ -179,20 +174,14 @@ trait Cells {
     fn prefetch_insert(&self, position: u64) {
         self.prefetch(position);
     }
-    /// What a batch keeps of a deletion that it foresees.
-    type Foresight: Default + Copy;
-    /// Asks for the cells that a deletion with these draws will pick, or for what leads to them.
-    fn foresee(&self, _decrements: u32, _draws: Draws, _foresight: &mut Self::Foresight) {}
-    /// Shortly before the arrival: asks for the cells that were led to, or, if things have changed, are by now.
-    fn approach(&self, _decrements: u32, _draws: Draws, _foresight: &mut Self::Foresight) {}
-    /// Makes room before an insertion. What was foreseen with the same draws saves work, no more.
-    fn delete(&mut self, machine: impl Machine, decrements: u32, draws: &mut Draws, foresight: &mut Self::Foresight);
-    /// Does what deletions have put off. Called every [`PUT_OFF`] arrivals.
-    fn catch_up(&mut self, _machine: impl Machine) {}
+    /// Asks for the cells that a deletion with these draws will probably pick.
+    fn prefetch_delete(&self, _decrements: u32, _draws: Draws) {}
+    /// Makes room before an insertion.
+    fn delete(&mut self, decrements: u32, draws: &mut Draws);
     /// Lowers one cell unless it is zero.
     fn lower(&mut self, position: u64);
     /// Raises a cell to at least `value`, and its importance by `weight`.
-    fn insert(&mut self, machine: impl Machine, position: u64, value: u32, weight: u32);
+    fn insert(&mut self, position: u64, value: u32, weight: u32);
     /// Halves what cells remember of importance.
     fn decay(&mut self);
     /// Back to the beginning.
@@ -289,56 +278,16 @@ impl Parameters {
     }
 }
 
-/// ⌊steps · value / max⌋ by multiplication, for the importance maximum that all arrivals share.
-#[derive(Debug, Clone, Copy)]
-struct Shares {
-    max: u32,
-    reciprocal: u64,
-}
-
-impl Shares {
-    /// Products of values and steps are exact for maxima up to here.
-    const MOST: u32 = 1 << 20;
-
-    fn new() -> Self {
-        Shares { max: 1, reciprocal: 0 }
-    }
-
-    #[inline]
-    fn of(&mut self, importance: Importance, steps: u32) -> u32 {
-        if importance.value() == importance.max() {
-            return steps;
-        }
-        if importance.max() != self.max {
-            // 2^64 for a maximum of 1 wraps to 0, which is right: such an importance is 0 here.
-            let reciprocal = (u64::MAX / u64::from(importance.max())).wrapping_add(1);
-            *self = Shares { max: importance.max(), reciprocal };
-        }
-        if self.max > Self::MOST {
-            return importance.share_of(steps);
-        }
-        scale(u64::from(steps) * u64::from(importance.value()), self.reciprocal) as u32
-    }
-}
-
 /// How many times a cell's share of the arrivals passes until importances are halved.
 const DECAY_TOUCHES: u64 = 4;
 
-/// How many arrivals ahead an arrival's cells, and what leads to those it will lower, are asked for.
-const FAR_AHEAD: usize = 4;
-
-/// How many arrivals ahead the cells that will be lowered are asked for.
-const NEARLY_THERE: usize = 1;
-
-/// How many arrivals' worth of work on what leads to the cells may be put off: until then it stays as it is,
-/// and what was foreseen comes true.
-const PUT_OFF: u64 = 128;
+/// How many arrivals ahead the cells of an arrival are asked for.
+const PREFETCH_DISTANCE: usize = 4;
 
 /// What does not depend on the cells.
 #[derive(Debug, Clone)]
 struct Policy {
     parameters: Parameters,
-    shares: Shares,
     arrivals: u64,
     until_decay: u64,
     cache: Option<Cache>,
@@ -348,7 +297,7 @@ impl Policy {
     fn new(parameters: Parameters) -> Result<Self> {
         let cache = parameters.reinsertion.map(Cache::new).transpose()?;
         let until_decay = Self::decay_period(&parameters);
-        Ok(Policy { parameters, shares: Shares::new(), arrivals: 0, until_decay, cache })
+        Ok(Policy { parameters, arrivals: 0, until_decay, cache })
     }
 
     /// Arrivals between two halvings: as many as map each cell [`DECAY_TOUCHES`] keys on average.
@@ -363,39 +312,25 @@ impl Policy {
 
     /// Query, delete, insert: the order of the thesis.
     #[inline(always)]
-    fn arrive<C: Cells>(
-        &mut self,
-        machine: impl Machine,
-        cells: &mut C,
-        (hash, importance, seed): (KeyHash, Importance, u64),
-        foresight: &mut C::Foresight,
-    ) -> Verdict {
-        let mut seen = true;
-        for position in self.probes(hash) {
-            seen &= cells.meets(position);
-        }
+    fn observe(&mut self, cells: &mut impl Cells, (hash, importance, seed): Arrival) -> Verdict {
+        // Every cell is read: whether one is zero is too hard to predict for stopping early to pay.
+        let seen = self.probes(hash).fold(true, |seen, position| seen & cells.is_set(position));
         let mut draws = Draws::new(seed);
-        self.insert(machine, cells, (hash, importance), (&mut draws, foresight));
+        self.insert(cells, hash, importance, &mut draws);
         self.arrivals = self.arrivals.saturating_add(1);
-        if self.cache.is_some() {
-            self.reinsert(machine, cells, (hash, importance, !seen), &mut draws);
-        }
-        if self.arrivals.is_multiple_of(PUT_OFF) {
-            cells.catch_up(machine);
+        let state = (self.arrivals, cells.nonzero(), self.parameters.num_cells);
+        if let Some(cache) = &mut self.cache
+            && let Some((hash, importance)) = cache.arrive((hash, importance, !seen), state, &mut draws)
+        {
+            self.insert(cells, hash, importance, &mut draws);
         }
         Verdict::from_seen(seen)
     }
 
     #[inline(always)]
-    fn insert<C: Cells>(
-        &mut self,
-        machine: impl Machine,
-        cells: &mut C,
-        (hash, importance): (KeyHash, Importance),
-        (draws, foresight): (&mut Draws, &mut C::Foresight),
-    ) {
+    fn insert(&mut self, cells: &mut impl Cells, hash: KeyHash, importance: Importance, draws: &mut Draws) {
         let Parameters { decrements, cell_max, num_cells, .. } = self.parameters;
-        cells.delete(machine, decrements, draws, foresight);
+        cells.delete(decrements, draws);
         if let Some(limit) = self.parameters.fill_limit {
             // Whatever the stream and the deletion, no more cells than promised are in use.
             let before = limit - u64::from(self.parameters.num_hashes);
@@ -405,22 +340,23 @@ impl Policy {
         }
         let value = match self.parameters.insertion {
             Insertion::Max => cell_max,
-            Insertion::Importance => self.shares.of(importance, cell_max),
+            Insertion::Importance => importance.share_of(cell_max),
         };
         let weight = match self.parameters.deletion.weighs_cells() {
-            true => self.shares.of(importance, weighed::FULL_WEIGHT).max(1),
+            true => importance.share_of(weighed::FULL_WEIGHT).max(1),
             false => 0,
         };
         for position in self.probes(hash) {
-            cells.insert(machine, position, value, weight);
+            cells.insert(position, value, weight);
         }
         if self.parameters.cell_importance == CellImportance::Decayed {
-            self.grow_older(cells);
+            self.tick(cells);
         }
     }
 
+    /// Counts an insertion, and halves the importances when it is time.
     #[inline]
-    fn grow_older(&mut self, cells: &mut impl Cells) {
+    fn tick(&mut self, cells: &mut impl Cells) {
         self.until_decay -= 1;
         if self.until_decay == 0 {
             self.until_decay = Self::decay_period(&self.parameters);
@@ -428,71 +364,36 @@ impl Policy {
         }
     }
 
-    fn reinsert<C: Cells>(
-        &mut self,
-        machine: impl Machine,
-        cells: &mut C,
-        arrival: (KeyHash, Importance, bool),
-        draws: &mut Draws,
-    ) {
-        let state = (self.arrivals, cells.nonzero(), self.parameters.num_cells);
-        let due = self.cache.as_mut().and_then(|cache| cache.arrive(arrival, state, draws));
-        if let Some((hash, importance)) = due {
-            self.insert(machine, cells, (hash, importance), (draws, &mut C::Foresight::default()));
-        }
-    }
-
-    /// Asks for the lines that an arrival will touch, or for what leads to them.
+    /// Asks for the lines that an arrival will touch. Cells may change until it is its turn, so some of them may
+    /// be others by then: that costs time, and changes nothing else.
     #[inline(always)]
-    fn foresee<C: Cells>(&self, cells: &C, hash: KeyHash, seed: u64, foresight: &mut C::Foresight) {
-        for position in self.probes(hash) {
-            cells.prefetch_insert(position);
-        }
-        cells.foresee(self.parameters.decrements, Draws::new(seed), foresight);
+    fn prefetch(&self, cells: &impl Cells, (hash, _, seed): Arrival) {
+        self.probes(hash).for_each(|position| cells.prefetch_insert(position));
+        cells.prefetch_delete(self.parameters.decrements, Draws::new(seed));
     }
 
+    /// How many arrivals ahead lines are asked for: none where all of them are in the cache.
     fn distance(&self) -> usize {
-        if self.parameters.byte_length() <= CACHED_BYTES as u64 { 0 } else { FAR_AHEAD }
+        if self.parameters.byte_length() <= CACHED_BYTES as u64 { 0 } else { PREFETCH_DISTANCE }
     }
 
-    #[inline(always)]
-    fn observe<C: Cells>(
-        &mut self,
-        machine: impl Machine,
-        cells: &mut C,
-        (hashes, importances, seeds): Arrivals<'_>,
-        verdicts: &mut [Verdict],
-    ) {
-        // Loops rather than closures: those would not be compiled for the machine.
-        let ahead = if self.distance() == 0 { 0 } else { hashes.len().saturating_sub(FAR_AHEAD) };
-        let mut foreseen = [C::Foresight::default(); FAR_AHEAD];
-        for index in 0..if ahead > 0 { FAR_AHEAD } else { 0 } {
-            self.foresee(cells, hashes[index], seeds[index], &mut foreseen[index]);
-        }
-        for index in 0..hashes.len() {
-            let near = index + NEARLY_THERE;
-            if ahead > 0 && near < hashes.len() {
-                cells.approach(self.parameters.decrements, Draws::new(seeds[near]), &mut foreseen[near % FAR_AHEAD]);
-            }
-            let arrival = (hashes[index], importances.at(index), seeds[index]);
-            let foresight = &mut foreseen[index % FAR_AHEAD];
-            verdicts[index] = self.arrive(machine, cells, arrival, foresight);
-            if index < ahead {
-                let far = index + FAR_AHEAD;
-                self.foresee(cells, hashes[far], seeds[far], foresight);
-            }
-        }
-    }
-
-    fn observe_one<C: Cells>(&mut self, cells: &mut C, arrival: (KeyHash, Importance, u64)) -> Verdict {
-        let mut foresight = C::Foresight::default();
+    fn observe_one(&mut self, cells: &mut impl Cells, arrival: Arrival) -> Verdict {
         if self.distance() > 0 {
             // All lines at once take as long as one.
-            let (hash, _, seed) = arrival;
-            self.foresee(cells, hash, seed, &mut foresight);
-            cells.approach(self.parameters.decrements, Draws::new(seed), &mut foresight);
+            self.prefetch(cells, arrival);
         }
-        self.arrive(Plain, cells, arrival, &mut foresight)
+        self.observe(cells, arrival)
+    }
+
+    fn observe_batch(&mut self, cells: &mut impl Cells, arrival: impl Fn(usize) -> Arrival, verdicts: &mut [Verdict]) {
+        let distance = self.distance();
+        pipelined(
+            &mut (self, cells),
+            verdicts.len(),
+            distance,
+            |(policy, cells), index| policy.prefetch(*cells, arrival(index)),
+            |(policy, cells), index| verdicts[index] = policy.observe(*cells, arrival(index)),
+        );
     }
 
     fn write_state(&self, generator: &Generator) -> StateWriter {
@@ -516,25 +417,8 @@ impl Policy {
     }
 }
 
-/// Arrivals of one batch: key, importance, and the seed of their draws.
-type Arrivals<'a> = (&'a [KeyHash], Importances<'a>, &'a [u64]);
-
-/// A batch, compiled for the machine that it runs on.
-struct Observe<'a, C> {
-    policy: &'a mut Policy,
-    cells: &'a mut C,
-    arrivals: Arrivals<'a>,
-    verdicts: &'a mut [Verdict],
-}
-
-impl<C: Cells> Work for Observe<'_, C> {
-    type Output = ();
-
-    #[inline(always)]
-    fn run(self, machine: impl Machine) {
-        self.policy.observe(machine, self.cells, self.arrivals, self.verdicts);
-    }
-}
+/// An arrival: key, importance, and the seed of its draws.
+type Arrival = (KeyHash, Importance, u64);
 
 /// An importance-aware Bloom filter. See the [module](self) for what it promises.
 #[derive(Debug, Clone)]
@@ -640,9 +524,9 @@ impl Filter for Ibf {
         for (part, verdicts) in verdicts[..count].chunks_mut(CHUNK).enumerate() {
             let (start, seeds) = (part * CHUNK, &mut seeds[..verdicts.len()]);
             seeds.fill_with(|| self.generator.bits());
-            let arrivals = (&hashes[start..start + verdicts.len()], importances.skip(start), &*seeds);
+            let arrival = |index: usize| (hashes[start + index], importances.at(start + index), seeds[index]);
             let policy = &mut self.policy;
-            with_cells!(&mut self.memory, cells => simd::run(Observe { policy, cells, arrivals, verdicts }));
+            with_cells!(&mut self.memory, cells => policy.observe_batch(cells, arrival, verdicts));
         }
     }
 

@@ -12,10 +12,8 @@
 //!        groups [9 11 …] [7 30 …] [12 …]
 //! ```
 //!
-//! A key that grows corrects the minima above it, if it was the least of its group: its cells are near just
-//! then, and the search would have to fetch them again, one after another (4 M cells: 3.3 times the stable
-//! filter's time an arrival instead of 4.2). A cell that leaves the order leaves the minima too low until the
-//! search comes across them. So most arrivals touch only the lowest level of the tree, and taking the
+//! A key that grows, and a cell that leaves the order, leave the minima above them too low until the search comes
+//! across them and corrects them. So most arrivals touch no more than the lowest level of the tree, and taking the
 //! lowest cells costs what refilling the front costs: a path down the tree for each cell that left it.
 //!
 //! Which cells are lowest depends on the keys alone, not on front, fence or tree: they are an index,
@@ -137,7 +135,7 @@ impl Queue {
 
     /// Takes note that a cell's key has changed; `None` where it takes no part.
     #[inline]
-    pub(super) fn change(&mut self, position: u64, old: Option<u32>, new: Option<u32>, keys: &impl Keys) {
+    pub(super) fn change(&mut self, position: u64, old: Option<u32>, new: Option<u32>) {
         let in_front = old.is_some_and(|key| packed(key, position) < self.fence);
         if old == new || (!in_front && new.is_none()) {
             return;
@@ -150,8 +148,6 @@ impl Queue {
             self.enter_front(packed(key, position));
         } else if in_front || old.is_none_or(|old| key < old) {
             self.offer(position, key);
-        } else if let Some(old) = old {
-            self.grow(position, old, keys);
         }
     }
 
@@ -159,16 +155,6 @@ impl Queue {
     #[inline(always)]
     pub(super) fn prefetch(&self, position: u64) {
         prefetch(&self.levels[0], position as usize / (GROUP * FAN));
-    }
-
-    /// Corrects the minima above a cell whose key has grown, if it was the least of its group.
-    #[inline(always)]
-    fn grow(&mut self, position: u64, old: u32, keys: &impl Keys) {
-        let group = position as usize / GROUP;
-        if self.levels[0][group / FAN][group % FAN] == old {
-            let least = self.two_lowest(group, keys).0;
-            self.correct(group, least);
-        }
     }
 
     fn enter_front(&mut self, entry: u64) {

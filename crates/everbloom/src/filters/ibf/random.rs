@@ -10,7 +10,6 @@ use crate::cells::counters::Counters;
 use crate::filter::Restore;
 use crate::format::StateWriter;
 use crate::promise::{Error, Result};
-use crate::simd::Machine;
 
 /// Packed values.
 #[derive(Debug, Clone)]
@@ -41,8 +40,6 @@ impl Random {
 }
 
 impl Cells for Random {
-    type Foresight = ();
-
     #[inline(always)]
     fn is_set(&self, position: u64) -> bool {
         self.cells.get(position) > 0
@@ -59,14 +56,14 @@ impl Cells for Random {
     }
 
     #[inline(always)]
-    fn foresee(&self, decrements: u32, mut draws: Draws, _foresight: &mut ()) {
+    fn prefetch_delete(&self, decrements: u32, mut draws: Draws) {
         for position in draws.positions(self.cells.len()).take(decrements as usize) {
             self.cells.prefetch(position);
         }
     }
 
     #[inline(always)]
-    fn delete(&mut self, _: impl Machine, decrements: u32, draws: &mut Draws, _foresight: &mut ()) {
+    fn delete(&mut self, decrements: u32, draws: &mut Draws) {
         for position in draws.positions(self.cells.len()).take(decrements as usize) {
             self.lower(position);
         }
@@ -78,7 +75,7 @@ impl Cells for Random {
     }
 
     #[inline(always)]
-    fn insert(&mut self, _: impl Machine, position: u64, value: u32, _weight: u32) {
+    fn insert(&mut self, position: u64, value: u32, _weight: u32) {
         self.nonzero += u64::from(self.cells.raise_to(position, value as u16) == 0 && value > 0);
     }
 

@@ -170,7 +170,7 @@ fn first_picks(parameters: Parameters, deletions: u64) -> (Ibf, Vec<u64>) {
     let mut counts = vec![0; before.len()];
     for _ in 0..deletions {
         let mut again = filter.clone();
-        with_cells!(&mut again.memory, cells => cells.delete(Plain, 1, &mut Draws::new(generator.bits()), &mut Default::default()));
+        with_cells!(&mut again.memory, cells => cells.delete(1, &mut Draws::new(generator.bits())));
         let after = values(&again);
         let picked = (0..before.len()).find(|&position| after[position] < before[position]);
         picked.into_iter().for_each(|position| counts[position] += 1);
@@ -235,7 +235,7 @@ fn compulsory_deletions_lower_exactly_as_many_as_asked() {
         for _ in 0..3000 {
             let (hash, importance) = arrival(&mut generator, 150);
             let before = values(&filter);
-            with_cells!(&mut filter.memory, cells => cells.delete(Plain, 9, &mut Draws::new(generator.bits()), &mut Default::default()));
+            with_cells!(&mut filter.memory, cells => cells.delete(9, &mut Draws::new(generator.bits())));
             let (units, lowered) =
                 (before.iter().sum::<u32>(), before.iter().sum::<u32>() - values(&filter).iter().sum::<u32>());
             // MinImp lowers different cells, the others may lower one several times.
@@ -247,7 +247,7 @@ fn compulsory_deletions_lower_exactly_as_many_as_asked() {
             short += u32::from(most < 9);
             for position in filter.policy.probes(hash) {
                 let (value, weight) = (importance.share_of(4), importance.share_of(FULL_WEIGHT).max(1));
-                with_cells!(&mut filter.memory, cells => cells.insert(Plain, position, value, weight));
+                with_cells!(&mut filter.memory, cells => cells.insert(position, value, weight));
             }
         }
         assert!(short > 0, "{deletion:?}: the case of too few cells must arise");
@@ -348,19 +348,6 @@ fn values_without_importance_are_refused_with_the_reason() {
     let error =
         Goal::new().plan("ibf:insertion=m,deletion=probabilistic_val,num_cells=9,num_hashes=1,decrements=1,cell_max=1");
     assert!(error.expect_err("meaningless").to_string().contains("writes the same value for all"));
-}
-
-#[test]
-fn shares_are_what_division_gives() {
-    let mut shares = Shares::new();
-    for max in [1, 2, 3, 7, 50, 1000, 1 << 20, (1 << 20) + 1, u32::MAX] {
-        for value in [0, 1, max / 3, max / 2, max - 1, max].into_iter().filter(|value| *value <= max) {
-            let importance = Importance::new(value, max).expect("in range");
-            for steps in [1, 3, 4, 255, FULL_WEIGHT] {
-                assert_eq!(shares.of(importance, steps), importance.share_of(steps), "{value} of {max}");
-            }
-        }
-    }
 }
 
 /// Large enough to look ahead, with so few arrivals that groups are raised all the time, and with so many on

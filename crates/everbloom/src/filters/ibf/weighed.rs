@@ -129,26 +129,6 @@ impl WeighedCells {
         Cell(*cell)
     }
 
-    /// Lowers the first `most` of the cells that are to be taken, one by one, unless they are zero; how many
-    /// were taken. If `COMPULSORY`, zero cells are not.
-    #[inline(always)]
-    pub(super) fn lower_picked<const COMPULSORY: bool>(&mut self, picks: &[(u64, bool)], most: u32) -> u32 {
-        let cells: &mut [u32] = cast_slice_mut(self.buffer.lines_mut());
-        let (mut taken, mut emptied) = (0, 0);
-        for &(position, fits) in picks {
-            let cell = &mut cells[position as usize];
-            let value = *cell & 0xff;
-            // No branch on whether a cell is taken, which no predictor could foresee.
-            let told = fits & (taken < most);
-            let lowered = told & (value > 0);
-            *cell -= u32::from(lowered);
-            emptied += u64::from(told & (value == 1));
-            taken += u32::from(if COMPULSORY { lowered } else { told });
-        }
-        self.nonzero -= emptied;
-        taken
-    }
-
     #[inline(always)]
     pub(super) fn prefetch(&self, position: u64) {
         prefetch(self.cells(), position as usize);

@@ -85,7 +85,7 @@ use crate::filter::{Abilities, Base, Body, Filter, Kind, Model, Restore, shows_b
 use crate::format::StateWriter;
 use crate::key::{Hashing, KeyHash};
 use crate::promise::{Importance, Importances, Plan, Promise, Result, Status, Verdict};
-use crate::simd::{CACHED_BYTES, Machine, PREFETCH_DISTANCE, Work, pipelined, run};
+use crate::simd::{CACHED_BYTES, Kernel, PREFETCH_DISTANCE, SimdOps, pipelined, run};
 use gate::ImportanceGate;
 use std::hint::select_unpredictable;
 
@@ -280,11 +280,11 @@ struct ObserveWords<'a> {
     verdicts: &'a mut [Verdict],
 }
 
-impl Work for ObserveWords<'_> {
+impl Kernel for ObserveWords<'_> {
     type Output = ();
 
     #[inline(always)]
-    fn run(self, _: impl Machine) {
+    fn run(self, _: impl SimdOps) {
         let ObserveWords { words, hit, rank_shift, distance, hashes, verdicts } = self;
         let (shape, count) = (words.shape(), words.len());
         // Batches no longer than the distance have been asked for: see `Filter::keys_ahead`.

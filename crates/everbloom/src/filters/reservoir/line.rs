@@ -9,7 +9,7 @@ use super::Bias;
 use crate::cells::buffer::Line;
 use crate::key::{KeyHash, finalise};
 use crate::promise::Verdict;
-use crate::simd::{Machine, Plain};
+use crate::simd::{Plain, SimdOps};
 use std::hint::select_unpredictable;
 
 const WORDS: usize = 8;
@@ -47,10 +47,10 @@ fn own_bits(hash: KeyHash, num_filters: u32) -> [u64; WORDS] {
 
 /// How many of these bits are not set.
 #[inline(always)]
-fn missing(machine: impl Machine, line: &Line, own: &[u64; WORDS], num_filters: u32) -> u32 {
+fn missing(ops: impl SimdOps, line: &Line, own: &[u64; WORDS], num_filters: u32) -> u32 {
     if num_filters <= WORDS as u32 {
         // There is no more than one in a word.
-        return machine.lacking(&line.0, own).count_ones();
+        return ops.missing_bits(&line.0, own).count_ones();
     }
     line.0.iter().zip(own).map(|(word, own)| (own & !word).count_ones()).sum()
 }
@@ -64,23 +64,23 @@ pub(super) fn contains(line: &Line, hash: KeyHash, num_filters: u32) -> bool {
 /// An arrival at its line: its hash, its random draw and its number.
 #[inline(always)]
 pub(super) fn observe(
-    machine: impl Machine,
+    ops: impl SimdOps,
     rule: &Rule,
     line: &mut Line,
     (hash, draw, arrival): (KeyHash, u64, u64),
 ) -> Verdict {
     let own = own_bits(hash, rule.num_filters);
-    let missing = missing(machine, line, &own, rule.num_filters);
+    let missing = missing(ops, line, &own, rule.num_filters);
     let unit = (draw >> 11) as f64 * (1.0 / (1u64 << 53) as f64);
     if unit <= rule.bias.insert_prob(rule.filter_bits, arrival) {
         // Random bits as a key's are: in different words, anywhere in them.
         let clear = own_bits(KeyHash { high: draw, low: finalise(draw) }, rule.num_filters);
         line.0 = std::array::from_fn(|word| line.0[word] & !clear[word] | own[word]);
     } else {
-        // No branch on whether anything is missing, which no predictor could foresee.
+        // No branch on whether anything is missing: it would be mispredicted half the time.
         let count = select_unpredictable(unit > rule.insert_floor, missing, 0);
         let due = select_unpredictable(count > 0, u64::MAX, 0);
-        exchange(machine, line, &own.map(|own| own & due), (finalise(draw) >> 55, count));
+        exchange(ops, line, &own.map(|own| own & due), (finalise(draw) >> 55, count));
     }
     Verdict::from_seen(missing == 0)
 }
@@ -88,10 +88,10 @@ pub(super) fn observe(
 /// Sets the key's own bits, and clears `count` others that are set, from `place` on, cyclically: a start drawn
 /// at random makes them random ones.
 #[inline(always)]
-fn exchange(machine: impl Machine, line: &mut Line, own: &[u64; WORDS], (place, count): (u64, u32)) {
+fn exchange(ops: impl SimdOps, line: &mut Line, own: &[u64; WORDS], (place, count): (u64, u32)) {
     let (start, turn) = ((place / 64) as usize, (place % 64) as u32);
     let chosen = |line: &Line, at: usize, count: u32| {
-        machine.lowest_set((line.0[at] & !own[at]).rotate_right(turn), count).rotate_left(turn)
+        ops.lowest_set((line.0[at] & !own[at]).rotate_right(turn), count).rotate_left(turn)
     };
     let first = chosen(line, start, count);
     // One write for all: a word written by itself would hold up the reading of the whole line.

@@ -87,7 +87,7 @@ use crate::promise::{
     Error, Goal, Holds, Importance, Importances, MAX_MEMORY_BITS, Plan, Promise, Result, Spec, Status, Verdict,
     choice_name,
 };
-use crate::simd::{CACHED_BYTES, Machine, Work, distance_for, prefetch, run};
+use crate::simd::{CACHED_BYTES, Kernel, SimdOps, distance_for, prefetch, run};
 use libm::{log, pow};
 use line::Rule;
 
@@ -460,7 +460,7 @@ impl Reservoir {
     #[inline(always)]
     fn observe_at(&mut self, draw: u64, probed: &[u64], random: &[u64]) -> Verdict {
         self.base.count(1);
-        // All of them, since the first that is missing is anyone's guess.
+        // All of them: which is the first to be missing cannot be predicted, so stopping early does not pay.
         let seen = probed.iter().fold(true, |seen, place| seen & self.get(*place));
         let unit = (draw >> 11) as f64 * (1.0 / (1u64 << 53) as f64);
         if unit <= self.parameters.bias.insert_prob(self.filter_bits, self.base.arrivals) {
@@ -514,11 +514,11 @@ struct ObserveLines<'a> {
     verdicts: &'a mut [Verdict],
 }
 
-impl Work for ObserveLines<'_> {
+impl Kernel for ObserveLines<'_> {
     type Output = ();
 
     #[inline(always)]
-    fn run(self, machine: impl Machine) {
+    fn run(self, ops: impl SimdOps) {
         let ObserveLines { filter, hashes, draws, verdicts } = self;
         let (rule, before) = (filter.rule(), filter.base.arrivals);
         filter.base.count(hashes.len());
@@ -530,7 +530,7 @@ impl Work for ObserveLines<'_> {
             }
             let line = &mut lines[hash.index(count) as usize];
             let arrival = before.saturating_add(index as u64 + 1);
-            *verdict = line::observe(machine, &rule, line, (*hash, *draw, arrival));
+            *verdict = line::observe(ops, &rule, line, (*hash, *draw, arrival));
         }
     }
 }
@@ -547,11 +547,11 @@ struct ObserveArrays<'a, const K: usize> {
     verdicts: &'a mut [Verdict],
 }
 
-impl<const K: usize> Work for ObserveArrays<'_, K> {
+impl<const K: usize> Kernel for ObserveArrays<'_, K> {
     type Output = ();
 
     #[inline(always)]
-    fn run(self, _: impl Machine) {
+    fn run(self, _: impl SimdOps) {
         let ObserveArrays { filter, hashes, draws, verdicts } = self;
         let arrays = filter.parameters.num_filters as usize;
         let asks = filter.bits.bytes().len() > CACHED_BYTES;

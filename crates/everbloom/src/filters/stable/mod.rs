@@ -75,13 +75,14 @@
 
 mod plan;
 
+use crate::cells::blocks::PrefetchAhead;
 use crate::cells::buffer::Line;
 use crate::cells::counters::{Counters, low_bits, lower_range, nonzero_lanes, with_width};
 use crate::filter::{Abilities, Base, Body, Filter, Kind, Model, Restore, shows_base};
 use crate::format::StateWriter;
 use crate::key::{Generator, Hashing, KeyHash, Probes, finalise, scale};
 use crate::promise::{Importance, Importances, Plan, Promise, Result, Status, Verdict};
-use crate::simd::{AskAhead, CACHED_BYTES, Machine, Plain, Visit, Work, distance_for, pipelined, prefetch, run};
+use crate::simd::{CACHED_BYTES, Kernel, Plain, SimdOps, Visit, distance_for, pipelined, prefetch, run};
 use libm::pow;
 
 pub use plan::{Decrement, Layout, Parameters, Update};
@@ -311,32 +312,35 @@ struct ObserveLines<'a, const D: u32, const K: usize> {
     verdicts: &'a mut [Verdict],
 }
 
-impl<const D: u32, const K: usize> Work for ObserveLines<'_, D, K> {
+impl<const D: u32, const K: usize> Kernel for ObserveLines<'_, D, K> {
     type Output = ();
 
     #[inline(always)]
-    fn run(self, machine: impl Machine) {
+    fn run(self, ops: impl SimdOps) {
         let ObserveLines { parameters, lines, hashes, draws, verdicts } = self;
         let count = lines.len() as u64;
         let visit = |hash: KeyHash, draw: u64| {
             let LineProbes { word, lanes } = LineProbes::new::<D>(hash);
+            let (state, step, factor) = lanes.sequence();
             Visit {
                 word,
-                lanes,
+                state,
+                step,
+                factor,
                 start: scale(draw, const { cells_per_line(D) }) as u32,
                 length: parameters.decrements,
                 value: parameters.cell_max.into(),
                 unless_seen: (parameters.update == Update::Distinct).into(),
             }
         };
-        let mut ahead = AskAhead::new(lines, hashes);
+        let mut ahead = PrefetchAhead::new(lines, hashes);
         for ((hash, draw), verdict) in hashes.iter().zip(draws).zip(verdicts) {
-            ahead.ask(lines);
+            ahead.prefetch_next(lines);
             let line = &mut lines[hash.index(count) as usize];
             *verdict = if K == 0 {
                 observe_line::<D>(&parameters, line, *hash, *draw)
             } else {
-                Verdict::from_seen(machine.visit::<D, K>(line, &visit(*hash, *draw)))
+                Verdict::from_seen(ops.visit::<D, K>(&mut line.0, &visit(*hash, *draw)))
             };
         }
     }
@@ -442,5 +446,67 @@ impl Filter for Stable {
 
     fn body(&self) -> Body<'_> {
         Body::Bytes(vec![self.cells.bytes()])
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::simd::run_on_each;
+
+    /// Arrivals at lines, as in a batch; keeps verdicts and lines.
+    struct Batch<const D: u32, const K: usize> {
+        parameters: Parameters,
+    }
+
+    impl<const D: u32, const K: usize> Kernel for Batch<D, K> {
+        type Output = (Vec<Verdict>, Vec<Line>);
+
+        #[inline(always)]
+        fn run(self, ops: impl SimdOps) -> Self::Output {
+            let mut generator = Generator::seeded(4);
+            let hashes: Vec<_> = (0..4000).map(|_| Hashing::seeded(2).hash_u64(generator.below(500))).collect();
+            let draws: Vec<_> = hashes.iter().map(|_| generator.bits()).collect();
+            let (mut verdicts, mut lines) = (vec![Verdict::Distinct; hashes.len()], vec![Line([0; 8]); 5]);
+            ObserveLines::<D, K> {
+                parameters: self.parameters,
+                lines: &mut lines,
+                hashes: &hashes,
+                draws: &draws,
+                verdicts: &mut verdicts,
+            }
+            .run(ops);
+            (verdicts, lines)
+        }
+    }
+
+    fn holds<const D: u32, const K: usize>() {
+        for update in [Update::Always, Update::Distinct] {
+            let parameters = Parameters {
+                num_cells: 5 * cells_per_line(D),
+                cell_max: (1 << D) - 1,
+                num_hashes: K as u32,
+                decrements: 9,
+                decrement: Decrement::Run,
+                layout: Layout::Blocked,
+                update,
+            };
+            // With 0 for the number of hashes, every arrival is worked on step by step.
+            let one_by_one = Batch::<D, 0> { parameters }.run(Plain);
+            let (plain, wider) = run_on_each(|| Batch::<D, K> { parameters });
+            assert!(plain == one_by_one, "plain: {D} bits, {K} hashes");
+            for (name, outcome) in wider {
+                assert!(outcome == one_by_one, "{name}: {D} bits, {K} hashes");
+            }
+            assert!(one_by_one.0.contains(&Verdict::Duplicate) && one_by_one.0.contains(&Verdict::Distinct));
+        }
+    }
+
+    #[test]
+    fn a_line_is_visited_at_once_as_step_by_step() {
+        holds::<1, 1>();
+        holds::<2, 3>();
+        holds::<3, 4>();
+        holds::<3, 8>();
     }
 }
