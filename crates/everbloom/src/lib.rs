@@ -20,6 +20,7 @@
 //!   its [`Promise`] before anything is allocated.
 //! - [`Bloom`], [`Blocked`], [`Counting`], [`Ranked`], … when you know which one you want; [`filters`] has a page on each.
 //! - [`Question`]: which filter errs least on a [`Stream`] like yours, and what to expect ([`Forecast`]).
+//! - [`Goal::window`] and [`TimeWindow`]: the last so many arrivals, or the last while.
 //! - [`Shared`] and [`AtomicBlocked`]: one filter, many threads. [`View`]: a filter in a mapped file.
 //! - [`querylog`]: fewer false hits, from a key list and a query log.
 //!
@@ -47,13 +48,13 @@ mod simd;
 mod stream;
 
 pub use codec::View;
-pub use filter::{Filter, Timeline, Unseen};
+pub use filter::{Filter, Unseen};
 pub use filters::{
     AgePartitioned, Aging, AtomicBlocked, Blocked, Bloom, Counting, Exact, Ibf, Popularity, Ranked, Reservoir,
     Scalable, Spectral, Stable, Stacked,
 };
 pub use forecast::{Candidate, Question, Recommendation};
-pub use front::{AnyFilter, Info, Shared};
+pub use front::{AnyFilter, Info, Shared, TimeWindow};
 pub use key::{Hashing, Key, KeyHash, SecretKey};
 pub use promise::{
     Count, Error, Goal, Holds, Importance, ImportanceMix, ImportanceScale, Importances, Plan, Promise, Rate, Result,

@@ -4,15 +4,34 @@ mod any;
 mod info;
 mod shared;
 mod typed;
+mod window;
 
 pub use any::AnyFilter;
 pub use info::Info;
 pub use shared::Shared;
+pub use window::TimeWindow;
 
 use crate::forecast::{self, AUTO};
-use crate::promise::{Goal, Plan, Result, Spec};
+use crate::promise::{Count, Goal, Plan, Result, Spec, Window};
 
 impl Goal {
+    /// Asks for a filter of the last so many arrivals, in which no repeat is missed. For windows of time see [`TimeWindow`].
+    ///
+    /// ```
+    /// let mut recent = everbloom::Goal::new().window(1000).fpr("1%").build()?;
+    /// (0..5000).for_each(|key| {
+    ///     recent.insert(key);
+    /// });
+    /// assert!((4000..5000).all(|key| recent.contains(key)) && !recent.contains(17));
+    /// # Ok::<(), everbloom::Error>(())
+    /// ```
+    pub fn window(mut self, arrivals: impl Into<Count>) -> Self {
+        let arrivals = arrivals.into().named("window").get();
+        let spec = arrivals.and_then(|arrivals| forecast::windowed(&Window::Arrivals(arrivals), None, true));
+        self.filter = self.kept(spec);
+        self
+    }
+
     /// Plans a filter: the one that [`Goal::filter`] named, or the best that the planner finds.
     ///
     /// ```

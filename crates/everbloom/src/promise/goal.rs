@@ -85,7 +85,7 @@ impl Goal {
     }
 
     /// The value, or nothing, with the error kept for later.
-    fn kept<T>(&mut self, value: Result<T>) -> Option<T> {
+    pub(crate) fn kept<T>(&mut self, value: Result<T>) -> Option<T> {
         match value {
             Ok(value) => Some(value),
             Err(error) => {
