@@ -1,12 +1,12 @@
 //! All the random numbers of one arrival, from one draw of the filter's generator.
 //!
-//! The generator moves once an arrival, however many numbers the arrival needs; so a batch can draw
-//! for the arrivals ahead and ask for their cells before it comes to them, with the same verdicts.
+//! The filter's generator moves once per arrival, however many numbers the arrival needs. So a batch can draw
+//! for later arrivals and prefetch their cells, and its verdicts stay those of single arrivals.
 
 use crate::key::{KeyHash, Probes, finalise, scale};
 
-/// A sequence of folded products (Wang Yi's wyrand), named by its seed: half the work of mixing, and of many
-/// numbers an arrival that is felt.
+/// The sequence of folded products (Wang Yi's wyrand) that starts from a seed. It takes half the time of mixing,
+/// which shows where an arrival needs many numbers.
 #[derive(Debug, Clone)]
 pub(super) struct Draws {
     state: u64,

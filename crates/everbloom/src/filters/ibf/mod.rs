@@ -60,16 +60,17 @@
 //!
 //! # On a described stream
 //!
-//! Random deletion is foretold by the chain of a cell: state (lowerings met, importance class); `ibf1` on the
-//! thesis's set T comes to 2.13/30.62 (wfp/wfn in %) where the reference is 2.12/30.68. The other deletions choose
-//! cells by all that was ever mapped to them, which no small chain follows: they are simulated: `probabilistic`
-//! small, `min_imp` at its own size for streams up to two million arrivals, because a smaller filter has fewer
-//! cells to choose the least important from (a quarter of the size gave 77.0 for 84.7 % on lags of all magnitudes).
+//! Random deletion is forecast by a Markov chain of one cell, whose state is how often it was lowered and its class of
+//! importance: `ibf1` on the thesis's set T gives 2.13/30.62 (wfp/wfn in %) where the reference is 2.12/30.68. The
+//! other deletions choose cells by everything that was ever mapped to them, which no small chain can follow, so they
+//! are simulated: `probabilistic` in a smaller filter, `min_imp` at its own size for streams up to two million
+//! arrivals, because a smaller filter has fewer cells to choose the least important from (a quarter of the size gave
+//! 77.0 for 84.7 % on lags of all magnitudes).
 //!
 //! # Cost
 //!
 //! No deletion passes over the cells. `random` is `num_hashes` + `decrements` cache lines an arrival.
-//! `probabilistic` draws groups of cells from a sampling index: 1.4 draws a pick, two lines each.
+//! `probabilistic` draws groups of cells from a sampling index: about 1.4 draws a pick, two lines each.
 //! `probabilistic_val` draws from a list while up to one cell in 16 is in use, from all cells beyond; it
 //! passes over them when it returns to the list, at most once in num_cells/(32 · num_hashes) arrivals.
 //! `min_imp` keeps the lowest cells sorted and finds the next ones in a tree of minima: one path for

@@ -19,6 +19,7 @@
 
 use super::draws::Draws;
 use crate::promise::{Error, Result};
+use crate::simd::prefetch;
 use bytemuck::{cast_slice, cast_slice_mut};
 
 /// How many tiers there are. Tier 0 holds the groups of weight 0; the last one has weights up to [`HEAVIEST`].
@@ -126,17 +127,31 @@ impl SamplingIndex {
         self.find(drawn, fraction)
     }
 
+    /// Asks for the entry that a draw will read. It is the right line, or next to it, even if a few groups have moved
+    /// until then. Not to be called when empty.
+    #[inline(always)]
+    pub(super) fn prefetch_draw(&self, draws: &mut Draws) {
+        let (_, slot, _) = self.locate(draws.below(self.masses[TIERS - 1]));
+        prefetch(&self.order, slot);
+    }
+
     /// The tier, group and offset that a number below the sum of all bounds stands for.
     #[inline(always)]
     fn find(&self, drawn: u64, fraction: u32) -> Drawn {
+        let (tier, slot, offset) = self.locate(drawn);
+        Drawn { group: self.order[slot] as usize, offset, fraction, tier }
+    }
+
+    /// The tier, slot and offset of such a number.
+    #[inline(always)]
+    fn locate(&self, drawn: u64) -> (usize, usize, u32) {
         // From the top, where most of the mass is.
         let mut tier = TIERS - 1;
         while self.masses[tier - 1] > drawn {
             tier -= 1;
         }
         let within = drawn - self.masses[tier - 1];
-        let slot = u64::from(self.starts[tier]) + (within >> tier);
-        Drawn { group: self.order[slot as usize] as usize, offset: within as u32 & ((1 << tier) - 1), fraction, tier }
+        (tier, self.starts[tier] as usize + (within >> tier) as usize, within as u32 & ((1 << tier) - 1))
     }
 
     /// Moves a group that was drawn down to the tier of its weight, if that is a lower one.

@@ -374,7 +374,7 @@ fn looking_ahead_changes_no_verdict_and_no_byte() {
     }
 }
 
-/// Decrements that let a few cells be in use, and many; some are lowered behind the list's back.
+/// Importances that bring the filter from few cells in use to many and back.
 #[test]
 fn cells_are_drawn_from_a_list_while_they_are_few() {
     let parameters = by_hand(Insertion::Importance, Deletion::ProbabilisticVal, [600, 4, 9, 4]);
