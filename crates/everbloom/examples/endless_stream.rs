@@ -4,8 +4,7 @@
 
 use everbloom::Goal;
 
-/// Runs the example; a test does, too.
-pub fn main() -> Result<(), everbloom::Error> {
+fn main() -> Result<(), everbloom::Error> {
     // 64 KiB for ever. The planner takes the filter that misses the fewest repeats and keeps the rate whatever comes.
     let goal = Goal::new().memory("64KiB").fpr("1%");
     let plan = goal.plan("auto")?;

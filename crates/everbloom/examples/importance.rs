@@ -4,8 +4,7 @@
 
 use everbloom::{Goal, Importance};
 
-/// Runs the example; a test does, too.
-pub fn main() -> Result<(), everbloom::Error> {
+fn main() -> Result<(), everbloom::Error> {
     let mut seen = Goal::new().memory("8KiB").fpr("1%").with_importance().build()?;
     let (customer, visitor) = (Importance::new(9, 10)?, Importance::new(1, 10)?);
 

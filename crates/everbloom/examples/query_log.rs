@@ -5,8 +5,7 @@
 use everbloom::querylog::{Options, Sample, build, tune};
 use everbloom::{Hashing, Key};
 
-/// Runs the example; a test does, too.
-pub fn main() -> Result<(), everbloom::Error> {
+fn main() -> Result<(), everbloom::Error> {
     let hashing = Hashing::default();
     let members: Vec<_> = (0..5_000u64).map(|key| key.hash_with(&hashing)).collect();
     // The same 700 absent keys are asked for again and again, some far more often than others.

@@ -4,8 +4,7 @@
 
 use everbloom::{AnyFilter, Goal};
 
-/// Runs the example; a test does, too.
-pub fn main() -> Result<(), everbloom::Error> {
+fn main() -> Result<(), everbloom::Error> {
     // Both sides plan the same filter: what can be merged must have the same shape and seed.
     let goal = Goal::new().filter("bloom").expected_items("20k").fpr("1%");
     let (mut here, mut there) = (goal.build()?, goal.build()?);

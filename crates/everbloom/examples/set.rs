@@ -4,8 +4,7 @@
 
 use everbloom::Bloom;
 
-/// Runs the example; a test does, too.
-pub fn main() -> Result<(), everbloom::Error> {
+fn main() -> Result<(), everbloom::Error> {
     // The smallest filter that errs for at most one address in a hundred while at most 10,000 are inside.
     let mut written_to = Bloom::with_rate(10_000, 0.01)?;
     for number in 0..10_000 {

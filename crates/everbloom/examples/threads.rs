@@ -4,8 +4,7 @@
 
 use everbloom::{AtomicBlocked, Goal, Hashing, Shared, filters::blocked::Parameters};
 
-/// Runs the example; a test does, too.
-pub fn main() -> Result<(), everbloom::Error> {
+fn main() -> Result<(), everbloom::Error> {
     // Any kind, in shards with a lock each.
     let seen = Shared::new(&Goal::new().memory("256KiB").fpr("1%"), 16)?;
     // A cache-line-blocked Bloom filter, without any lock.

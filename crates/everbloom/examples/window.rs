@@ -6,8 +6,7 @@ use everbloom::{Goal, TimeWindow};
 
 const MINUTE: i64 = 60_000_000;
 
-/// Runs the example; a test does, too.
-pub fn main() -> Result<(), everbloom::Error> {
+fn main() -> Result<(), everbloom::Error> {
     // Sized for 10,000 alerts an hour; what is older than an hour is forgotten.
     let mut recent = TimeWindow::new("1h", &Goal::new().expected_items("10k").fpr("0.1%"))?;
 

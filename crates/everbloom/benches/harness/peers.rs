@@ -278,7 +278,7 @@ pub fn bloom_of(bytes: u64, items: u64) -> Bloom {
 /// Everyone who can take part at this size.
 pub fn contenders(bytes: u64, items: u64) -> Vec<Box<dyn Contender>> {
     let quarter = bloom::Size::for_cells(bytes * 2, items).expect("a size");
-    let counting = counting::Parameters { size: quarter, cell_bits: 4 };
+    let counting = counting::Parameters::new(quarter, 4).expect("a size");
     let fast = fastbloom::BloomFilter::with_num_bits(bytes as usize * 8).hasher(FixedState::with_seed(0));
     let mut all: Vec<Box<dyn Contender>> = vec![
         Box::new(Batched(blocked_of(bytes))),

@@ -73,6 +73,7 @@ pub(crate) const KIND: Kind = Kind {
 
 /// The parameters of an aging filter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Parameters {
     /// New keys that a buffer takes before the other one's turn comes.
     pub window: u64,

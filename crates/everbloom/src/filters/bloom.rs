@@ -120,7 +120,7 @@ fn planned(spec: &Spec, goal: &Goal) -> Result<Plan> {
         let items = goal.required_items()?;
         return Ok(plan_of(sendable(spec, goal, items, bytes)?, Some(items), goal));
     }
-    let (mut size, items) = Size::planned(spec, goal, "num_bits", 1)?;
+    let (mut size, items) = Size::planned(spec, goal, ["num_bits", "num_hashes"], 1)?;
     if let (true, Some(items), Some(rate), None) = (goal.compressed, items, goal.target_fpr, spec.parameters().next()) {
         size = sparse(goal, items, rate)?;
     }

@@ -81,6 +81,7 @@ pub const DEFAULT_CELL_BITS: u32 = 4;
 
 /// The size of a counting filter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Parameters {
     /// Counters and probes.
     pub size: Size,
@@ -89,6 +90,11 @@ pub struct Parameters {
 }
 
 impl Parameters {
+    /// Counters of so many bits.
+    pub fn new(size: Size, cell_bits: u32) -> Result<Self> {
+        Parameters { size, cell_bits }.checked()
+    }
+
     fn checked(self) -> Result<Self> {
         self.size.checked()?;
         if !(2..=MAX_CELL_BITS).contains(&self.cell_bits) {
@@ -123,7 +129,7 @@ fn cell_bits_of(spec: &Spec) -> Result<u32> {
 
 fn planned(spec: &Spec, goal: &Goal) -> Result<Plan> {
     let cell_bits = cell_bits_of(spec)?;
-    let (size, items) = Size::planned(spec, goal, "num_cells", cell_bits)?;
+    let (size, items) = Size::planned(spec, goal, ["num_cells", "num_hashes"], cell_bits)?;
     let parameters = Parameters { size, cell_bits };
     let memory_bits = Counters::byte_length(size.num_cells, cell_bits).saturating_mul(8);
     Ok(Plan::new(parameters.spec(), memory_bits, size.promise(items), goal.hashing))

@@ -111,7 +111,7 @@ fn planned(spec: &Spec, goal: &Goal) -> Result<Plan> {
             "build with Popularity::with_scheme, or `everbloom build --scheme FILE`",
         ));
     }
-    let (size, items) = Size::planned(spec, goal, "num_bits", 1)?;
+    let (size, items) = Size::planned(spec, goal, ["num_bits", "num_hashes"], 1)?;
     if size.num_hashes > MAX_HASHES {
         let needed = format!("at most {MAX_HASHES}");
         return Err(Error::parameter("num_hashes", size.num_hashes, needed, "take a bloom filter, or a higher rate"));

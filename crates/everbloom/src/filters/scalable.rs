@@ -86,6 +86,7 @@ const MAX_STAGES: u64 = 1024;
 
 /// The parameters of a scalable filter.
 #[derive(Debug, Clone, Copy, PartialEq)]
+#[non_exhaustive]
 pub struct Parameters {
     /// Keys that the first stage takes.
     pub initial_items: u64,

@@ -76,6 +76,7 @@ const NARROW_CELL_BITS: u32 = 4;
 
 /// The parameters of a spectral filter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Parameters {
     /// Counters and probes.
     pub size: Size,
@@ -145,7 +146,7 @@ fn planned(spec: &Spec, goal: &Goal) -> Result<Plan> {
 
 fn planned_with(spec: &Spec, goal: &Goal) -> Result<Plan> {
     let placeholder = Parameters::with_size(spec, Size { num_cells: 1, num_hashes: 1 })?;
-    let (size, items) = Size::planned(spec, goal, "num_cells", placeholder.cell_bits)?;
+    let (size, items) = Size::planned(spec, goal, ["num_cells", "num_hashes"], placeholder.cell_bits)?;
     let parameters = Parameters { size, ..placeholder };
     Ok(Plan::new(
         parameters.spec(),

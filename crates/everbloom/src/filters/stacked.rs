@@ -182,7 +182,7 @@ fn planned(spec: &Spec, goal: &Goal) -> Result<Plan> {
         let promise = shapes.layers[0].promise(None);
         return Ok(Plan::new(shapes.spec(), shapes.memory_bits(), promise, goal.hashing));
     }
-    let (size, items) = Size::planned(spec, goal, "num_bits", 1)?;
+    let (size, items) = Size::planned(spec, goal, ["num_bits", "num_hashes"], 1)?;
     let scheme = spec.value("scheme", "the id of a scheme")?;
     let shapes = Shapes { layers: vec![size], maps: Vec::new(), scheme };
     Ok(Plan::new(shapes.spec(), shapes.memory_bits(), size.promise(items), goal.hashing))

@@ -56,6 +56,7 @@ pub struct Question {
 
 /// A filter that answers a question.
 #[derive(Debug, Clone)]
+#[non_exhaustive]
 pub struct Candidate {
     /// The filter.
     pub plan: Plan,
@@ -67,6 +68,7 @@ pub struct Candidate {
 
 /// The answer to a question.
 #[derive(Debug, Clone)]
+#[non_exhaustive]
 pub struct Recommendation {
     /// The filter to take.
     pub best: Candidate,

@@ -101,6 +101,7 @@ pub struct Span(Result<Duration>);
 /// assert!("5M".parse::<Window>().is_err());
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Window {
     /// The last so many arrivals.
     Arrivals(u64),

@@ -27,6 +27,7 @@ impl Verdict {
 
 /// What a filter knows about itself right now.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
+#[non_exhaustive]
 pub struct Status {
     /// Arrivals observed or keys inserted so far.
     pub arrivals: u64,

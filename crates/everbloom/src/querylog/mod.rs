@@ -40,8 +40,10 @@
 mod build;
 mod evidence;
 mod fit;
+#[doc(hidden)]
 pub mod popularity;
 mod score;
+#[doc(hidden)]
 pub mod stacking;
 
 pub use build::build;

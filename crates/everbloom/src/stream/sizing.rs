@@ -16,6 +16,7 @@ pub const MAX_HASHES: u32 = 64;
 
 /// A number of cells and of probes into them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Size {
     /// Cells in all.
     pub num_cells: u64,
@@ -29,6 +30,11 @@ fn hashes_around(ideal: f64) -> [u32; 2] {
 }
 
 impl Size {
+    /// So many cells and probes.
+    pub fn new(num_cells: u64, num_hashes: u32) -> Result<Self> {
+        Size { num_cells, num_hashes }.checked()
+    }
+
     /// The fewest cells that keep `target_fpr` for `expected_items` keys.
     pub fn for_rate(expected_items: u64, target_fpr: f64) -> Result<Self> {
         let goal = Goal::new().expected_items(expected_items).fpr(target_fpr);
@@ -180,9 +186,14 @@ impl Size {
 
     /// What a spec and a goal come to, with the number of keys that the rate is promised for.
     ///
-    /// `cells_word` is the spec's word for cells; memory buys one cell for every `cell_bits`.
-    pub(crate) fn planned(spec: &Spec, goal: &Goal, cells_word: &str, cell_bits: u32) -> Result<(Self, Option<u64>)> {
-        let (given, hashes) = (spec.number(cells_word)?, spec.number("num_hashes")?);
+    /// `parameters` are the spec's names for cells and hashes; memory buys one cell for every `cell_bits`.
+    pub(crate) fn planned(
+        spec: &Spec,
+        goal: &Goal,
+        parameters: [&str; 2],
+        cell_bits: u32,
+    ) -> Result<(Self, Option<u64>)> {
+        let (given, hashes) = (spec.number(parameters[0])?, spec.number(parameters[1])?);
         // Memory comes in whole cache lines, and no cell straddles two words of one.
         let affordable = goal.memory_bits.map(|bits| bits / LINE_BITS * 8 * u64::from(64 / cell_bits));
         let (items, rate) = (goal.expected_items, goal.target_fpr);
@@ -277,7 +288,7 @@ mod tests {
     #[test]
     fn impossible_goals_say_what_would_work() {
         let goal = Goal::new().memory_bits(1000).expected_items(1000).fpr(0.01);
-        let error = Size::planned(&Spec::new("bloom"), &goal, "num_bits", 1).expect_err("1 bit a key");
+        let error = Size::planned(&Spec::new("bloom"), &goal, ["num_bits", "num_hashes"], 1).expect_err("1 bit a key");
         assert!(error.to_string().contains("9595 bits"), "{error}");
     }
 }

@@ -21,7 +21,7 @@ fn occupancy(cells: f64, balls: f64) -> (f64, f64) {
 fn thirty_probes_fill_and_answer_as_independent_ones_would() {
     let (items, queries) = (2000u64, 12_000_000u64);
     for keys in [Keys::Random, Keys::Sequential] {
-        let size = Size { num_cells: 46_000, num_hashes: HASHES };
+        let size = Size::new(46_000, HASHES).expect("a size");
         let mut filter = Bloom::new(size, Hashing::seeded(1)).expect("small");
         for index in 0..items {
             filter.insert_hash(hash(keys, index));

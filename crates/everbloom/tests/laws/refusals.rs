@@ -210,14 +210,13 @@ fn random_text_is_refused_or_printed_as_it_was_read() {
 
 #[test]
 fn typed_constructors_refuse_what_specs_refuse() {
-    let hashing = Hashing::default();
     for (items, rate) in [(0, 0.1), (10, 0.0), (10, 1.0), (10, f64::NAN), (10, -1.0), (u64::MAX, 1e-9)] {
         assert!(Bloom::with_rate(items, rate).is_err(), "{items} at {rate}");
         assert!(Blocked::with_rate(items, rate).is_err(), "{items} at {rate}");
         assert!(Counting::with_rate(items, rate).is_err(), "{items} at {rate}");
     }
     for (num_cells, num_hashes) in [(0, 3), (100, 0), (100, 65), (u64::MAX, 3)] {
-        assert!(Bloom::new(bloom::Size { num_cells, num_hashes }, hashing).is_err(), "{num_cells}, {num_hashes}");
+        assert!(bloom::Size::new(num_cells, num_hashes).is_err(), "{num_cells}, {num_hashes}");
     }
     for num_bits in [0, 1, 511, 513, u64::MAX, 1 << 63] {
         assert!(blocked::Parameters::new(num_bits).is_err(), "{num_bits}");

@@ -60,8 +60,7 @@ fn by_resetting(num_keys: u64, seed: u64) -> Result<Vec<Row>> {
 /// The same by counters, then what is left, and how large counters got.
 fn by_counting(num_keys: u64, cell_bits: u32, seed: u64) -> Result<Vec<Row>> {
     let hashing = Hashing::seeded(seed);
-    let parameters =
-        counting::Parameters { size: Size { num_cells: num_keys * CELLS_PER_KEY, num_hashes: NUM_HASHES }, cell_bits };
+    let parameters = counting::Parameters::new(Size::new(num_keys * CELLS_PER_KEY, NUM_HASHES)?, cell_bits)?;
     let mut filter = Counting::new(parameters, hashing)?;
     for key in 0..num_keys {
         filter.insert(&key);

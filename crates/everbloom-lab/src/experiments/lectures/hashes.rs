@@ -41,7 +41,7 @@ fn cells(scope: &Scope) -> Result<Vec<Cell>> {
 }
 
 fn measure(num_keys: u64, queries: u64, bits_per_key: u64, num_hashes: u32, seed: u64) -> Result<Row> {
-    let size = Size { num_cells: num_keys * bits_per_key, num_hashes };
+    let size = Size::new(num_keys * bits_per_key, num_hashes)?;
     let mut filter = Bloom::new(size, Hashing::seeded(seed))?;
     for key in 0..num_keys {
         filter.insert(&key);

@@ -15,6 +15,7 @@ pub(super) const BLOCK_BITS: u64 = SLICES as u64 * SLICE_BITS as u64;
 
 /// Whether a repeat renews a key's age.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Refresh {
     /// It does: a key stays while it keeps coming.
     Yes,
@@ -24,6 +25,7 @@ pub enum Refresh {
 
 /// What begins a new generation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Advance {
     /// The number of arrivals.
     Arrivals,
@@ -36,6 +38,7 @@ const ADVANCES: &[(&str, Advance)] = &[("arrivals", Advance::Arrivals), ("caller
 
 /// The parameters of an age-partitioned filter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Parameters {
     /// Arrivals within which nothing is missed.
     pub window: u64,

@@ -5,6 +5,7 @@ use crate::promise::{Error, Result, Spec, choice_name};
 
 /// What an arrival writes into its cells.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Insertion {
     /// `cell_max`, whatever the importance (the thesis's M-insert).
     Max,
@@ -14,6 +15,7 @@ pub enum Insertion {
 
 /// Which cells are lowered before an arrival is inserted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Deletion {
     /// Cells at random.
     Random,
@@ -46,6 +48,7 @@ impl Deletion {
 
 /// How a cell sums up the importances that were mapped to it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum CellImportance {
     /// All of them, as in the thesis.
     Sum,
@@ -247,6 +250,7 @@ impl Parameters {
 
 /// The numbers of a filter made by hand.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Sizes {
     /// Cells in all.
     pub num_cells: u64,

@@ -14,6 +14,7 @@ use bytemuck::{Pod, Zeroable, cast_slice, cast_slice_mut};
 
 /// Which entry is inserted again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Choice {
     /// The one that has waited longest.
     Fifo,
@@ -26,6 +27,7 @@ const CHOICES: &[(&str, Option<Choice>)] =
 
 /// When and what to insert again.
 #[derive(Debug, Clone, Copy, PartialEq)]
+#[non_exhaustive]
 pub struct Reinsertion {
     /// Which entry.
     pub choice: Choice,

@@ -8,6 +8,7 @@ use crate::stream::closed_forms::poisson_mean;
 
 /// Where a new arrival goes in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Insert {
     /// In the middle of the word.
     Middle,
@@ -21,6 +22,7 @@ pub enum Insert {
 
 /// What happens to a lane whose key comes back.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Hit {
     /// It moves to the front.
     Front,
@@ -32,6 +34,7 @@ pub enum Hit {
 
 /// Which arrivals are not let in at all.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Gate {
     /// All are let in.
     Off,
@@ -43,6 +46,7 @@ pub enum Gate {
 
 /// How words lie in memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Packing {
     /// One right behind the other, as far as a 64-bit load reaches.
     Packed,
@@ -61,6 +65,7 @@ const MAX_GATE_ITEMS: u64 = 1 << 56;
 
 /// The parameters of a ranked filter.
 #[derive(Debug, Clone, Copy, PartialEq)]
+#[non_exhaustive]
 pub struct Parameters {
     /// Words in all.
     pub num_words: u64,

@@ -114,6 +114,7 @@ pub(crate) const KIND: Kind = Kind {
 
 /// How the probability of insertion depends on the number of arrivals.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Bias {
     /// `filter_bits`/i, as in the paper.
     Reservoir,
@@ -125,6 +126,7 @@ pub enum Bias {
 
 /// Where an arrival's bits lie.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Layout {
     /// One in each array, anywhere, as in the paper.
     Spread,
@@ -153,6 +155,7 @@ const MAX_FILTERS: u32 = 64;
 
 /// The parameters of a reservoir filter.
 #[derive(Debug, Clone, Copy, PartialEq)]
+#[non_exhaustive]
 pub struct Parameters {
     /// Bits in all.
     pub memory_bits: u64,

@@ -10,6 +10,7 @@ use libm::{exp, pow};
 
 /// Which cells an arrival lowers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Decrement {
     /// Neighbours from one random start.
     Run,
@@ -19,6 +20,7 @@ pub enum Decrement {
 
 /// Where an arrival's cells lie.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Layout {
     /// Anywhere, as in the paper.
     Spread,
@@ -28,6 +30,7 @@ pub enum Layout {
 
 /// Which arrivals change the cells.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Update {
     /// Every one, as in the paper.
     Always,
@@ -45,6 +48,7 @@ const MAX_CELL: u32 = 255;
 
 /// The parameters of a stable filter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Parameters {
     /// Counters in all.
     pub num_cells: u64,
