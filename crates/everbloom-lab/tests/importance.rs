@@ -182,7 +182,7 @@ fn zeros_settle_where_the_thesis_counts_them() {
         let mut filter = Goal::new().plan(&spec).and_then(|plan| plan.build()).expect("builds");
         let mut counts = Vec::new();
         for (index, arrival) in datasets::open("linear", &Request::default()).expect("a set").enumerate() {
-            filter.observe(&arrival.key, Importance::new(arrival.importance, 50).expect("in range"));
+            filter.observe(arrival.key, Importance::new(arrival.importance, 50).expect("in range"));
             if index >= 20_000 && index % 500 == 0 {
                 counts.push(512.0 * (1.0 - filter.status().fill));
             }
@@ -212,7 +212,7 @@ fn slopes(spec: &str, parts: u64, part: u64) -> Vec<f64> {
         let key = index * 3 / 10 + generator.below(KEYS_IN_USE);
         let importance = Importance::new(1 + (key.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40) as u32 % 50, 50);
         let importance = importance.expect("in range");
-        let called_duplicate = !filter.observe(&key, importance).is_distinct();
+        let called_duplicate = !filter.observe(key, importance).is_distinct();
         by_importance.record(importance, std::mem::replace(&mut seen[key as usize], true), called_duplicate);
     };
     let slope = |number: u64| {

@@ -153,8 +153,8 @@ fn run_size(cells: u64, options: &Options, bars: &mut Vec<Bar>) {
             times[index].0.push(per_item(chunk, || {
                 filter.observe_batch(&keys, Importances::Each(&importances), &mut verdicts);
             }));
-            filter.observe(&keys[0], Importance::FULL);
-            assert!(filter.contains(&keys[0]), "{} forgot at once", label(CONTENDERS[index]));
+            filter.observe(keys[0], Importance::FULL);
+            assert!(filter.contains(keys[0]), "{} forgot at once", label(CONTENDERS[index]));
         }
     }
     report(cells, &filters, &times, &naive_times(cells, options, &mut stream));

@@ -20,7 +20,7 @@ fn main() -> Result<(), everbloom::Error> {
 
     // Damage is noticed, wherever it is.
     sent[100] ^= 1;
-    let error = AnyFilter::from_bytes(&sent).unwrap_err();
+    let error = AnyFilter::from_bytes(&sent).expect_err("a flipped bit");
     println!("{} bytes sent, {} keys after merging; damaged: {error}", sent.len(), here.info().arrivals);
     Ok(())
 }

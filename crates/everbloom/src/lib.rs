@@ -29,6 +29,9 @@
 //! The crate does no I/O of its own, reads no clock and has no global state: what a filter does
 //! depends on its seed and its arrivals alone.
 
+// Pages of public types point into the rooms behind them, which `--document-private-items` shows.
+#![allow(rustdoc::private_intra_doc_links)]
+
 #[cfg(not(all(target_pointer_width = "64", target_endian = "little")))]
 compile_error!("everbloom needs a 64-bit little-endian target: filters are larger than 32 bits can address");
 
@@ -84,5 +87,6 @@ pub mod internal {
 
 /// The README's example, held to what it says.
 #[cfg(doctest)]
+#[allow(rustdoc::invalid_codeblock_attributes)]
 #[doc = include_str!("../../../README.md")]
 struct Readme;

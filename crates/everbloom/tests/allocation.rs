@@ -135,7 +135,7 @@ fn unpacking_allocates_no_more_than_the_limit_and_a_constant() {
     let goal = Goal::new().expected_items(20_000).fpr(0.01).compressed();
     let mut filter = goal.plan("bloom").and_then(|plan| plan.build()).expect("fits");
     (0..20_000u64).for_each(|key| {
-        filter.insert(&key);
+        filter.insert(key);
     });
     let (bytes, plain) = (encode_compressed(&*filter), filter.memory_bits() / 8);
     assert!((bytes.len() as u64) < plain / 8);

@@ -175,8 +175,8 @@ proptest! {
             if scheme.classes().is_some() {
                 let mut filter = Popularity::with_scheme(&Arc::new(scheme), 1000).expect("a filter");
                 let mut found = |key: u64| {
-                    filter.insert(&key);
-                    filter.contains(&key)
+                    filter.insert(key);
+                    filter.contains(key)
                 };
                 prop_assert!((0..50).all(&mut found));
             }
@@ -214,7 +214,7 @@ fn standard_scheme() -> Scheme {
 fn filled(scheme: &Arc<Scheme>) -> Popularity {
     let mut filter = Popularity::with_scheme(scheme, 4096).expect("a filter");
     (1000..1500u64).for_each(|key| {
-        filter.insert(&key);
+        filter.insert(key);
     });
     filter
 }
@@ -227,11 +227,11 @@ fn another_scheme_or_none_is_refused_never_answered() {
     assert!(reread(&filter, &own).is_ok());
     for wrong in [other.clone(), Arc::new(stacked_scheme()), Arc::new(by_length_scheme()), Arc::new(standard_scheme())]
     {
-        let error = reread(&filter, &wrong).err().expect("not its scheme");
+        let error = reread(&filter, &wrong).expect_err("not its scheme");
         assert!(matches!(error, Error::Scheme { .. }), "{error}");
         assert!(error.to_string().contains(&own.id().to_string()), "{error}");
     }
-    let error = Decoder::new().decode(&encode(&filter)).err().expect("no scheme");
+    let error = Decoder::new().decode(&encode(&filter)).expect_err("no scheme");
     assert!(matches!(error, Error::Scheme { .. }), "{error}");
     let mut one = filled(&own);
     let merged = one.as_merge().expect("it merges").merge(&filled(&other), Combine::Union);
@@ -251,10 +251,10 @@ fn filters_of_one_scheme_merge() {
     let mut one = filled(&scheme);
     let mut other = Popularity::with_scheme(&scheme, 4096).expect("a filter");
     (0..50u64).for_each(|key| {
-        other.insert(&key);
+        other.insert(key);
     });
     one.as_merge().expect("it merges").merge(&other, Combine::Union).expect("alike");
-    assert!((0..50u64).chain(1000..1500).all(|key| one.contains(&key)));
+    assert!((0..50u64).chain(1000..1500).all(|key| one.contains(key)));
 }
 
 #[test]
@@ -347,7 +347,7 @@ fn each_class_errs_as_its_hashes_say() {
     let scheme = Arc::new(Scheme::new(hashing, 8.0, Recipe::Popularity(classes.clone())).expect("a scheme"));
     let mut filter = Popularity::with_scheme(&scheme, 160_000).expect("a filter");
     (0..20_000u64).for_each(|key| {
-        filter.insert(&key);
+        filter.insert(key);
     });
     let fill = filter.status().fill;
     // σ of the fill: √(e^−c·(1 − (1 + c)·e^−c)/m), c = 4·20,000/160,000.

@@ -30,8 +30,11 @@ pub struct Kind {
     /// Reads one back.
     pub(crate) restore: fn(Restore<'_, '_>) -> Result<Box<dyn Filter>>,
     /// The filter in a body that somebody else holds, if it can be asked there.
-    pub(crate) map: Option<for<'b> fn(&Spec, &'b [u8]) -> Result<Box<dyn Mapped + 'b>>>,
+    pub(crate) map: Option<OpenMapped>,
 }
+
+/// Opens a filter in a body that somebody else holds.
+pub(crate) type OpenMapped = for<'b> fn(&Spec, &'b [u8]) -> Result<Box<dyn Mapped + 'b>>;
 
 /// What a kind can do, and what it needs.
 #[derive(Debug, Clone, Copy)]

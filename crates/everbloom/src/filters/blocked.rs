@@ -497,7 +497,7 @@ mod tests {
         });
         let mut alone = Blocked::new(parameters, Hashing::seeded(3)).expect("fits");
         for key in 0..20_000u64 {
-            alone.insert(&key);
+            alone.insert(key);
         }
         assert_eq!(shared.into_blocked().expect("fits").blocks, alone.blocks);
     }

@@ -324,13 +324,13 @@ mod tests {
         let size = Size { num_cells: 64, num_hashes: 3 };
         let mut filter = Counting::new(Parameters { size, cell_bits: 2 }, Hashing::default()).expect("small");
         for key in 0..100u64 {
-            filter.insert(&key);
+            filter.insert(key);
         }
         assert!(filter.saturated() > 0, "the case must arise");
         for key in 0..90u64 {
             filter.remove_hash(key.hash_with(&Hashing::default()));
         }
-        assert!((90..100u64).all(|key| filter.contains(&key)));
+        assert!((90..100u64).all(|key| filter.contains(key)));
     }
 
     #[test]

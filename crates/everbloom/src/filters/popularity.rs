@@ -16,7 +16,7 @@
 //! ```
 //!
 //! The number of hashes must be the same when a key is inserted and when it is asked for. So a filter holds the id
-//! of its scheme, and it is read with that scheme or not at all ([`codec::decode_with_scheme`]). Without a scheme it
+//! of its scheme, and it is read with that scheme or not at all ([`Decoder::scheme`](crate::codec::Decoder::scheme)). Without a scheme it
 //! is the classic filter: every key has `num_hashes`.
 //!
 //! # Theory
@@ -52,7 +52,6 @@
 //! | 100 | **0.85 %** | 0.95 % | **0.31 %** | 0.35 % |
 //! | 1,000 | **0.68 %** | 0.95 % | **0.25 %** | 0.35 % |
 //!
-//! [`codec::decode_with_scheme`]: crate::codec::decode_with_scheme
 //!
 //! # Example
 //!

@@ -27,7 +27,7 @@ impl Visit {
     fn position(&self, probe: usize, per_word: u32) -> u32 {
         let state = self.state.wrapping_add(self.step.wrapping_mul(probe as u64));
         let mixed = (state ^ state >> 32).wrapping_mul(self.factor);
-        (u128::from(mixed ^ mixed >> 32) * u128::from(per_word) >> 64) as u32
+        ((u128::from(mixed ^ (mixed >> 32)) * u128::from(per_word)) >> 64) as u32
     }
 
     /// The word in which the run begins, and the lanes to lower in it and in the next word.

@@ -20,7 +20,7 @@ fn sparse(items: u64) -> AnyFilter {
     let goal = Goal::new().expected_items(items).fpr(0.01).compressed();
     let mut filter = goal.plan("bloom").and_then(|plan| plan.build()).expect("a filter");
     (0..items).for_each(|key| {
-        filter.insert(&key);
+        filter.insert(key);
     });
     filter
 }
@@ -195,7 +195,7 @@ fn nothing_unpacks_beyond_the_limit() {
     let bytes = encode_compressed(&*filter);
     let plain = filter.memory_bits() / 8;
     assert!(Decoder::new().limit(plain).decode(&bytes).is_ok());
-    let error = Decoder::new().limit(plain - 1).decode(&bytes).err().expect("too large");
+    let error = Decoder::new().limit(plain - 1).decode(&bytes).expect_err("too large");
     assert!(matches!(error, Error::Parameter { .. }) && error.to_string().contains("raise the limit"), "{error}");
     // Without a limit of the caller's, the length of the bytes is the limit.
     assert!(Decoder::new().decode(&bytes).is_err());
@@ -215,7 +215,7 @@ fn bodies_that_claim_to_expand_without_end_are_refused() {
     let spec = format!("bloom:num_bits={},num_hashes=1", 1u64 << 40);
     let zeros = [&(1u64 << 37).to_le_bytes()[..], &[2, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0].repeat(1 << 19)].concat();
     let bomb = document.with_spec(spec).with_body(zeros).bytes();
-    let error = Decoder::new().limit(AMPLE).decode(&bomb).err().expect("128 GiB");
+    let error = Decoder::new().limit(AMPLE).decode(&bomb).expect_err("128 GiB");
     assert!(error.to_string().contains("137438953472 bytes"), "{error}");
 }
 
@@ -229,7 +229,7 @@ fn a_part_may_not_be_compressed_by_itself() {
         encode_compressed(&*one)
     };
     assert!(is_compressed(&part));
-    let error = Decoder::new().limit(AMPLE).decode(&document.with_body(part.repeat(3)).bytes()).err().expect("nested");
+    let error = Decoder::new().limit(AMPLE).decode(&document.with_body(part.repeat(3)).bytes()).expect_err("nested");
     assert!(error.to_string().contains("compressed by itself"), "{error}");
 }
 

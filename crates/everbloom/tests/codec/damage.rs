@@ -81,7 +81,7 @@ fn bytes_that_were_never_a_filter_are_refused() {
 fn a_newer_version_says_so() {
     let mut bytes = encode(&*small("bloom", 0));
     bytes[8] = 2;
-    let error = Decoder::new().decode(&bytes).err().expect("a newer version");
+    let error = Decoder::new().decode(&bytes).expect_err("a newer version");
     assert!(matches!(error, Error::Version { found: 2, supported: 1 }), "{error}");
     assert!(error.to_string().contains("upgrade"), "{error}");
 }

@@ -32,12 +32,12 @@ fn the_right_key_opens_and_preserves_every_future_verdict() {
 fn a_wrong_or_missing_key_is_refused() {
     for spec in variants() {
         let bytes = encode(&*keyed(&spec));
-        let missing = Decoder::new().decode(&bytes).err().expect("no key");
+        let missing = Decoder::new().decode(&bytes).expect_err("no key");
         assert!(matches!(missing, Error::SecretKey { needed: "a secret key", .. }), "{spec}: {missing}");
         for bit in 0..128 {
             let mut wrong = SECRET;
             wrong[bit / 8] ^= 1 << (bit % 8);
-            let error = read(&bytes, Some(SecretKey::new(wrong))).err().expect("a wrong key");
+            let error = read(&bytes, Some(SecretKey::new(wrong))).expect_err("a wrong key");
             assert!(matches!(error, Error::SecretKey { needed: "another secret key", .. }), "{spec}: {error}");
         }
     }

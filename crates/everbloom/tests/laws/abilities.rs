@@ -15,7 +15,7 @@ fn mergeable() -> Vec<String> {
 fn with_keys(spec: &str, keys: impl IntoIterator<Item = u64>) -> AnyFilter {
     let mut filter = small(spec, 4);
     for key in keys {
-        filter.insert(&key);
+        filter.insert(key);
     }
     filter
 }
@@ -67,7 +67,7 @@ fn an_intersection_keeps_what_both_hold_or_is_refused() {
         let before = encode(&*filter);
         match merge(&mut filter, &*with_keys(&spec, 200..500), Combine::Intersection) {
             Ok(()) => {
-                assert!((200..300u64).all(|key| filter.contains(&key)), "{spec}");
+                assert!((200..300u64).all(|key| filter.contains(key)), "{spec}");
                 let (left, right) = (with_keys(&spec, 0..300), with_keys(&spec, 200..500));
                 let at_most = |key: &u64| !filter.contains(key) || (left.contains(key) && right.contains(key));
                 assert!((0..5000u64).all(|key| at_most(&key)), "{spec}: more than either");
@@ -122,7 +122,7 @@ fn what_was_not_removed_stays_and_what_was_removed_goes() {
     for spec in removable() {
         let mut filter = with_keys(&spec, 0..800);
         assert!((0..400).all(|key| remove(&mut filter, key)), "{spec}: an inserted key can be removed");
-        assert!((400..800u64).all(|key| filter.contains(&key)), "{spec}: removal took others along");
+        assert!((400..800u64).all(|key| filter.contains(key)), "{spec}: removal took others along");
         let left = (0..400u64).filter(|key| filter.contains(key)).count() as f64 / 400.0;
         let rate = filter.status().estimated_fpr;
         assert!(left <= rate + 4.0 * binomial_error(rate, 400.0), "{spec}: {left} still found, {rate} expected");
@@ -135,7 +135,7 @@ fn removing_all_leaves_nothing() {
         let mut filter = small(&spec, 4);
         let fresh = encode(&*filter);
         for key in 0..500u64 {
-            filter.insert(&key);
+            filter.insert(key);
         }
         assert!((0..500).rev().all(|key| remove(&mut filter, key)), "{spec}");
         assert_eq!(encode(&*filter), fresh, "{spec}");
@@ -160,13 +160,13 @@ fn no_key_inside_is_lost_however_full_the_filter() {
         let mut filter = small(&spec, 4);
         let key = |index| Keys::SharedPrefix.key(index);
         for index in 0..32_000 {
-            filter.insert(&key(index));
+            filter.insert(key(index));
         }
         for index in 0..16_000 {
             let hash = key(index).hash_with(filter.hashing());
             filter.as_removal().expect("it removes").remove_hash(hash);
         }
-        assert!((16_000..32_000).all(|index| filter.contains(&key(index))), "{spec}");
+        assert!((16_000..32_000).all(|index| filter.contains(key(index))), "{spec}");
     }
 }
 

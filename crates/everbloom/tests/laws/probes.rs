@@ -31,7 +31,7 @@ fn thirty_probes_fill_and_answer_as_independent_ones_would() {
         assert!((fill - mean).abs() <= 4.0 * error, "{keys:?}: fill {fill}, {mean} ± {error} expected");
         // Given the fill, a foreign key finds all its cells set with fill^30, exactly.
         let rate = fill.powi(HASHES as i32);
-        let found = (0..queries).filter(|index| filter.contains(&((1 << 32) + index))).count() as f64;
+        let found = (0..queries).filter(|index| filter.contains((1 << 32) + index)).count() as f64;
         let (expected, error) = (rate * queries as f64, binomial_error(rate, queries as f64) * queries as f64);
         assert!((found - expected).abs() <= 4.0 * error, "{keys:?}: {found} found, {expected} ± {error} expected");
     }

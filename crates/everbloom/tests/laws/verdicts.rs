@@ -68,7 +68,7 @@ fn queries_change_nothing() {
         observe_all(&mut *filter, &arrivals(3000, 2000, 4));
         let before = encode(&*filter);
         for key in 0..5000u64 {
-            filter.contains(&key);
+            filter.contains(key);
         }
         assert_eq!(encode(&*filter), before, "{spec}");
     }
@@ -79,8 +79,8 @@ fn insertion_says_whether_the_key_seemed_new() {
     for spec in variants() {
         let mut filter = small(&spec, 3);
         for (key, _) in arrivals(3000, 2000, 5) {
-            let seen = filter.contains(&key);
-            assert_eq!(filter.insert(&key), !seen, "{spec}");
+            let seen = filter.contains(key);
+            assert_eq!(filter.insert(key), !seen, "{spec}");
         }
     }
 }
@@ -155,10 +155,10 @@ fn kinds_that_never_forget_never_do() {
     for spec in variants().iter().filter(|spec| never_forgets(spec)) {
         let mut filter = small(spec, 2);
         for key in 0..8000u64 {
-            filter.insert(&key);
-            assert!(filter.contains(&key), "{spec} at once forgot {key}");
+            filter.insert(key);
+            assert!(filter.contains(key), "{spec} at once forgot {key}");
         }
-        assert!((0..8000u64).all(|key| filter.contains(&key)), "{spec} forgot");
+        assert!((0..8000u64).all(|key| filter.contains(key)), "{spec} forgot");
         assert_eq!(filter.promise().predicted_fnr, Some(0.0), "{spec}");
     }
 }
@@ -185,7 +185,7 @@ fn what_a_filter_says_of_itself_is_a_number_however_full_it_is() {
             assert!(status.estimated_items.is_none_or(|items| items.is_finite() && items >= 0.0), "{spec}: {status:?}");
             // Ten times as many each round, until every cell that can be full is.
             for key in 0..10u64.pow(round as u32) {
-                filter.insert(&(key << 8 | round));
+                filter.insert(key << 8 | round);
             }
         }
     }

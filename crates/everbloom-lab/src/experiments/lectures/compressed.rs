@@ -36,7 +36,7 @@ fn measure(num_keys: u64, rate: f64, seed: u64) -> Result<Vec<Row>> {
         let planned = if way == WAYS[2] { goal.clone().compressed().plan("bloom")? } else { goal.plan("bloom")? };
         let mut filter = planned.build()?;
         for key in 0..num_keys {
-            filter.insert(&key);
+            filter.insert(key);
         }
         let queries = 20 * num_keys;
         let wrong = (num_keys..num_keys + queries).filter(|key| filter.contains(key)).count();

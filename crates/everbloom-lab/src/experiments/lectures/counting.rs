@@ -63,7 +63,7 @@ fn by_counting(num_keys: u64, cell_bits: u32, seed: u64) -> Result<Vec<Row>> {
     let parameters = counting::Parameters::new(Size::new(num_keys * CELLS_PER_KEY, NUM_HASHES)?, cell_bits)?;
     let mut filter = Counting::new(parameters, hashing)?;
     for key in 0..num_keys {
-        filter.insert(&key);
+        filter.insert(key);
     }
     let overflown = filter.saturated();
     for key in (0..num_keys).step_by(2) {
@@ -74,7 +74,7 @@ fn by_counting(num_keys: u64, cell_bits: u32, seed: u64) -> Result<Vec<Row>> {
     // What a plain filter of the remaining keys would say.
     let mut plain = build(&format!("bloom:num_bits={},num_hashes={NUM_HASHES}", num_keys * CELLS_PER_KEY), seed)?;
     for key in (1..num_keys).step_by(2) {
-        plain.insert(&key);
+        plain.insert(key);
     }
     let would = (0..num_keys).step_by(2).filter(|key| plain.contains(key)).count();
     let half = (num_keys / 2) as f64;

@@ -44,7 +44,7 @@ fn measure(num_keys: u64, queries: u64, bits_per_key: u64, num_hashes: u32, seed
     let size = Size::new(num_keys * bits_per_key, num_hashes)?;
     let mut filter = Bloom::new(size, Hashing::seeded(seed))?;
     for key in 0..num_keys {
-        filter.insert(&key);
+        filter.insert(key);
     }
     let wrong = (num_keys..num_keys + queries).filter(|key| filter.contains(key)).count();
     let fill = everbloom::Filter::status(&filter).fill;

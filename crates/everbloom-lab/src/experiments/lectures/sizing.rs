@@ -58,7 +58,7 @@ fn cells(scope: &Scope) -> Result<Vec<Cell>> {
 fn rate(spec: &str, num_keys: u64, queries: u64, seed: u64) -> Result<f64> {
     let mut filter = build(spec, seed)?;
     for key in 0..num_keys {
-        filter.insert(&key);
+        filter.insert(key);
     }
     Ok((num_keys..num_keys + queries).filter(|key| filter.contains(key)).count() as f64 / queries as f64)
 }

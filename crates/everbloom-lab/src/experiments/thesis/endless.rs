@@ -46,7 +46,7 @@ fn slopes(kind: &'static str, part: u64, seed: u64) -> Result<Vec<Row>> {
             let value = 1 + (key.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40) as u32 % 50;
             let importance = Importance::new(value, 50)?;
             let duplicate = std::mem::replace(&mut seen[key as usize], true);
-            by_importance.record(importance, duplicate, !filter.observe(&key, importance).is_distinct());
+            by_importance.record(importance, duplicate, !filter.observe(key, importance).is_distinct());
         }
         let slope = fn_share_line(&by_importance).map(|line| line.slope);
         rows.push(

@@ -47,7 +47,7 @@ fn zeros(items: u64, cell_max: u32, seed: u64) -> Result<Vec<Row>> {
     for (arrivals, arrival) in (1u64..).zip(set) {
         let importance = Importance::new(arrival.importance, 50)?;
         for ((name, _), filter) in filters.iter().zip(&mut built) {
-            filter.observe(&arrival.key, importance);
+            filter.observe(arrival.key, importance);
             if arrivals % EVERY == 0 {
                 let row =
                     Row::new("zeros").label("cell_max", cell_max).label("filter", *name).label("arrivals", arrivals);

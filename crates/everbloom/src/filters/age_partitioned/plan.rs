@@ -29,7 +29,7 @@ pub enum Refresh {
 pub enum Advance {
     /// The number of arrivals.
     Arrivals,
-    /// The caller, by [`Windowed::advance`](crate::Windowed::advance): for windows of time.
+    /// The caller, by [`AnyFilter::advance`](crate::AnyFilter::advance): for windows of time.
     Caller,
 }
 

@@ -255,6 +255,6 @@ mod tests {
             }
             assert!(plain.iter().sum::<u32>() <= HEAVIEST);
         }
-        assert!(16 * ((1 << SCALE_BITS) + 1) <= HEAVIEST);
+        const { assert!(16 * ((1 << SCALE_BITS) + 1) <= HEAVIEST) };
     }
 }

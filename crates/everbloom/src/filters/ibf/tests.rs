@@ -292,7 +292,7 @@ fn the_fill_limit_holds_at_every_arrival() {
         let parameters = Parameters { fill_limit: Some(60), decrements: 1, ..parameters };
         let mut filter = Ibf::new(parameters, Hashing::seeded(3)).expect("small");
         for key in 0..3000u64 {
-            filter.observe(&key, Importance::FULL);
+            filter.observe(key, Importance::FULL);
             let in_use = values(&filter).iter().filter(|value| **value > 0).count() as u64;
             assert_eq!(in_use, 333 - filter.zeros(), "{parameters:?}");
             assert!(in_use <= 60, "{parameters:?}: {in_use}");
@@ -305,7 +305,7 @@ fn priorities_and_totals_saturate_instead_of_overflowing() {
     let parameters = by_hand(Insertion::Max, Deletion::MinImpPriority, [4, 2, 60_000, 255]);
     let mut filter = Ibf::new(parameters, Hashing::seeded(3)).expect("small");
     for key in 0..40u64 {
-        filter.observe(&(key % 3), Importance::FULL);
+        filter.observe(key % 3, Importance::FULL);
     }
     assert!(Decoder::new().decode(&encode(&filter)).is_ok());
 }
@@ -319,10 +319,10 @@ fn reinsertion_brings_important_keys_back() {
         let mut filter = Ibf::new(parameters, Hashing::seeded(3)).expect("small");
         let low = Importance::new(1, 10).expect("in range");
         (0..50u64).for_each(|key| {
-            filter.observe(&key, Importance::FULL);
+            filter.observe(key, Importance::FULL);
         });
         (1000..6000u64).for_each(|key| {
-            filter.observe(&key, low);
+            filter.observe(key, low);
         });
         (0..50u64).filter(|key| filter.contains(key)).count()
     };
