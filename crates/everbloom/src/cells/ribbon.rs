@@ -69,7 +69,7 @@ impl Shape {
         (self.slots.div_ceil(BLOCK) * BLOCK).saturating_mul(u64::from(self.width))
     }
 
-    /// The shape, if it can be had at all.
+    /// The shape, if it is possible.
     pub fn checked(self) -> Result<Self> {
         if !(1..=MAX_SLOTS).contains(&self.slots) {
             let needed = format!("between 1 and {MAX_SLOTS}");
@@ -131,8 +131,8 @@ impl Ribbon {
         Ok(Ribbon { shape, seed, table: Bits::new(shape.table_bits())? })
     }
 
-    /// The map of these keys to the low `width` bits of their values. Of a key that comes twice, both values
-    /// must be the same.
+    /// The map of these keys to the low `width` bits of their values. A key that is listed twice
+    /// must have the same value both times.
     pub fn build(entries: &[(KeyHash, u32)], width: u32) -> Result<Self> {
         let mut shape = Shape::for_keys(entries.len() as u64, width).checked()?;
         loop {
@@ -151,7 +151,7 @@ impl Ribbon {
         }
     }
 
-    /// Back-substitution: from the last slot to the first, each value is what its equation leaves.
+    /// Back-substitution: from the last slot to the first, each value is what its equation leaves open.
     fn solved(shape: Shape, seed: u64, rows: &[Row]) -> Result<Self> {
         let mut ribbon = Self::empty(shape, seed)?;
         let mut solution = vec![0u32; rows.len()];
@@ -251,7 +251,7 @@ impl Ribbon {
     }
 }
 
-/// The columns that are read together. Where there are fewer, what is read besides is of no account.
+/// The columns that are read together. Where there are fewer, the rest of what is read is ignored.
 const COLUMNS: usize = 8;
 
 /// What an equation selects in each of eight columns, of three blocks from word `at` on.

@@ -148,7 +148,7 @@ impl Header {
         }
         let predicted_fpr = f64::from_bits(forecast_bits);
         if !(0.0..=1.0).contains(&predicted_fpr) || !(fnr.is_nan() || (0.0..=1.0).contains(&fnr)) {
-            return Err(Error::corrupt("the filter's forecast is not a rate"));
+            return Err(Error::corrupt("the filter's promise is not a rate"));
         }
         let spec = std::str::from_utf8(&bytes[FIXED_BYTES..FIXED_BYTES + spec_bytes])
             .map_err(|_| Error::corrupt("the filter's spec is not text"))?

@@ -29,8 +29,8 @@
 //! `update=distinct` arrivals that look like duplicates leave the cells alone, so those which do set
 //! cells set more zero ones; the plan replaces K by K/(1 − target) in Pr0, which errs upwards.
 //!
-//! **On a described stream** the spread layout with `update=always` is foretold by the chain of one cell
-//! (`solve/cell_chain.rs`), which counts distinct keys rather than arrivals: within 0.3 points of the
+//! **On a described stream** the spread layout with `update=always` is predicted by the chain of one cell
+//! (`stream/cell_chain.rs`), which counts distinct keys rather than arrivals: within 0.3 points of the
 //! reference figures of both papers. The other variants are simulated small: in the blocked layout the cells
 //! of a line share their luck, and with `update=distinct` the past depends on the verdicts.
 //!
