@@ -64,7 +64,7 @@ impl Shape {
         Bits::byte_length(self.table_bits()) * 8
     }
 
-    /// The bits of all blocks; those of slots behind the last are zero.
+    /// The bits of all blocks; those of slots after the last are zero.
     fn table_bits(self) -> u64 {
         (self.slots.div_ceil(BLOCK) * BLOCK).saturating_mul(u64::from(self.width))
     }
@@ -239,7 +239,7 @@ impl Ribbon {
         self.table.bytes_mut()
     }
 
-    /// Refuses a table with bits set behind its last slot: the same map in other bytes.
+    /// Refuses a table with bits set after its last slot: they would be the same map in other bytes.
     pub fn check(&self) -> Result<()> {
         self.table.check()?;
         let (whole, rest) = ((self.shape.slots / BLOCK) as usize, self.shape.slots % BLOCK);
@@ -276,7 +276,7 @@ fn columns(words: &[u64], at: usize) -> [u64; COLUMNS] {
     }
 }
 
-/// The words from `at` on; zeros behind the end, where no equation selects anything.
+/// The words from `at` on; zeros after the end, where no equation selects anything.
 #[cold]
 fn last_columns(words: &[u64], at: usize) -> [u64; COLUMNS] {
     std::array::from_fn(|column| words.get(at + column).copied().unwrap_or(0))
@@ -341,7 +341,7 @@ struct Row {
     value: u32,
 }
 
-/// Gaussian elimination, key by key; nothing if two equations contradict each other.
+/// Gaussian elimination, key by key; `None` if two equations contradict each other.
 fn eliminate(shape: Shape, seed: u64, entries: &[(KeyHash, u32)]) -> Option<Vec<Row>> {
     let mut rows = vec![Row::default(); shape.slots as usize];
     for (hash, value) in entries {

@@ -572,7 +572,7 @@ impl Part {
 #[inline(always)]
 fn put(machine: impl simd::SimdOps, slots: &mut [u64; SLOTS as usize], bits: u64) -> Option<bool> {
     let (same, empty) = (machine.equal(slots, bits), machine.equal(slots, EMPTY));
-    // A hash that is there is written once more: cheaper than a branch that nobody can foresee.
+    // A hash that is there is written once more: cheaper than a branch that cannot be predicted.
     let slot = (same | empty).trailing_zeros() % SLOTS as u32;
     (same | empty != 0).then(|| {
         slots[slot as usize] = bits;

@@ -20,7 +20,7 @@
 //!
 //! Rates add up to at most δ0/(1 − t), so δ0 = δ·(1 − t) keeps the target δ for ever. Tightening is what
 //! growth costs: stage i needs log2(1/(δ0·t^i)) bits for each 0.69 keys. From 1,000 keys to 10 million at
-//! 1 %, beside a filter of the right size (9.59 bits a key):
+//! 1 %, compared with a filter of the right size (9.59 bits a key):
 //!
 //! | `tightening=` | 0.5, the usual halving | 0.7 | 0.8 | 0.85 | **0.9** | 0.95 |
 //! |---|---|---|---|---|---|---|

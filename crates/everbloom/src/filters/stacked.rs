@@ -31,7 +31,7 @@
 //!
 //! # Cost
 //!
-//! A key that is no member mostly ends in layer 1, after two or three cache lines; a member takes all of layer 1 and
+//! A key that is not a member mostly ends in layer 1, after two or three cache lines; a member takes all of layer 1 and
 //! the width of layer 2.
 //!
 //! # When to choose it

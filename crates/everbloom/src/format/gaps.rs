@@ -13,7 +13,7 @@
 //! A filter that is planned for it is so sparse that the gaps take a tenth of its bits and less; half
 //! full, it has nothing to gain, and its chunks stay as they are. Any filter can be compressed: what
 //! its cells have in zeros is what it saves. A chunk of zeros takes 12 bytes, so a body expands to at
-//! most 21,845 times its length, and whoever decodes it says how far it may.
+//! most 21,845 times its length, and the reader says how far it may.
 
 use crate::format::golomb::{code_bits, divisor, remainder_code};
 use crate::promise::{Error, Result};
@@ -27,7 +27,7 @@ const LENGTH_BYTES: u64 = 8;
 const WORTHWHILE: (usize, usize) = (7, 8);
 /// The bits of a word that are always read whole, wherever in a byte it starts.
 const SURE_BITS: u32 = 57;
-/// Zeros behind the codes, so that a word can be read at their last bit.
+/// Zeros after the codes, so that a word can be read at their last bit.
 const SLACK: usize = 8;
 
 /// Standard deviations that a planned body may come out longer than expected: one of 3.5 million is longer still.
@@ -245,8 +245,8 @@ fn broken() -> Error {
     Error::corrupt("the filter's compressed body is damaged")
 }
 
-/// Sets the bits that the codes, with [`SLACK`] behind them, stand for; nothing if they are not what
-/// they should be.
+/// Sets the bits that the codes, with [`SLACK`] after them, stand for; `None` if they are
+/// damaged.
 fn decode_gaps(codes: &[u8], divisor: u32, ones: u32, chunk: &mut [u8]) -> Option<()> {
     let (bits, short) = remainder_code(divisor);
     let mask = (1u64 << (bits - 1)) - 1;
@@ -280,7 +280,7 @@ fn word_at(codes: &[u8], at: usize) -> Option<u64> {
     Some(u64::from_le_bytes(*bytes) >> (at & 7))
 }
 
-/// A run of ones of any length from `at` on: how many, and where the bit behind its zero is.
+/// A run of ones of any length from `at` on: how many, and where the bit after its zero is.
 #[cold]
 fn long_unary(codes: &[u8], mut at: usize) -> Option<(u64, usize)> {
     let mut count = 0;

@@ -95,7 +95,8 @@ pub(super) fn popularity(evidence: &Evidence, options: &Options, notes: &mut Vec
     let mapped = fit.mapped()?;
     if mapped.is_none() {
         notes.push(format!(
-            "a map of hot keys does not fit into {} bits beside the filter of a set; shared by more sets, it would cost each less",
+            "a map of hot keys does not fit into {} bits beside the filter of a set; shared by more sets, it would \
+             cost each less",
             options.memory_bits
         ));
     }
@@ -143,7 +144,7 @@ impl Fit<'_> {
         let keys: f64 = buckets[from..].iter().map(|bucket| bucket.keys).sum();
         let table = Shape::for_keys(keys as u64, width).bits() + OVERHEAD_BITS;
         let Some(bits_per_key) = self.bits_per_key(table).filter(|_| keys > 0.0) else { return Ok(None) };
-        // First every bucket for itself; buckets that come to the same number of hashes are one class.
+        // First every bucket is a class of its own; then buckets with the same number of hashes become one.
         let alone = [&[from][..], &(from + 1..LEVELS).collect::<Vec<_>>()].concat();
         let apart = self.solve(self.shares(&alone, 0.0), bits_per_key)?;
         let starts = merged(&alone, &apart.hashes[1..]);

@@ -36,7 +36,7 @@ pub struct Demand {
     pub memory_bits: f64,
 }
 
-/// A design, and what it comes to.
+/// A design, and what follows from it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Planned {
     /// The layers behind the first.
@@ -60,7 +60,7 @@ impl Design {
         bits
     }
 
-    /// What the design comes to; nothing if its rear layers leave no room for the first.
+    /// What follows from the design; `None` if its rear layers leave no room for the first.
     pub fn planned(&self, demand: &Demand) -> Option<Planned> {
         let left = |first_rate: f64| demand.memory_bits - self.rear_bits(demand, first_rate);
         // More bits for the first layer let fewer negatives through, so that the rear needs less: started from

@@ -178,7 +178,7 @@ impl Size {
         Promise::until(items, self.predicted_fpr(items))
     }
 
-    /// What a spec and a goal come to, with the number of keys that the rate is promised for.
+    /// The size for a spec and a goal, with the number of keys that the rate is promised for.
     ///
     /// `cells_word` is the spec's parameter for cells; memory buys one cell for every `cell_bits`.
     pub(crate) fn planned(spec: &Spec, goal: &Goal, cells_word: &str, cell_bits: u32) -> Result<(Self, Option<u64>)> {

@@ -247,7 +247,7 @@ impl AgePartitioned {
 /// The place of the key's bit in every slice.
 #[inline(always)]
 fn places_of(hash: KeyHash) -> SlicePlaces {
-    // The block was chosen by the top bits of the high half. Eight slices are served by 64 bits;
+    // The block was chosen by the top bits of the high half. 64 bits serve eight slices;
     // mixtures of both halves serve the others.
     let other = hash.high.rotate_left(29);
     [
@@ -271,7 +271,7 @@ fn has_run(hits: u32, youngest: u32, length: u32) -> bool {
     runs != 0
 }
 
-/// A batch at work, compiled for the instructions that this machine has.
+/// Observes a batch, compiled for the instructions that this machine has.
 struct Observing<'w> {
     filter: &'w mut AgePartitioned,
     hashes: &'w [KeyHash],
@@ -292,7 +292,7 @@ impl Kernel for Observing<'_> {
     }
 }
 
-/// The same for questions.
+/// The same for queries.
 struct Asking<'w> {
     filter: &'w AgePartitioned,
     hashes: &'w [KeyHash],

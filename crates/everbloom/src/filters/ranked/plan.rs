@@ -44,7 +44,7 @@ pub enum Gate {
 /// How words lie in memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Packing {
-    /// One right behind the other, as far as a 64-bit load reaches.
+    /// One right after the other, as far as a 64-bit load reaches.
     Packed,
     /// In 8, 16, 32 or 64 bits.
     Padded,

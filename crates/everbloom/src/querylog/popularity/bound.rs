@@ -106,7 +106,7 @@ impl Dual<'_> {
         let tangents = tangents(&rates, least_rise);
         let multiplier = self.multiplier(&rates[first..=last], 0.5 * (from + to));
         let at_from = self.relaxed(&rates[first..=last], multiplier, from);
-        // Without falling gains a class may stop short of its best; then the fill stays what it is at the least.
+        // If gains do not fall, a class may stop short of its best; then the bound takes the fill at the least load.
         let at_to = match falls(&gains(&tangents[first..=last])[..last - first]) {
             true => self.relaxed(&tangents[first..=last], multiplier, to),
             false => self.relaxed(&rates[first..=last], multiplier, to),

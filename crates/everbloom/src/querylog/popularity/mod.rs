@@ -196,7 +196,7 @@ impl Popularity {
     }
 }
 
-/// The most hashes that a filter of so few bits should give a key.
+/// The most hashes that a small filter of this many bits should give a key.
 ///
 /// The rate B^k takes the share of set bits for constant. It varies, and a power of it is larger on average than the
 /// power of the average: at half fill by about e^(0.31·k·(k − 1)/(2m)), which is 1.06 for 20 hashes in 1,024 bits and

@@ -88,7 +88,7 @@ impl Ranked {
         self.members[self.order.len()]
     }
 
-    /// The least load above none: one hash for the class that deserves it most.
+    /// The least load above zero: one hash for the class that deserves it most.
     pub(super) fn least_load(&self) -> f64 {
         self.members.get(1).copied().unwrap_or(1.0)
     }

@@ -20,8 +20,9 @@ impl Popularity {
     /// divergence D = Σ p·log2(p / q′).
     ///
     /// Members that are never asked for would make D infinite and the rate 0, by ever more negative numbers of hashes.
-    /// Here they have no hashes, which is the most that a filter can gain from them; with S the share of the other members the
-    /// optimum is k_i = ((m/n)·ln 2 + D)/S + log2(q′_i / p_i), rate S·2^−(((m/n)·ln 2 + D)/S). S is 1 in the paper.
+    /// Here they have no hashes, which is the most that a filter can gain from them; with S the share of the other
+    /// members the optimum is k_i = ((m/n)·ln 2 + D)/S + log2(q′_i / p_i), rate S·2^−(((m/n)·ln 2 + D)/S). S is 1 in
+    /// the paper.
     pub fn real_optimum(&self) -> RealOptimum {
         let asked = || self.classes().iter().filter(|class| class.members > 0.0 && class.misses > 0.0);
         let share: f64 = asked().map(|class| class.members).sum();

@@ -88,7 +88,7 @@ fn the_reference_figures_come_out() {
     }
 }
 
-/// Every solution of the ladder that can be had, by name.
+/// The solution of every algorithm that gives one, by name.
 fn ladder(problem: &Popularity) -> Vec<(&'static str, Solution)> {
     let mut ladder = vec![
         ("standard", problem.standard()),
