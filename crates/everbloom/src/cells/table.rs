@@ -339,7 +339,7 @@ fn reserve<T>(items: &mut Vec<T>, more: usize) -> Result<()> {
     items.try_reserve_exact(more).map_err(|_| Error::OutOfMemory { bytes: (more * size_of::<T>()) as u64 })
 }
 
-/// A batch at work, compiled for the instructions that this machine has.
+/// Observes a batch, compiled for the instructions that this machine has.
 struct Observing<'s, 'b> {
     table: &'s mut HashTable,
     hashes: &'b [KeyHash],
