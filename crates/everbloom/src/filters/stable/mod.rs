@@ -91,7 +91,7 @@ use plan::{WORDS_PER_LINE, cells_per_line};
 pub(crate) const KIND: Kind = Kind {
     id: 10,
     name: "stable",
-    summary: "stable Bloom filter: fixed memory for ever, old keys fade, the FPR never passes its bound",
+    summary: "stable Bloom filter: fixed memory for ever, old keys fade, the FPR never exceeds its bound",
     parameters: &["num_cells", "cell_max", "num_hashes", "decrements", "decrement", "layout", "update"],
     can: Abilities::STREAM,
     model: Model {
