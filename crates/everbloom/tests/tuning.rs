@@ -90,7 +90,7 @@ fn one_set_with_a_log_gets_a_stack_that_keeps_its_gain_on_later_queries() {
     assert!(ratio(&tuned) < 0.3, "{}: {:?}", ratio(&tuned), tuned.winner);
     assert!(total_bits(&tuned, 1) <= 16_000);
     assert!(tuned.winner.score.fpr < tuned.retune_fpr && tuned.retune_fpr < tuned.standard.score.fpr);
-    // What the first half let expect is what the second half shows, or better: it has seen more by then.
+    // What the first half predicts is what the second half shows, or better: it has seen more by then.
     // σ of the unseen share as measured on 25,000 queries, and as it is among the other 50,000.
     let unseen = tuned.unseen_share;
     let share_error = (unseen * (1.0 - unseen) * (1.0 / 25_000.0 + 1.0 / 50_000.0)).sqrt();
@@ -152,7 +152,7 @@ fn lengths_that_tell_hot_from_cold_need_no_map() {
     let long = |key: u64| hashing.hash(format!("a key that is stored, {key:09}").as_bytes());
     let short = |key: u64| hashing.hash(format!("{key:05}").as_bytes());
     let members = (0..2000).map(long).collect();
-    // Every query is for a new key, so that nothing can be learnt by heart.
+    // Every query is for a new key, so that storing keys exactly cannot help.
     let log = (0..40_000).map(|time| if generator.below(10) == 0 { long(9000 + time) } else { short(time) }).collect();
     let tuned =
         tune(&Sample::new(hashing, vec![members], log).expect("a sample"), &Options::new(20_000)).expect("tunes");

@@ -78,13 +78,13 @@ impl Bits {
         self.count_ones() as f64 / self.length as f64
     }
 
-    /// The words, with zeros behind the last bit.
+    /// The words, with zeros after the last bit.
     #[inline]
     pub fn words(&self) -> &[u64] {
         self.buffer.words()
     }
 
-    /// The words, to change; bits behind the last must stay zero.
+    /// The words, to change; bits after the last must stay zero.
     #[inline]
     pub fn words_mut(&mut self) -> &mut [u64] {
         self.buffer.words_mut()
@@ -105,7 +105,7 @@ impl Bits {
         length.div_ceil(512) * 64
     }
 
-    /// Refuses bits set behind the last one, which would spoil every count.
+    /// Refuses bits set after the last one, which would falsify every count.
     pub fn check(&self) -> Result<()> {
         check_end(self.words(), self.length)
     }

@@ -1,4 +1,4 @@
-//! The one allocation behind a filter.
+//! The one allocation that a filter makes for its cells.
 
 use crate::promise::{Error, Result};
 use crate::simd;
@@ -104,7 +104,7 @@ impl Buffer {
     }
 }
 
-/// The lines of a body that somebody else holds, which must have `needed` bytes.
+/// The lines of a body that the caller holds, which must have `needed` bytes.
 pub(crate) fn lines_of(body: &[u8], needed: u64) -> Result<&[Line]> {
     let given = body.len();
     if given as u64 != needed {

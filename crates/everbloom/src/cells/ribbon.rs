@@ -64,12 +64,12 @@ impl Shape {
         Bits::byte_length(self.table_bits()) * 8
     }
 
-    /// The bits of all blocks; those of slots behind the last are zero.
+    /// The bits of all blocks; those of slots after the last are zero.
     fn table_bits(self) -> u64 {
         (self.slots.div_ceil(BLOCK) * BLOCK).saturating_mul(u64::from(self.width))
     }
 
-    /// The shape, if it can be had at all.
+    /// The shape, if it is possible.
     pub fn checked(self) -> Result<Self> {
         if !(1..=MAX_SLOTS).contains(&self.slots) {
             let needed = format!("between 1 and {MAX_SLOTS}");
@@ -131,8 +131,8 @@ impl Ribbon {
         Ok(Ribbon { shape, seed, table: Bits::new(shape.table_bits())? })
     }
 
-    /// The map of these keys to the low `width` bits of their values. Of a key that comes twice, both values
-    /// must be the same.
+    /// The map of these keys to the low `width` bits of their values. A key that is listed twice
+    /// must have the same value both times.
     pub fn build(entries: &[(KeyHash, u32)], width: u32) -> Result<Self> {
         let mut shape = Shape::for_keys(entries.len() as u64, width).checked()?;
         loop {
@@ -151,7 +151,7 @@ impl Ribbon {
         }
     }
 
-    /// Back-substitution: from the last slot to the first, each value is what its equation leaves.
+    /// Back-substitution: from the last slot to the first, each value is what its equation leaves open.
     fn solved(shape: Shape, seed: u64, rows: &[Row]) -> Result<Self> {
         let mut ribbon = Self::empty(shape, seed)?;
         let mut solution = vec![0u32; rows.len()];
@@ -239,7 +239,7 @@ impl Ribbon {
         self.table.bytes_mut()
     }
 
-    /// Refuses a table with bits set behind its last slot: the same map in other bytes.
+    /// Refuses a table with bits set after its last slot: they would be the same map in other bytes.
     pub fn check(&self) -> Result<()> {
         self.table.check()?;
         let (whole, rest) = ((self.shape.slots / BLOCK) as usize, self.shape.slots % BLOCK);
@@ -251,7 +251,7 @@ impl Ribbon {
     }
 }
 
-/// The columns that are read together. Where there are fewer, what is read besides is of no account.
+/// The columns that are read together. Where there are fewer, the rest of what is read is ignored.
 const COLUMNS: usize = 8;
 
 /// What an equation selects in each of eight columns, of three blocks from word `at` on.
@@ -276,7 +276,7 @@ fn columns(words: &[u64], at: usize) -> [u64; COLUMNS] {
     }
 }
 
-/// The words from `at` on; zeros behind the end, where no equation selects anything.
+/// The words from `at` on; zeros after the end, where no equation selects anything.
 #[cold]
 fn last_columns(words: &[u64], at: usize) -> [u64; COLUMNS] {
     std::array::from_fn(|column| words.get(at + column).copied().unwrap_or(0))
@@ -341,7 +341,7 @@ struct Row {
     value: u32,
 }
 
-/// Gaussian elimination, key by key; nothing if two equations contradict each other.
+/// Gaussian elimination, key by key; `None` if two equations contradict each other.
 fn eliminate(shape: Shape, seed: u64, entries: &[(KeyHash, u32)]) -> Option<Vec<Row>> {
     let mut rows = vec![Row::default(); shape.slots as usize];
     for (hash, value) in entries {

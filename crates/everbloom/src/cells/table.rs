@@ -339,7 +339,7 @@ fn reserve<T>(items: &mut Vec<T>, more: usize) -> Result<()> {
     items.try_reserve_exact(more).map_err(|_| Error::OutOfMemory { bytes: (more * size_of::<T>()) as u64 })
 }
 
-/// A batch at work, compiled for the instructions that this machine has.
+/// Observes a batch, compiled for the instructions that this machine has.
 struct Observing<'s, 'b> {
     table: &'s mut HashTable,
     hashes: &'b [KeyHash],
@@ -572,7 +572,7 @@ impl Part {
 #[inline(always)]
 fn put(machine: impl simd::SimdOps, slots: &mut [u64; SLOTS as usize], bits: u64) -> Option<bool> {
     let (same, empty) = (machine.equal(slots, bits), machine.equal(slots, EMPTY));
-    // A hash that is there is written once more: cheaper than a branch that nobody can foresee.
+    // A hash that is there is written once more: cheaper than a branch that cannot be predicted.
     let slot = (same | empty).trailing_zeros() % SLOTS as u32;
     (same | empty != 0).then(|| {
         slots[slot as usize] = bits;

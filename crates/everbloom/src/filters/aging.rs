@@ -1,6 +1,6 @@
 //! `aging`: two buffers that take turns.
 //!
-//! **Answers** "was this key among the last `window` distinct keys, or so?" Never says no to one that was;
+//! **Answers** "was this key among about the last `window` distinct keys?" Never says no to one that was;
 //! keys up to twice as old may be found, too. The rate of false positives is bounded at every moment.
 //!
 //! # How it works
@@ -75,7 +75,7 @@ pub(crate) const KIND: Kind = Kind {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Parameters {
-    /// New keys that a buffer takes before the other one's turn comes.
+    /// New keys that a buffer takes before the buffers change places.
     pub window: u64,
     /// Cache lines of each buffer.
     pub num_lines: u64,

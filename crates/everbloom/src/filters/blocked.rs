@@ -23,9 +23,9 @@
 //! a word is set with probability 1 − (63/64)^N, so the rate is Σ_N Poisson(N)·(1 − (63/64)^N)^8: an
 //! exact form, no approximation but Poisson for binomial (which errs upwards). It is 1.28 times the
 //! classic filter's at 10 bits a key and 2.0 times at 16: uneven blocks are the price. A target rate
-//! is kept all the same; the plan takes the bits that it needs.
+//! is kept nevertheless; the plan takes the bits that it needs.
 //!
-//! Eight hashes are fixed. Rates above 10 % would do with fewer and rates below 1e-5 want more; there
+//! Eight hashes are fixed. Rates above 10 % would need fewer and rates below 1e-5 need more; there
 //! the classic filter is the better choice.
 //!
 //! # Cost

@@ -21,7 +21,7 @@
 //! inside finds all its bits set with that share to the power k ([Bloom 1970], lecture notes
 //! \[CS6931\] and \[SDS\]). The best k is (m/n)·ln 2, at which half of the bits are set; a target δ
 //! then needs m = n·ln(1/δ)/ln² 2: 9.6 bits and 7 hashes for 1 %. Every form cited here is in
-//! `solve::bloom_fpr` and `solve::bloom_bits`.
+//! `stream/closed_forms.rs`.
 //!
 //! **Rounding.** k is a whole number, so both neighbours of the real optimum are tried and m is
 //! solved for the k that needs less, then rounded **up** and checked against the full form: the
@@ -29,12 +29,12 @@
 //!
 //! **Where we differ.** The textbook form is slightly optimistic for small filters (it ignores that
 //! the fill varies); the plan uses a corrected one. Probes are not plain double hashing, which at 20
-//! hashes costs a factor of 80 (see [`hash`](crate::key)).
+//! hashes costs a factor of 80 (see [`key`](crate::key)).
 //!
 //! # On the wire
 //!
-//! A filter that is sent is compressed ([`codec::encode_compressed`](crate::codec::encode_compressed)), and
-//! half full there is nothing to compress. Planned for it ([`Goal::compressed`]), it has fewer hashes and
+//! A filter that is sent is compressed ([`codec::encode_compressed`](crate::codec::encode_compressed)), but if
+//! half of its bits are set, there is nothing to compress. Planned for it ([`Goal::compressed`]), it has fewer hashes and
 //! more bits, of which few are set: at the same rate it takes more memory and fewer bytes
 //! (\[Mitzenmacher 2001\]). Per key, codes as they come out (the entropy in brackets):
 //!
@@ -46,8 +46,8 @@
 //!
 //! Planned for so many bytes ([`Goal::transmitted_bytes`]), it has the lowest rate that they buy. How long the
 //! codes come out varies with the keys; the plan keeps five standard deviations of it in reserve, some 0.04 % of
-//! a megabyte and 1 % of a kilobyte, so one of 3.5 million builds is longer. Whoever must not pass the limit at
-//! all looks at the bytes before they are sent, as `everbloom build --transmit` does.
+//! a megabyte and 1 % of a kilobyte, so one of 3.5 million builds is longer. If the limit must never be
+//! exceeded, check the length before sending, as `everbloom build --transmit` does.
 //!
 //! # Cost
 //!
@@ -141,17 +141,17 @@ fn sent_note(size: Size, items: u64) -> String {
     format!("compressed it takes about {bits:.2} bits a key, at most {} bytes with its header", sent_bytes(size, items))
 }
 
-/// How much more memory than usual a filter may take in order to be small on the wire, if nothing is said.
+/// How much more memory than usual a filter may take by default in order to be small on the wire.
 const SPARSENESS: u64 = 16;
 
 /// 2^−64. Filters with a lower rate are not given more memory for it.
 const LEAST_FPR: f64 = 1.0 / 18_446_744_073_709_551_616.0;
 
-/// The highest rate that a budget of bytes may come to, if nothing is said: what says yes to half of all keys
+/// The highest rate that a budget of bytes may give by default: a filter that says yes to half of all keys
 /// is not worth sending.
 const WORST_FPR: f64 = 0.5;
 
-/// The bytes that the filter will take on the wire, but for one of millions.
+/// The bytes that the filter will take on the wire, but for one build in millions.
 fn sent_bytes(size: Size, items: u64) -> u64 {
     let (fill, variance) = size.fill(items);
     // Bits that only fill the last line up are never set.

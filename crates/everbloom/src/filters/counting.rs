@@ -18,7 +18,7 @@
 //! **A counter that reached its maximum stays there for ever.** How many keys it stands for is no
 //! longer known, and lowering it could make a key that is still inside disappear. A stuck counter only
 //! costs a little in false positives. Four bits are the usual width: with the best number of hashes a
-//! counter passes 15 with probability below 1.37e-15 times the number of counters (\[Fan et al. 2000\]);
+//! counter exceeds 15 with probability below 1.37e-15 times the number of counters (\[Fan et al. 2000\]);
 //! after that many insertions without removals, more counters stick.
 //!
 //! # Theory

@@ -1,4 +1,4 @@
-//! `popularity`: more hashes for keys that are often asked for in vain.
+//! `popularity`: more hashes for the keys of frequent negative queries.
 //!
 //! **Answers** "was this key inserted?" Never says no to a key that was. How often it says yes to one that was not
 //! depends on the key: on its class, which a [`Scheme`] fixed before the filter was built. It does not forget and does
@@ -21,10 +21,10 @@
 //!
 //! # Theory
 //!
-//! With q′_c the share of missing queries for class c, k_c its hashes, p_c its share of the members, and B the share
+//! With q′_c the share of negative queries for class c, k_c its hashes, p_c its share of the members, and B the share
 //! of set bits, the rate of false positives is Σ q′_c·B^k_c, where B = 1 − e^(−n·Σ p_c·k_c / m)
-//! (\[Zhong et al. 2008\], eqs. 5 and 6). [`solve::popularity`](crate::querylog::popularity) finds the k_c, and
-//! [`tune`](crate::querylog) the classes.
+//! (\[Zhong et al. 2008\], eqs. 5 and 6). [`querylog::popularity`](crate::querylog::popularity) finds the k_c, and
+//! [`querylog::tune`](crate::querylog::tune) the classes.
 //!
 //! **Where we differ.** The paper has a number of hashes for every object and no rule for an object it has not seen.
 //! Fitted per object to a log, that loses to a classic filter; here keys are in a few classes, one of them "unseen".
@@ -106,7 +106,7 @@ pub(crate) const KIND: Kind = Kind {
 fn planned(spec: &Spec, goal: &Goal) -> Result<Plan> {
     if spec.get("scheme").is_some() {
         return Err(spec.error(
-            "a scheme is named, but it is not here",
+            "it names a scheme, which was not given",
             "build with Popularity::with_scheme, or `everbloom build --scheme FILE`",
         ));
     }
@@ -142,7 +142,7 @@ impl Popularity {
             return Err(Error::parameter("scheme", scheme.id(), needed, "build what its recipe says"));
         };
         let items = (num_bits as f64 / scheme.bits_per_key()).max(1.0);
-        // What is predicted holds for queries like those of the log, and nobody can promise those.
+        // The predicted rate holds for queries like those of the log, which cannot be promised.
         let predicted_fpr = classes.predicted_fpr(num_bits, items);
         let promise = Promise { predicted_fpr, predicted_fnr: Some(0.0), holds: Holds::Never };
         Self::with_promise(scheme.clone(), num_bits, promise)
@@ -190,7 +190,7 @@ impl Popularity {
         self.scheme.classes().map_or(0, |classes| classes.hashes_for(hash))
     }
 
-    /// The hashes that a key has for certain.
+    /// The hashes that every key has, whatever its class.
     #[inline]
     fn least_hashes(&self) -> u32 {
         self.scheme.classes().map_or(0, Classes::least_hashes)
@@ -255,7 +255,7 @@ impl Open {
     fn take(&mut self, hashes: &[KeyHash], found: &[bool]) -> usize {
         let mut count = 0;
         for (hash, found) in hashes.iter().zip(found) {
-            // Written anyway, and the next goes to the same place: no branch that nobody can foretell.
+            // Written anyway, and the next goes to the same place: no branch, since it could not be predicted.
             self.hashes[count] = *hash;
             count += usize::from(*found);
         }
@@ -273,7 +273,7 @@ fn probes(range: u64, hash: KeyHash, hashes: Range<u32>) -> impl Iterator<Item =
 fn spec_of(scheme: &Scheme, num_bits: u64) -> Spec {
     let spec = Spec::new(KIND.name).with("num_bits", num_bits);
     match scheme.classes().and_then(Classes::uniform_hashes) {
-        // Keys without hashes are a scheme's affair: no spec may ask for none.
+        // Only a scheme may give keys no hashes: no spec may ask for none.
         Some(num_hashes) if num_hashes > 0 => spec.with("num_hashes", num_hashes),
         _ => spec.with("scheme", scheme.id()),
     }
@@ -299,7 +299,7 @@ fn own_scheme(id: SchemeId, given: Option<&Arc<Scheme>>, hashing: &Hashing) -> R
             Ok(scheme.clone())
         }
         Some(scheme) => Err(wrong(format!("not {}", scheme.id()))),
-        None => Err(wrong("which is not here".into())),
+        None => Err(wrong("which was not given".into())),
     }
 }
 

@@ -1,6 +1,6 @@
-//! `scalable`: grows as keys come, and keeps its rate all the same.
+//! `scalable`: grows as keys come, and still keeps its rate.
 //!
-//! **Answers** what [`Bloom`](super::Bloom) answers, for a number of keys that nobody knows beforehand.
+//! **Answers** what [`Bloom`](super::Bloom) answers, where the number of keys is not known beforehand.
 //! Never a false negative; the rate of false positives stays within the target at every size. Memory
 //! grows with the keys, so it is not for endless streams.
 //!
@@ -20,7 +20,7 @@
 //!
 //! Rates add up to at most δ0/(1 − t), so δ0 = δ·(1 − t) keeps the target δ for ever. Tightening is what
 //! growth costs: stage i needs log2(1/(δ0·t^i)) bits for each 0.69 keys. From 1,000 keys to 10 million at
-//! 1 %, beside a filter of the right size (9.59 bits a key):
+//! 1 %, compared with a filter of the right size (9.59 bits a key):
 //!
 //! | `tightening=` | 0.5, the usual halving | 0.7 | 0.8 | 0.85 | **0.9** | 0.95 |
 //! |---|---|---|---|---|---|---|
@@ -30,8 +30,8 @@
 //! doubles once or twice; 0.9 for one that may grow ten-thousandfold. `growth=1` adds filters of equal
 //! size, the dynamic Bloom filter: less is wasted at first, and queries ask ever more filters.
 //!
-//! Memory for another stage can be asked for ahead ([`Filter::make_room`]), and the refusal is an error then. Whoever does
-//! not ask gets a last stage that takes more keys than it was sized for: the rate rises, and `status` counts those keys.
+//! Memory for another stage can be asked for ahead ([`Filter::make_room`]), where a refusal is an error. Without asking,
+//! a refusal lets the last stage take more keys than it was sized for: the rate rises, and `status` counts those keys.
 //!
 //! # Cost
 //!
@@ -75,13 +75,13 @@ pub(crate) const KIND: Kind = Kind {
     map: None,
 };
 
-/// Keys that the first stage takes if nothing is said.
+/// Keys that the first stage takes by default.
 pub const DEFAULT_INITIAL_ITEMS: u64 = 1000;
 /// See the table in the [module](self).
 pub const DEFAULT_TIGHTENING: f64 = 0.9;
 const DEFAULT_GROWTH: u32 = 2;
 const MAX_INITIAL_ITEMS: u64 = 1 << 56;
-/// Doubling from one key passes 2^56 before this; a dynamic filter of so many stages is too slow to use.
+/// Doubling from one key exceeds 2^56 before this; a dynamic filter of so many stages is too slow to use.
 const MAX_STAGES: u64 = 1024;
 
 /// The parameters of a scalable filter.

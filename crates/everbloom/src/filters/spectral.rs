@@ -10,7 +10,7 @@
 //!
 //! ```text
 //! probes of "a"    2   5   3        count 2
-//! insert "a"       3   5   3        count 3; the 5 belongs to somebody else and stays
+//! insert "a"       3   5   3        count 3; the 5 belongs to other keys and stays
 //! ```
 //!
 //! Raising only the smallest halves the error of a plain counting filter or more, at the price that keys
@@ -24,7 +24,7 @@
 //! `half_life=N` halves all counters, rounding down, after every N arrivals: a key that came c times
 //! within the last half-life counts about c to 2c, one that stopped coming is gone after log2 c
 //! half-lives. It may then be missed, so a spectral filter with a half-life forgets:
-//! [`Kind::forgets`] says so, and its forecast has no FNR of 0.
+//! [`Kind::forgets`] says so, and it does not promise an FNR of 0.
 //!
 //! # Cost
 //!
@@ -136,7 +136,7 @@ fn forecast(plan: &Plan, stream: &Stream) -> Result<Option<Forecast>> {
 
 fn planned(spec: &Spec, goal: &Goal) -> Result<Plan> {
     match planned_with(spec, goal) {
-        // Counts up to 15 are better than none where memory is short.
+        // Where memory is short, counts up to 15 are better than none.
         Err(Error::Infeasible { .. }) if spec.get("cell_bits").is_none() => {
             planned_with(&spec.clone().with("cell_bits", NARROW_CELL_BITS), goal)
         }

@@ -1,8 +1,8 @@
-//! `stacked`: knows by heart the keys that are asked for in vain.
+//! `stacked`: has the keys of frequent negative queries stored exactly.
 //!
-//! **Answers** "was this key inserted?" Never says no to a key that was. Keys that are often asked for in vain, and
-//! were named when the filter was built, are nearly always refused; any other key errs a little more often than in a
-//! Bloom filter of the same size. It does not forget and does not grow.
+//! **Answers** "was this key inserted?" Never says no to a key that was. Hot negatives, the keys of frequent negative
+//! queries that were named when the filter was built, are nearly always refused; any other key errs a little more often
+//! than in a Bloom filter of the same size. It does not forget and does not grow.
 //!
 //! # How it works
 //!
@@ -21,17 +21,17 @@
 //!
 //! # Theory
 //!
-//! \[Deeds et al. 2020\]; the forms are in [`solve::stacking`](crate::querylog::stacking), with the search for the
-//! layers' sizes. For 100,000 members at 8 bits a key and queries with Zipf's law over a million keys, of which a
-//! million train and another million judge: 3.8e-3, against 2.2e-2 of a Bloom filter; nearly all of that are queries for
-//! keys that the log did not show. At Zipf 1.5, 1.9e-4 against 2.2e-2.
+//! \[Deeds et al. 2020\]; the forms are in [`querylog::stacking`](crate::querylog::stacking), with the search for the
+//! layers' sizes. For 100,000 members at 8 bits a key and queries with Zipf's law over a million keys, a million of them
+//! to learn from and another million to judge by: 3.8e-3, against 2.2e-2 for a Bloom filter; nearly all of it comes from
+//! queries for keys that the log did not show. At Zipf 1.5, 1.9e-4 against 2.2e-2.
 //!
 //! **Where we differ.** The negative layers are ribbons, not Bloom filters: they are built once, and take 1.03 bits a
-//! key and bit of rate in place of 1.44. That is felt where hot negatives outnumber members.
+//! key and bit of rate in place of 1.44. That matters where hot negatives outnumber members.
 //!
 //! # Cost
 //!
-//! A key that is no member mostly ends in layer 1, after two or three cache lines; a member takes all of layer 1 and
+//! A key that is not a member mostly ends in layer 1, after two or three cache lines; a member takes all of layer 1 and
 //! the width of layer 2.
 //!
 //! # When to choose it
@@ -81,7 +81,7 @@ use std::collections::HashSet;
 pub(crate) const KIND: Kind = Kind {
     id: 41,
     name: "stacked",
-    summary: "layers that know by heart the keys asked for in vain, from a scheme made by `everbloom tune`",
+    summary: "Bloom filter with frequent negative queries stored exactly, from a scheme made by `everbloom tune`",
     parameters: &["num_bits", "num_hashes", "map_slots", "map_width", "scheme"],
     can: Abilities { follow_scheme: Some("scheme"), ..Abilities::SET },
     model: Model { forecast, ..Model::sized(&[]) },
@@ -131,10 +131,10 @@ struct Shapes {
     scheme: Option<SchemeId>,
 }
 
-/// The numbers of a word, `8192/512/64`.
+/// The numbers of a parameter, `8192/512/64`.
 fn numbers<T: std::str::FromStr>(spec: &Spec, word: &str) -> Result<Vec<T>> {
     let Some(text) = spec.get(word) else { return Ok(Vec::new()) };
-    let wrong = || spec.error(format!("{word} is '{text}'"), format!("{word} takes whole numbers, as 8192/512"));
+    let wrong = || spec.error(format!("{word} is '{text}'"), format!("{word} takes whole numbers, such as 8192/512"));
     text.split('/').map(|number| number.parse().map_err(|_| wrong())).collect()
 }
 
@@ -188,7 +188,7 @@ fn planned(spec: &Spec, goal: &Goal) -> Result<Plan> {
     Ok(Plan::new(shapes.spec(), shapes.memory_bits(), size.promise(items), goal.hashing))
 }
 
-/// On a stream nothing is known by heart: what passes the first layer passes.
+/// On a stream no negatives are stored: what passes the first layer passes.
 fn forecast(plan: &Plan, stream: &Stream) -> Result<Option<Forecast>> {
     let shapes = Shapes::from_spec(&plan.spec)?;
     Ok(Some(never_forgetting(plan, stream, |items| shapes.layers[0].state(items))))
@@ -208,10 +208,10 @@ pub struct Stacked {
 const FITTINGS: u32 = 6;
 
 impl Stacked {
-    /// A filter of these members within `memory_bits`, that knows these negatives by heart; `scheme` is the scheme
+    /// A filter of these members within `memory_bits`, with these negatives stored exactly; `scheme` is the scheme
     /// they come from, for those who want to check.
     ///
-    /// Of keys that are in both lists, being a member counts.
+    /// A key that is in both lists counts as a member.
     pub fn build(
         hashing: Hashing,
         memory_bits: u64,
@@ -221,7 +221,7 @@ impl Stacked {
     ) -> Result<Self> {
         let too_small = || Error::Infeasible {
             wanted: format!("{} hot negatives within {memory_bits} bits", negatives.keys().len()),
-            reason: "the layers that know them leave no room for the members".into(),
+            reason: "the layers that store them leave no room for the members".into(),
             remedy: "give more memory, or tune again for this much".into(),
         };
         let keys = without(negatives.keys(), members);
@@ -272,7 +272,7 @@ impl Stacked {
         }
         let (hot_rate, other_rate) = negatives.design().rates(first.predicted_fpr(count));
         let predicted_fpr = negatives.query_share() * hot_rate + (1.0 - negatives.query_share()) * other_rate;
-        // It holds for queries like those of the log, and nobody can promise those.
+        // It holds for queries like those of the log, which cannot be promised.
         let promise = Promise { predicted_fpr, predicted_fnr: Some(0.0), holds: Holds::Never };
         let spec = shapes_of(&layers, &maps, scheme).spec();
         let base = Base { arrivals: inserted as u64, ..Base::new(spec, hashing, promise) };
@@ -313,7 +313,7 @@ impl Stacked {
         self.scheme
     }
 
-    /// The rate of false positives for keys that it does not know by heart, from the present contents.
+    /// The rate of false positives for keys that are not stored exactly, from the present contents.
     fn rate_of_unknown(&self) -> f64 {
         let mut rate = 1.0;
         for (layer, map) in self.layers[1..].iter().zip(&self.maps).rev() {
@@ -329,7 +329,7 @@ fn shapes_of(layers: &[Layer], maps: &[Ribbon], scheme: Option<SchemeId>) -> Sha
     Shapes { layers: layers.iter().map(size).collect(), maps: maps.iter().map(Ribbon::shape).collect(), scheme }
 }
 
-/// Hot negatives that are no members, and what is known of them.
+/// Hot negatives that are not members, and the layers for them.
 #[derive(Clone, Copy)]
 struct Hot<'n> {
     keys: &'n [KeyHash],

@@ -61,7 +61,7 @@ pub fn forecast(plan: &Plan, stream: &Stream) -> Result<Forecast> {
     }
 }
 
-/// A formula or a chain, unless there is a sample to simulate on, which knows more than its lags.
+/// A formula or a chain, unless there is a sample to simulate on, which tells more than its lags do.
 fn by_formula(plan: &Plan, stream: &Stream) -> Result<Option<Forecast>> {
     if stream.is_learned() && filters::scaled(plan, 1.0)?.is_some() {
         return Ok(None);

@@ -18,7 +18,7 @@ const SCREENED: f64 = 40_000.0;
 /// Arrivals of a first glance at every kind.
 const GLANCED: f64 = 10_000.0;
 
-/// The variants of a kind are tried if, as planned, it misses at most so many times as much as the best.
+/// The variants of a kind are tried if, as planned, it misses at most this many times as much as the best.
 const SHORTLIST: f64 = 1.5;
 
 /// How many kinds are looked at again, at most.
@@ -50,7 +50,7 @@ pub struct Question {
     pub stream: Option<Stream>,
     /// The filter, if it is settled: only its parameters are open.
     pub filter: Option<Spec>,
-    /// Whether nobody asks for the runners-up, so that no time is spent on who loses.
+    /// Whether only the best filter is wanted, so that no time is spent on the runners-up.
     pub(super) best_only: bool,
 }
 
@@ -72,7 +72,7 @@ pub struct Candidate {
 pub struct Recommendation {
     /// The filter to take.
     pub best: Candidate,
-    /// Others, the nearest first.
+    /// The runners-up, the best first.
     pub runners_up: Vec<Candidate>,
     /// The stream that the forecasts are for.
     pub stream: Stream,
@@ -86,7 +86,7 @@ impl Question {
         Question { goal, ..Question::default() }
     }
 
-    /// The filter to take, and others with reasons.
+    /// The filter to take, and the runners-up with reasons.
     pub fn answer(&self) -> Result<Recommendation> {
         self.checked()?;
         if let Some(window) = self.window {
@@ -121,12 +121,12 @@ impl Question {
         }
     }
 
-    /// The stream that was told, or what is assumed of one.
+    /// The stream that was described, or the one that is assumed.
     fn stream(&self) -> Result<Stream> {
         let stream = match (&self.stream, self.goal.expected_items, self.goal.memory_bits) {
             (Some(stream), _, _) => return Ok(stream.clone()),
             (None, Some(items), _) => Stream::assumed(items)?,
-            // Of an endless stream with unknown keys: that there is about one key for each bit.
+            // An endless stream with unknown keys is assumed to have about one key for each bit.
             (None, None, bits) => Stream::assumed(bits.unwrap_or(1 << 20).max(1 << 10))?,
         };
         let mix = self.goal.importance_mix.or(self.goal.importance.then(crate::promise::ImportanceMix::uniform));
@@ -274,7 +274,7 @@ impl Question {
 
     /// Whether a kind may be the answer.
     fn is_asked_for(&self, kind: &Kind) -> bool {
-        // Without a scheme, which nobody plans from a goal, filters that take one are plain ones under another name.
+        // A goal names no scheme, and without one the filters that take one are plain ones under another name.
         let by_itself = kind.can.follow_scheme.is_none();
         self.filter
             .as_ref()
@@ -286,7 +286,7 @@ impl Question {
             return Ok(found);
         }
         let stream = self.stream()?;
-        // Of a stream that nobody described a short simulation tells as much as a long one.
+        // On a stream that is only assumed, a short simulation tells as much as a long one.
         let candidates = match self.stream {
             Some(_) => self.contenders(&stream)?,
             None => match self.screen(&stream, false)? {
@@ -351,7 +351,7 @@ impl Question {
         self.recommended(candidates, stream)
     }
 
-    /// All filters that can be had, by what a simulation makes of them.
+    /// All filters that are possible, by what they do in a simulation.
     fn contenders(&self, stream: &Stream) -> Result<Vec<Candidate>> {
         let (screened, refusal) = self.screen(stream, true)?;
         let memory_bits = self.goal.memory_bits.unwrap_or_default();
@@ -389,17 +389,17 @@ impl Question {
             trial.add(&spec);
         }
         if self.stream.is_none() {
-            // What nobody described need not be known any better.
+            // The stream is only assumed: a closer look would tell no more.
             self.sort(&mut trial.candidates);
             return Ok((trial.candidates, trial.refusal));
         }
-        // A kind that is far behind as planned does not come to the front in a variant, and one that could
-        // not be planned may be in one.
+        // A kind that is far behind as planned will not win in a variant; one that could not be planned may be
+        // possible in a variant.
         let least = trial.candidates.iter().map(|one| self.missed(one)).fold(f64::INFINITY, f64::min);
         let (mut shortlisted, behind) =
             std::mem::take(&mut trial.candidates).into_iter().partition::<Vec<_>, _>(|one| {
                 let missed = self.missed(one);
-                // Where nearly all is missed by all, by what is remembered.
+                // Where every filter misses nearly everything, what is remembered decides.
                 missed <= SHORTLIST * least && (1.0 - missed) * SHORTLIST >= 1.0 - least
             });
         shortlisted.truncate(MOST_SHORTLISTED);
@@ -467,7 +467,7 @@ struct Trial<'q> {
     /// How far a rate may be off on it.
     slack: f64,
     candidates: Vec<Candidate>,
-    /// Why the first of those that could not be planned could not.
+    /// Why the first filter that could not be planned was refused.
     refusal: Option<Error>,
 }
 

@@ -1,4 +1,4 @@
-//! A smaller filter on a shorter stream, for what no formula tells.
+//! A smaller filter on a shorter stream, where there is no formula.
 
 use crate::filter::Filter;
 use crate::filters;
@@ -11,7 +11,7 @@ use crate::stream::{Forecast, Method, RateAt, Stream};
 /// The seed of every simulation: a forecast is the same today and tomorrow.
 const SEED: u64 = 0x0e5e_b100;
 
-/// A filter smaller than this is not like a large one any more.
+/// A filter smaller than this no longer behaves like a large one.
 const LEAST_BITS: f64 = 8_192.0;
 
 /// A simulation is at most so many times as long as wanted.
@@ -68,7 +68,7 @@ pub(super) struct Patience {
 }
 
 impl Patience {
-    /// Every simulation is watched to its end.
+    /// Every simulation runs to its end.
     pub(super) const ENDLESS: Self = Patience { missed: f64::INFINITY, by_importance: false };
 
     /// The most that may be missed in all of a simulation: repeats, or importance.
@@ -85,7 +85,7 @@ impl Patience {
 }
 
 /// What the plan's filter, scaled down, does on a simulated stream. `None` if its kind does not scale. One that
-/// misses more than patience allows is not watched to the end: its rates are of a part, and above that.
+/// misses more than `patience` allows is stopped early: its rates cover a part of the stream, and are above the limit.
 pub(super) fn simulated(
     plan: &Plan,
     stream: &Stream,

@@ -13,7 +13,7 @@
 //! A filter that is planned for it is so sparse that the gaps take a tenth of its bits and less; half
 //! full, it has nothing to gain, and its chunks stay as they are. Any filter can be compressed: what
 //! its cells have in zeros is what it saves. A chunk of zeros takes 12 bytes, so a body expands to at
-//! most 21,845 times its length, and whoever decodes it says how far it may.
+//! most 21,845 times its length, and the reader says how far it may.
 
 use crate::format::golomb::{code_bits, divisor, remainder_code};
 use crate::promise::{Error, Result};
@@ -25,9 +25,9 @@ const CHUNK_HEADER_BYTES: u64 = 12;
 const LENGTH_BYTES: u64 = 8;
 /// Codes that are not shorter than this share of the bytes are not worth the time they take.
 const WORTHWHILE: (usize, usize) = (7, 8);
-/// The bits of a word that can be counted on, wherever in a byte it starts.
+/// The bits of a word that are always read whole, wherever in a byte it starts.
 const SURE_BITS: u32 = 57;
-/// Zeros behind the codes, so that a word can be read at their last bit.
+/// Zeros after the codes, so that a word can be read at their last bit.
 const SLACK: usize = 8;
 
 /// Standard deviations that a planned body may come out longer than expected: one of 3.5 million is longer still.
@@ -36,10 +36,10 @@ const MARGIN: f64 = 5.0;
 /// The length that a compressed body stays within, if its bits are set at random: this share of them, which
 /// varies with this variance.
 ///
-/// Two things make it vary. More or fewer bits are set than expected, and each costs `code_bits`' slope. Where
-/// so many are set, gaps have their sum: what is open is how they split into quotient and remainder, and the
-/// code of a gap less its part of the sum, gap/divisor, stays in a range of one bit, so it has a standard
-/// deviation of half a bit at most.
+/// Two things make it vary. More or fewer bits are set than expected, and each costs `code_bits`' slope. Once
+/// their number is given, so is the sum of the gaps: what still varies is how each splits into quotient and
+/// remainder. The code of a gap, less gap/divisor, stays in a range of one bit, so it has a standard deviation of
+/// half a bit at most.
 pub(crate) fn likely_bytes(plain_bytes: u64, fill: f64, variance: f64) -> u64 {
     let plain_bits = plain_bytes as f64 * 8.0;
     let step = 1e-3 * fill.min(1.0 - fill);
@@ -47,7 +47,7 @@ pub(crate) fn likely_bytes(plain_bytes: u64, fill: f64, variance: f64) -> u64 {
     let within = |bits: f64, variance: f64| {
         bits * code_bits(fill) + MARGIN * (0.25 * fill * bits + variance * slope * slope).sqrt()
     };
-    // A chunk by itself has bits as if each were drawn for itself.
+    // The bits of a single chunk are as if each were drawn independently.
     let chunk_bits = plain_bits.min(CHUNK_BYTES as f64 * 8.0);
     let dense = within(chunk_bits, chunk_bits * fill) * WORTHWHILE.1 as f64 >= chunk_bits * WORTHWHILE.0 as f64;
     if dense {
@@ -245,8 +245,8 @@ fn broken() -> Error {
     Error::corrupt("the filter's compressed body is damaged")
 }
 
-/// Sets the bits that the codes, with [`SLACK`] behind them, stand for; nothing if they are not what
-/// they should be.
+/// Sets the bits that the codes, with [`SLACK`] after them, stand for; `None` if they are
+/// damaged.
 fn decode_gaps(codes: &[u8], divisor: u32, ones: u32, chunk: &mut [u8]) -> Option<()> {
     let (bits, short) = remainder_code(divisor);
     let mask = (1u64 << (bits - 1)) - 1;
@@ -261,7 +261,7 @@ fn decode_gaps(codes: &[u8], divisor: u32, ones: u32, chunk: &mut [u8]) -> Optio
         } else {
             word >>= quotient + 1;
         }
-        // Its first bits tell whether it has one more. Which it is nobody can guess, so nothing branches.
+        // Its first bits tell whether it has one more. Which it is cannot be predicted, so nothing branches.
         let first = word & mask;
         let long = u64::from(first >= u64::from(short));
         let remainder = (first << long | word >> (bits - 1) & long) - (u64::from(short) & long.wrapping_neg());
@@ -280,7 +280,7 @@ fn word_at(codes: &[u8], at: usize) -> Option<u64> {
     Some(u64::from_le_bytes(*bytes) >> (at & 7))
 }
 
-/// A run of ones of any length from `at` on: how many, and where the bit behind its zero is.
+/// A run of ones of any length from `at` on: how many, and where the bit after its zero is.
 #[cold]
 fn long_unary(codes: &[u8], mut at: usize) -> Option<(u64, usize)> {
     let mut count = 0;

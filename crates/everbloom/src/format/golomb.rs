@@ -12,7 +12,7 @@ pub fn divisor(fill: f64) -> u32 {
     ceil(log(2.0 - fill) / -log1p(-fill)).clamp(1.0, f64::from(1u32 << 31)) as u32
 }
 
-/// The most bits of a remainder, and how many remainders do with one less.
+/// The most bits of a remainder, and how many remainders need one less.
 pub fn remainder_code(divisor: u32) -> (u32, u32) {
     let bits = u32::BITS - (divisor - 1).leading_zeros();
     (bits, ((1u64 << bits) - u64::from(divisor)) as u32)

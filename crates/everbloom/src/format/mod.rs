@@ -148,7 +148,7 @@ impl Header {
         }
         let predicted_fpr = f64::from_bits(forecast_bits);
         if !(0.0..=1.0).contains(&predicted_fpr) || !(fnr.is_nan() || (0.0..=1.0).contains(&fnr)) {
-            return Err(Error::corrupt("the filter's forecast is not a rate"));
+            return Err(Error::corrupt("the filter's promise is not a rate"));
         }
         let spec = std::str::from_utf8(&bytes[FIXED_BYTES..FIXED_BYTES + spec_bytes])
             .map_err(|_| Error::corrupt("the filter's spec is not text"))?
@@ -167,7 +167,7 @@ impl Header {
     }
 }
 
-/// The hashing behind stored fields (see [`Header::hash_fields`]); a secret key must be the right one.
+/// The hashing that stored fields describe (see [`Header::hash_fields`]); a secret key must be the right one.
 pub(crate) fn stored_hashing((hash_id, seed, key_check): (u8, u64, u64), key: Option<SecretKey>) -> Result<Hashing> {
     match (hash_id, key) {
         (1, _) => Ok(Hashing::seeded(seed)),
@@ -327,7 +327,7 @@ impl Read for BodyReader<'_> {
     }
 }
 
-/// Compares a body and its zeros with the checksum behind them.
+/// Compares a body and its zeros with the checksum after them.
 pub(crate) fn check_sealed(bytes: &[u8]) -> Result<()> {
     let sealed = bytes.split_last_chunk::<CHECKSUM_BYTES>();
     if sealed.is_some_and(|(body, checksum)| xxh3_64(body) == u64::from_le_bytes(*checksum)) {

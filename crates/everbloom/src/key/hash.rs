@@ -153,7 +153,7 @@ impl std::fmt::Debug for SecretKey {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Hashing {
-    /// XXH3-128 with a seed: fast, and right for keys nobody crafts against you.
+    /// XXH3-128 with a seed: fast, and right for keys that no adversary chooses.
     Xxh3 {
         /// The seed.
         seed: u64,

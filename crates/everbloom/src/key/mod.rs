@@ -24,8 +24,8 @@ use std::sync::Arc;
 ///
 /// - Strings and byte slices are their bytes; a `char` is its UTF-8, so `'a'` is `"a"`.
 /// - Integers are their 8 bytes, little-endian, whatever their width, so `5u8` and `5u64` are one key and `5` is not
-///   `"5"`. Of the 128-bit ones, those that 64 bits do not hold are their 16 bytes.
-/// - Tuples are their parts, each behind its length, so `("ab", "c")` is not `("a", "bc")`.
+///   `"5"`. A 128-bit integer that does not fit into 64 bits is its 16 bytes.
+/// - Tuples are their parts, each preceded by its length, so `("ab", "c")` is not `("a", "bc")`.
 ///
 /// ```
 /// use everbloom::{Hashing, Key};
@@ -128,7 +128,7 @@ impl Key for i128 {
     }
 }
 
-/// Joins the parts of a composite key: each part behind its length as 8 bytes, little-endian.
+/// Joins the parts of a composite key: each part preceded by its length as 8 bytes, little-endian.
 pub fn composite_key<'a>(parts: impl IntoIterator<Item = &'a [u8]>) -> Vec<u8> {
     let mut joined = Vec::new();
     parts.into_iter().for_each(|part| append_part(&mut joined, part));

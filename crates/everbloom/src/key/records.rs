@@ -1,8 +1,7 @@
 //! Many records of one block at once: where each ends, and what it hashes to.
 //!
-//! A stream of text is long before it is deep: with a filter that takes ten nanoseconds a key, finding the ends
-//! of lines and hashing them is half of the work. Both are done here with few branches that depend on how long
-//! a record is.
+//! With a filter that takes ten nanoseconds a key, finding the ends of lines and hashing them is half of the
+//! work. Both are done here with few branches that depend on how long a record is.
 //!
 //! ```
 //! use everbloom::{Hashing, KeyHash};
@@ -24,7 +23,7 @@ use crate::simd;
 /// The bytes looked at together.
 const CHUNK: usize = 64;
 
-/// Writes down where the records of `bytes` from `start` on end, each behind its delimiter, and says how many
+/// Writes down where the records of `bytes` from `start` on end, each after its delimiter, and says how many
 /// there are. The last may lack its delimiter. It stops early, between two records, when fewer than 64 places
 /// are left in `ends`.
 ///
@@ -85,7 +84,7 @@ impl simd::Kernel for Splitting<'_> {
 ///
 /// # Panics
 ///
-/// If the ends are none that [`split`] finds: if they do not rise from `start` on, or lie beyond the bytes.
+/// If the ends are not what [`split`] finds: if they do not rise from `start` on, or lie beyond the bytes.
 pub fn hash(bytes: &[u8], start: usize, ends: &[usize], delimiter: u8, hashing: &Hashing, hashes: &mut [KeyHash]) {
     simd::run(HashingRecords { bytes, start, ends, delimiter, hashing, hashes })
 }
@@ -130,7 +129,7 @@ fn hash_any(bytes: &[u8], start: usize, ends: &[usize], delimiter: u8, hashing: 
     }
 }
 
-/// The same for records that are all of one to eight bytes, with others behind them; false if they are not.
+/// The same for records that are all of one to eight bytes, with others after them; false if they are not.
 #[inline(always)]
 fn hash_short(
     bytes: &[u8],

@@ -22,7 +22,7 @@ impl Sample {
             return Err(Error::parameter(
                 "keys",
                 given,
-                "of one key at least in every list",
+                "a list with at least one key for every set",
                 "list the members of the set",
             ));
         }
@@ -71,7 +71,7 @@ pub(super) struct Object {
     pub(super) hash: KeyHash,
     /// Sets that it is a member of.
     pub(super) member_of: u32,
-    /// How often the first half asked for it; of one set that stands alone, in vain.
+    /// How often the first half asked for it; where there is only one set, in negative queries.
     pub(super) count: u32,
     /// How often the second half asked for it.
     pub(super) holdout: u32,
@@ -92,11 +92,11 @@ pub(super) struct Bucket {
     pub(super) keys: f64,
     /// Memberships.
     pub(super) members: f64,
-    /// Missing queries of the later part of the first half, by the bucket before each.
+    /// Negative queries of the later part of the first half, by the bucket that the key was in before.
     pub(super) misses: f64,
 }
 
-/// All that is learnt from the first half, and the second half to judge by.
+/// All that is learned from the first half, and the second half to judge by.
 pub(super) struct Evidence {
     pub(super) hashing: Hashing,
     pub(super) objects: Vec<Object>,
@@ -144,7 +144,7 @@ impl Evidence {
         self.sets.len() as u32 - object.member_of
     }
 
-    /// One set that shares its scheme with no other: what is a member is known for good.
+    /// Whether there is one set that shares its scheme with no other: its members are known for good.
     pub(super) fn stands_alone(&self) -> bool {
         self.sets.len() == 1 && self.sets_sharing == 1
     }
@@ -161,7 +161,7 @@ impl Evidence {
             if let Some(lengths) = &mut self.lengths {
                 lengths[usize::from(object.hash.key_length())].misses += misses;
             }
-            // A member of the one set there is will not be asked for in vain, however often it is asked for.
+            // Where there is only one set, a query for its member is never negative, however often it comes.
             self.objects[*number as usize].count += u32::from(!alone || misses > 0.0);
         }
         for object in &self.objects {
@@ -188,12 +188,12 @@ impl Evidence {
         Err(Error::parameter("log", which, "with some, in both halves", remedy))
     }
 
-    /// Missing queries of the second half, over all sets.
+    /// Negative queries of the second half, over all sets.
     pub(super) fn holdout_misses(&self) -> u64 {
         self.objects.iter().map(|object| u64::from(self.misses(object)) * u64::from(object.holdout)).sum()
     }
 
-    /// The share of the second half's missing queries for which a condition holds.
+    /// The share of the second half's negative queries for which a condition holds.
     fn holdout_share(&self, holds: impl Fn(&Object) -> bool) -> f64 {
         let weight = |object: &Object| u64::from(self.misses(object)) * u64::from(object.holdout);
         let part: u64 = self.objects.iter().filter(|object| holds(object)).map(weight).sum();

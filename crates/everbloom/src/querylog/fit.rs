@@ -55,7 +55,7 @@ pub(super) fn standard(evidence: &Evidence, options: &Options) -> Result<Candida
     })
 }
 
-/// A stacked filter that knows the keys of the best buckets by heart, if there is room for one.
+/// A stacked filter with the keys of the best buckets stored exactly, if there is room for one.
 pub(super) fn stacked(evidence: &Evidence, options: &Options) -> Result<Option<Candidate>> {
     let all: f64 = evidence.buckets.iter().map(|bucket| bucket.misses).sum();
     let demand = |from: usize| {
@@ -89,13 +89,14 @@ pub(super) fn stacked(evidence: &Evidence, options: &Options) -> Result<Option<C
     }))
 }
 
-/// The filters with classes that can be had: told apart by a map, and by length where hashes carry it.
+/// The filters with classes that are possible: told apart by a map, and by length where hashes carry it.
 pub(super) fn popularity(evidence: &Evidence, options: &Options, notes: &mut Vec<String>) -> Result<Vec<Candidate>> {
     let fit = Fit { evidence, options };
     let mapped = fit.mapped()?;
     if mapped.is_none() {
         notes.push(format!(
-            "no map of hot keys fits {} bits with the filter of a set; more sets sharing it would divide its bytes",
+            "a map of hot keys does not fit into {} bits beside the filter of a set; shared by more sets, it would \
+             cost each less",
             options.memory_bits
         ));
     }
@@ -108,7 +109,7 @@ const WIDTHS: RangeInclusive<u32> = 1..=10;
 const MAX_CODES: usize = 3;
 /// Bits of a scheme besides its map: header, classes.
 const OVERHEAD_BITS: u64 = 1600;
-/// Lengths with fewer members and missing queries than this are of the default class.
+/// Lengths with fewer members and negative queries than this belong to the default class.
 const LEAST_SEEN: f64 = 50.0;
 
 /// Which buckets are exceptions, and of which class each is.
@@ -143,7 +144,7 @@ impl Fit<'_> {
         let keys: f64 = buckets[from..].iter().map(|bucket| bucket.keys).sum();
         let table = Shape::for_keys(keys as u64, width).bits() + OVERHEAD_BITS;
         let Some(bits_per_key) = self.bits_per_key(table).filter(|_| keys > 0.0) else { return Ok(None) };
-        // First every bucket for itself; buckets that come to the same number of hashes are one class.
+        // First every bucket is a class of its own; then buckets with the same number of hashes become one.
         let alone = [&[from][..], &(from + 1..LEVELS).collect::<Vec<_>>()].concat();
         let apart = self.solve(self.shares(&alone, 0.0), bits_per_key)?;
         let starts = merged(&alone, &apart.hashes[1..]);
@@ -155,8 +156,8 @@ impl Fit<'_> {
         Ok(Some(Grouping { starts, width, solution, shares }))
     }
 
-    /// The shares of the default class and of the exceptions that start at these buckets. Of the default's keys, each
-    /// class of exceptions is taken for theirs at the rate `misread`.
+    /// The shares of the default class and of the exceptions that start at these buckets. Each class of exceptions
+    /// takes a share `misread` of the default's keys for its own.
     fn shares(&self, starts: &[usize], misread: f64) -> Vec<popularity::Class> {
         let smoothing = if self.evidence.stands_alone() { 0.0 } else { 0.5 };
         let sum = |buckets: &[Bucket]| {
@@ -249,7 +250,7 @@ impl Fit<'_> {
 }
 
 /// The place of every length among those that are common enough to be told apart, and what each place got. Place 0 is
-/// all rare lengths together. Half a member and half a miss more everywhere, so that nothing is taken for impossible.
+/// all rare lengths together. Half a member and half a query are added everywhere, so that nothing counts as impossible.
 fn common_lengths(lengths: &[Bucket]) -> (Vec<usize>, Vec<popularity::Class>) {
     let mut shares = vec![popularity::Class::new(0.5, 0.5)];
     let mut places = Vec::with_capacity(lengths.len());

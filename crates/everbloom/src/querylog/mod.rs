@@ -1,12 +1,12 @@
 //! From key lists and a query log to a [`Scheme`]: does the log help, how, and by how much?
 //!
-//! Logs lie. Fitted key by key, hashes follow the noise of the log and can lose to an ordinary filter; a query that
-//! the log does not show has no number of hashes at all; and next week's queries are others. So:
+//! Logs mislead. Fitted key by key, hashes follow the noise of the log and can lose to an ordinary filter; a key that
+//! the log does not show has no number of hashes at all; and next week's queries ask for other keys. So:
 //!
-//! 1. **The log is split by time.** All that is learnt is learnt from the first half; the second half judges.
+//! 1. **The log is split by time.** Everything is learned from the first half; the second half judges.
 //! 2. **Keys are bucketed** by how often the log asked for them: never, once, 2–3 times, 4–7 times, … What share of
 //!    queries a bucket gets is measured on the later part of the first half, where each query is counted for the bucket
-//!    that its key was in *before*. Bucket 0 is the unseen keys, a fifth to a half of real missing queries.
+//!    that its key was in *before*. Bucket 0 has the unseen keys, a fifth to a half of the negative queries in real logs.
 //! 3. **Three filters compete** at equal total bytes, each built for real: the ordinary one; `popularity` with the best
 //!    classes, its scheme's bytes counted and divided among the sets that share it; `stacked` with the best layers.
 //! 4. **The winner** has the lowest rate on the second half. A winner that does not beat the ordinary filter by more than
@@ -25,7 +25,7 @@
 //! use everbloom::{Hashing, Key};
 //! use everbloom::internal::scheme::Recipe;
 //!
-//! // 1,000 members; the log asks for the same 300 others again and again.
+//! // 1,000 members; the log asks for the same 300 other keys again and again.
 //! let hashing = Hashing::seeded(0);
 //! let hash = |key: u64| key.hash_with(&hashing);
 //! let log = (0..20_000u64).map(|time| hash(5000 + time * time % 307)).collect();
@@ -57,15 +57,15 @@ use evidence::Evidence;
 use fit::Candidate;
 use std::sync::Arc;
 
-/// What is wanted.
+/// What to tune for.
 #[derive(Debug, Clone, Copy, PartialEq)]
 #[non_exhaustive]
 pub struct Options {
     /// Bits for a set's filter and its share of the scheme; for several sets, on average.
     pub memory_bits: u64,
-    /// How many sets will share the scheme; as many as there are key lists if not said.
+    /// How many sets will share the scheme; by default, as many as there are key lists.
     pub sets_sharing: Option<u64>,
-    /// The fewest hashes of a key. With 0, classes that are never asked for may become members altogether.
+    /// The fewest hashes of a key. With 0, every key of a class that is never asked for may count as a member.
     pub min_hashes: u32,
     /// The most hashes of a key.
     pub max_hashes: u32,
@@ -88,7 +88,7 @@ impl Options {
         }
         if !(1..=MAX_HASHES).contains(&self.max_hashes) {
             let needed = format!("between 1 and {MAX_HASHES}");
-            return Err(Error::parameter("max_hashes", self.max_hashes, needed, "32 leaves every freedom"));
+            return Err(Error::parameter("max_hashes", self.max_hashes, needed, "try 32"));
         }
         if self.min_hashes > self.max_hashes {
             let needed = format!("at most max_hashes, which is {}", self.max_hashes);
@@ -106,17 +106,17 @@ pub struct Contender {
     pub kind: &'static str,
     /// The rate of false positives that the fit predicts.
     pub predicted_fpr: f64,
-    /// Bits of the scheme that whoever asks needs, shared by all sets.
+    /// Bits of the scheme that a query needs, shared by all sets.
     pub table_bits: u64,
     /// Bits of the average set's filter.
     pub filter_bits: u64,
-    /// The classes: share of keys, share of missing queries, hashes.
+    /// The classes: share of keys, share of negative queries, hashes.
     pub classes: Vec<Class>,
     /// What it did on the second half of the log.
     pub score: Score,
 }
 
-/// What came of it.
+/// The result of tuning.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct Tuned {
@@ -130,9 +130,9 @@ pub struct Tuned {
     pub contenders: Vec<Contender>,
     /// A rate below which no hashes per class can go, for the buckets that the log shows.
     pub lower_bound: f64,
-    /// The share of the second half's missing queries that ask for keys the first half never showed.
+    /// The share of the second half's negative queries that ask for keys the first half never showed.
     pub unseen_share: f64,
-    /// Missing queries in the second half.
+    /// Negative queries in the second half.
     pub holdout_queries: u64,
     /// The rate of false positives at which half of the gain is lost: time to tune again.
     pub retune_fpr: f64,
@@ -219,16 +219,18 @@ fn remarks(evidence: &Evidence, winner: &Contender, standard: &Contender) -> Vec
     let mut remarks = Vec::new();
     if winner.kind == standard.kind {
         remarks.push(match evidence.has_drifted() {
-            true => "the second half of the log asks for other keys than the first: nothing learnt from the one helps \
+            true => {
+                "the second half of the log asks for other keys than the first: nothing learned from the one helps \
                      with the other, so the standard filter is returned; tune on a later or longer log"
-                .to_string(),
+                    .to_string()
+            }
             false => "neither classes of keys nor hot negatives help here; the standard filter is returned".to_string(),
         });
         return remarks;
     }
     if winner.score.fpr > 1.5 * winner.predicted_fpr + CONFIDENCE * winner.score.error {
         remarks.push(format!(
-            "the second half errs {:.1} times as often as the first half let expect: the keys asked for are changing; \
+            "the second half errs {:.1} times as often as the first half predicts: the keys asked for are changing; \
              tune often",
             winner.score.fpr / winner.predicted_fpr
         ));

@@ -13,11 +13,11 @@ use std::sync::Arc;
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 #[non_exhaustive]
 pub struct Score {
-    /// The rate of false positives among missing queries, over filters with different hashes.
+    /// The rate of false positives among negative queries, over filters with different hashes.
     pub fpr: f64,
     /// Its standard error.
     pub error: f64,
-    /// Missing queries that the filters with the scheme's own hashes took for members.
+    /// Negative queries that the filters with the scheme's own hashes took for members.
     pub false_positives: u64,
 }
 
@@ -26,7 +26,7 @@ const LOOKUPS: usize = 8_000_000;
 /// Trials at most.
 const MAX_TRIALS: usize = 24;
 
-/// Every candidate on the same queries; none for those that cannot be built, the first of which must.
+/// The score of every candidate on the same queries; `None` for one that does not fit into its memory.
 pub(super) fn all(evidence: &Evidence, candidates: &[Candidate], options: &Options) -> Result<Vec<Option<Score>>> {
     let asked: Vec<&Object> = evidence.objects.iter().filter(|object| object.holdout > 0).collect();
     let members: usize = evidence.sets.iter().map(Vec::len).sum();
@@ -174,7 +174,7 @@ impl<'c> Contest<'c> {
         super::build(&self.scheme, members, bits)
     }
 
-    /// Which keys are alike: those of a class, those that a stack knows by heart.
+    /// Which keys are alike: those of a class, those that a stacked filter stores exactly.
     fn stratum(&self, original: KeyHash, hash: KeyHash) -> usize {
         match self.scheme.recipe() {
             Recipe::Standard => 0,

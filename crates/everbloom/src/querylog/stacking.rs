@@ -28,22 +28,22 @@ const MAX_STEPS: u32 = 60;
 pub struct Demand {
     /// Members of the set.
     pub members: f64,
-    /// Keys to be known by heart.
+    /// Keys to be stored exactly.
     pub hot_negatives: f64,
-    /// The share of missing queries that ask for them.
+    /// The share of negative queries that ask for them.
     pub query_share: f64,
     /// All memory.
     pub memory_bits: f64,
 }
 
-/// A design, and what it comes to.
+/// A design, and what follows from it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Planned {
     /// The layers behind the first.
     pub design: Design,
     /// The bits that are left for the first layer.
     pub first_bits: f64,
-    /// The rate of false positives among missing queries.
+    /// The rate of false positives among negative queries.
     pub predicted_fpr: f64,
 }
 
@@ -60,11 +60,11 @@ impl Design {
         bits
     }
 
-    /// What the design comes to; nothing if its rear layers leave no room for the first.
+    /// What follows from the design; `None` if its rear layers leave no room for the first.
     pub fn planned(&self, demand: &Demand) -> Option<Planned> {
         let left = |first_rate: f64| demand.memory_bits - self.rear_bits(demand, first_rate);
-        // More bits for the first layer let fewer negatives through, so that the rear needs less: from above,
-        // what is left falls to the largest number of bits that leaves itself.
+        // More bits for the first layer let fewer negatives through, so that the rear needs less: started from
+        // above, the bits that are left fall to the largest fixed point.
         let mut first_bits = left(0.0);
         for _ in 0..MAX_STEPS {
             let lower = left(rate_with(first_bits.max(1.0), demand.members));

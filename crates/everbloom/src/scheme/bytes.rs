@@ -78,7 +78,7 @@ impl Scheme {
         }
         let content = checked_content(bytes)?;
         let mut reader = Reader(&content[MAGIC.len()..]);
-        // The version was looked at before the checksum.
+        // The version was checked before the checksum.
         reader.bytes(2)?;
         let (recipe, hash_id, zeros) = (reader.byte()?, reader.byte()?, reader.bytes(4)?);
         if zeros.iter().any(|byte| *byte != 0) {

@@ -18,7 +18,7 @@ pub struct Class {
     pub num_hashes: u32,
     /// The share of the members of sets that belong to it.
     pub key_share: f64,
-    /// The share of the queries that miss which ask for its keys.
+    /// The share of the negative queries that ask for its keys.
     pub query_share: f64,
 }
 
@@ -70,11 +70,11 @@ impl Exceptions {
 }
 
 impl Classes {
-    /// These classes; every key is of the first, until something else is said.
+    /// These classes; every key is in the first, unless lengths or exceptions say otherwise.
     pub fn new(classes: Vec<Class>) -> Result<Self> {
         if !(1..=MAX_CLASSES).contains(&classes.len()) {
             let needed = format!("between 1 and {MAX_CLASSES}");
-            return Err(Error::parameter("classes", classes.len(), needed, "two get most of what there is to gain"));
+            return Err(Error::parameter("classes", classes.len(), needed, "two give most of the gain"));
         }
         let classes = classes.into_iter().map(Class::checked).collect::<Result<Vec<_>>>()?;
         let least_hashes = classes.iter().map(|class| class.num_hashes).min().unwrap_or(0);
@@ -98,7 +98,7 @@ impl Classes {
     /// codes/2^width of the other keys from being taken for exceptions.
     pub fn with_exceptions(mut self, keys: &[(KeyHash, u8)], width: u32) -> Result<Self> {
         if keys.is_empty() {
-            // A map of nothing is no map, and is written as none.
+            // An empty map is written as no map.
             self.exceptions = None;
             return Ok(self);
         }
@@ -212,7 +212,7 @@ impl Classes {
     /// The rate of false positives to expect of `num_bits` bits with `items` members inside.
     ///
     /// The fill is 1 − e^(−load·items/bits), and it varies: a power of it is larger on average than the power of
-    /// its average, which is felt at high numbers of hashes (see [`bloom_fpr`](crate::stream::closed_forms::bloom_fpr)).
+    /// its average, which shows at high numbers of hashes (see [`bloom_fpr`](crate::stream::closed_forms::bloom_fpr)).
     pub fn predicted_fpr(&self, num_bits: u64, items: f64) -> f64 {
         let load = self.load() * items / num_bits as f64;
         if load <= 0.0 {

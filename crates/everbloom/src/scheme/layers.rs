@@ -43,7 +43,7 @@ impl Design {
     pub fn checked(self) -> Result<Self> {
         if self.pairs.len() > MAX_PAIRS {
             let needed = format!("at most {MAX_PAIRS}");
-            return Err(Error::parameter("layers", self.pairs.len(), needed, "two pairs gain what there is to gain"));
+            return Err(Error::parameter("layers", self.pairs.len(), needed, "two pairs give nearly all of the gain"));
         }
         for pair in &self.pairs {
             if !(1..=MAX_WIDTH).contains(&pair.width) {

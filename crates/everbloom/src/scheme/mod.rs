@@ -1,14 +1,15 @@
 //! Schemes: what a query log teaches, frozen before a filter is built.
 //!
-//! A set and the queries that miss it are both skewed. A [`Scheme`] says what to make of that, once, for as many
-//! filters as share it. It is an artefact of its own (`.ebs`, see [`Scheme::encode`]) with an id:
+//! Some keys are members of many sets, and some are asked for again and again although they are in none: members and
+//! negative queries are both skewed. A [`Scheme`] says what to make of that, once, for all filters that share it. It is
+//! a file of its own (`.ebs`, see [`Scheme::encode`]) with an id:
 //!
-//! - [`Recipe::Popularity`]: classes of keys and the number of hashes of each. Keys that are often asked for in
-//!   vain get more hashes, keys that are often in a set fewer. The number must be the same when a key is inserted
-//!   and when it is asked for, so a filter names its scheme, and another one is refused.
-//! - [`Recipe::Stacked`]: the keys asked for in vain most often, to be learnt by heart when a filter is built.
-//!   Such a filter needs its scheme no longer once it is built.
-//! - [`Recipe::Standard`]: the log helps nothing; build an ordinary filter.
+//! - [`Recipe::Popularity`]: classes of keys and the number of hashes of each. Keys of frequent negative queries get
+//!   more hashes, keys that are often in a set fewer. The number must be the same when a key is inserted and when it
+//!   is asked for, so a filter names its scheme, and another one is refused.
+//! - [`Recipe::Stacked`]: the keys of the most frequent negative queries, to be stored exactly when a filter is built.
+//!   Once it is built, such a filter does not need its scheme.
+//! - [`Recipe::Standard`]: the log does not help; build an ordinary filter.
 //!
 //! # How a key finds its class
 //!
@@ -20,7 +21,7 @@
 //!
 //! The map is approximate: a key that is not in it reads a value as good as random, and may be taken for an
 //! exception. That costs a little accuracy and nothing else: the same key reads the same value whenever it is
-//! looked up, so it is misread at both ends, and **never** becomes a false negative.
+//! looked up, so it is misread alike at insertion and at query, and **never** becomes a false negative.
 //!
 //! ```
 //! use everbloom::internal::scheme::{Class, Classes, Recipe};
@@ -80,11 +81,11 @@ pub enum Recipe {
     Standard,
     /// A filter whose keys have as many hashes as their class.
     Popularity(Classes),
-    /// A filter that knows some keys by heart that are asked for in vain.
+    /// A filter with the keys of frequent negative queries stored exactly.
     Stacked(HotNegatives),
 }
 
-/// Keys that are asked for in vain, and how a stacked filter learns them.
+/// Keys of frequent negative queries, and how a stacked filter stores them.
 #[derive(Debug, Clone, PartialEq)]
 pub struct HotNegatives {
     keys: Vec<KeyHash>,
@@ -93,7 +94,7 @@ pub struct HotNegatives {
 }
 
 impl HotNegatives {
-    /// These keys, which are asked for in this share of the queries that miss.
+    /// These keys, for which this share of the negative queries ask.
     pub fn new(mut keys: Vec<KeyHash>, design: Design, query_share: f64) -> Result<Self> {
         keys.sort_unstable_by_key(|hash| (hash.high, hash.low));
         keys.dedup();
@@ -113,7 +114,7 @@ impl HotNegatives {
         &self.design
     }
 
-    /// The share of missing queries that ask for one of them.
+    /// The share of negative queries that ask for one of them.
     pub fn query_share(&self) -> f64 {
         self.query_share
     }
@@ -174,7 +175,7 @@ impl Scheme {
         }
     }
 
-    /// Bits that whoever asks a filter needs besides the filter: the whole scheme, where keys have classes.
+    /// Bits that a query needs besides the filter: the whole scheme, where keys have classes.
     pub fn table_bits(&self) -> u64 {
         if self.classes().is_some() { self.encode().len() as u64 * 8 } else { 0 }
     }

@@ -40,7 +40,7 @@ pub(crate) struct CellRates<'a> {
     pub(crate) above: &'a [f64],
 }
 
-/// Steps in which the chain is followed: small beside the time between two events of a cell.
+/// Steps in which the chain is followed: small compared with the time between two events of a cell.
 const STEP: f64 = 0.1;
 
 /// What is left of the paths when the chain has settled.
@@ -158,7 +158,7 @@ mod tests {
     use crate::stream::Stream;
 
     fn endless() -> Stream {
-        // As good as all distinct: so few of the first 10^9 arrivals repeat.
+        // Practically all distinct: very few of the first 10^9 arrivals repeat.
         Stream::uniform(1 << 40, (1 << 40) - (1 << 30)).expect("a stream")
     }
 

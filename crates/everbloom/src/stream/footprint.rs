@@ -3,10 +3,10 @@
 use crate::promise::{Error, Result};
 use libm::{exp, expm1, log, log1p};
 
-/// Keys that come alike often.
+/// Keys that come equally often.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Class {
-    /// The probability that an arrival is a certain one of them.
+    /// The probability that an arrival is a given one of them.
     pub rate: f64,
     /// How many there are.
     pub keys: f64,
@@ -124,7 +124,7 @@ impl RankWeights {
     }
 }
 
-/// The share of arrivals whose lag exceeds a number: 1 at 0, falling; what it ends at is new.
+/// The share of arrivals whose lag exceeds a number: 1 at 0, falling; the share at its end is new.
 #[derive(Debug, Clone, PartialEq)]
 pub struct LagCurve {
     /// (lag, share beyond it, distinct keys among as many arrivals), by lag.

@@ -1,11 +1,11 @@
 //! What errors to expect of a filter on a stream that was described.
 //!
-//! A [`Promise`] says what a filter promises whatever comes; an [`Forecast`] adds what the stream makes of
-//! it: how much is missed, after which lag, at which importance.
+//! A [`Promise`] is a bound that a filter keeps whatever comes; a [`Forecast`] adds what to expect on the
+//! stream: how much is missed, after which lag, at which importance.
 
 use crate::promise::Promise;
 
-/// How a forecast was come by.
+/// How a forecast was made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Method {
     /// A formula.
@@ -44,7 +44,7 @@ pub struct RateAt {
 pub struct Forecast {
     /// What is promised whatever the stream, with the rate of false negatives on this one.
     pub promise: Promise,
-    /// How it was come by.
+    /// How it was made.
     pub method: Method,
     /// False positives among the distinct arrivals of this stream.
     pub predicted_fpr: f64,
@@ -52,9 +52,9 @@ pub struct Forecast {
     pub standard_error: f64,
     /// False negatives among its repeats.
     pub predicted_fnr: f64,
-    /// The first over the last tenth of the arrivals.
+    /// False positives among the distinct keys of the last tenth of the arrivals.
     pub late_fpr: f64,
-    /// The second over the last tenth of the arrivals.
+    /// False negatives among the repeats of the last tenth of the arrivals.
     pub late_fnr: f64,
     /// Importance of false positives as a share of all importance.
     pub wfp: f64,

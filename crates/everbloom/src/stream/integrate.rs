@@ -51,7 +51,7 @@ fn steps(grid: &[f64]) -> impl Iterator<Item = (f64, f64)> + '_ {
 }
 
 impl Integral<'_> {
-    /// What comes of it on a stream.
+    /// The forecast for a stream.
     pub(crate) fn forecast(&self, stream: &Stream, promise: Promise, method: Method) -> Forecast {
         let (footprint, arrivals) = (stream.footprint(), stream.arrivals() as f64);
         let times = grid(arrivals, POINTS);

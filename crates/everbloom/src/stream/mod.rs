@@ -6,7 +6,7 @@
 //! whose key did not come within the last τ, so an arrival's lag exceeds τ with probability D′(τ), and a
 //! stream that begins with nothing sees new keys at the rate D′(t).
 //!
-//! [`Sample`] learns a description from a stream; [`ScaledStream`](arrivals::ScaledStream) plays one, scaled down.
+//! [`Sample`] learns a description from a stream; [`ScaledStream`](scaled::ScaledStream) plays one, scaled down.
 
 pub(crate) mod cell_chain;
 pub mod closed_forms;
@@ -42,7 +42,7 @@ pub(crate) enum Repeats {
 /// let stream = Stream::uniform(1_000_000, 490_000)?;
 /// let footprint = stream.footprint();
 /// assert!((footprint.distinct(1e6) - 490_000.0).abs() < 1.0);
-/// // Half of the way there were more distinct keys than half of them.
+/// // After half of the arrivals, more than half of the keys have come.
 /// assert!(footprint.distinct(5e5) > 300_000.0);
 /// # Ok::<(), everbloom::Error>(())
 /// ```
@@ -53,21 +53,21 @@ pub struct Stream {
     importance: Option<ImportanceMix>,
 }
 
-/// Larger universes are not needed to be told apart from infinite ones.
+/// A larger universe cannot be told from an infinite one.
 const MOST_KEYS: f64 = 1e15;
 
 impl Stream {
-    /// Draws from keys that are all alike, as many that `distinct` of the arrivals are new.
+    /// Draws from equally popular keys, so many of them that `distinct` of the arrivals are new.
     pub fn uniform(arrivals: u64, distinct: u64) -> Result<Self> {
         Self::drawn(arrivals, distinct, 0.0)
     }
 
-    /// Draws ∝ rank^−`exponent`, from as many keys that `distinct` of the arrivals are new.
+    /// Draws ∝ rank^−`exponent`, from so many keys that `distinct` of the arrivals are new.
     pub fn zipf(arrivals: u64, distinct: u64, exponent: f64) -> Result<Self> {
         Self::drawn(arrivals, distinct, checked_exponent(exponent)?)
     }
 
-    /// Draws ∝ rank^−`exponent`, ending when `distinct` keys have come, half of those there are.
+    /// Draws ∝ rank^−`exponent`, ending when `distinct` keys have come, half of all keys.
     pub fn zipf_of(distinct: u64, exponent: f64) -> Result<Self> {
         checked_counts(distinct, distinct)?;
         let universe = 2.0 * distinct as f64;
@@ -109,8 +109,8 @@ impl Stream {
         Ok(Stream { arrivals, repeats: Repeats::Lags(curve), importance: None })
     }
 
-    /// What is assumed of a stream of which nothing is said but its distinct keys: every second arrival is
-    /// new, the others come back soon or much later, every order of magnitude as often as every other.
+    /// What is assumed of a stream if only its distinct keys are known: every second arrival is new, the others
+    /// come back soon or much later, at lags of every order of magnitude equally often.
     pub fn assumed(distinct: u64) -> Result<Self> {
         checked_counts(distinct, distinct)?;
         let arrivals = distinct.saturating_mul(2);

@@ -24,7 +24,7 @@ pub struct ScaledStream {
     pub lags: Vec<u32>,
 }
 
-/// Longer simulations take too long, and tell no more.
+/// Longer simulations take more time and tell no more.
 const MOST_ARRIVALS: f64 = 4e6;
 
 impl ScaledStream {

@@ -69,11 +69,11 @@ impl Size {
         Ok(sizes.chain([usual]).min_by(by_size).unwrap_or(usual))
     }
 
-    /// The size with the lowest rate for `expected_items` keys among those that fit, whatever that means; none
-    /// if not even one cell does.
+    /// The size with the lowest rate for `expected_items` keys among those that `fits` accepts; `None` if it does
+    /// not even accept one cell.
     ///
-    /// With so many hashes, what has more cells fits worse, and keeps a lower rate: the most that fit are
-    /// the best.
+    /// With a given number of hashes, more cells keep a lower rate and take more room, so the most cells that fit
+    /// are the best.
     pub fn lowest_rate(expected_items: u64, fits: impl Fn(Self) -> bool) -> Option<Self> {
         let best = |num_hashes| Size {
             num_cells: largest(MAX_MEMORY_BITS, |num_cells| fits(Size { num_cells, num_hashes })),
@@ -85,7 +85,7 @@ impl Size {
         (1..=MAX_HASHES).map(best).filter(|size| size.num_cells > 0).min_by(by_rate)
     }
 
-    /// What the bits come to, compressed, once `items` keys are inside.
+    /// The compressed length of the bits once `items` keys are inside.
     pub fn compressed_bits(self, items: u64) -> f64 {
         self.num_cells as f64 * code_bits(self.fill(items).0)
     }
@@ -103,7 +103,7 @@ impl Size {
         (if better { one } else { other }).checked()
     }
 
-    /// The number of hashes at which `num_cells` cells hold most keys before the rate passes `target_fpr`.
+    /// The number of hashes at which `num_cells` cells hold most keys before the rate exceeds `target_fpr`.
     pub fn for_cells_and_rate(num_cells: u64, target_fpr: f64) -> Result<Self> {
         let around = hashes_around(-log(target_fpr) / LN_2).map(|num_hashes| Size { num_cells, num_hashes });
         let [one, other] = around.map(|size| (size.capacity(target_fpr), size));
@@ -118,7 +118,7 @@ impl Size {
         size.checked()
     }
 
-    /// The size, if it can be had at all.
+    /// The size, if it is possible.
     pub fn checked(self) -> Result<Self> {
         if !(1..=MAX_MEMORY_BITS).contains(&self.num_cells) {
             return Err(Error::parameter(
@@ -178,13 +178,13 @@ impl Size {
         items.is_finite().then_some(items)
     }
 
-    /// The forecast for this many keys, or for the ideal number.
+    /// The promise for this many keys, or for the ideal number.
     pub(crate) fn promise(self, items: Option<u64>) -> Promise {
         let items = items.unwrap_or_else(|| self.ideal_items());
         Promise::until(items, self.predicted_fpr(items))
     }
 
-    /// What a spec and a goal come to, with the number of keys that the rate is promised for.
+    /// The size for a spec and a goal, with the number of keys that the rate is promised for.
     ///
     /// `parameters` are the spec's names for cells and hashes; memory buys one cell for every `cell_bits`.
     pub(crate) fn planned(

@@ -1,4 +1,4 @@
-//! Every registered filter can be foretold on every kind of stream.
+//! Every registered filter can be forecast on every kind of stream.
 
 use everbloom::internal::forecast;
 use everbloom::{Forecast, Goal, ImportanceMix, Plan, Stream, filters};
@@ -67,7 +67,7 @@ fn the_same_question_is_answered_alike() {
 
 #[test]
 fn formulas_and_chains_agree_with_a_simulation() {
-    // What is foretold by formula is simulated, too, with the real filter; σ from the counts of 6 · 20,000 arrivals.
+    // What a formula predicts is simulated, too, with the real filter; σ from the counts of 6 · 20,000 arrivals.
     for stream in streams() {
         for plan in plans() {
             let forecast = forecast_on(&plan, &stream);

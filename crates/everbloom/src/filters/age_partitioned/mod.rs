@@ -2,7 +2,7 @@
 //!
 //! **Answers** "was this key among the last `window` arrivals?" Never says no to one that was. Keys that
 //! are older fade out within one more generation. The rate of false positives has a bound at every
-//! moment, as long as no more arrives than was planned.
+//! moment, as long as no more keys arrive than planned.
 //!
 //! # How it works
 //!
@@ -49,7 +49,8 @@
 //! # Cost
 //!
 //! Four neighbouring cache lines an arrival, asked for ahead in batches; one pass over the blocks a
-//! generation (over those that changed, where the caller turns the window and few did). About 21 bits per arrival of the window at 1 %.
+//! generation (over those that changed, where the caller turns the window and few did). About 21 bits per arrival
+//! of the window at 1 %.
 //!
 //! # When to choose it
 //!
@@ -165,7 +166,7 @@ impl AgePartitioned {
         self.parameters
     }
 
-    /// Counts an arrival, and begins a new generation behind the last one of this.
+    /// Counts an arrival; after the last one of a generation, begins the next.
     #[inline(always)]
     fn tick(&mut self) {
         self.base.count(1);
@@ -246,7 +247,7 @@ impl AgePartitioned {
 /// The place of the key's bit in every slice.
 #[inline(always)]
 fn places_of(hash: KeyHash) -> SlicePlaces {
-    // The block was chosen by the top bits of the high half. Eight slices are served by 64 bits;
+    // The block was chosen by the top bits of the high half. 64 bits serve eight slices;
     // mixtures of both halves serve the others.
     let other = hash.high.rotate_left(29);
     [
@@ -270,7 +271,7 @@ fn has_run(hits: u32, youngest: u32, length: u32) -> bool {
     runs != 0
 }
 
-/// A batch at work, compiled for the instructions that this machine has.
+/// Observes a batch, compiled for the instructions that this machine has.
 struct Observing<'w> {
     filter: &'w mut AgePartitioned,
     hashes: &'w [KeyHash],
@@ -291,7 +292,7 @@ impl Kernel for Observing<'_> {
     }
 }
 
-/// The same for questions.
+/// The same for queries.
 struct Asking<'w> {
     filter: &'w AgePartitioned,
     hashes: &'w [KeyHash],

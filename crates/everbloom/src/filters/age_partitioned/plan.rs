@@ -149,7 +149,7 @@ fn run_rate(unset: f64, length: u32) -> f64 {
     young + settled * pow(full, length as f64) * (1.0 - full)
 }
 
-/// What a spec says besides sizes.
+/// The parameters of a spec that are not sizes.
 #[derive(Clone, Copy)]
 struct Draft {
     refresh: Refresh,
@@ -164,7 +164,7 @@ impl Draft {
         })
     }
 
-    /// The most blocks in this memory, of which there is enough for one.
+    /// The most blocks in this memory, which has room for one at least.
     fn affordable(self, memory_bits: u64) -> u64 {
         largest(memory_bits / BLOCK_BITS, |blocks| self.with(1, blocks, 1).memory_bits() <= memory_bits)
     }

@@ -82,7 +82,7 @@ const PRESETS: &[(&str, Insertion, Deletion)] = &[
     ("ibf6", Insertion::Importance, Deletion::ProbabilisticVal),
 ];
 
-/// The words of every kind of the family, in the order in which a full spec prints them.
+/// The parameters of every kind of the family, in the order in which a full spec prints them.
 pub(super) const WORDS: &[&str] = &[
     "insertion",
     "deletion",

@@ -10,8 +10,8 @@
 //! Followed step by step from the first arrival, one class of keys at a time, each step solved for its end, so
 //! that keys which come many times within a step do no harm.
 //!
-//! Words are taken for alike, which they are the less the fewer lanes they have. Beside simulations at 0.5 to 4
-//! bits a key, uniform and Zipf: within 2.6 % of the FNR with five lanes (5.3 %, or 0.2 points, on a Zipf stream
+//! The model takes all words for alike; the fewer lanes they have, the less that is so. Compared with simulations at
+//! 0.5 to 4 bits a key, uniform and Zipf: within 2.6 % of the FNR with five lanes (5.3 %, or 0.2 points, on a Zipf stream
 //! with 4 bits), within 4 % with seven; 7 % too high at worst in longer trials (37.5
 //! for 35.0 %, uniform, 76 % distinct, six lanes); with two lanes up to 16 % too low, and a third too low
 //! where there is hardly a key for each lane. So both are simulated.
@@ -140,8 +140,8 @@ impl Model {
         if repeats > 0.0 { missed / repeats } else { 0.0 }
     }
 
-    /// The rate of false negatives at a lag, at the end of the stream: a key that was there is in front since,
-    /// one that was not went in at the rank. Keys of a lag are of the classes that come after such a one.
+    /// The rate of false negatives at a lag, at the end of the stream: a key that was found moved to the front then,
+    /// one that was not went in at the rank. Classes count by how often their keys come back after such a lag.
     fn missed_after(&self, lag: f64) -> f64 {
         let mut front = [0.0; MOST_LANES];
         front[0] = 1.0;

@@ -1,7 +1,7 @@
 //! The importance gate: which arrivals are worth a lane at all.
 //!
 //! A histogram of the importances of arrivals that looked distinct. When more of them come than the
-//! filter has lanes, or are expected to, the least important are turned away, so that what is left
+//! filter has lanes, or are expected to, the least important are turned away, so that the rest
 //! fits. Counts are halved when they reach several times the capacity, so the threshold follows the
 //! stream.
 //!

@@ -20,7 +20,7 @@
 //! A new key must prove itself in the lower half before it can displace what came back, which is what
 //! keeps a flood of one-time keys from washing everything out.
 //!
-//! | word | choices |
+//! | parameter | choices |
 //! |---|---|
 //! | `insert=` | `middle`; `front`; `tail`; `importance`: the more important, the further to the front |
 //! | `hit=` | `front`; `bubble`: one lane forward; `still` |
@@ -38,10 +38,10 @@
 //! One lane is the direct table: the best choice for repeats spread evenly in scarce memory, and the
 //! worst for skewed ones.
 //!
-//! **On a described stream** of independent draws the occupancy and lane model (`ranked/foretold.rs`) follows a
+//! **On a described stream** of independent draws the occupancy and lane model (`ranked/forecast.rs`) follows a
 //! key's way through its word: within 3 % of the FNR for four lanes or more, and not used for fewer. Everything
-//! else is simulated: words do not know of each other, so a filter of fewer words on a part of the keys has
-//! the very rates of the large one. On the history below, 17.9 % foretold and 18.0 % measured.
+//! else is simulated: words are independent of each other, so a filter of fewer words on a part of the keys has
+//! the same rates as the large one. On the history below, 17.9 % predicted and 18.0 % measured.
 //!
 //! # Measured
 //!

@@ -48,7 +48,7 @@ pub enum Gate {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Packing {
-    /// One right behind the other, as far as a 64-bit load reaches.
+    /// One right after the other, as far as a 64-bit load reaches.
     Packed,
     /// In 8, 16, 32 or 64 bits.
     Padded,
@@ -60,7 +60,7 @@ const HITS: &[(&str, Hit)] = &[("front", Hit::Front), ("bubble", Hit::Bubble), (
 const GATES: &[(&str, Gate)] = &[("off", Gate::Off), ("importance", Gate::Importance), ("clamped", Gate::Clamped)];
 const PACKINGS: &[(&str, Packing)] = &[("packed", Packing::Packed), ("padded", Packing::Padded)];
 
-/// More keys than this will not come.
+/// More keys than this are not expected of any stream.
 const MAX_GATE_ITEMS: u64 = 1 << 56;
 
 /// The parameters of a ranked filter.
@@ -179,7 +179,7 @@ fn occupied_rate(items: u64, num_words: u64, lanes: u32, lane_bits: u32) -> f64 
     rate(poisson_mean(mean, |count| count.min(lanes.into()) as f64), lane_bits)
 }
 
-/// What a spec says besides sizes.
+/// The parameters of a spec that are not sizes.
 struct Draft {
     packing: Packing,
     insert: Insert,

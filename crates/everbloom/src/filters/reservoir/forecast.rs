@@ -22,7 +22,7 @@ const LATER_STEP: f64 = 0.006;
 
 pub(super) fn forecast(plan: &Plan, stream: &Stream) -> Result<Option<Forecast>> {
     let parameters = Parameters::from_spec(&plan.spec)?;
-    // In the blocked layout the bits of a line share their luck: a smaller filter is simulated.
+    // In the blocked layout the bits of a line are not independent: a smaller filter is simulated.
     if parameters.layout != Layout::Spread {
         return Ok(None);
     }
@@ -91,7 +91,7 @@ impl Chain {
         chain
     }
 
-    /// What the next arrival meets, on average over its lag.
+    /// What the next arrival finds, on average over its lag.
     fn arrivals_find(&self, footprint: &Footprint, time: f64, ones: f64, filters: f64, not_inserted: f64) -> Found {
         let fpr = pow(ones, filters);
         let new = footprint.new_share(time);
@@ -105,7 +105,7 @@ impl Chain {
             let zero = 0.5 * (younger + zeros);
             younger = *zeros;
             let faded = 1.0 - pow(1.0 - zero, filters);
-            // A key that was missed the last time, as likely as now, was then not inserted now and again.
+            // A key that was missed the last time, which is as likely as now, may not have been inserted then.
             let missed = faded + not_inserted * faded * (1.0 - fpr - faded);
             found.zero_bits += share * zero;
             found.repeats += share;

@@ -8,7 +8,7 @@
 //!
 //! `num_filters` bit arrays of `filter_bits` bits, one probe in each. Arrival number i is inserted as
 //! reservoir sampling would: always while i ≤ `filter_bits`, then with probability `filter_bits`/i.
-//! Late in the stream hardly anything would get in, so a distinct arrival is inserted all the same
+//! Late in the stream hardly anything would get in, so a distinct arrival is inserted anyway
 //! (unless its draw falls below `insert_floor`).
 //!
 //! ```text
@@ -33,7 +33,7 @@
 //! FPR → 2^−k for k arrays. The paper's own closed forms (eqs. 5.13–5.17) rest on a bound that does not
 //! hold (γ ≤ 1 in eq. 5.12, where γ ≈ s) and predict 1e-7 where 87 % is measured; they are not used.
 //!
-//! **On a described stream** the spread layout is foretold by its chain over time (`reservoir/foretold.rs`): FNR
+//! **On a described stream** the spread layout is predicted by its chain over time (`reservoir/forecast.rs`): FNR
 //! 74.9 and 86.8 % where the reference has 74.76 and 86.80. Its FNR comes out 1 to 2 % too high, relatively,
 //! where keys repeat often (70 % repeats: 72.5 for 71.5), and 13 % too high on a Zipf stream with exponent 1.05 and
 //! 1 bit an arrival (14.2 for 12.6). The blocked layout is simulated small.
@@ -230,7 +230,7 @@ impl Parameters {
     /// The rate of false positives once half of the bits are set, and never before.
     ///
     /// The share of set bits varies by ±√(1/8s), which lifts its k-th power a little; in the blocked
-    /// layout s is the line, and two of more than eight bits may be the same one of a word's 64.
+    /// layout s is the line, and where a key has more than eight bits, two may fall on the same bit of a word.
     pub fn predicted_fpr(&self) -> f64 {
         let k = f64::from(self.num_filters);
         let (s, shared) = match self.layout {

@@ -2,7 +2,7 @@
 //!
 //! **Answers** "has this key been here lately?" in fixed memory, for ever. Old keys fade, so there are
 //! false negatives; the rate of false positives rises to a level that is known beforehand and never
-//! passes it.
+//! exceeds it.
 //!
 //! # How it works
 //!
@@ -29,10 +29,10 @@
 //! `update=distinct` arrivals that look like duplicates leave the cells alone, so those which do set
 //! cells set more zero ones; the plan replaces K by K/(1 − target) in Pr0, which errs upwards.
 //!
-//! **On a described stream** the spread layout with `update=always` is foretold by the chain of one cell
-//! (`solve/cell_chain.rs`), which counts distinct keys rather than arrivals: within 0.3 points of the
+//! **On a described stream** the spread layout with `update=always` is predicted by the chain of one cell
+//! (`stream/cell_chain.rs`), which counts distinct keys rather than arrivals: within 0.3 points of the
 //! reference figures of both papers. The other variants are simulated small: in the blocked layout the cells
-//! of a line share their luck, and with `update=distinct` the past depends on the verdicts.
+//! of a line are not independent, and with `update=distinct` the past depends on the verdicts.
 //!
 //! A key is forgotten when one of its cells is; [`Parameters::forgotten_after`] gives the probability
 //! as a function of the lag since it was last set.
@@ -91,7 +91,7 @@ use plan::{WORDS_PER_LINE, cells_per_line};
 pub(crate) const KIND: Kind = Kind {
     id: 10,
     name: "stable",
-    summary: "stable Bloom filter: fixed memory for ever, old keys fade, the FPR never passes its bound",
+    summary: "stable Bloom filter: fixed memory for ever, old keys fade, the FPR never exceeds its bound",
     parameters: &["num_cells", "cell_max", "num_hashes", "decrements", "decrement", "layout", "update"],
     can: Abilities::STREAM,
     model: Model {
@@ -361,7 +361,7 @@ fn observe_lines<const D: u32>(
             }
         };
     }
-    // What plans give; the rest is rare enough to take its time.
+    // The numbers that plans give; others are rare enough to take longer.
     if D <= 3 && parameters.decrement == Decrement::Run && parameters.decrements <= 64 / D {
         by_hashes!(1 2 3 4 5 6 7 8)
     } else {

@@ -217,7 +217,7 @@ pub(super) fn cells_unit(spec: &Spec) -> Result<u64> {
 }
 
 /// The chain of a cell, where cells are alike and every arrival changes them. In the blocked layout the cells
-/// of a line share their luck, and where duplicates change nothing the past depends on the verdicts.
+/// of a line are not independent, and where duplicates change nothing the past depends on the verdicts.
 pub(super) fn forecast(plan: &Plan, stream: &Stream) -> Result<Option<Forecast>> {
     let parameters = Parameters::from_spec(&plan.spec)?;
     if parameters.layout != Layout::Spread || parameters.update != Update::Always {
@@ -246,7 +246,7 @@ pub(super) fn planned(spec: &Spec, goal: &Goal) -> Result<Plan> {
     Ok(Plan::new(parameters.spec(), memory_bits, promise, goal.hashing))
 }
 
-/// The parameters that forget least among those that keep the target; words that are given are kept.
+/// The parameters that forget least among those that keep the target; parameters that are given stay.
 fn best(spec: &Spec, goal: &Goal) -> Result<Parameters> {
     let target = goal.required_fpr()?;
     let cell_maxes = spec.number("cell_max")?.map_or_else(|| vec![1, 3, 7], |given| vec![given]);

@@ -1,4 +1,4 @@
-//! What no numbers of hashes can be better than: a lower bound by the Lagrangian dual.
+//! A rate that no numbers of hashes can beat: a lower bound by the Lagrangian dual.
 //!
 //! Cut the possible loads into cells [a, b] and take any μ. Every choice of hashes whose load θ lies in the cell has
 //!
@@ -38,14 +38,14 @@ const ROUNDING: f64 = 1e-9;
 const SATURATED: f64 = 40.0;
 
 impl Popularity {
-    /// A rate that no whole numbers of hashes in the range are below; `known` is the rate of some solution, to which
+    /// A rate that no whole numbers of hashes in the range can beat; `known` is the rate of some solution, to which
     /// the bound is driven.
     pub fn lower_bound(&self, known: f64) -> f64 {
         lower_bound(self, &Ranked::new(self.classes()), known)
     }
 }
 
-/// Loads between two numbers, and what no choice of hashes with such a load is below.
+/// A range of loads, and a rate that no choice of hashes with such a load can beat.
 #[derive(Debug, Clone, Copy)]
 struct Cell {
     from: f64,
@@ -106,7 +106,7 @@ impl Dual<'_> {
         let tangents = tangents(&rates, least_rise);
         let multiplier = self.multiplier(&rates[first..=last], 0.5 * (from + to));
         let at_from = self.relaxed(&rates[first..=last], multiplier, from);
-        // Without falling gains a class may stop short of its best; then the fill stays what it is at the least.
+        // If gains do not fall, a class may stop short of its best; then the bound takes the fill at the least load.
         let at_to = match falls(&gains(&tangents[first..=last])[..last - first]) {
             true => self.relaxed(&tangents[first..=last], multiplier, to),
             false => self.relaxed(&rates[first..=last], multiplier, to),

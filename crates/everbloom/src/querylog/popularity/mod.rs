@@ -1,14 +1,14 @@
-//! How many hashes each key deserves, where both the members of a set and the queries that miss it are skewed.
+//! How many hashes each key deserves, where both the members of a set and the negative queries are skewed.
 //!
-//! A class is a key, or a bucket of keys, with its share of the members and its share of the missing queries.
-//! Class i gets its own number of hashes k_i, the same at insertion and at query, and a missing query for it is
+//! A class is a key, or a bucket of keys, with its share of the members and its share of the negative queries.
+//! Class i gets its own number of hashes k_i, the same at insertion and at query, and a negative query for it is
 //! wrong with probability B^k_i, B being the share of set bits. So the rate of false positives is
 //!
 //! ```text
 //! Σ misses_i · B^k_i,     B = 1 − e^(−load / bits_per_key),     load = Σ members_i · k_i
 //! ```
 //!
-//! (\[Zhong et al. 2008\], eqs. 5 and 6, for large filters), to be made small over whole k_i in a range.
+//! (\[Zhong et al. 2008\], eqs. 5 and 6, for large filters), to be minimised over whole k_i in a range.
 //!
 //! # The solver
 //!
@@ -25,13 +25,13 @@
 //!
 //! # The certificate
 //!
-//! [`Popularity::lower_bound`] is a rate that no choice of whole numbers in the range can be below, from the
+//! [`Popularity::lower_bound`] is a rate that no choice of whole numbers in the range can beat, from the
 //! Lagrangian dual. It shares the sorted classes with the solver, but neither its search nor its formula;
 //! the rate of a solution is summed over the classes as they were given.
 //!
 //! # The rivals
 //!
-//! The paper's ladder, each scored at its own fill: [`standard`](Popularity::standard), the real-number optimum
+//! The paper's algorithms, each scored at its own fill: [`standard`](Popularity::standard), the real-number optimum
 //! ([`real_optimum`](Popularity::real_optimum), eqs. 14 and 15), its [`rounding`](Popularity::rounding), the
 //! knapsack at half fill ([`fixed_fill`](Popularity::fixed_fill)), the 2-approximation by
 //! [`exhaustive_partition`](Popularity::exhaustive_partition), the (2 + ε)
@@ -40,7 +40,7 @@
 //! ```
 //! use everbloom::querylog::popularity::{Class, Popularity};
 //!
-//! // Half of the missing queries ask for keys that are hardly ever members.
+//! // Half of the negative queries ask for keys that are hardly ever members.
 //! let classes = vec![Class::new(0.01, 0.5), Class::new(0.99, 0.5)];
 //! let problem = Popularity::new(classes, 8.0, 1..=32)?;
 //! let best = problem.solve();
@@ -69,7 +69,7 @@ use std::ops::RangeInclusive;
 /// More hashes than this for one key are not offered: at half fill they would err once in four billion.
 pub const MAX_HASHES: u8 = 32;
 
-/// A key or a bucket of keys: how likely it is in a set, how likely a missing query asks for it.
+/// A key or a bucket of keys: how likely it is in a set, how likely a negative query asks for it.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Class {
     /// Its share of the members (the paper's p).
@@ -85,7 +85,7 @@ impl Class {
     }
 }
 
-/// Numbers of hashes for every class, and what they come to.
+/// Numbers of hashes for every class, and what follows from them.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Solution {
     /// The number of hashes of each class, in the order the classes were given.
@@ -94,16 +94,16 @@ pub struct Solution {
     pub load: f64,
     /// The share of bits that are set.
     pub fill: f64,
-    /// The rate of false positives among missing queries, at that fill.
+    /// The rate of false positives among negative queries, at that fill.
     pub fpr: f64,
 }
 
-/// A solution and what no solution can be better than.
+/// A solution, and a bound that no solution can beat.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Certified {
     /// The numbers of hashes.
     pub solution: Solution,
-    /// A rate that no whole numbers of hashes in the range are below.
+    /// A rate that no whole numbers of hashes in the range can beat.
     pub lower_bound: f64,
 }
 
@@ -170,7 +170,7 @@ impl Popularity {
         one_minus_exp(load / self.bits_per_key)
     }
 
-    /// What these numbers of hashes come to, class by class.
+    /// What follows from these numbers of hashes, class by class.
     ///
     /// # Panics
     ///
@@ -196,7 +196,7 @@ impl Popularity {
     }
 }
 
-/// The most hashes that a filter of so few bits should give a key.
+/// The most hashes that a small filter of this many bits should give a key.
 ///
 /// The rate B^k takes the share of set bits for constant. It varies, and a power of it is larger on average than the
 /// power of the average: at half fill by about e^(0.31·k·(k − 1)/(2m)), which is 1.06 for 20 hashes in 1,024 bits and
@@ -220,7 +220,7 @@ fn powers(fill: f64) -> [f64; MAX_HASHES as usize + 1] {
 fn check_range(min_hashes: u8, max_hashes: u8) -> Result<()> {
     if !(1..=MAX_HASHES).contains(&max_hashes) {
         let needed = format!("between 1 and {MAX_HASHES}");
-        return Err(Error::parameter("max_hashes", max_hashes, needed, "32 leaves the solver all its freedom"));
+        return Err(Error::parameter("max_hashes", max_hashes, needed, "try 32"));
     }
     if min_hashes > max_hashes {
         let needed = format!("at most max_hashes, which is {max_hashes}");

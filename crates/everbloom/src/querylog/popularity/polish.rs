@@ -1,4 +1,4 @@
-//! Small moves that better a solution where single classes weigh much.
+//! Small moves that improve a solution where single classes weigh much.
 //!
 //! Following the order of scores is nearly optimal when every class is a small part of the load. A class that holds
 //! a third of the members is not: whether it gets one hash more changes the fill for all. So the heaviest classes
@@ -46,7 +46,7 @@ fn heaviest(problem: &Popularity) -> Vec<usize> {
     heavy
 }
 
-/// The load, and the missing queries at each number of hashes: enough to score any change.
+/// The load, and the negative queries at each number of hashes: enough to score any change.
 struct State<'a> {
     problem: &'a Popularity,
     load: f64,

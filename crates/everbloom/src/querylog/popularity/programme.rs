@@ -1,7 +1,7 @@
 //! The paper's (2 + ε)-approximation: a knapsack over rounded values by dynamic programming (section 4.4).
 //!
 //! With the classes in order of score and B = ½, a solution is one boundary per step, and what step i gains is
-//! 2^−(k_min + i) times the missing queries beyond its boundary (eq. 25). The gains are rounded down to multiples of
+//! 2^−(k_min + i) times the negative queries beyond its boundary (eq. 25). The gains are rounded down to multiples of
 //! u = (ε/2)·2^−k_max/(k_max − 1), and for every total gain the least load is kept.
 //!
 //! **Errata.** The last line of eq. 24 should read ½ − Σ 2^−(i+1)·Q_{l_i}, and the first term of eq. 23

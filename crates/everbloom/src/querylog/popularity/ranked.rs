@@ -12,11 +12,11 @@ pub(super) struct Ranked {
     scores: Vec<f64>,
     /// The members of the first n classes, for n from 0.
     members: Vec<f64>,
-    /// The missing queries of the first n classes.
+    /// The negative queries of the first n classes.
     misses: Vec<f64>,
     /// Which class has which rank.
     order: Vec<u32>,
-    /// The missing queries for classes that are never members: those always get the most hashes, which cost nothing.
+    /// The negative queries for classes that are never members: those always get the most hashes, which cost nothing.
     pub(super) never_members: f64,
 }
 
@@ -78,7 +78,7 @@ impl Ranked {
         self.members[count]
     }
 
-    /// The missing queries of the best `count` classes.
+    /// The negative queries of the best `count` classes.
     pub(super) fn misses_of(&self, count: usize) -> f64 {
         self.misses[count]
     }
@@ -88,7 +88,7 @@ impl Ranked {
         self.members[self.order.len()]
     }
 
-    /// The least load above none: one hash for the class that deserves it most.
+    /// The least load above zero: one hash for the class that deserves it most.
     pub(super) fn least_load(&self) -> f64 {
         self.members.get(1).copied().unwrap_or(1.0)
     }

@@ -9,7 +9,7 @@ use std::f64::consts::LN_2;
 pub struct RealOptimum {
     /// The rate of false positives, at half fill.
     pub fpr: f64,
-    /// The divergence of the missing queries from the members, in bits: the gain over a standard filter.
+    /// The divergence of the negative queries from the members, in bits: the gain over a standard filter.
     pub divergence: f64,
     /// The number of hashes of a class is this plus log2(misses / members).
     pub offset: f64,
@@ -19,9 +19,10 @@ impl Popularity {
     /// Eqs. 14 and 15: k_i = (m/n)·ln 2 + D + log2(q′_i / p_i), rate 2^−((m/n)·ln 2 + D), with the Kullback–Leibler
     /// divergence D = Σ p·log2(p / q′).
     ///
-    /// Members that are never asked for would make D infinite and the rate 0, by negative numbers of hashes without
-    /// end. Here they have none, which is all they could gain in a filter; with S the share of the other members the
-    /// optimum is k_i = ((m/n)·ln 2 + D)/S + log2(q′_i / p_i), rate S·2^−(((m/n)·ln 2 + D)/S). S is 1 in the paper.
+    /// Members that are never asked for would make D infinite and the rate 0, by ever more negative numbers of hashes.
+    /// Here they have no hashes, which is the most that a filter can gain from them; with S the share of the other
+    /// members the optimum is k_i = ((m/n)·ln 2 + D)/S + log2(q′_i / p_i), rate S·2^−(((m/n)·ln 2 + D)/S). S is 1 in
+    /// the paper.
     pub fn real_optimum(&self) -> RealOptimum {
         let asked = || self.classes().iter().filter(|class| class.members > 0.0 && class.misses > 0.0);
         let share: f64 = asked().map(|class| class.members).sum();

@@ -1,7 +1,7 @@
 use super::*;
 use crate::key::Generator;
 
-/// Members uniform, missing queries Zipf: the paper's synthetic workload (section 5.1).
+/// Members uniform, negative queries Zipf: the paper's synthetic workload (section 5.1).
 fn zipf(keys: u32, exponent: f64) -> Vec<Class> {
     (1..=keys).map(|rank| Class::new(1.0, libm::pow(f64::from(rank), -exponent))).collect()
 }
@@ -88,7 +88,7 @@ fn the_reference_figures_come_out() {
     }
 }
 
-/// Every solution of the ladder that can be had, by name.
+/// The solution of every algorithm that gives one, by name.
 fn ladder(problem: &Popularity) -> Vec<(&'static str, Solution)> {
     let mut ladder = vec![
         ("standard", problem.standard()),
