@@ -1,9 +1,9 @@
 //! Any bytes: an error, or a filter that works.
 #![no_main]
 
+use everbloom::internal::FilterExt;
 use everbloom::internal::codec::{Decoder, encode, encode_compressed};
 use everbloom::{Filter, Importance};
-use everbloom::internal::FilterExt;
 use libfuzzer_sys::fuzz_target;
 use xxhash_rust::xxh3::xxh3_64;
 

@@ -3,8 +3,7 @@
 
 use everbloom::internal::codec::{Decoder, encode};
 use everbloom::filters::KINDS;
-use everbloom::{AnyFilter, Filter, Goal, Hashing, Importance, Importances, Key, Verdict};
-use everbloom::internal::FilterExt;
+use everbloom::{AnyFilter, Goal, Hashing, Importance, Importances, Key, Verdict};
 use libfuzzer_sys::arbitrary::{self, Arbitrary};
 use libfuzzer_sys::fuzz_target;
 use std::collections::HashMap;
@@ -79,7 +78,7 @@ impl Trial {
                 self.check(*key, seen);
             }
             Step::Remove(key) => self.remove(*key),
-            Step::Restart => self.filter = Decoder::new().decode(&encode(&*self.filter)).expect("its own bytes"),
+            Step::Restart => self.filter = Decoder::new().decode(&encode(&*self.filter)).expect("its own bytes").into(),
             Step::Clear => {
                 self.filter.clear();
                 self.twin.clear();

@@ -1,7 +1,6 @@
 //! Any bytes as a scheme: an error, or one that encodes to what it was decoded from and loses no key.
 #![no_main]
 
-use everbloom::internal::FilterExt;
 use everbloom::filters::Popularity;
 use everbloom::Scheme;
 use libfuzzer_sys::fuzz_target;

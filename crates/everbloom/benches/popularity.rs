@@ -18,7 +18,7 @@ use everbloom::filters::{self, Bloom, Stacked};
 use everbloom::internal::key::Generator;
 use everbloom::internal::scheme::{self, Classes, Design, HotNegatives, Recipe};
 use everbloom::internal::stream::sizing::Size;
-use everbloom::querylog::popularity::{Class, Popularity};
+use everbloom::querylog::popularity::{Allocation, Share};
 use everbloom::querylog::stacking::Demand;
 use everbloom::{AnyFilter, Hashing, Key, KeyHash, Scheme};
 use harness::keys::keys;
@@ -45,8 +45,8 @@ fn main() {
 }
 
 /// The classes of a Zipf distribution in random order.
-fn classes(keys: u64, exponent: f64) -> Vec<Class> {
-    let mut classes: Vec<Class> = (1..=keys).map(|rank| Class::new(1.0, libm::pow(rank as f64, -exponent))).collect();
+fn classes(keys: u64, exponent: f64) -> Vec<Share> {
+    let mut classes: Vec<Share> = (1..=keys).map(|rank| Share::new(1.0, libm::pow(rank as f64, -exponent))).collect();
     let mut generator = Generator::seeded(1);
     for last in (1..classes.len()).rev() {
         classes.swap(last, generator.below(last as u64 + 1) as usize);
@@ -55,7 +55,7 @@ fn classes(keys: u64, exponent: f64) -> Vec<Class> {
 }
 
 fn run(keys: u64, exponent: f64, options: &Options, rows: &mut Vec<Vec<String>>, bars: &mut Vec<Bar>) {
-    let problem = Popularity::new(classes(keys, exponent), 8.0, 0..=32).expect("a problem");
+    let problem = Allocation::new(classes(keys, exponent), 8.0, 0..=32).expect("a problem");
     let mut samples = [const { Samples(Vec::new()) }; 3];
     for round in 0..options.rounds {
         for contender in turn(round, samples.len()) {
@@ -80,11 +80,11 @@ fn run(keys: u64, exponent: f64, options: &Options, rows: &mut Vec<Vec<String>>,
     }
 }
 
-fn score(class: &Class) -> f64 {
+fn score(class: &Share) -> f64 {
     class.misses / class.members
 }
 
-fn sort_scores(problem: &Popularity) -> f64 {
+fn sort_scores(problem: &Allocation) -> f64 {
     let mut scores: Vec<f64> = problem.classes().iter().map(score).collect();
     per_item(scores.len(), || {
         scores.sort_unstable_by(|one, other| other.total_cmp(one));
@@ -92,7 +92,7 @@ fn sort_scores(problem: &Popularity) -> f64 {
     })
 }
 
-fn sort_classes(problem: &Popularity) -> f64 {
+fn sort_classes(problem: &Allocation) -> f64 {
     let mut classes = problem.classes().to_vec();
     per_item(classes.len(), || {
         classes.sort_unstable_by(|one, other| score(other).total_cmp(&score(one)));
@@ -100,7 +100,7 @@ fn sort_classes(problem: &Popularity) -> f64 {
     })
 }
 
-fn solve(problem: &Popularity) -> f64 {
+fn solve(problem: &Allocation) -> f64 {
     per_item(problem.classes().len(), || {
         let certified = black_box(problem.solve());
         assert!((0.0..0.002).contains(&certified.gap()), "a gap of {}", certified.gap());
@@ -175,7 +175,7 @@ fn contenders(members: u64, bulk: u64) -> Vec<Contender> {
     };
     let size = Size::for_cells(bits, members).expect("a size");
     let exceptions: Vec<(KeyHash, u8)> = hot.iter().map(|hash| (*hash, 1)).collect();
-    let classes = Classes::new(vec![scheme::Class::of(5), scheme::Class::of(12)])
+    let classes = Classes::new(vec![scheme::KeyClass::of(5), scheme::KeyClass::of(12)])
         .and_then(|classes| classes.with_exceptions(&exceptions, 8))
         .expect("classes");
     let scheme = Arc::new(Scheme::new(hashing, BITS_PER_KEY as f64, Recipe::Popularity(classes)).expect("a scheme"));

@@ -4,7 +4,7 @@ use everbloom::filters::{Popularity, Stacked};
 use everbloom::internal::codec::{Decoder, encode};
 use everbloom::internal::filter::Body;
 use everbloom::internal::key::Generator;
-use everbloom::internal::scheme::{Class, Classes, Design, HotNegatives, MAX_HASHES, Pair, Recipe};
+use everbloom::internal::scheme::{Classes, Design, HotNegatives, KeyClass, MAX_HASHES, Pair, Recipe};
 use everbloom::internal::{Combine, FilterExt};
 use everbloom::querylog::stacking::Demand;
 use everbloom::{AnyFilter, Error, Filter, Hashing, Importances, Key, KeyHash, Result, Scheme, SecretKey, Verdict};
@@ -28,7 +28,7 @@ fn random_scheme(seed: u64) -> Arc<Scheme> {
         _ => Hashing::keyed(SecretKey::new([seed as u8; 16])),
     };
     let count = 1 + generator.below(5);
-    let hashes = (0..count).map(|_| Class::of(generator.below(u64::from(MAX_HASHES) + 1) as u32)).collect();
+    let hashes = (0..count).map(|_| KeyClass::of(generator.below(u64::from(MAX_HASHES) + 1) as u32)).collect();
     let mut classes = Classes::new(hashes).expect("few classes");
     if matches!(hashing, Hashing::Measured { .. }) {
         let by_length = std::array::from_fn(|_| generator.below(count) as u8);
@@ -72,7 +72,7 @@ fn a_map_of_nothing_is_read_as_it_was_written() {
 /// One class, and none of its keys has a hash: the filter says yes to all, also once it is read again.
 #[test]
 fn a_filter_without_hashes_is_read_as_it_was_written() {
-    let classes = Classes::new(vec![Class::of(0)]).expect("one class");
+    let classes = Classes::new(vec![KeyClass::of(0)]).expect("one class");
     let scheme = Arc::new(Scheme::new(Hashing::seeded(1), 8.0, Recipe::Popularity(classes)).expect("a scheme"));
     let mut filter = Popularity::with_scheme(&scheme, 64).expect("a filter");
     filter.insert_hash(hash(1, scheme.hashing()));
@@ -187,7 +187,7 @@ proptest! {
 /// Two classes, told apart by a map of 100 keys.
 fn mapped_scheme(hot_hashes: u32) -> Arc<Scheme> {
     let hashing = Hashing::seeded(3);
-    let share = |num_hashes, key_share, query_share| Class { num_hashes, key_share, query_share };
+    let share = |num_hashes, key_share, query_share| KeyClass { num_hashes, key_share, query_share };
     let classes = Classes::new(vec![share(5, 0.99, 0.2), share(hot_hashes, 0.01, 0.8)]).expect("two classes");
     let hot: Vec<_> = (0..100u64).map(|key| (key.hash_with(&hashing), 1)).collect();
     let classes = classes.with_exceptions(&hot, 6).expect("a map");
@@ -202,7 +202,7 @@ fn stacked_scheme() -> Scheme {
 }
 
 fn by_length_scheme() -> Scheme {
-    let classes = Classes::new(vec![Class::of(4), Class::of(14)]).expect("two classes");
+    let classes = Classes::new(vec![KeyClass::of(4), KeyClass::of(14)]).expect("two classes");
     let classes = classes.by_length(std::array::from_fn(|length| u8::from(length < 9))).expect("known classes");
     Scheme::new(Hashing::measured(3), 8.0, Recipe::Popularity(classes)).expect("a scheme")
 }
@@ -338,8 +338,8 @@ fn each_class_errs_as_its_hashes_say() {
     // 20,000 members of the default class at 8 bits each, on several seeds; each class is asked for by itself.
     let hashing = Hashing::seeded(1);
     let classes = Classes::new(vec![
-        Class { num_hashes: 4, key_share: 1.0, query_share: 0.5 },
-        Class { num_hashes: 9, key_share: 0.0, query_share: 0.5 },
+        KeyClass { num_hashes: 4, key_share: 1.0, query_share: 0.5 },
+        KeyClass { num_hashes: 9, key_share: 0.0, query_share: 0.5 },
     ]);
     let hot: Vec<_> = (1_000_000..1_100_000u64).map(|key| (key.hash_with(&hashing), 1)).collect();
     // Wide enough that hardly a member is misread.
@@ -388,13 +388,13 @@ fn stacks_err_as_their_formula_says() {
 #[test]
 fn classes_without_sense_are_refused() {
     assert!(Classes::new(vec![]).is_err());
-    assert!(Classes::new(vec![Class::of(33)]).is_err());
-    assert!(Classes::new(vec![Class::of(3); 65]).is_err());
+    assert!(Classes::new(vec![KeyClass::of(33)]).is_err());
+    assert!(Classes::new(vec![KeyClass::of(3); 65]).is_err());
     for share in [-0.1, 1.5, f64::NAN] {
-        assert!(Classes::new(vec![Class { key_share: share, ..Class::of(3) }]).is_err(), "{share}");
-        assert!(Classes::new(vec![Class { query_share: share, ..Class::of(3) }]).is_err(), "{share}");
+        assert!(Classes::new(vec![KeyClass { key_share: share, ..KeyClass::of(3) }]).is_err(), "{share}");
+        assert!(Classes::new(vec![KeyClass { query_share: share, ..KeyClass::of(3) }]).is_err(), "{share}");
     }
-    let two = || Classes::new(vec![Class::of(3), Class::of(9)]).expect("two classes");
+    let two = || Classes::new(vec![KeyClass::of(3), KeyClass::of(9)]).expect("two classes");
     let key = 1u64.hash_with(&Hashing::default());
     assert!(two().with_exceptions(&[(key, 2)], 4).is_err(), "a class that is not there");
     assert!(two().with_exceptions(&[(key, 0), (key, 1)], 4).is_err(), "two classes for one key");

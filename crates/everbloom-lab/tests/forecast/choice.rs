@@ -71,7 +71,7 @@ fn judge(what: String, stream: &Stream, goal: Goal, source: &mut dyn Source) -> 
     let recommended = own.measured_fnr.expect("repeats");
     let sigma = (recommended * (1.0 - recommended) / own.total.duplicates as f64).sqrt();
     let what = format!(
-        "{what}: {} misses {:.3} % (foretold {:.3}) at an FPR of {:.3} %; best {:.3} % ({winner}), stable {:.3}, reservoir {:.3}",
+        "{what}: {} misses {:.3} % (forecast {:.3}) at an FPR of {:.3} %; best {:.3} % ({winner}), stable {:.3}, reservoir {:.3}",
         own.filter,
         100.0 * recommended,
         100.0 * answer.best.forecast.predicted_fnr,

@@ -21,17 +21,17 @@ fn hold(judgements: &[Judgement]) {
     assert!(outside.len() * 40 <= OUTSIDE * judgements.len(), "outside the tolerance:\n{}", outside.join("\n"));
     let optimistic: Vec<_> =
         judgements.iter().filter(|judgement| judgement.optimism() > 4.0).map(ToString::to_string).collect();
-    assert!(optimistic.is_empty(), "more false positives than foretold:\n{}", optimistic.join("\n"));
+    assert!(optimistic.is_empty(), "more false positives than forecast:\n{}", optimistic.join("\n"));
 }
 
 #[test]
-fn rates_are_as_foretold_on_forty_settings() {
+fn rates_are_as_forecast_on_forty_settings() {
     hold(&judge_all(&draw(40, 1, 60_000)));
 }
 
 #[test]
 #[ignore = "minutes: longer streams, several seeds"]
-fn rates_are_as_foretold_on_longer_streams() {
+fn rates_are_as_forecast_on_longer_streams() {
     for seed in 2..5 {
         hold(&judge_all(&draw(40, seed, 1_000_000)));
     }

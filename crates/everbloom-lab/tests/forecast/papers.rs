@@ -1,4 +1,4 @@
-//! The papers' tables as settings: what is foretold beside the reference figures of the lab.
+//! The papers' tables as settings: what is forecast beside the reference figures of the lab.
 
 use crate::settings::{linear_mix, near};
 use everbloom::internal::forecast;
@@ -11,14 +11,14 @@ fn forecast_on(spec: &str, memory_bits: u64, stream: &Stream) -> Forecast {
 
 /// Rates in per cent, with their standard deviation from seed to seed.
 fn assert_near(what: &str, forecast_on: f64, percent: f64, deviation: f64) {
-    println!("{what}: {:.2} foretold, {percent} reference", 100.0 * forecast_on);
+    println!("{what}: {:.2} forecast, {percent} reference", 100.0 * forecast_on);
     let slack = 4.0 * deviation / 100.0;
     let (low, high) = (percent / 100.0 - slack, percent / 100.0 + slack);
     assert!(near(forecast_on, forecast_on.clamp(low, high)), "{what}: {forecast_on}, not {percent} %");
 }
 
 #[test]
-fn the_reservoir_paper_s_tables_are_foretold() {
+fn the_reservoir_paper_s_tables_are_forecast() {
     let small = Stream::uniform(100_000, 76_000).expect("a stream");
     let large = Stream::uniform(10_000_000, 4_900_000).expect("a stream");
     let stable = |bits: u64| format!("stable:num_cells={bits},cell_max=1,num_hashes=2,decrements=4");
@@ -36,7 +36,7 @@ fn the_reservoir_paper_s_tables_are_foretold() {
 }
 
 #[test]
-fn the_thesis_s_tables_are_foretold() {
+fn the_thesis_s_tables_are_forecast() {
     // Set T: 100,000 draws from 75,600 keys, 4 hashes, 7 decrements, values up to 4; wfp and wfn.
     let distinct = 75_600.0 * (1.0 - (-100_000.0f64 / 75_600.0).exp());
     let stream = Stream::uniform(100_000, distinct as u64).expect("a stream").with_importance(linear_mix());
@@ -57,7 +57,7 @@ fn the_thesis_s_tables_are_foretold() {
 }
 
 #[test]
-fn important_keys_are_foretold_to_be_missed_less() {
+fn important_keys_are_forecast_to_be_missed_less() {
     // Set D, the thesis's figures: flat for the stable filter, falling for the others.
     let distinct = 31_250.0 * (1.0 - (-100_000.0f64 / 31_250.0).exp());
     let stream = Stream::uniform(100_000, distinct as u64).expect("a stream").with_importance(linear_mix());
@@ -68,7 +68,7 @@ fn important_keys_are_foretold_to_be_missed_less() {
         let ends = (&rows[1], &rows[rows.len() - 2]);
         // The thesis's slopes are in points of all arrivals, 70 % of which are repeats, per unit of 50.
         let fell = 70.0 * (ends.1.predicted_fnr - ends.0.predicted_fnr) / (50.0 * (ends.1.at - ends.0.at));
-        println!("{kind}: {fell:.2} points a unit foretold, {slope} reference");
+        println!("{kind}: {fell:.2} points a unit forecast, {slope} reference");
         assert!(fell < 0.5 * slope, "{kind} falls by {fell}, not {slope}");
     }
 }

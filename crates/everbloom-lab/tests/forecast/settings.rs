@@ -208,7 +208,7 @@ impl Judgement {
         near(self.forecast.predicted_fpr, fpr) && near(self.forecast.predicted_fnr, fnr)
     }
 
-    /// By how many standard deviations of both counts there were more false positives than foretold.
+    /// By how many standard deviations of both counts there were more false positives than forecast.
     pub(crate) fn optimism(&self) -> f64 {
         let (predicted, distinct) = (self.forecast.predicted_fpr, self.measured.distinct as f64);
         let sigma = (predicted * (1.0 - predicted) / distinct).sqrt().max(1.0 / distinct);
@@ -221,7 +221,7 @@ impl fmt::Display for Judgement {
         let (fpr, fnr) = self.rates();
         write!(
             f,
-            "{} {:11} fpr {:7.3} foretold {:7.3} ({:+.1}σ)  fnr {:7.3} foretold {:7.3}  {} on {:?}, {:.2} bits an arrival",
+            "{} {:11} fpr {:7.3} forecast {:7.3} ({:+.1}σ)  fnr {:7.3} forecast {:7.3}  {} on {:?}, {:.2} bits an arrival",
             if self.within() { "ok " } else { "OUT" },
             self.forecast.method.name(),
             100.0 * fpr,

@@ -56,14 +56,14 @@
 //! # Example
 //!
 //! ```
-//! use everbloom::internal::scheme::{Class, Classes, Recipe};
+//! use everbloom::internal::scheme::{KeyClass, Classes, Recipe};
 //! use everbloom::{Scheme, Filter, Hashing};
 //! use everbloom::internal::FilterExt;
 //! use everbloom::filters::Popularity;
 //! use std::sync::Arc;
 //!
 //! // Short keys are asked for, long ones are stored: 14 hashes and 4.
-//! let classes = Classes::new(vec![Class::of(4), Class::of(14)])?;
+//! let classes = Classes::new(vec![KeyClass::of(4), KeyClass::of(14)])?;
 //! let classes = classes.by_length(std::array::from_fn(|length| u8::from(length < 9)))?;
 //! let scheme = Arc::new(Scheme::new(Hashing::measured(0), 8.0, Recipe::Popularity(classes))?);
 //!

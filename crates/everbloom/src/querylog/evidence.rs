@@ -215,7 +215,7 @@ impl Evidence {
     }
 
     /// The buckets as the solver takes them.
-    pub(super) fn solver_classes(&self) -> Vec<popularity::Class> {
-        self.buckets.iter().map(|bucket| popularity::Class::new(bucket.members, bucket.misses)).collect()
+    pub(super) fn solver_classes(&self) -> Vec<popularity::Share> {
+        self.buckets.iter().map(|bucket| popularity::Share::new(bucket.members, bucket.misses)).collect()
     }
 }

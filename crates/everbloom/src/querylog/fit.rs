@@ -5,9 +5,9 @@ use super::evidence::{Bucket, Evidence, LEVELS, Object, level};
 use crate::cells::ribbon::Shape;
 use crate::key::KeyHash;
 use crate::promise::Result;
-use crate::querylog::popularity::{self, Popularity};
+use crate::querylog::popularity::{self, Allocation};
 use crate::querylog::stacking::{Demand, Planned};
-use crate::scheme::{Class, Classes, Design, HotNegatives, Recipe, Scheme};
+use crate::scheme::{Classes, Design, HotNegatives, KeyClass, Recipe, Scheme};
 use crate::stream::sizing::Size;
 use std::ops::RangeInclusive;
 use std::sync::Arc;
@@ -18,7 +18,7 @@ pub(super) struct Candidate {
     pub(super) predicted_fpr: f64,
     /// Bits of the average set's filter.
     pub(super) filter_bits: u64,
-    pub(super) classes: Vec<Class>,
+    pub(super) classes: Vec<KeyClass>,
     /// The solver's certificate for these classes.
     pub(super) lower_bound: Option<f64>,
     /// The first bucket of every class of exceptions.
@@ -49,7 +49,7 @@ pub(super) fn standard(evidence: &Evidence, options: &Options) -> Result<Candida
         scheme: Arc::new(Scheme::new(evidence.hashing, bits as f64 / keys, Recipe::Standard)?),
         predicted_fpr: size.predicted_fpr(keys.round() as u64),
         filter_bits: bits,
-        classes: vec![Class { num_hashes: size.num_hashes, key_share: 1.0, query_share: 1.0 }],
+        classes: vec![KeyClass { num_hashes: size.num_hashes, key_share: 1.0, query_share: 1.0 }],
         lower_bound: None,
         starts: Vec::new(),
     })
@@ -77,7 +77,7 @@ pub(super) fn stacked(evidence: &Evidence, options: &Options) -> Result<Option<C
     let hot = evidence.objects.iter().filter(|object| level(object.count) >= from && evidence.misses(object) > 0);
     let negatives = HotNegatives::new(hot.map(|object| object.hash).collect(), planned.design, demand.query_share)?;
     let num_hashes = Size::for_cells(planned.first_bits as u64, demand.members.max(1.0) as u64)?.num_hashes;
-    let class = |key_share, query_share| Class { num_hashes, key_share, query_share };
+    let class = |key_share, query_share| KeyClass { num_hashes, key_share, query_share };
     let bits_per_key = options.memory_bits as f64 / evidence.mean_set_size();
     Ok(Some(Candidate {
         scheme: Arc::new(Scheme::new(evidence.hashing, bits_per_key, Recipe::Stacked(negatives))?),
@@ -118,7 +118,7 @@ struct Grouping {
     starts: Vec<usize>,
     width: u32,
     solution: popularity::Solution,
-    shares: Vec<popularity::Class>,
+    shares: Vec<popularity::Share>,
 }
 
 struct Fit<'e> {
@@ -134,8 +134,8 @@ impl Fit<'_> {
         (left >= 512.0).then(|| left / self.evidence.mean_set_size())
     }
 
-    fn solve(&self, classes: Vec<popularity::Class>, bits_per_key: f64) -> Result<popularity::Solution> {
-        Ok(Popularity::new(classes, bits_per_key, range(self.options))?.solve_uncertified())
+    fn solve(&self, classes: Vec<popularity::Share>, bits_per_key: f64) -> Result<popularity::Solution> {
+        Ok(Allocation::new(classes, bits_per_key, range(self.options))?.solve_uncertified())
     }
 
     /// Buckets of at least `from` in a map of `width` bits, the others in the default class.
@@ -158,7 +158,7 @@ impl Fit<'_> {
 
     /// The shares of the default class and of the exceptions that start at these buckets. Each class of exceptions
     /// takes a share `misread` of the default's keys for its own.
-    fn shares(&self, starts: &[usize], misread: f64) -> Vec<popularity::Class> {
+    fn shares(&self, starts: &[usize], misread: f64) -> Vec<popularity::Share> {
         let smoothing = if self.evidence.stands_alone() { 0.0 } else { 0.5 };
         let sum = |buckets: &[Bucket]| {
             let members: f64 = buckets.iter().map(|bucket| bucket.members).sum();
@@ -166,11 +166,11 @@ impl Fit<'_> {
         };
         let default = sum(&self.evidence.buckets[..starts[0]]);
         let kept = 1.0 - misread * starts.len() as f64;
-        let mut shares = vec![popularity::Class::new(default.0 * kept, default.1 * kept)];
+        let mut shares = vec![popularity::Share::new(default.0 * kept, default.1 * kept)];
         for (place, start) in starts.iter().enumerate() {
             let end = starts.get(place + 1).copied().unwrap_or(LEVELS);
             let own = sum(&self.evidence.buckets[*start..end]);
-            shares.push(popularity::Class::new(own.0 + misread * default.0, own.1 + misread * default.1));
+            shares.push(popularity::Share::new(own.0 + misread * default.0, own.1 + misread * default.1));
         }
         shares
     }
@@ -197,10 +197,10 @@ impl Fit<'_> {
         self.finished(classes, &grouping.shares, grouping.starts.clone())
     }
 
-    fn classes(&self, shares: &[popularity::Class], solution: &popularity::Solution) -> Result<Classes> {
+    fn classes(&self, shares: &[popularity::Share], solution: &popularity::Solution) -> Result<Classes> {
         let members: f64 = shares.iter().map(|share| share.members).sum();
         let misses: f64 = shares.iter().map(|share| share.misses).sum();
-        let class = |(share, hashes): (&popularity::Class, &u8)| Class {
+        let class = |(share, hashes): (&popularity::Share, &u8)| KeyClass {
             num_hashes: u32::from(*hashes),
             key_share: share.members / members,
             query_share: share.misses / misses,
@@ -209,13 +209,13 @@ impl Fit<'_> {
     }
 
     /// The candidate, at the memory that its scheme really leaves.
-    fn finished(&self, classes: Classes, shares: &[popularity::Class], starts: Vec<usize>) -> Result<Candidate> {
+    fn finished(&self, classes: Classes, shares: &[popularity::Share], starts: Vec<usize>) -> Result<Candidate> {
         let (evidence, memory) = (self.evidence, self.options.memory_bits);
         let draft = Scheme::new(evidence.hashing, 1.0, Recipe::Popularity(classes.clone()))?;
         let table_share = draft.table_bits().div_ceil(evidence.sets_sharing);
         let filter_bits = memory.saturating_sub(table_share).max(1);
         let bits_per_key = filter_bits as f64 / evidence.mean_set_size();
-        let certified = Popularity::new(shares.to_vec(), bits_per_key, range(self.options))?.solve();
+        let certified = Allocation::new(shares.to_vec(), bits_per_key, range(self.options))?.solve();
         Ok(Candidate {
             predicted_fpr: classes.predicted_fpr(filter_bits, evidence.mean_set_size()),
             classes: classes.all().to_vec(),
@@ -237,7 +237,7 @@ impl Fit<'_> {
         hashes.sort_unstable();
         hashes.dedup();
         let class_of = |place: usize| hashes.partition_point(|count| *count < solution.hashes[place]);
-        let mut grouped = vec![popularity::Class::new(0.0, 0.0); hashes.len()];
+        let mut grouped = vec![popularity::Share::new(0.0, 0.0); hashes.len()];
         for (place, share) in shares.iter().enumerate() {
             grouped[class_of(place)].members += share.members;
             grouped[class_of(place)].misses += share.misses;
@@ -251,13 +251,13 @@ impl Fit<'_> {
 
 /// The place of every length among those that are common enough to be told apart, and what each place got. Place 0 is
 /// all rare lengths together. Half a member and half a query are added everywhere, so that nothing counts as impossible.
-fn common_lengths(lengths: &[Bucket]) -> (Vec<usize>, Vec<popularity::Class>) {
-    let mut shares = vec![popularity::Class::new(0.5, 0.5)];
+fn common_lengths(lengths: &[Bucket]) -> (Vec<usize>, Vec<popularity::Share>) {
+    let mut shares = vec![popularity::Share::new(0.5, 0.5)];
     let mut places = Vec::with_capacity(lengths.len());
     for bucket in lengths {
         let place = if bucket.members + bucket.misses < LEAST_SEEN { 0 } else { shares.len() };
         if place == shares.len() {
-            shares.push(popularity::Class::new(0.5, 0.5));
+            shares.push(popularity::Share::new(0.5, 0.5));
         }
         shares[place].members += bucket.members;
         shares[place].misses += bucket.misses;

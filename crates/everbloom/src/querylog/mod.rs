@@ -51,8 +51,8 @@ pub use evidence::Sample;
 pub use score::Score;
 
 use crate::promise::{Error, Result};
-use crate::querylog::popularity::Popularity;
-use crate::scheme::{Class, MAX_HASHES, Recipe, Scheme};
+use crate::querylog::popularity::Allocation;
+use crate::scheme::{KeyClass, MAX_HASHES, Recipe, Scheme};
 use evidence::Evidence;
 use fit::Candidate;
 use std::sync::Arc;
@@ -111,7 +111,7 @@ pub struct Contender {
     /// Bits of the average set's filter.
     pub filter_bits: u64,
     /// The classes: share of keys, share of negative queries, hashes.
-    pub classes: Vec<Class>,
+    pub classes: Vec<KeyClass>,
     /// What it did on the second half of the log.
     pub score: Score,
 }
@@ -184,7 +184,7 @@ pub fn tune(sample: &Sample, options: &Options) -> Result<Tuned> {
 /// The certificate for the buckets themselves, as if telling keys apart cost nothing.
 fn buckets_bound(evidence: &Evidence, options: &Options) -> Result<f64> {
     let bits_per_key = options.memory_bits as f64 / evidence.mean_set_size();
-    Ok(Popularity::new(evidence.solver_classes(), bits_per_key, fit::range(options))?.solve().lower_bound)
+    Ok(Allocation::new(evidence.solver_classes(), bits_per_key, fit::range(options))?.solve().lower_bound)
 }
 
 fn contender(candidate: &Candidate, score: Score) -> Contender {

@@ -20,7 +20,7 @@
 //! ```
 
 use super::classes::{Exceptions, check_width};
-use super::{Class, Classes, Design, HotNegatives, Pair, Recipe, Scheme};
+use super::{Classes, Design, HotNegatives, KeyClass, Pair, Recipe, Scheme};
 use crate::cells::ribbon::{Ribbon, Shape};
 use crate::format::{Header, stored_hashing};
 use crate::key::{KeyHash, SecretKey};
@@ -160,9 +160,9 @@ fn encode_classes(classes: &Classes) -> Vec<u8> {
 
 fn decode_classes(reader: &mut Reader<'_>) -> Result<Classes> {
     let count = reader.byte()?;
-    let class = |reader: &mut Reader<'_>| -> Result<Class> {
+    let class = |reader: &mut Reader<'_>| -> Result<KeyClass> {
         let num_hashes = u32::from(reader.byte()?);
-        Ok(Class { num_hashes, key_share: reader.number()?, query_share: reader.number()? })
+        Ok(KeyClass { num_hashes, key_share: reader.number()?, query_share: reader.number()? })
     };
     let mut classes = Classes::new((0..count).map(|_| class(reader)).collect::<Result<_>>()?)?;
     match reader.byte()? {

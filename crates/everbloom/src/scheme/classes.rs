@@ -13,7 +13,7 @@ pub const MAX_CLASSES: usize = 64;
 
 /// Some keys that are treated alike.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Class {
+pub struct KeyClass {
     /// Hashes of each of its keys; with none, every key of the class counts as a member.
     pub num_hashes: u32,
     /// The share of the members of sets that belong to it.
@@ -22,10 +22,10 @@ pub struct Class {
     pub query_share: f64,
 }
 
-impl Class {
+impl KeyClass {
     /// A class of which only the number of hashes is known.
     pub fn of(num_hashes: u32) -> Self {
-        Class { num_hashes, key_share: 0.0, query_share: 0.0 }
+        KeyClass { num_hashes, key_share: 0.0, query_share: 0.0 }
     }
 
     fn checked(self) -> Result<Self> {
@@ -45,7 +45,7 @@ impl Class {
 /// All classes, the first of which is the default.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Classes {
-    pub(super) classes: Vec<Class>,
+    pub(super) classes: Vec<KeyClass>,
     /// The fewest hashes of any of them.
     least_hashes: u32,
     /// The class of every length, where lengths tell keys apart.
@@ -71,19 +71,19 @@ impl Exceptions {
 
 impl Classes {
     /// These classes; every key is in the first, unless lengths or exceptions say otherwise.
-    pub fn new(classes: Vec<Class>) -> Result<Self> {
+    pub fn new(classes: Vec<KeyClass>) -> Result<Self> {
         if !(1..=MAX_CLASSES).contains(&classes.len()) {
             let needed = format!("between 1 and {MAX_CLASSES}");
             return Err(Error::parameter("classes", classes.len(), needed, "two give most of the gain"));
         }
-        let classes = classes.into_iter().map(Class::checked).collect::<Result<Vec<_>>>()?;
+        let classes = classes.into_iter().map(KeyClass::checked).collect::<Result<Vec<_>>>()?;
         let least_hashes = classes.iter().map(|class| class.num_hashes).min().unwrap_or(0);
         Ok(Classes { classes, least_hashes, by_length: None, exceptions: None })
     }
 
     /// Every key with this many hashes.
     pub fn uniform(num_hashes: u32) -> Result<Self> {
-        Self::new(vec![Class { num_hashes, key_share: 1.0, query_share: 1.0 }])
+        Self::new(vec![KeyClass { num_hashes, key_share: 1.0, query_share: 1.0 }])
     }
 
     /// The classes, told apart by the length of keys (255 stands for all that are longer). Needs
@@ -134,7 +134,7 @@ impl Classes {
     }
 
     /// All classes.
-    pub fn all(&self) -> &[Class] {
+    pub fn all(&self) -> &[KeyClass] {
         &self.classes
     }
 

@@ -24,7 +24,7 @@
 //! looked up, so it is misread alike at insertion and at query, and **never** becomes a false negative.
 //!
 //! ```
-//! use everbloom::internal::scheme::{Class, Classes, Recipe};
+//! use everbloom::internal::scheme::{KeyClass, Classes, Recipe};
 //! use everbloom::{Scheme, Hashing, Key};
 //! use everbloom::internal::FilterExt;
 //! use everbloom::filters::Popularity;
@@ -33,7 +33,7 @@
 //! // Two classes: 5 hashes by default, 12 for two keys that are asked for all the time.
 //! let hashing = Hashing::seeded(0);
 //! let hot = ["/favicon.ico", "/robots.txt"].map(|key| (key.hash_with(&hashing), 1));
-//! let classes = Classes::new(vec![Class::of(5), Class::of(12)])?.with_exceptions(&hot, 8)?;
+//! let classes = Classes::new(vec![KeyClass::of(5), KeyClass::of(12)])?.with_exceptions(&hot, 8)?;
 //! assert_eq!(classes.hashes_for(hot[0].0), 12);
 //! let scheme = Arc::new(Scheme::new(hashing, 8.0, Recipe::Popularity(classes))?);
 //!
@@ -47,7 +47,7 @@ mod bytes;
 mod classes;
 mod layers;
 
-pub use classes::{Class, Classes, MAX_CLASSES, MAX_HASHES};
+pub use classes::{Classes, KeyClass, MAX_CLASSES, MAX_HASHES};
 pub(crate) use layers::MAX_PAIRS;
 pub use layers::{Design, Pair};
 

@@ -5,14 +5,14 @@ use libm::{exp, expm1, log, log1p};
 
 /// Keys that come equally often.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Class {
+pub struct RateBand {
     /// The probability that an arrival is a given one of them.
     pub rate: f64,
     /// How many there are.
     pub keys: f64,
 }
 
-impl Class {
+impl RateBand {
     /// The probability that one of the keys does not come among so many arrivals.
     pub fn absent(&self, arrivals: f64) -> f64 {
         exp(arrivals * log1p(-self.rate.min(1.0 - 1e-16)))
@@ -23,7 +23,7 @@ impl Class {
 #[derive(Debug, Clone)]
 pub enum Footprint {
     /// Independent draws from classes of keys.
-    Drawn(Vec<Class>),
+    Drawn(Vec<RateBand>),
     /// By lags.
     Lags(LagCurve),
 }
@@ -32,7 +32,7 @@ impl Footprint {
     /// Draws ∝ rank^−exponent: the first ranks one by one, then classes that grow by an eighth.
     pub(super) fn drawn(universe: f64, exponent: f64) -> Self {
         if exponent == 0.0 {
-            return Footprint::Drawn(vec![Class { rate: 1.0 / universe, keys: universe }]);
+            return Footprint::Drawn(vec![RateBand { rate: 1.0 / universe, keys: universe }]);
         }
         let weights = RankWeights::new(exponent);
         let total = weights.up_to(universe);
@@ -40,7 +40,7 @@ impl Footprint {
         while first <= universe {
             let keys = (first / 8.0).floor().max(1.0).min(universe - first + 1.0);
             let upto = weights.up_to(first + keys - 1.0);
-            classes.push(Class { rate: (upto - below) / total / keys, keys });
+            classes.push(RateBand { rate: (upto - below) / total / keys, keys });
             (first, below) = (first + keys, upto);
         }
         Footprint::Drawn(classes)
@@ -50,7 +50,7 @@ impl Footprint {
     pub fn distinct(&self, arrivals: f64) -> f64 {
         match self {
             Footprint::Drawn(classes) => {
-                let one = |class: &Class| class.keys * -expm1(arrivals * log1p(-class.rate.min(1.0 - 1e-16)));
+                let one = |class: &RateBand| class.keys * -expm1(arrivals * log1p(-class.rate.min(1.0 - 1e-16)));
                 classes.iter().map(one).sum()
             }
             Footprint::Lags(curve) => curve.distinct(arrivals),
@@ -68,7 +68,7 @@ impl Footprint {
     }
 
     /// The classes of keys, where arrivals are independent draws.
-    pub fn classes(&self) -> Option<&[Class]> {
+    pub fn classes(&self) -> Option<&[RateBand]> {
         match self {
             Footprint::Drawn(classes) => Some(classes),
             Footprint::Lags(_) => None,

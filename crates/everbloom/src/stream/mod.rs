@@ -18,7 +18,7 @@ pub mod scaled;
 pub mod sizing;
 
 use crate::promise::{Error, ImportanceMix, MAX_ITEMS, Result};
-pub use footprint::{Class, Footprint, LagCurve};
+pub use footprint::{Footprint, LagCurve, RateBand};
 pub use forecast::{Forecast, Method, RateAt};
 pub use sample::Sample;
 use std::sync::Arc;

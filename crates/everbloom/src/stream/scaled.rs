@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn a_rehearsal_has_the_stream_s_share_of_new_keys_at_every_scale() {
+    fn a_scaled_stream_has_the_stream_s_share_of_new_keys_at_every_scale() {
         let streams = [
             Stream::uniform(400_000, 196_000).expect("a stream"),
             Stream::zipf(400_000, 80_000, 1.0).expect("a stream"),

@@ -44,7 +44,7 @@ fn rates_are_rates_and_lags_are_all_of_them() {
 }
 
 #[test]
-fn filters_that_never_forget_are_foretold_to_miss_nothing_and_others_to_miss_the_old_first() {
+fn filters_that_never_forget_are_forecast_to_miss_nothing_and_others_to_miss_the_old_first() {
     let stream = &streams()[2];
     for plan in plans() {
         let forecast = forecast_on(&plan, stream);

@@ -6,7 +6,7 @@ use crate::failure::{Ending, Failure, Result};
 use crate::input::{Block, BlockReader, Reading};
 use crate::{output, report};
 use clap::Args;
-use everbloom::querylog::popularity::{Certified, Class, Popularity};
+use everbloom::querylog::popularity::{Allocation, Certified, Share};
 use everbloom::{Hashing, Key as _, KeyHash};
 use serde::Serialize;
 use std::io::{self, Write};
@@ -51,12 +51,12 @@ impl Known {
     pub(super) fn run(&self, popularity: &Path, range: Range, format: Format) -> Result<Ending> {
         let hashes = range.min_hashes..=range.max_hashes;
         // What is wrong with the numbers is said before a long file is read.
-        Popularity::new(vec![Class::new(1.0, 1.0)], self.bits_per_key, hashes.clone())?;
+        Allocation::new(vec![Share::new(1.0, 1.0)], self.bits_per_key, hashes.clone())?;
         if let Some(output) = &self.per_key {
             output::refuse_overwriting(output, &[popularity.to_path_buf()])?;
         }
         let table = Table::read(popularity, self.per_key.is_some())?;
-        let problem = Popularity::new(table.classes, self.bits_per_key, hashes)
+        let problem = Allocation::new(table.classes, self.bits_per_key, hashes)
             .map_err(|error| Failure::at(popularity, error))?;
         let start = Instant::now();
         let solved = problem.solve();
@@ -68,7 +68,7 @@ impl Known {
         Ok(Ending::Done)
     }
 
-    fn describe(&self, problem: &Popularity, solved: &Certified, seconds: f64) -> Document {
+    fn describe(&self, problem: &Allocation, solved: &Certified, seconds: f64) -> Document {
         let limit = usize::try_from(self.limit).unwrap_or(usize::MAX);
         Document {
             keys: problem.classes().len() as u64,
@@ -112,7 +112,7 @@ fn text(document: &Document) -> String {
 
 /// The popularity file, read.
 struct Table {
-    classes: Vec<Class>,
+    classes: Vec<Share>,
     keys: Keys,
 }
 
@@ -177,7 +177,7 @@ fn repeated(mut hashes: Vec<(KeyHash, u64)>) -> Option<(u64, u64)> {
     twice.map(|pair| (pair[0].1, pair[1].1)).min_by_key(|(_, other)| *other)
 }
 
-fn parse(line: &[u8]) -> Result<(&[u8], Class), String> {
+fn parse(line: &[u8]) -> Result<(&[u8], Share), String> {
     let line = line.strip_suffix(b"\n").unwrap_or(line);
     let line = line.strip_suffix(b"\r").unwrap_or(line);
     let fields: Vec<&[u8]> = line.split(|byte| *byte == b'\t').collect();
@@ -187,7 +187,7 @@ fn parse(line: &[u8]) -> Result<(&[u8], Class), String> {
             fields.len()
         ));
     };
-    Ok((key, Class::new(share(members)?, share(misses)?)))
+    Ok((key, Share::new(share(members)?, share(misses)?)))
 }
 
 fn share(text: &[u8]) -> Result<f64, String> {

@@ -64,14 +64,14 @@ struct Document {
     filter_bits: u64,
     memory_bits: u64,
     sets: usize,
-    classes: Vec<Class>,
+    classes: Vec<KeyClass>,
     contenders: Vec<Row>,
     scheme: String,
     notes: Vec<String>,
 }
 
 #[derive(Debug, Serialize)]
-struct Class {
+struct KeyClass {
     num_hashes: u32,
     key_share: f64,
     query_share: f64,
@@ -123,7 +123,7 @@ impl Log {
 
     fn document(&self, memory_bits: u64, tuned: &Tuned) -> Document {
         let (winner, standard) = (&tuned.winner, &tuned.standard);
-        let class = |class: &everbloom::internal::scheme::Class| Class {
+        let class = |class: &everbloom::internal::scheme::KeyClass| KeyClass {
             num_hashes: class.num_hashes,
             key_share: class.key_share,
             query_share: class.query_share,

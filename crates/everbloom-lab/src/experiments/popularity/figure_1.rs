@@ -5,7 +5,7 @@ use crate::suite::{
     Axis, Cell, Conclusion, Experiment, Figure, Look, Outcome, Panel, Row, Scope, Seconds, Series, Table, Verdict,
 };
 use everbloom::Result;
-use everbloom::querylog::popularity::{Class, Popularity};
+use everbloom::querylog::popularity::{Allocation, Share};
 
 /// See the module.
 pub(in crate::experiments) static EXPERIMENT: Experiment = Experiment {
@@ -37,8 +37,8 @@ const OURS: &str = "free fill, 0 to 32 hashes";
 const BOUND: &str = "lower bound, 0 to 32 hashes";
 
 /// Members uniform, missing queries Zipf.
-fn classes(keys: u64, exponent: f64) -> Vec<Class> {
-    (1..=keys).map(|rank| Class::new(1.0, libm::pow(rank as f64, -exponent))).collect()
+fn classes(keys: u64, exponent: f64) -> Vec<Share> {
+    (1..=keys).map(|rank| Share::new(1.0, libm::pow(rank as f64, -exponent))).collect()
 }
 
 fn cells(scope: &Scope) -> Result<Vec<Cell>> {
@@ -51,8 +51,8 @@ fn cells(scope: &Scope) -> Result<Vec<Cell>> {
 }
 
 fn solve(keys: u64, exponent: f64) -> Result<Vec<Row>> {
-    let ten = Popularity::new(classes(keys, exponent), BITS_PER_KEY, 1..=MOST_HASHES)?;
-    let all = Popularity::new(classes(keys, exponent), BITS_PER_KEY, 0..=32)?.solve();
+    let ten = Allocation::new(classes(keys, exponent), BITS_PER_KEY, 1..=MOST_HASHES)?;
+    let all = Allocation::new(classes(keys, exponent), BITS_PER_KEY, 0..=32)?.solve();
     let mut rates = vec![
         (STANDARD, ten.standard().fpr),
         (REAL, ten.real_optimum().fpr),

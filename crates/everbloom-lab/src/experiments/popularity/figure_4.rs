@@ -6,7 +6,7 @@ use crate::suite::{
     Axis, Cell, Conclusion, Experiment, Figure, Look, Outcome, Panel, Row, Scope, Seconds, Table, Verdict,
 };
 use everbloom::Result;
-use everbloom::querylog::popularity::{Class, Popularity};
+use everbloom::querylog::popularity::{Allocation, Share};
 
 /// See the module.
 pub(in crate::experiments) static EXPERIMENT: Experiment = Experiment {
@@ -101,9 +101,9 @@ fn measure(name: &str, recipe: &Recipe, bits: &[f64], seed: u64) -> Result<Vec<R
 fn formula(keys: u64) -> Result<Vec<Row>> {
     let mut rows = Vec::new();
     for exponent in [0.8, 1.0, 1.2] {
-        let classes = |_| (1..=keys).map(|rank| Class::new(libm::pow(rank as f64, -exponent), 1.0)).collect();
-        let ten = Popularity::new(classes(()), 8.0, 1..=10)?;
-        let ours = Popularity::new(classes(()), 8.0, 0..=32)?.solve_uncertified().fpr;
+        let classes = |_| (1..=keys).map(|rank| Share::new(libm::pow(rank as f64, -exponent), 1.0)).collect();
+        let ten = Allocation::new(classes(()), 8.0, 1..=10)?;
+        let ours = Allocation::new(classes(()), 8.0, 0..=32)?.solve_uncertified().fpr;
         for (solver, fpr) in [
             ("standard", ten.standard().fpr),
             ("rounding", ten.rounding().fpr),

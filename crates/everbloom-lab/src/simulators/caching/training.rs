@@ -13,7 +13,7 @@
 use super::events::Events;
 use crate::simulators::Scheme;
 use everbloom::Result;
-use everbloom::querylog::popularity::{Class, MAX_HASHES, Popularity};
+use everbloom::querylog::popularity::{Allocation, MAX_HASHES, Share};
 use std::collections::BTreeMap;
 
 /// The number of hashes of every object.
@@ -72,7 +72,7 @@ impl Training {
     }
 
     pub(super) fn hashes(&self, scheme: Scheme, bits: f64) -> Result<Hashes> {
-        let standard = Popularity::new(vec![Class::new(1.0, 1.0)], bits, 1..=1)?.standard();
+        let standard = Allocation::new(vec![Share::new(1.0, 1.0)], bits, 1..=1)?.standard();
         let usual = standard.hashes[0].min(MAX_HASHES);
         let uniform = Hashes::uniform(self.windows[0].len(), usual, standard.fpr);
         match scheme {
@@ -88,19 +88,19 @@ impl Training {
     }
 
     pub(super) fn optimal_fpr(&self, bits: f64) -> Result<f64> {
-        let shares = self.whole.iter().map(|shown| Class::new(shown.resident, shown.misses)).collect();
-        Ok(Popularity::new(shares, bits, 1..=MAX_HASHES)?.real_optimum().fpr)
+        let shares = self.whole.iter().map(|shown| Share::new(shown.resident, shown.misses)).collect();
+        Ok(Allocation::new(shares, bits, 1..=MAX_HASHES)?.real_optimum().fpr)
     }
 
     /// A number for each object that the first half shows, the usual one for the others.
-    fn per_object(&self, bits: f64, usual: u8, solve: impl Fn(&Popularity) -> Vec<u8>) -> Result<Hashes> {
-        let shares: Vec<Class> = self.whole.iter().map(|shown| Class::new(shown.resident, shown.misses)).collect();
-        let seen = |class: &Class| class.members > 0.0 || class.misses > 0.0;
-        let classes: Vec<Class> = shares.iter().copied().filter(seen).collect();
+    fn per_object(&self, bits: f64, usual: u8, solve: impl Fn(&Allocation) -> Vec<u8>) -> Result<Hashes> {
+        let shares: Vec<Share> = self.whole.iter().map(|shown| Share::new(shown.resident, shown.misses)).collect();
+        let seen = |class: &Share| class.members > 0.0 || class.misses > 0.0;
+        let classes: Vec<Share> = shares.iter().copied().filter(seen).collect();
         if !classes.iter().any(|class| class.members > 0.0) || !classes.iter().any(|class| class.misses > 0.0) {
             return Ok(Hashes::uniform(shares.len(), usual, 1.0));
         }
-        let problem = Popularity::new(classes, bits, 1..=usual.saturating_mul(2).min(MAX_HASHES))?;
+        let problem = Allocation::new(classes, bits, 1..=usual.saturating_mul(2).min(MAX_HASHES))?;
         let solved = solve(&problem);
         let predicted_fpr = problem.scored(solved.clone()).fpr;
         let mut numbers = solved.into_iter();
@@ -112,14 +112,14 @@ impl Training {
 
     /// A number for each class: what the first window says of its objects, judged in the second.
     fn by_class(&self, bits: f64) -> Result<Hashes> {
-        let mut classes: BTreeMap<Bucket, Class> = BTreeMap::new();
+        let mut classes: BTreeMap<Bucket, Share> = BTreeMap::new();
         for (past, future) in self.windows[0].iter().zip(&self.windows[1]) {
             // A class of which nothing is seen could be of any kind: each starts with a trace of both.
-            let class = classes.entry(self.bucket(past)).or_insert(Class::new(1.0, 1.0));
+            let class = classes.entry(self.bucket(past)).or_insert(Share::new(1.0, 1.0));
             class.members += future.resident;
             class.misses += future.misses;
         }
-        let problem = Popularity::new(classes.values().copied().collect(), bits, 0..=MAX_HASHES)?;
+        let problem = Allocation::new(classes.values().copied().collect(), bits, 0..=MAX_HASHES)?;
         let solution = problem.solve_uncertified();
         let numbers: BTreeMap<Bucket, u8> = classes.keys().copied().zip(solution.hashes.iter().copied()).collect();
         let unseen = numbers.get(&Bucket::default()).copied().unwrap_or(MAX_HASHES);

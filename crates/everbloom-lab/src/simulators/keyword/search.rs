@@ -5,7 +5,7 @@ use super::library::Library;
 use crate::simulators::Scheme;
 use everbloom::internal::cells::bits::Bits;
 use everbloom::internal::cells::summary::may_hold;
-use everbloom::querylog::popularity::{Class, MAX_HASHES, Popularity, hashes_within};
+use everbloom::querylog::popularity::{Allocation, MAX_HASHES, Share, hashes_within};
 use everbloom::{Hashing, Result};
 
 /// What came of a scheme over the second half of the queries.
@@ -50,7 +50,7 @@ struct Hashes {
 pub struct Study<'a> {
     library: &'a Library,
     /// How often a document was in the list of a filter, and how often it was looked up in vain.
-    counts: Vec<Class>,
+    counts: Vec<Share>,
     /// Members of a filter, on average over the members.
     typical_members: f64,
 }
@@ -64,7 +64,7 @@ const CHOICES: [f64; 24] = [
 impl<'a> Study<'a> {
     /// Counts what the first half of the queries does.
     pub fn new(library: &'a Library) -> Self {
-        let mut counts = vec![Class::new(0.0, 0.0); library.lengths.len()];
+        let mut counts = vec![Share::new(0.0, 0.0); library.lengths.len()];
         let (mut members, mut squares) = (0.0, 0.0);
         for query in &library.queries[..library.queries.len() / 2] {
             for_each_step(library, query, |step| {
@@ -98,11 +98,11 @@ impl<'a> Study<'a> {
 
     /// How far the members' documents are from those asked for in vain: the divergence, in bits.
     pub fn divergence(&self) -> Result<f64> {
-        Ok(Popularity::new(self.counts.clone(), 8.0, 1..=MAX_HASHES)?.real_optimum().divergence)
+        Ok(Allocation::new(self.counts.clone(), 8.0, 1..=MAX_HASHES)?.real_optimum().divergence)
     }
 
     fn hashes(&self, scheme: Scheme, bits_per_key: f64) -> Result<Hashes> {
-        let standard = Popularity::new(vec![Class::new(1.0, 1.0)], bits_per_key, 1..=1)?.standard();
+        let standard = Allocation::new(vec![Share::new(1.0, 1.0)], bits_per_key, 1..=1)?.standard();
         let usual = standard.hashes[0].min(MAX_HASHES);
         let (per_document, predicted_fpr) = match scheme {
             Scheme::Standard => (vec![usual; self.counts.len()], standard.fpr),
@@ -118,9 +118,9 @@ impl<'a> Study<'a> {
         &self,
         bits_per_key: f64,
         usual: u8,
-        solve: impl Fn(&Popularity) -> Vec<u8>,
+        solve: impl Fn(&Allocation) -> Vec<u8>,
     ) -> Result<(Vec<u8>, f64)> {
-        let problem = Popularity::new(self.counts.clone(), bits_per_key, 1..=usual.saturating_mul(2).min(MAX_HASHES))?;
+        let problem = Allocation::new(self.counts.clone(), bits_per_key, 1..=usual.saturating_mul(2).min(MAX_HASHES))?;
         let mut hashes = solve(&problem);
         let predicted_fpr = problem.scored(hashes.clone()).fpr;
         for (count, class) in hashes.iter_mut().zip(&self.counts) {
@@ -135,14 +135,14 @@ impl<'a> Study<'a> {
     fn by_length(&self, bits_per_key: f64) -> Result<(Vec<u8>, f64)> {
         let class = |length: f64| (libm::floor(3.0 * libm::log2(length)) + 90.0).clamp(0.0, 180.0) as usize;
         // A class of which nothing is seen could be of any kind: each starts with a trace of both.
-        let mut classes = vec![Class::new(1.0, 1.0); 181];
+        let mut classes = vec![Share::new(1.0, 1.0); 181];
         for (length, count) in self.library.lengths.iter().zip(&self.counts) {
             let class = &mut classes[class(*length)];
             class.members += count.members;
             class.misses += count.misses;
         }
         let most = hashes_within((bits_per_key * self.typical_members) as u64);
-        let solution = Popularity::new(classes, bits_per_key, 0..=most)?.solve_uncertified();
+        let solution = Allocation::new(classes, bits_per_key, 0..=most)?.solve_uncertified();
         let hashes = self.library.lengths.iter().map(|length| solution.hashes[class(*length)]).collect();
         Ok((hashes, solution.fpr))
     }

@@ -19,7 +19,7 @@
 use super::plan::{Gate, Hit, Insert, Parameters};
 use crate::promise::{Plan, Result};
 use crate::stream::integrate::{ALL_ALIKE, Integral};
-use crate::stream::{Class, Forecast, Method, Stream};
+use crate::stream::{Forecast, Method, RateBand, Stream};
 use libm::exp;
 
 /// Steps, as arrivals at a word at first and as a share of the arrivals so far later on.
@@ -60,7 +60,7 @@ pub(super) fn forecast(plan: &Plan, stream: &Stream) -> Result<Option<Forecast>>
 /// Where the keys of a class are, as shares of them.
 #[derive(Clone, Copy)]
 struct Keys {
-    class: Class,
+    class: RateBand,
     lanes: Lanes,
     out: f64,
     unseen: f64,
@@ -95,7 +95,7 @@ struct Model {
 }
 
 impl Model {
-    fn followed(parameters: &Parameters, classes: &[Class], arrivals: f64) -> Self {
+    fn followed(parameters: &Parameters, classes: &[RateBand], arrivals: f64) -> Self {
         let (lanes, words) = (parameters.lanes as usize, parameters.num_words as f64);
         let rank = match parameters.insert {
             Insert::Front => 0,

@@ -18,7 +18,7 @@
 
 use super::free_fill::gains;
 use super::ranked::Ranked;
-use super::{MAX_HASHES, Popularity, powers};
+use super::{Allocation, MAX_HASHES, powers};
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
 
@@ -37,7 +37,7 @@ const ROUNDING: f64 = 1e-9;
 /// At this many times the bits per key, all bits are set.
 const SATURATED: f64 = 40.0;
 
-impl Popularity {
+impl Allocation {
     /// A rate that no whole numbers of hashes in the range can beat; `known` is the rate of some solution, to which
     /// the bound is driven.
     pub fn lower_bound(&self, known: f64) -> f64 {
@@ -53,7 +53,7 @@ struct Cell {
     bound: f64,
 }
 
-pub(super) fn lower_bound(problem: &Popularity, ranked: &Ranked, known: f64) -> f64 {
+pub(super) fn lower_bound(problem: &Allocation, ranked: &Ranked, known: f64) -> f64 {
     let dual = Dual { problem, ranked };
     let mut cells: BinaryHeap<Cell> = dual.first_cells().into();
     let mut least = 0.0;
@@ -69,7 +69,7 @@ pub(super) fn lower_bound(problem: &Popularity, ranked: &Ranked, known: f64) -> 
 }
 
 struct Dual<'a> {
-    problem: &'a Popularity,
+    problem: &'a Allocation,
     ranked: &'a Ranked,
 }
 

@@ -2,7 +2,7 @@
 
 use super::polish;
 use super::ranked::{Boundaries, PerStep, Ranked};
-use super::{MAX_HASHES, Popularity, Solution, powers};
+use super::{Allocation, MAX_HASHES, Solution, powers};
 use libm::{exp, log};
 
 /// Loads tried on a logarithmic grid before the best is narrowed down.
@@ -24,7 +24,7 @@ struct Candidate {
     fpr: f64,
 }
 
-pub(super) fn solve(problem: &Popularity, ranked: &Ranked) -> Solution {
+pub(super) fn solve(problem: &Allocation, ranked: &Ranked) -> Solution {
     let search = Search { problem, ranked };
     let grid = search.grid();
     let mut candidates: Vec<Candidate> = grid.iter().map(|load| search.at_load(*load)).collect();
@@ -38,7 +38,7 @@ pub(super) fn solve(problem: &Popularity, ranked: &Ranked) -> Solution {
 }
 
 struct Search<'a> {
-    problem: &'a Popularity,
+    problem: &'a Allocation,
     ranked: &'a Ranked,
 }
 

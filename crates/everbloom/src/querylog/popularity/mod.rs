@@ -1,7 +1,7 @@
 //! How many hashes each key deserves, where both the members of a set and the negative queries are skewed.
 //!
 //! A class is a key, or a bucket of keys, with its share of the members and its share of the negative queries.
-//! Class i gets its own number of hashes k_i, the same at insertion and at query, and a negative query for it is
+//! Share i gets its own number of hashes k_i, the same at insertion and at query, and a negative query for it is
 //! wrong with probability B^k_i, B being the share of set bits. So the rate of false positives is
 //!
 //! ```text
@@ -12,7 +12,7 @@
 //!
 //! # The solver
 //!
-//! [`Popularity::solve`]. At a fixed fill B this is a knapsack: raising a class from k to k + 1 takes `members_i` of
+//! [`Allocation::solve`]. At a fixed fill B this is a knapsack: raising a class from k to k + 1 takes `members_i` of
 //! the load and gains `misses_i·B^k·(1 − B)`, so per unit of load it gains `score_i·B^k·(1 − B)` with score =
 //! misses / members. That falls with k, so taking steps in order of gain is the optimum of the linear relaxation, and
 //! all but one step of it are whole. The classes are sorted by score once; a fill and a threshold of gain then
@@ -25,24 +25,24 @@
 //!
 //! # The certificate
 //!
-//! [`Popularity::lower_bound`] is a rate that no choice of whole numbers in the range can beat, from the
+//! [`Allocation::lower_bound`] is a rate that no choice of whole numbers in the range can beat, from the
 //! Lagrangian dual. It shares the sorted classes with the solver, but neither its search nor its formula;
 //! the rate of a solution is summed over the classes as they were given.
 //!
 //! # The rivals
 //!
-//! The paper's algorithms, each scored at its own fill: [`standard`](Popularity::standard), the real-number optimum
-//! ([`real_optimum`](Popularity::real_optimum), eqs. 14 and 15), its [`rounding`](Popularity::rounding), the
-//! knapsack at half fill ([`fixed_fill`](Popularity::fixed_fill)), the 2-approximation by
-//! [`exhaustive_partition`](Popularity::exhaustive_partition), the (2 + ε)
-//! [`dynamic_programme`](Popularity::dynamic_programme) and [`limited`](Popularity::limited) optimisation.
+//! The paper's algorithms, each scored at its own fill: [`standard`](Allocation::standard), the real-number optimum
+//! ([`real_optimum`](Allocation::real_optimum), eqs. 14 and 15), its [`rounding`](Allocation::rounding), the
+//! knapsack at half fill ([`fixed_fill`](Allocation::fixed_fill)), the 2-approximation by
+//! [`exhaustive_partition`](Allocation::exhaustive_partition), the (2 + ε)
+//! [`dynamic_programme`](Allocation::dynamic_programme) and [`limited`](Allocation::limited) optimisation.
 //!
 //! ```
-//! use everbloom::querylog::popularity::{Class, Popularity};
+//! use everbloom::querylog::popularity::{Share, Allocation};
 //!
 //! // Half of the negative queries ask for keys that are hardly ever members.
-//! let classes = vec![Class::new(0.01, 0.5), Class::new(0.99, 0.5)];
-//! let problem = Popularity::new(classes, 8.0, 1..=32)?;
+//! let classes = vec![Share::new(0.01, 0.5), Share::new(0.99, 0.5)];
+//! let problem = Allocation::new(classes, 8.0, 1..=32)?;
 //! let best = problem.solve();
 //! assert!(best.solution.hashes[0] > best.solution.hashes[1]);
 //! assert!(best.lower_bound <= best.solution.fpr);
@@ -71,17 +71,17 @@ pub const MAX_HASHES: u8 = 32;
 
 /// A key or a bucket of keys: how likely it is in a set, how likely a negative query asks for it.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Class {
+pub struct Share {
     /// Its share of the members (the paper's p).
     pub members: f64,
     /// Its share of the queries for keys that are not members (the paper's q′).
     pub misses: f64,
 }
 
-impl Class {
+impl Share {
     /// A class with these shares, or weights: they are divided by their sums.
     pub fn new(members: f64, misses: f64) -> Self {
-        Class { members, misses }
+        Share { members, misses }
     }
 }
 
@@ -116,29 +116,29 @@ impl Certified {
 
 /// What is to be solved: classes, memory, and the range of hashes.
 #[derive(Debug, Clone)]
-pub struct Popularity {
-    classes: Vec<Class>,
+pub struct Allocation {
+    classes: Vec<Share>,
     bits_per_key: f64,
     min_hashes: u8,
     max_hashes: u8,
 }
 
-impl Popularity {
+impl Allocation {
     /// The problem of choosing hashes within `hashes` for a filter of `bits_per_key` bits per member.
     ///
     /// The shares need not sum to 1; they are divided by their sums.
-    pub fn new(classes: Vec<Class>, bits_per_key: f64, hashes: RangeInclusive<u8>) -> Result<Self> {
+    pub fn new(classes: Vec<Share>, bits_per_key: f64, hashes: RangeInclusive<u8>) -> Result<Self> {
         let (min_hashes, max_hashes) = (*hashes.start(), *hashes.end());
         check_range(min_hashes, max_hashes)?;
         if !(bits_per_key > 0.0 && bits_per_key.is_finite()) {
             return Err(Error::parameter("bits_per_key", bits_per_key, "above 0", "8 is a usual choice"));
         }
         let classes = normalised(classes)?;
-        Ok(Popularity { classes, bits_per_key, min_hashes, max_hashes })
+        Ok(Allocation { classes, bits_per_key, min_hashes, max_hashes })
     }
 
     /// The classes, their shares summing to 1.
-    pub fn classes(&self) -> &[Class] {
+    pub fn classes(&self) -> &[Share] {
         &self.classes
     }
 
@@ -229,7 +229,7 @@ fn check_range(min_hashes: u8, max_hashes: u8) -> Result<()> {
     Ok(())
 }
 
-fn normalised(mut classes: Vec<Class>) -> Result<Vec<Class>> {
+fn normalised(mut classes: Vec<Share>) -> Result<Vec<Share>> {
     if classes.len() > u32::MAX as usize {
         return Err(Error::parameter("classes", classes.len(), format!("at most {}", u32::MAX), "bucket the keys"));
     }

@@ -2,13 +2,13 @@
 
 use super::ranked::{Boundaries, Ranked};
 use super::rivals::HALF;
-use super::{MAX_HASHES, Popularity, Solution, powers};
+use super::{Allocation, MAX_HASHES, Solution, powers};
 use crate::promise::{Error, Result};
 
 /// More partitions than this take too long.
 const MOST_PARTITIONS: f64 = 2e7;
 
-impl Popularity {
+impl Allocation {
     /// The best partition at half fill (eq. 22), by trying all of them; refused where they are too many.
     ///
     /// Among solutions that follow the order of scores it is the best for B = ½ and a load of at most (m/n)·ln 2,

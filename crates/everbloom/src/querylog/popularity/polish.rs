@@ -4,7 +4,7 @@
 //! a third of the members is not: whether it gets one hash more changes the fill for all. So the heaviest classes
 //! are moved by one or two hashes, alone and in pairs, as long as that helps.
 
-use super::{MAX_HASHES, Popularity, Solution, powers};
+use super::{Allocation, MAX_HASHES, Solution, powers};
 
 /// How many of the heaviest classes are moved.
 const MOVED: usize = 40;
@@ -19,7 +19,7 @@ const MOST_MOVES: usize = 1000;
 /// A class and by how many hashes it moves.
 type Move = (usize, i8);
 
-pub(super) fn polished(problem: &Popularity, solution: Solution) -> Solution {
+pub(super) fn polished(problem: &Allocation, solution: Solution) -> Solution {
     let heavy = heaviest(problem);
     if heavy.is_empty() {
         return solution;
@@ -37,7 +37,7 @@ pub(super) fn polished(problem: &Popularity, solution: Solution) -> Solution {
 }
 
 /// The classes with the most members that can be moved with an effect.
-fn heaviest(problem: &Popularity) -> Vec<usize> {
+fn heaviest(problem: &Allocation) -> Vec<usize> {
     let classes = problem.classes();
     let least = if classes.len() > MOVED { HEAVY } else { f64::MIN_POSITIVE };
     let mut heavy: Vec<usize> = (0..classes.len()).filter(|&class| classes[class].members >= least).collect();
@@ -48,14 +48,14 @@ fn heaviest(problem: &Popularity) -> Vec<usize> {
 
 /// The load, and the negative queries at each number of hashes: enough to score any change.
 struct State<'a> {
-    problem: &'a Popularity,
+    problem: &'a Allocation,
     load: f64,
     misses: [f64; MAX_HASHES as usize + 1],
     fpr: f64,
 }
 
 impl<'a> State<'a> {
-    fn new(problem: &'a Popularity, solution: &Solution) -> Self {
+    fn new(problem: &'a Allocation, solution: &Solution) -> Self {
         let mut misses = [0.0; MAX_HASHES as usize + 1];
         for (class, &count) in problem.classes().iter().zip(&solution.hashes) {
             misses[usize::from(count)] += class.misses;

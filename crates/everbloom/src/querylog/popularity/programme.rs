@@ -10,7 +10,7 @@
 //! N².
 
 use super::ranked::{Boundaries, Ranked};
-use super::{MAX_HASHES, Popularity, Solution};
+use super::{Allocation, MAX_HASHES, Solution};
 use crate::promise::{Error, Result};
 use libm::exp2;
 
@@ -23,7 +23,7 @@ const MOST_BOUNDARIES: f64 = 1.3e8;
 /// The boundary of a step that is not placed yet.
 const NONE: u32 = u32::MAX;
 
-impl Popularity {
+impl Allocation {
     /// The best rounded solution at half fill that follows the order of scores; refused where the tables would be
     /// too large. Scored at the fill it causes.
     pub fn dynamic_programme(&self, epsilon: f64) -> Result<Solution> {

@@ -1,6 +1,6 @@
 //! Classes in order of their score, and the boundaries that describe a solution which follows that order.
 
-use super::{Class, MAX_HASHES};
+use super::{MAX_HASHES, Share};
 use std::array;
 
 /// One value per step of a hash more.
@@ -34,7 +34,7 @@ pub(super) struct Bracket {
 }
 
 impl Ranked {
-    pub(super) fn new(classes: &[Class]) -> Self {
+    pub(super) fn new(classes: &[Share]) -> Self {
         let mut keys: Vec<u128> = Vec::with_capacity(classes.len());
         let mut never_members = 0.0;
         for (index, class) in classes.iter().enumerate() {
@@ -60,7 +60,7 @@ impl Ranked {
         Ranked { scores, members: sums(), misses: sums(), order, never_members }
     }
 
-    fn push(&mut self, index: u32, classes: &[Class]) {
+    fn push(&mut self, index: u32, classes: &[Share]) {
         let class = &classes[index as usize];
         self.members.push(self.members[self.order.len()] + class.members);
         self.misses.push(self.misses[self.order.len()] + class.misses);
@@ -193,11 +193,11 @@ impl Boundaries {
 }
 
 /// misses / members, finite so that thresholds can be above it.
-fn score(class: &Class) -> f64 {
+fn score(class: &Share) -> f64 {
     (class.misses / class.members).min(f64::MAX)
 }
 
 /// Sorts by falling score, then by index: scores are positive, so their bits are in their order.
-fn sort_key(class: &Class, index: u32) -> u128 {
+fn sort_key(class: &Share, index: u32) -> u128 {
     (u128::from(!score(class).to_bits()) << 32) | u128::from(index)
 }

@@ -1,6 +1,6 @@
 //! The optimum over real numbers of hashes, and what rounding makes of it (\[Zhong et al. 2008\], section 3).
 
-use super::{Class, Popularity, Solution};
+use super::{Allocation, Share, Solution};
 use libm::{exp2, log2, round};
 use std::f64::consts::LN_2;
 
@@ -15,7 +15,7 @@ pub struct RealOptimum {
     pub offset: f64,
 }
 
-impl Popularity {
+impl Allocation {
     /// Eqs. 14 and 15: k_i = (m/n)·ln 2 + D + log2(q′_i / p_i), rate 2^−((m/n)·ln 2 + D), with the Kullback–Leibler
     /// divergence D = Σ p·log2(p / q′).
     ///
@@ -39,7 +39,7 @@ impl Popularity {
     pub fn rounding(&self) -> Solution {
         let offset = self.real_optimum().offset;
         let (least, most) = (f64::from(self.min_hashes), f64::from(self.max_hashes));
-        let rounded = |class: &Class| match (class.members > 0.0, class.misses > 0.0) {
+        let rounded = |class: &Share| match (class.members > 0.0, class.misses > 0.0) {
             (false, _) => self.max_hashes,
             (true, false) => self.min_hashes,
             (true, true) => round(offset + log2(class.misses / class.members)).clamp(least, most) as u8,

@@ -2,14 +2,14 @@
 
 use super::free_fill::gains;
 use super::ranked::Ranked;
-use super::{Class, Popularity, Solution, powers};
+use super::{Allocation, Share, Solution, powers};
 use crate::stream::sizing;
 use std::f64::consts::LN_2;
 
 /// The fill that the paper fixes.
 pub(super) const HALF: f64 = 0.5;
 
-impl Popularity {
+impl Allocation {
     /// A standard filter: the better whole number of hashes next to (m/n)·ln 2, for every class.
     pub fn standard(&self) -> Solution {
         let ideal = self.bits_per_key() * LN_2;
@@ -61,12 +61,12 @@ impl Popularity {
     }
 
     /// The problem with some classes as they are and all others as one.
-    fn reduced(&self, chosen: &[usize], others: &[usize]) -> Popularity {
-        let mut classes: Vec<Class> = chosen.iter().map(|&class| self.classes()[class]).collect();
+    fn reduced(&self, chosen: &[usize], others: &[usize]) -> Allocation {
+        let mut classes: Vec<Share> = chosen.iter().map(|&class| self.classes()[class]).collect();
         if !others.is_empty() {
-            let share = |of: fn(&Class) -> f64| others.iter().map(|&class| of(&self.classes()[class])).sum();
-            classes.push(Class::new(share(|class| class.members), share(|class| class.misses)));
+            let share = |of: fn(&Share) -> f64| others.iter().map(|&class| of(&self.classes()[class])).sum();
+            classes.push(Share::new(share(|class| class.members), share(|class| class.misses)));
         }
-        Popularity { classes, ..*self }
+        Allocation { classes, ..*self }
     }
 }

@@ -2,22 +2,22 @@ use super::*;
 use crate::key::Generator;
 
 /// Members uniform, negative queries Zipf: the paper's synthetic workload (section 5.1).
-fn zipf(keys: u32, exponent: f64) -> Vec<Class> {
-    (1..=keys).map(|rank| Class::new(1.0, libm::pow(f64::from(rank), -exponent))).collect()
+fn zipf(keys: u32, exponent: f64) -> Vec<Share> {
+    (1..=keys).map(|rank| Share::new(1.0, libm::pow(f64::from(rank), -exponent))).collect()
 }
 
-fn problem(classes: Vec<Class>, hashes: RangeInclusive<u8>) -> Popularity {
-    Popularity::new(classes, 8.0, hashes).expect("a problem")
+fn problem(classes: Vec<Share>, hashes: RangeInclusive<u8>) -> Allocation {
+    Allocation::new(classes, 8.0, hashes).expect("a problem")
 }
 
 /// Shares over many powers of ten, some of them 0, some classes alike.
-fn random_classes(generator: &mut Generator, count: usize) -> Vec<Class> {
+fn random_classes(generator: &mut Generator, count: usize) -> Vec<Share> {
     let share = |generator: &mut Generator| match generator.below(8) {
         0 => 0.0,
         1 => 1.0,
         _ => libm::exp(-generator.unit() * 12.0),
     };
-    let mut classes: Vec<Class> = (0..count).map(|_| Class::new(share(generator), share(generator))).collect();
+    let mut classes: Vec<Share> = (0..count).map(|_| Share::new(share(generator), share(generator))).collect();
     // Some of each, so that both sums are positive.
     classes[0].members += 0.1;
     classes[count - 1].misses += 0.1;
@@ -25,7 +25,7 @@ fn random_classes(generator: &mut Generator, count: usize) -> Vec<Class> {
 }
 
 /// The best of all numbers of hashes, one after another.
-fn exhaustive(problem: &Popularity) -> f64 {
+fn exhaustive(problem: &Allocation) -> f64 {
     let (least, most) = (*problem.hashes().start(), *problem.hashes().end());
     let mut hashes = vec![least; problem.classes().len()];
     let mut best = f64::INFINITY;
@@ -51,7 +51,7 @@ fn small_problems_are_within_their_certificate_of_the_best() {
         for round in 0..rounds {
             let classes = random_classes(&mut generator, count);
             let bits = libm::exp(generator.unit() * 4.0 - 0.5);
-            let problem = Popularity::new(classes, bits, (round % 2) as u8..=most).expect("a problem");
+            let problem = Allocation::new(classes, bits, (round % 2) as u8..=most).expect("a problem");
             let (best, certified) = (exhaustive(&problem), problem.solve());
             let fpr = certified.solution.fpr;
             assert!(certified.lower_bound <= best, "{count}: bound {} above {best}", certified.lower_bound);
@@ -89,7 +89,7 @@ fn the_reference_figures_come_out() {
 }
 
 /// The solution of every algorithm that gives one, by name.
-fn ladder(problem: &Popularity) -> Vec<(&'static str, Solution)> {
+fn ladder(problem: &Allocation) -> Vec<(&'static str, Solution)> {
     let mut ladder = vec![
         ("standard", problem.standard()),
         ("rounding", problem.rounding()),
@@ -110,7 +110,7 @@ fn no_rival_is_better_and_none_is_below_the_bound() {
     for round in 0..300usize {
         let classes = random_classes(&mut generator, 2 + round % 17);
         let bits = libm::exp(generator.unit() * 2.5 + 0.5);
-        let problem = Popularity::new(classes, bits, (round % 2) as u8..=[4, 6, 8][round % 3]).expect("a problem");
+        let problem = Allocation::new(classes, bits, (round % 2) as u8..=[4, 6, 8][round % 3]).expect("a problem");
         let certified = problem.solve();
         for (name, rival) in ladder(&problem) {
             *met.entry(name).or_insert(0) += 1;
@@ -128,8 +128,8 @@ fn many_small_classes_are_certified_to_a_part_in_a_thousand() {
     for round in 0..20u32 {
         // Shares over a factor of e^6, so that no class is more than a part in a hundred.
         let mut share = || libm::exp(-generator.unit() * 6.0);
-        let classes = (0..5000).map(|_| Class::new(share(), share())).collect();
-        let problem = Popularity::new(classes, f64::from(2 + round), (round % 2) as u8..=32).expect("a problem");
+        let classes = (0..5000).map(|_| Share::new(share(), share())).collect();
+        let problem = Allocation::new(classes, f64::from(2 + round), (round % 2) as u8..=32).expect("a problem");
         let gap = problem.solve().gap();
         // What the bound is driven to, and one step of one class.
         assert!((0.0..0.0015).contains(&gap), "{round}: a gap of {gap}");
@@ -161,10 +161,10 @@ fn a_solution_made_worse_falls_out_of_its_certificate() {
 fn the_programme_keeps_its_ratio_to_the_best_partition() {
     let mut generator = Generator::seeded(5);
     for _ in 0..60 {
-        let problem = Popularity::new(random_classes(&mut generator, 12), 8.0, 1..=5).expect("a problem");
+        let problem = Allocation::new(random_classes(&mut generator, 12), 8.0, 1..=5).expect("a problem");
         // At half fill, as both count.
         let at_half = |hashes: &[u8]| -> f64 {
-            let rate = |(class, &count): (&Class, &u8)| class.misses * libm::exp2(-f64::from(count));
+            let rate = |(class, &count): (&Share, &u8)| class.misses * libm::exp2(-f64::from(count));
             problem.classes().iter().zip(hashes).map(rate).sum()
         };
         let partition = problem.exhaustive_partition().expect("12 classes are few");
@@ -191,23 +191,23 @@ fn searches_that_would_not_end_are_refused() {
 
 #[test]
 fn problems_that_make_no_sense_are_refused() {
-    let one = || vec![Class::new(1.0, 1.0)];
+    let one = || vec![Share::new(1.0, 1.0)];
     for classes in [
         vec![],
-        vec![Class::new(0.0, 1.0)],
-        vec![Class::new(1.0, 0.0)],
-        vec![Class::new(-1.0, 1.0), Class::new(2.0, 1.0)],
-        vec![Class::new(f64::NAN, 1.0)],
-        vec![Class::new(1.0, f64::INFINITY)],
-        vec![Class::new(f64::MAX, 1.0), Class::new(f64::MAX, 1.0)],
+        vec![Share::new(0.0, 1.0)],
+        vec![Share::new(1.0, 0.0)],
+        vec![Share::new(-1.0, 1.0), Share::new(2.0, 1.0)],
+        vec![Share::new(f64::NAN, 1.0)],
+        vec![Share::new(1.0, f64::INFINITY)],
+        vec![Share::new(f64::MAX, 1.0), Share::new(f64::MAX, 1.0)],
     ] {
-        assert!(Popularity::new(classes.clone(), 8.0, 1..=10).is_err(), "{classes:?}");
+        assert!(Allocation::new(classes.clone(), 8.0, 1..=10).is_err(), "{classes:?}");
     }
     for bits in [0.0, -1.0, f64::NAN, f64::INFINITY] {
-        assert!(Popularity::new(one(), bits, 1..=10).is_err(), "{bits}");
+        assert!(Allocation::new(one(), bits, 1..=10).is_err(), "{bits}");
     }
     for (least, most) in [(0, 0), (1, 33), (5, 4)] {
-        assert!(Popularity::new(one(), 8.0, least..=most).is_err(), "{least}..={most}");
+        assert!(Allocation::new(one(), 8.0, least..=most).is_err(), "{least}..={most}");
     }
 }
 
@@ -215,15 +215,15 @@ fn problems_that_make_no_sense_are_refused() {
 fn extreme_problems_are_solved_all_the_same() {
     let tiny = f64::MIN_POSITIVE;
     for classes in [
-        vec![Class::new(1.0, 1.0)],
-        vec![Class::new(1.0, 0.0), Class::new(0.0, 1.0)],
-        vec![Class::new(1.0, tiny), Class::new(tiny, 1.0)],
-        vec![Class::new(1e-300, 1.0), Class::new(1.0, 1e-300), Class::new(1e-9, 1e-9)],
-        vec![Class::new(1.0, 1.0); 1000],
+        vec![Share::new(1.0, 1.0)],
+        vec![Share::new(1.0, 0.0), Share::new(0.0, 1.0)],
+        vec![Share::new(1.0, tiny), Share::new(tiny, 1.0)],
+        vec![Share::new(1e-300, 1.0), Share::new(1.0, 1e-300), Share::new(1e-9, 1e-9)],
+        vec![Share::new(1.0, 1.0); 1000],
     ] {
         for bits in [1e-9, 0.5, 8.0, 1e9] {
             for (least, most) in [(0, 1), (0, 32), (1, 32), (7, 7), (32, 32)] {
-                let problem = Popularity::new(classes.clone(), bits, least..=most).expect("a problem");
+                let problem = Allocation::new(classes.clone(), bits, least..=most).expect("a problem");
                 let Certified { solution, lower_bound } = problem.solve();
                 assert!((0.0..=1.0 + 1e-12).contains(&solution.fpr), "{classes:?} {bits} {least}: {}", solution.fpr);
                 assert!(lower_bound.is_finite() && lower_bound <= solution.fpr, "{classes:?} {bits} {least} {most}");
@@ -237,7 +237,7 @@ fn extreme_problems_are_solved_all_the_same() {
 
 #[test]
 fn equal_distributions_get_the_standard_filter() {
-    let classes = (1..=100).map(|rank| Class::new(1.0 / f64::from(rank), 1.0 / f64::from(rank))).collect();
+    let classes = (1..=100).map(|rank| Share::new(1.0 / f64::from(rank), 1.0 / f64::from(rank))).collect();
     let problem = problem(classes, 1..=32);
     let (certified, standard) = (problem.solve(), problem.standard());
     assert!(certified.solution.fpr <= standard.fpr && certified.solution.fpr > 0.98 * standard.fpr);
@@ -289,11 +289,11 @@ fn real_filters_err_as_predicted() {
 }
 
 /// How much the rate varies because the share of set bits does.
-fn fill_variance(problem: &Popularity, solution: &Solution, num_bits: u64) -> f64 {
+fn fill_variance(problem: &Allocation, solution: &Solution, num_bits: u64) -> f64 {
     let load = solution.load / problem.bits_per_key();
     let variance = exp(-2.0 * load) * (libm::expm1(load) - load) / num_bits as f64;
     let rates = powers(solution.fill);
-    let slope = |(class, &count): (&Class, &u8)| match count {
+    let slope = |(class, &count): (&Share, &u8)| match count {
         0 => 0.0,
         count => class.misses * f64::from(count) * rates[usize::from(count) - 1],
     };
