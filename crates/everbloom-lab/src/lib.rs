@@ -3,7 +3,6 @@
 //! - [`datasets`]: seeded streams, the same on every machine, and readers for real ones.
 //! - [`oracle`]: which arrivals are truly new.
 //! - [`metrics`]: every rate, defined once; [`curve`]: lines through rates by importance.
-//! - [`limit`]: the false negatives that no filter of a given memory can avoid.
 //! - [`evaluate`]: several filters over one stream in one pass, a [`Report`](evaluate::Report) each.
 //! - [`simulators`]: cooperative caches and keyword search, request by request.
 //! - [`matched`]: filters tuned over a stated grid and compared at the same rate of false positives.
@@ -28,7 +27,6 @@ pub mod curve;
 pub mod datasets;
 pub mod evaluate;
 pub mod experiments;
-pub mod limit;
 pub mod matched;
 pub mod metrics;
 pub mod oracle;

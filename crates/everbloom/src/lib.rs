@@ -50,7 +50,7 @@ mod scheme;
 mod simd;
 mod stream;
 
-pub use codec::View;
+pub use codec::{Decoder, View};
 pub use filter::{Filter, Unseen};
 pub use filters::{
     AgePartitioned, Aging, AtomicBlocked, Blocked, Bloom, Counting, Exact, Ibf, Popularity, Ranked, Reservoir,
@@ -90,3 +90,9 @@ pub mod internal {
 #[allow(rustdoc::invalid_codeblock_attributes)]
 #[doc = include_str!("../../../README.md")]
 struct Readme;
+
+/// The book's tour of the API, held to what it says.
+#[cfg(doctest)]
+#[allow(rustdoc::invalid_codeblock_attributes)]
+#[doc = include_str!("../../../book/src/rust.md")]
+struct Tour;

@@ -10,9 +10,9 @@ use crate::progress::Bar;
 use crate::record::{Batch, Layout, Part, RecordReader, for_each_batch};
 use crate::report;
 use clap::Args;
+use everbloom::internal::forecast::limit::{self, Limit};
 use everbloom::{AnyFilter, Goal, Plan, Spec, filters};
 use everbloom_lab::evaluate::{Evaluation, Outcome, Record, Report};
-use everbloom_lab::limit::{self, Limit};
 use everbloom_lab::oracle::Oracle;
 use serde::Serialize;
 use std::path::PathBuf;
@@ -201,11 +201,11 @@ impl Stream {
         if repeats.even() {
             let growth = self.outcome.truth.iter().map(|slice| (slice.distinct as f64, slice.duplicates as f64));
             let limit_fnr = limit::uniform_fnr(bits, fpr, growth)?;
-            return Some(Limit { limit_fnr, limit_kind: limit::UNIFORM });
+            return Some(Limit::uniform(limit_fnr));
         }
         let keys: Vec<_> =
             repeats.keys_by_repeats.iter().map(|(&repeats, &keys)| (f64::from(repeats), keys as f64)).collect();
-        Some(Limit { limit_fnr: limit::static_fnr(bits, fpr, &keys)?, limit_kind: limit::STATIC })
+        Some(Limit::of_fixed_keys(limit::static_fnr(bits, fpr, &keys)?))
     }
 }
 

@@ -10,7 +10,7 @@
 //!        └─► …                        verdicts go back to where their hashes came from
 //! ```
 //!
-//! The words of a spec with `shards=` describe **one shard**: `bloom:num_bits=1000,num_hashes=7,shards=4`
+//! The parameters of a spec with `shards=` describe **one shard**: `bloom:num_bits=1000,num_hashes=7,shards=4`
 //! has 4,000 bits. A plan divides the memory and the expected keys.
 //!
 //! **Why other bits.** A shard chosen by bits that the filter indexes with leaves each filter only the

@@ -1,5 +1,6 @@
 //! From a spec, whole or partial, and a goal to a filter; and the choice of filter where the spec is `auto`.
 
+pub mod limit;
 mod recommend;
 mod simulate;
 

@@ -171,6 +171,25 @@ impl AnyFilter {
         codec::encode(self.filter.as_ref())
     }
 
+    /// The filter as bytes with its body compressed, or as [`AnyFilter::to_bytes`] has them if that is no gain. To be read
+    /// by a [`Decoder`] that is told how far it may unpack.
+    ///
+    /// ```
+    /// use everbloom::{AnyFilter, Decoder, Goal};
+    ///
+    /// let goal = Goal::new().filter("bloom").expected_items(10_000).fpr("1%");
+    /// let mut sparse = goal.compressed().build()?;
+    /// sparse.extend(0..10_000);
+    /// let sent = sparse.to_compressed_bytes();
+    /// assert!(sent.len() < 10_500, "{} bytes for 10,000 keys at 1 %", sent.len());
+    /// let received: AnyFilter = Decoder::new().limit(1 << 20).decode(&sent)?.into();
+    /// assert!(received.contains(9_999));
+    /// # Ok::<(), everbloom::Error>(())
+    /// ```
+    pub fn to_compressed_bytes(&self) -> Vec<u8> {
+        codec::encode_compressed(self.filter.as_ref())
+    }
+
     /// The filter in these bytes. They are trusted with nothing: damage is an error, and no more is allocated than their
     /// length justifies.
     pub fn from_bytes(bytes: &[u8]) -> Result<Self> {

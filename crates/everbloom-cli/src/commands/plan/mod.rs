@@ -8,8 +8,8 @@ use crate::args::{Format, KeyArgs, quantity};
 use crate::failure::{Ending, Result};
 use crate::report;
 use clap::Args;
+use everbloom::internal::forecast::limit::{self, Limit};
 use everbloom::{Candidate, Goal, Holds, Question, Recommendation, Spec};
-use everbloom_lab::limit::{self, Limit};
 use serde::Serialize;
 use stream::{Mix, Repeats};
 
@@ -217,29 +217,10 @@ impl Document {
 /// What no filter of this memory can avoid: for even repeats as the stream grows, for Zipf with its label.
 fn limit_of(question: &Question, answer: &Recommendation) -> Option<Limit> {
     let (memory_bits, fpr) = (question.goal.memory_bits? as f64, question.goal.target_fpr?);
-    let footprint = answer.stream.footprint();
-    let arrivals = answer.stream.arrivals() as f64;
     if question.window.is_some() || answer.assumed {
         return None;
     }
-    if answer.stream.is_even() {
-        let step = arrivals / 400.0;
-        let growth = (0..400).map(|index| {
-            let came = footprint.distinct(step * f64::from(index + 1)) - footprint.distinct(step * f64::from(index));
-            (came, step - came)
-        });
-        let limit_fnr = limit::uniform_fnr(memory_bits, fpr, growth)?;
-        return Some(Limit { limit_fnr, limit_kind: limit::UNIFORM });
-    }
-    let keys: Vec<_> = footprint
-        .classes()?
-        .iter()
-        .map(|class| {
-            let seen = 1.0 - class.absent(arrivals);
-            ((arrivals * class.rate / seen.max(1e-300) - 1.0).max(0.0), class.keys * seen)
-        })
-        .collect();
-    Some(Limit { limit_fnr: limit::static_fnr(memory_bits, fpr, &keys)?, limit_kind: limit::STATIC })
+    limit::of(&answer.stream, memory_bits, fpr)
 }
 
 /// The command that uses the filter: on a stream, if one was described or the filter is made for one.

@@ -2,11 +2,11 @@
 
 use crate::datasets::{self, Request};
 use crate::evaluate::{self, Batch, Source};
-use crate::limit;
 use crate::matched;
 use crate::metrics::Slices;
 use crate::oracle::{Oracle, Repeats, Truth};
 use crate::suite::{Axis, Cell, Context, Figure, Label, Look, Panel, Point, Row, Scope, Series, Summary, Table};
+use everbloom::internal::forecast::limit;
 use everbloom::{Goal, Hashing, Result, Spec, filters};
 
 /// A stream: synthetic or recorded.

@@ -12,10 +12,12 @@
 //! with locality do better than that, because they need not know all keys at once.
 
 use libm::{exp2, log2};
-use serde::Serialize;
+
+use crate::stream::Stream;
 
 /// A bound and what it is a bound of.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq)]
+#[non_exhaustive]
 pub struct Limit {
     /// The smallest rate of false negatives.
     pub limit_fnr: f64,
@@ -27,6 +29,45 @@ pub struct Limit {
 pub const UNIFORM: &str = "uniform repeats";
 /// The label of [`static_fnr`].
 pub const STATIC: &str = "static bound; streams with locality do better";
+
+impl Limit {
+    /// The limit for even repeats.
+    pub fn uniform(limit_fnr: f64) -> Self {
+        Limit { limit_fnr, limit_kind: UNIFORM }
+    }
+
+    /// The limit for a fixed set of keys.
+    pub fn of_fixed_keys(limit_fnr: f64) -> Self {
+        Limit { limit_fnr, limit_kind: STATIC }
+    }
+}
+
+/// Slices in which a stream's growth is followed.
+const SLICES: u32 = 400;
+
+/// What no filter of this memory can avoid on a described stream: for even repeats as the stream grows, for Zipf's as if
+/// the keys were fixed. None where only lags are known.
+pub fn of(stream: &Stream, memory_bits: f64, fpr: f64) -> Option<Limit> {
+    let (footprint, arrivals) = (stream.footprint(), stream.arrivals() as f64);
+    if stream.is_even() {
+        let step = arrivals / f64::from(SLICES);
+        let growth = (0..SLICES).map(|index| {
+            let came = footprint.distinct(step * f64::from(index + 1)) - footprint.distinct(step * f64::from(index));
+            (came, step - came)
+        });
+        return uniform_fnr(memory_bits, fpr, growth).map(Limit::uniform);
+    }
+    let repeats_of = |rate: f64, seen: f64| (arrivals * rate / seen.max(1e-300) - 1.0).max(0.0);
+    let keys: Vec<_> = footprint
+        .classes()?
+        .iter()
+        .map(|band| {
+            let seen = 1.0 - band.absent(arrivals);
+            (repeats_of(band.rate, seen), band.keys * seen)
+        })
+        .collect();
+    static_fnr(memory_bits, fpr, &keys).map(Limit::of_fixed_keys)
+}
 
 /// The bits per key that rates (α, β) need at least.
 fn bits_per_key(fpr: f64, fnr: f64) -> f64 {
@@ -91,12 +132,12 @@ mod tests {
 
     /// Uniform draws over a universe, as (distinct, duplicates) per slice, in expectation.
     fn uniform_growth(items: f64, distinct_share: f64) -> Vec<(f64, f64)> {
-        let universe = crate::datasets::universe_for(items as u64, distinct_share).expect("a share") as f64;
-        let seen = |arrivals: f64| universe * (1.0 - (-arrivals / universe).exp());
+        let stream = Stream::uniform(items as u64, (items * distinct_share) as u64).expect("a share");
+        let footprint = stream.footprint();
         let slice = items / 1000.0;
         (0..1000)
             .map(|i| {
-                let distinct = seen(f64::from(i + 1) * slice) - seen(f64::from(i) * slice);
+                let distinct = footprint.distinct(f64::from(i + 1) * slice) - footprint.distinct(f64::from(i) * slice);
                 (distinct, slice - distinct)
             })
             .collect()
