@@ -542,7 +542,7 @@ fn what_cannot_be_mapped_is_refused() {
     folder.output_of(&["build", "keys.txt", "--filter", "counting", "-o", "counting.ebf"]);
     assert_refused(
         &folder.run(&["query", "counting.ebf", "keys.txt", "--mmap"]),
-        "a counting filter cannot be read where it lies",
+        "counting filters cannot be read in place",
     );
     folder.output_of(&["build", "keys.txt", "--fpr", "1%", "--compress", "-o", "small.ebf"]);
     assert_refused(&folder.run(&["query", "small.ebf", "keys.txt", "--mmap"]), "without compression");

@@ -111,12 +111,16 @@ fn documents() -> Vec<PathBuf> {
 
 #[test]
 fn documents_show_what_commands_print() {
-    let mut problems = Vec::new();
+    let (mut problems, mut count) = (Vec::new(), 0);
     for path in documents() {
         let text = fs::read_to_string(&path).expect("a readable page");
         if !text.lines().any(|line| line == MARK) {
+            // A page that shows commands and is not marked would go unread.
+            let shows = text.lines().any(|line| line.trim_start().starts_with("```console") || line.trim() == "```sh");
+            assert!(!shows, "{} shows commands and lacks the mark {MARK}", path.display());
             continue;
         }
+        count += 1;
         let name = path.strip_prefix(root()).unwrap_or(&path).display().to_string();
         let checked = check(&name, &text);
         if env::var_os("EVERBLOOM_BLESS").is_some() && checked.text != text {
@@ -126,6 +130,7 @@ fn documents_show_what_commands_print() {
             problems.extend(checked.problems);
         }
     }
+    assert!(count >= 5, "only {count} pages have the mark");
     assert!(
         problems.is_empty(),
         "if the output is right, run again with EVERBLOOM_BLESS=1\n\n{}",

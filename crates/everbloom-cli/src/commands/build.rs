@@ -7,7 +7,7 @@ use crate::record::{Layout, Part, RecordReader, all_hashes, check_faults, for_ea
 use crate::{filter_file, output, scheme_file};
 use clap::Args;
 use everbloom::internal::{codec, forecast};
-use everbloom::{AnyFilter, Filter, Goal, KeyHash, Plan, querylog};
+use everbloom::{AnyFilter, Error, Filter, Goal, KeyHash, Plan, querylog};
 use std::path::{Path, PathBuf};
 
 /// Builds a filter from the lines of files or stdin.
@@ -144,34 +144,55 @@ impl Build {
 
     fn insert_as_they_come(&self, reader: &mut RecordReader, plan: &Plan) -> Result<AnyFilter> {
         let mut filter = plan.build()?;
-        self.for_each_key_batch(reader, |hashes| filter.insert_hashes(hashes))?;
+        self.for_each_key_batch(reader, |hashes| insert(&mut filter, hashes))?;
         Ok(filter)
     }
 
     fn count_then_insert(&self, reader: &mut RecordReader) -> Result<AnyFilter> {
         let mut hashes: Vec<KeyHash> = Vec::new();
-        self.for_each_key_batch(reader, |batch| hashes.extend_from_slice(batch))?;
+        self.for_each_key_batch(reader, |batch| {
+            let refused = |_| Failure::from(Error::OutOfMemory { bytes: size_of_val(batch) as u64 });
+            hashes.try_reserve(batch.len()).map_err(refused)?;
+            hashes.extend_from_slice(batch);
+            Ok(())
+        })?;
         if hashes.is_empty() {
             return Err(Failure::new("there are no keys in the input; say how many to expect with --expect"));
         }
         // In the order they came, repeats and all: some filters count them, some forget the oldest.
         let goal = self.wanted().expected_items(distinct(&hashes).len() as u64);
         let mut filter = forecast::plan(&self.goal.filter, &goal)?.build()?;
-        filter.insert_hashes(&hashes);
+        insert(&mut filter, &hashes)?;
         Ok(filter)
     }
 
-    fn for_each_key_batch(&self, reader: &mut RecordReader, mut act: impl FnMut(&[KeyHash])) -> Result<()> {
+    fn for_each_key_batch(
+        &self,
+        reader: &mut RecordReader,
+        mut act: impl FnMut(&[KeyHash]) -> Result<()>,
+    ) -> Result<()> {
         let mut records = 0;
         for_each_batch(reader, &self.goal.hashing(), |part| {
             if let Part::Records(_, batch) = part {
                 check_faults(&self.keys, batch, records)?;
                 records += batch.len();
-                act(batch.hashes());
+                act(batch.hashes())?;
             }
             Ok(())
         })
     }
+}
+
+/// Keys whose room is asked for together.
+const TOGETHER: usize = 1 << 16;
+
+/// Inserts keys; memory that is refused is an error.
+fn insert(filter: &mut AnyFilter, hashes: &[KeyHash]) -> Result<()> {
+    for hashes in hashes.chunks(TOGETHER) {
+        filter.make_room(hashes)?;
+        filter.insert_hashes(hashes);
+    }
+    Ok(())
 }
 
 fn distinct(hashes: &[KeyHash]) -> Vec<KeyHash> {

@@ -4,9 +4,8 @@ use crate::args::quantity;
 use crate::failure::{Ending, Failure, Result};
 use crate::filter_file;
 use clap::Args;
-use everbloom::Filter;
-use everbloom::internal::Combine;
-use std::path::{Path, PathBuf};
+use everbloom::AnyFilter;
+use std::path::PathBuf;
 
 /// Merges filters that were built with the same parameters and seed.
 #[derive(Debug, Args)]
@@ -33,22 +32,14 @@ pub(crate) struct Merge {
 
 impl Merge {
     pub(crate) fn run(self) -> Result<Ending> {
-        let how = if self.intersection { Combine::Intersection } else { Combine::Union };
         let (first, others) = self.filters.split_first().ok_or_else(|| Failure::new("name at least two filters"))?;
         let mut merged = filter_file::load(first, self.memory, self.scheme.as_deref())?;
         for path in others {
             let other = filter_file::load(path, self.memory, self.scheme.as_deref())?;
-            merge_into(merged.as_mut(), other.as_ref(), path, how)?;
+            let merge = if self.intersection { AnyFilter::intersect } else { AnyFilter::merge };
+            merge(&mut merged, &other).map_err(|error| Failure::at(path, error))?;
         }
         filter_file::save(&self.output, merged.as_ref(), self.compress)?;
         Ok(Ending::Done)
     }
-}
-
-fn merge_into(merged: &mut dyn Filter, other: &dyn Filter, path: &Path, how: Combine) -> Result<()> {
-    let kind = merged.spec().kind().to_string();
-    let merge = merged
-        .as_merge()
-        .ok_or_else(|| Failure::new(format!("a {kind} filter cannot be merged; bloom and blocked filters can")))?;
-    merge.merge(other, how).map_err(|error| Failure::at(path, error))
 }

@@ -68,12 +68,9 @@ impl Query {
 
     fn load(&self) -> Result<AnyFilter> {
         let filter = filter_file::load(&self.filter, self.memory, self.scheme.as_deref())?;
-        if self.count_each && filter.as_multiplicity().is_none() {
-            let kind = filter.spec().kind().to_string();
-            return Err(Failure::at(
-                &self.filter,
-                format!("a {kind} filter does not count; build with --filter spectral"),
-            ));
+        if self.count_each {
+            // A kind that does not count says so, and which ones do.
+            filter.count(0).map_err(|error| Failure::at(&self.filter, error))?;
         }
         Ok(filter)
     }

@@ -13,9 +13,16 @@ pub struct Line(pub [u64; 8]);
 pub const LINE_BITS: u64 = 512;
 
 /// A zeroed run of cache lines. It holds no pointer into itself, so it can be moved or copied.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(PartialEq, Eq)]
 pub struct Buffer {
     lines: Vec<Line>,
+}
+
+impl std::fmt::Debug for Buffer {
+    /// How much there is, not all that it holds.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Buffer({} lines)", self.lines.len())
+    }
 }
 
 impl Clone for Buffer {

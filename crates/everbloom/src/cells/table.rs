@@ -27,9 +27,9 @@ use crate::promise::{Error, Result, Verdict};
 use crate::simd;
 
 const PART_BITS: u32 = 6;
-const PAGE_LINES: u64 = 1 << 7;
+const PAGE_LINES: u64 = 1 << 8;
 /// Slabs grow with the set up to this many pages, 32 MiB.
-const MAX_SLAB_PAGES: u64 = 1 << 12;
+const MAX_SLAB_PAGES: u64 = 1 << 11;
 const PAGE_WORDS: u64 = PAGE_LINES * SLOTS;
 /// 64-bit words of a huge page. Large slabs start on one, so that all of them can lie on such pages.
 const HUGE_WORDS: u64 = 1 << 18;
@@ -49,7 +49,7 @@ const EMPTY: u64 = 0;
 /// assert!(seen.contains("alice".hash_with(&hashing).high) && seen.len() == 1);
 /// # Ok::<(), everbloom::Error>(())
 /// ```
-#[derive(Debug, Clone, Default)]
+#[derive(Clone, Default)]
 pub struct HashTable {
     first: First,
     /// None until the first run of lines is outgrown.
@@ -68,11 +68,45 @@ struct MoveOut {
     astray: Vec<u64>,
 }
 
+impl std::fmt::Debug for HashTable {
+    /// How much there is, not all that it holds.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "HashTable({} of {} slots)", self.len(), self.slots())
+    }
+}
+
 impl HashTable {
     /// An empty table of one line.
     pub fn new() -> Result<Self> {
         let mut table = Self::default();
         table.first.double()?;
+        Ok(table)
+    }
+
+    /// The table of at most `count` hashes that come in ascending order. They are as evenly spread as hashes are, or refused:
+    /// what crowds a few lines is no set of hashes, and would make every search a long one.
+    pub fn from_sorted(hashes: impl Iterator<Item = Result<u64>>, count: u64) -> Result<Self> {
+        let mut table = Self::new()?;
+        if count <= FIRST_WORDS * 11 / 16 {
+            while table.first.limit() < count {
+                table.first.double()?;
+            }
+            for bits in hashes {
+                table.first.load(stored(bits?))?;
+            }
+            return Ok(table);
+        }
+        table.first = First::default();
+        let each = count as f64 / f64::from(1u32 << PART_BITS);
+        let pages = (each + UNEVEN * each.sqrt()) as u64 / limit(1) + 1;
+        reserve(&mut table.parts, 1 << PART_BITS)?;
+        for _ in 0..1 << PART_BITS {
+            table.parts.push(Part::with_pages(&mut table.slabs, pages)?);
+        }
+        let mut loading = Loading::default();
+        for bits in hashes {
+            loading.put(&mut table, stored(bits?))?;
+        }
         Ok(table)
     }
 
@@ -192,23 +226,19 @@ impl HashTable {
         let mut parts = Vec::new();
         reserve(&mut parts, 1 << PART_BITS)?;
         for _ in 0..1 << PART_BITS {
-            parts.push(Part::new(&mut slabs)?);
+            parts.push(Part::with_pages(&mut slabs, 1)?);
         }
         let mut grown = HashTable { parts, slabs, refused: self.refused, ..HashTable::default() };
-        let words = std::mem::take(&mut self.first.words);
-        let before: Vec<KeyHash> =
-            words.iter().filter(|bits| **bits != EMPTY).map(|bits| KeyHash { high: *bits, low: 0 }).collect();
-        match grown.make_room(&before) {
-            Ok(()) => {
-                grown.observe(&before, &mut vec![Verdict::Distinct; before.len()]);
-                *self = grown;
-                Ok(())
-            }
-            Err(error) => {
-                self.first.words = words;
-                Err(error)
-            }
-        }
+        let (mut before, mut verdicts) = (Vec::new(), Vec::new());
+        reserve(&mut before, self.first.len as usize)?;
+        reserve(&mut verdicts, self.first.len as usize)?;
+        let inside = self.first.words.iter().filter(|bits| **bits != EMPTY);
+        before.extend(inside.map(|bits| KeyHash { high: *bits, low: 0 }));
+        verdicts.resize(before.len(), Verdict::Distinct);
+        grown.make_room(&before)?;
+        grown.observe(&before, &mut verdicts);
+        *self = grown;
+        Ok(())
     }
 
     /// Grows the part that a hash belongs to, if it is as full as may be; true if it has.
@@ -217,9 +247,25 @@ impl HashTable {
         let part = &mut self.parts[part_of(bits)];
         let is_full = part.len >= part.limit;
         if is_full {
-            part.grow(&mut self.slabs, &mut self.move_out)?;
+            self.grow_part(part_of(bits))?;
         }
         Ok(is_full)
+    }
+
+    /// Once a hash could not be kept, memory is asked for by [`HashTable::make_room`] alone: asking again for every hash
+    /// would take for ever.
+    #[cold]
+    fn grow_part(&mut self, part: usize) -> Result<()> {
+        if self.refused > 0 {
+            return Err(Error::OutOfMemory { bytes: PAGE_WORDS * 8 });
+        }
+        let grown = self.parts[part].grow(&mut self.slabs, &mut self.move_out);
+        if grown.is_err() {
+            // What is left of the slots is used before anything is given up.
+            let part = &mut self.parts[part];
+            part.limit = part.limit.max(part.lines() * SLOTS - 1);
+        }
+        grown
     }
 
     /// What becomes of a hash for whose part memory was refused: it takes one of the slots that are usually left free.
@@ -262,6 +308,56 @@ impl HashTable {
 
 /// What an empty table takes: a line.
 pub(crate) const FIRST_BITS: u64 = SLOTS * 64;
+
+/// By how many standard deviations a part may have more hashes than the average; no set of hashes comes near.
+const UNEVEN: f64 = 16.0;
+
+/// How many lines a hash may spill over, in a table that is loaded; hashes spill over a few.
+const FARTHEST_SPILL: u64 = 1 << 10;
+
+fn uneven() -> Error {
+    Error::corrupt("the filter's hashes are not spread as hashes are")
+}
+
+/// Where the last of some ascending hashes went: the next goes there or behind.
+#[derive(Default)]
+struct Loading {
+    part: usize,
+    line: u64,
+    used: usize,
+}
+
+impl Loading {
+    fn put(&mut self, table: &mut HashTable, bits: u64) -> Result<()> {
+        if part_of(bits) != self.part {
+            *self = Loading { part: part_of(bits), ..Loading::default() };
+        }
+        let part = &mut table.parts[self.part];
+        if part.len >= part.limit {
+            return Err(uneven());
+        }
+        let home = part.line_of(bits);
+        if home > self.line {
+            (self.line, self.used) = (home, 0);
+        } else if self.used == SLOTS as usize {
+            (self.line, self.used) = (self.line + 1, 0);
+        }
+        if self.line - home > FARTHEST_SPILL {
+            return Err(uneven());
+        }
+        if self.line == part.lines() {
+            // Behind the last line comes the first, which has room or is followed by one that has.
+            self.used = SLOTS as usize;
+            self.line -= 1;
+            part.insert(&mut table.slabs, bits);
+            return Ok(());
+        }
+        table.slabs.line_mut(part.place(self.line))[self.used] = bits;
+        self.used += 1;
+        part.len += 1;
+        Ok(())
+    }
+}
 
 /// Words of the first run of lines at most: what the parts begin with.
 const FIRST_WORDS: u64 = PAGE_WORDS << PART_BITS;
@@ -314,6 +410,18 @@ impl First {
             }
         }
         false
+    }
+
+    /// The same for one of some ascending hashes; an error if it spills as no hash does.
+    fn load(&mut self, bits: u64) -> Result<()> {
+        for place in self.places(bits).take(FARTHEST_SPILL as usize / 4) {
+            let (lines, _) = self.words[place..].as_chunks_mut();
+            if let Some(is_new) = put(simd::Plain, &mut lines[0], bits) {
+                self.len += u64::from(is_new);
+                return Ok(());
+            }
+        }
+        Err(uneven())
     }
 
     fn double(&mut self) -> Result<()> {
@@ -463,8 +571,13 @@ struct Part {
 }
 
 impl Part {
-    fn new(slabs: &mut Slabs) -> Result<Self> {
-        Ok(Part { pages: vec![slabs.page()?], len: 0, limit: limit(1) })
+    fn with_pages(slabs: &mut Slabs, count: u64) -> Result<Self> {
+        let mut pages = Vec::new();
+        reserve(&mut pages, count as usize)?;
+        for _ in 0..count {
+            pages.push(slabs.page()?);
+        }
+        Ok(Part { limit: limit(pages.len()), pages, len: 0 })
     }
 
     #[inline(always)]
@@ -651,6 +764,31 @@ mod tests {
                 assert!(bytes_per_key < 16.0, "{bytes_per_key} at {key}");
             }
         }
+    }
+
+    #[test]
+    fn sorted_hashes_are_loaded_as_if_they_had_come_one_by_one() {
+        for count in [0, 1, 700, 90_112, 90_113, 300_000] {
+            let mut one_by_one = HashTable::new().expect("memory");
+            (0..count).for_each(|key| {
+                one_by_one.insert(hash(key).high);
+            });
+            let mut loaded = HashTable::from_sorted(one_by_one.sorted().map(Ok), count).expect("spread as hashes are");
+            assert!(loaded.sorted().eq(one_by_one.sorted()), "{count}");
+            assert!((0..count).all(|key| loaded.contains(hash(key).high)), "{count}");
+            assert!((count..2 * count + 9).all(|key| loaded.insert(hash(key).high)), "{count} goes on");
+            assert!((0..2 * count + 9).all(|key| !loaded.insert(hash(key).high)), "{count} has all");
+        }
+    }
+
+    #[test]
+    fn what_is_no_set_of_hashes_is_not_loaded() {
+        for count in [20_000, 100_000, 2_000_000] {
+            assert!(HashTable::from_sorted((1..=count).map(Ok), count).is_err(), "{count}");
+        }
+        // Each part has its share, all of it in one place.
+        let crowded = (0..64u64).flat_map(|part| (1..=2000).map(move |low| Ok(part << 58 | low)));
+        assert!(HashTable::from_sorted(crowded, 128_000).is_err());
     }
 
     #[test]

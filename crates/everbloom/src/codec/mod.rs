@@ -93,10 +93,11 @@ fn write_body(body: Body<'_>, out: &mut dyn Write) -> std::io::Result<()> {
 
 /// Writes words in chunks: each by itself would be a call, and a checksum, too many.
 fn write_words(words: impl Iterator<Item = u64>, out: &mut dyn Write) -> std::io::Result<()> {
-    let mut chunk = Vec::with_capacity(1 << 16);
+    const CHUNK: usize = 1 << 16;
+    let mut chunk = Vec::with_capacity(CHUNK);
     for word in words {
         chunk.extend_from_slice(&word.to_le_bytes());
-        if chunk.len() == chunk.capacity() {
+        if chunk.len() >= CHUNK {
             out.write_all(&chunk)?;
             chunk.clear();
         }

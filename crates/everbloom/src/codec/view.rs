@@ -52,7 +52,7 @@ impl<'b> View<'b> {
         if length - end != format::body_padding(header.body_bytes) + format::CHECKSUM_BYTES as u64 {
             return Err(Error::corrupt("the filter's bytes are not as many as its header says"));
         }
-        let refused = |what, remedy| Error::unsupported(what, "be read where it lies", remedy);
+        let refused = |what, remedy| Error::unsupported(what, "be read in place", remedy);
         if header.coding == Coding::Compressed {
             return Err(refused("compressed", "decode it, or build it without compression".into()));
         }

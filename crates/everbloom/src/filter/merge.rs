@@ -10,7 +10,7 @@ use std::any::Any;
 pub enum Combine {
     /// Keys of either.
     Union,
-    /// Keys of both (and of false positives, as many as in the smaller one).
+    /// Keys of both, and some false positives: no more than the filter with fewer of them had.
     Intersection,
 }
 

@@ -53,9 +53,11 @@ pub trait Mapped: std::fmt::Debug {
 /// Methods take hashes made by [`Filter::hashing`]; [`FilterExt`] does the hashing. The trait is sealed: its filters hold a
 /// [`Base`], which only this crate makes.
 pub trait Filter: Any + CloneBoxed + std::fmt::Debug + Send + Sync {
+    #[doc(hidden)]
     /// What it carries besides its cells.
     fn base(&self) -> &Base;
 
+    #[doc(hidden)]
     /// The same, to change.
     fn base_mut(&mut self) -> &mut Base;
 
@@ -171,16 +173,19 @@ pub trait Filter: Any + CloneBoxed + std::fmt::Debug + Send + Sync {
         Ok(())
     }
 
+    #[doc(hidden)]
     /// What besides spec, hashing and body must be saved: the arrivals, and whatever [`Filter::save`] adds.
     fn state(&self) -> Vec<u8> {
         self.save(StateWriter::new().u64(self.base().arrivals)).finish()
     }
 
+    #[doc(hidden)]
     /// Adds counters and generator to the state.
     fn save(&self, state: StateWriter) -> StateWriter {
         state
     }
 
+    #[doc(hidden)]
     /// The cells.
     fn body(&self) -> Body<'_>;
 }

@@ -147,7 +147,8 @@ impl Timeline {
                 break;
             }
             let newest = self.clock.newest.get_or_insert(time);
-            self.clock.late += u64::from(matches!(times, Times::Each(_)) && time < *newest);
+            let is_late = matches!(times, Times::Each(_)) && time < *newest;
+            self.clock.late = self.clock.late.saturating_add(u64::from(is_late));
             *newest = time.max(*newest);
             taken += 1;
         }

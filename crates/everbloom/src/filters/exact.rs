@@ -21,7 +21,7 @@
 //!
 //! # Cost
 //!
-//! One cache line a key, seldom two, asked for ahead in batches. When a part of the table is full, it grows by a third.
+//! One cache line a key, seldom two, asked for ahead where batches are inserted. When a part of the table is full, it grows by a third.
 //!
 //! # When to choose it
 //!
@@ -47,6 +47,7 @@ use crate::format::StateWriter;
 use crate::key::{Hashing, KeyHash};
 use crate::promise::{Error, Goal, Importance, Importances, Plan, Promise, Result, Spec, Status, Verdict};
 use crate::stream::{Forecast, Stream};
+use bytemuck::cast_slice_mut;
 use libm::{expm1, ldexp};
 
 pub(crate) const KIND: Kind = Kind {
@@ -116,28 +117,25 @@ impl Exact {
     }
 
     fn restore(mut from: Restore<'_, '_>) -> Result<Self> {
-        let mut filter = Self::with_base(Base::restored(Spec::new(KIND.name), &mut from)?)?;
+        let base = Base::restored(Spec::new(KIND.name), &mut from)?;
         let count = from.state.u64()?;
         from.state.finish()?;
         from.body.expect_bytes(count.saturating_mul(8))?;
-        let mut last = 0;
-        let together = (CHUNK as u64).min(from.body.remaining() / 8) as usize;
-        let (mut bytes, mut hashes) = (vec![0; together * 8], Vec::with_capacity(together));
-        while from.body.remaining() > 0 {
-            let length = from.body.remaining().min(bytes.len() as u64) as usize;
-            from.body.fill(&mut bytes[..length])?;
-            hashes.clear();
-            for word in bytes[..length].as_chunks::<8>().0 {
-                let high = u64::from_le_bytes(*word);
-                if high <= last {
-                    return Err(Error::corrupt("the filter's hashes are not in ascending order"));
-                }
-                last = high;
-                hashes.push(KeyHash { high, low: 0 });
+        let (mut last, mut chunk) = (0, vec![0; READ_TOGETHER.min(count) as usize]);
+        let hashes = (0..count).map(|index| {
+            let at = (index % READ_TOGETHER) as usize;
+            if at == 0 {
+                let more = chunk.len().min((count - index) as usize);
+                from.body.fill(cast_slice_mut(&mut chunk[..more]))?;
             }
-            take(&mut filter.table, &hashes)?;
-        }
-        Ok(filter)
+            let bits = u64::from_le(chunk[at]);
+            if bits <= last {
+                return Err(Error::corrupt("the filter's hashes are not in ascending order"));
+            }
+            last = bits;
+            Ok(bits)
+        });
+        Ok(Exact { base, table: HashTable::from_sorted(hashes, count)? })
     }
 
     /// How many distinct keys are inside.
@@ -158,15 +156,11 @@ impl Exact {
     }
 }
 
-/// Puts hashes in, or says that there is no room for them.
-fn take(table: &mut HashTable, hashes: &[KeyHash]) -> Result<()> {
-    table.make_room(hashes)?;
-    table.observe(hashes, &mut vec![Verdict::Distinct; hashes.len()]);
-    Ok(())
-}
+/// Hashes that are read together.
+const READ_TOGETHER: u64 = 8192;
 
-/// Hashes that are read or moved together.
-const CHUNK: usize = 8192;
+/// Keys that are inserted together.
+const TOGETHER: usize = 256;
 
 impl Filter for Exact {
     shows_base!();
@@ -202,6 +196,13 @@ impl Filter for Exact {
         self.table.observe(&hashes[..count], &mut verdicts[..count]);
     }
 
+    fn insert_hashes(&mut self, hashes: &[KeyHash]) {
+        let mut verdicts = [Verdict::Distinct; TOGETHER];
+        for hashes in hashes.chunks(TOGETHER) {
+            self.observe_hashes(hashes, Importances::default(), &mut verdicts[..hashes.len()]);
+        }
+    }
+
     fn make_room(&mut self, hashes: &[KeyHash]) -> Result<()> {
         self.table.make_room(hashes)
     }
@@ -227,21 +228,35 @@ impl Filter for Exact {
 impl Merge for Exact {
     fn merge(&mut self, other: &dyn Filter, how: Combine) -> Result<()> {
         let other = same_shape(self, other)?;
-        let mut merged = if how == Combine::Union { self.table.clone() } else { HashTable::new()? };
-        let kept: Vec<KeyHash> = match how {
-            Combine::Union => other.table.sorted().map(|high| KeyHash { high, low: 0 }).collect(),
+        let merged = match how {
+            Combine::Union => {
+                let all = union(self.table.sorted(), other.table.sorted());
+                HashTable::from_sorted(all.map(Ok), self.len().saturating_add(other.len()))?
+            }
             Combine::Intersection => {
-                let common = other.table.sorted().filter(|high| self.table.contains(*high));
-                common.map(|high| KeyHash { high, low: 0 }).collect()
+                let common = other.table.sorted().filter(|bits| self.table.contains(*bits));
+                HashTable::from_sorted(common.map(Ok), self.len().min(other.len()))?
             }
         };
-        for hashes in kept.chunks(CHUNK) {
-            take(&mut merged, hashes)?;
-        }
         self.table = merged;
         self.base.arrivals = how.inserted(self.base.arrivals, other.base.arrivals);
         Ok(())
     }
+}
+
+/// The numbers of two ascending rows, each once.
+fn union(one: impl Iterator<Item = u64>, other: impl Iterator<Item = u64>) -> impl Iterator<Item = u64> {
+    let (mut one, mut other) = (one.peekable(), other.peekable());
+    std::iter::from_fn(move || match (one.peek(), other.peek()) {
+        (Some(left), Some(right)) if left == right => {
+            one.next();
+            other.next()
+        }
+        (Some(left), Some(right)) if left < right => one.next(),
+        (Some(_), None) => one.next(),
+        (_, Some(_)) => other.next(),
+        (None, None) => None,
+    })
 }
 
 #[cfg(test)]

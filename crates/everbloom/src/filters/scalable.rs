@@ -57,7 +57,7 @@ use crate::cells::bits::Bits;
 use crate::filter::{Abilities, Base, Body, Filter, Kind, Model, Restore, shows_base};
 use crate::format::StateWriter;
 use crate::key::{Hashing, KeyHash};
-use crate::promise::{Error, Goal, Importance, Plan, Promise, Result, Spec, Status, Verdict};
+use crate::promise::{Error, Goal, Holds, Importance, Plan, Promise, Result, Spec, Status, Verdict};
 use crate::stream::closed_forms::largest;
 use crate::stream::sizing::Size;
 use libm::pow;
@@ -126,6 +126,13 @@ impl Parameters {
         Size::for_rate(self.stage_items(index), rate)
     }
 
+    /// Kept for as many keys as all stages take: for ever, unless they do not grow.
+    fn promise(&self) -> Promise {
+        let room = (0..MAX_STAGES as u32).fold(0u64, |room, index| room.saturating_add(self.stage_items(index)));
+        let holds = if room >= MAX_INITIAL_ITEMS { Holds::Always } else { Holds::UntilItems(room) };
+        Promise { predicted_fnr: Some(0.0), holds, ..Promise::always(self.target_fpr) }
+    }
+
     fn from_spec(spec: &Spec) -> Result<Self> {
         Self::read(spec, &Goal::new())
     }
@@ -176,8 +183,7 @@ fn planned(spec: &Spec, goal: &Goal) -> Result<Plan> {
             remedy: "give fewer initial_items or more memory; for fixed memory take ranked".into(),
         });
     }
-    let promise = Promise { predicted_fnr: Some(0.0), ..Promise::always(parameters.target_fpr) };
-    Ok(Plan::new(parameters.spec(), memory_bits, promise, goal.hashing))
+    Ok(Plan::new(parameters.spec(), memory_bits, parameters.promise(), goal.hashing))
 }
 
 #[derive(Debug, Clone)]
@@ -225,8 +231,7 @@ impl Scalable {
     /// A filter with these parameters.
     pub fn new(parameters: Parameters, hashing: Hashing) -> Result<Self> {
         let parameters = parameters.checked()?;
-        let promise = Promise { predicted_fnr: Some(0.0), ..Promise::always(parameters.target_fpr) };
-        Self::with_base(parameters, Base::new(parameters.spec(), hashing, promise))
+        Self::with_base(parameters, Base::new(parameters.spec(), hashing, parameters.promise()))
     }
 
     fn with_base(parameters: Parameters, base: Base) -> Result<Self> {
@@ -352,7 +357,11 @@ impl Filter for Scalable {
     fn make_room(&mut self, hashes: &[KeyHash]) -> Result<()> {
         let last = self.stages.last().map_or(0, |stage| stage.most.saturating_sub(stage.taken));
         let mut room = self.spare.iter().fold(last, |room, stage| room.saturating_add(stage.most));
-        while room < hashes.len() as u64 {
+        if room >= hashes.len() as u64 {
+            return Ok(());
+        }
+        let new = hashes.iter().filter(|hash| !self.contains_hash(**hash)).count() as u64;
+        while room < new {
             let stage = self.stage_after(self.stages.len() + self.spare.len())?;
             room = room.saturating_add(stage.most);
             self.spare.push(stage);

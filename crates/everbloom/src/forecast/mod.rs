@@ -16,7 +16,12 @@ pub const AUTO: &str = "auto";
 
 /// Fills in what the spec leaves out, so that the goal is kept; `auto` also chooses the kind.
 pub fn plan(spec: &Spec, goal: &Goal) -> Result<Plan> {
-    if spec.kind() == AUTO { choose(spec, goal) } else { filters::plan(spec, goal) }
+    match &goal.filter {
+        // What the goal names is meant where nothing else is.
+        Some(named) if *spec == Spec::new(AUTO) => filters::plan(named, goal),
+        _ if spec.kind() == AUTO => choose(spec, goal),
+        _ => filters::plan(spec, goal),
+    }
 }
 
 impl Goal {

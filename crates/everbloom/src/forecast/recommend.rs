@@ -83,7 +83,7 @@ pub struct Recommendation {
 impl Question {
     /// A question about a goal and nothing else.
     pub fn new(goal: Goal) -> Self {
-        Question { goal, ..Question::default() }
+        Question { filter: goal.filter.clone(), goal, ..Question::default() }
     }
 
     /// The filter to take, and the runners-up with reasons.

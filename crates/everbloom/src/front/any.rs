@@ -23,7 +23,7 @@ use std::ops::{Deref, DerefMut};
 /// assert_eq!(copy.info().spec, cached.info().spec);
 ///
 /// let error = cached.count("page").unwrap_err();
-/// assert_eq!(error.to_string(), "a counting filter cannot count; these can: spectral");
+/// assert_eq!(error.to_string(), "counting filters cannot count; these can: spectral");
 /// # Ok::<(), everbloom::Error>(())
 /// ```
 #[derive(Debug, Clone)]

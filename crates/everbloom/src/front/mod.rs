@@ -25,11 +25,9 @@ impl Goal {
     /// assert!((4000..5000).all(|key| recent.contains(key)) && !recent.contains(17));
     /// # Ok::<(), everbloom::Error>(())
     /// ```
-    pub fn window(mut self, arrivals: impl Into<Count>) -> Self {
+    pub fn window(self, arrivals: impl Into<Count>) -> Self {
         let arrivals = arrivals.into().named("window").get();
-        let spec = arrivals.and_then(|arrivals| forecast::windowed(&Window::Arrivals(arrivals), None, true));
-        self.filter = self.kept(spec);
-        self
+        self.settled(arrivals.and_then(|arrivals| forecast::windowed(&Window::Arrivals(arrivals), None, true)))
     }
 
     /// Plans a filter: the one that [`Goal::filter`] named, or the best that the planner finds.

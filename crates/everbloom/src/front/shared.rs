@@ -3,7 +3,7 @@
 use super::{AnyFilter, Info};
 use crate::codec;
 use crate::filter::Filter;
-use crate::filters::{SHARDS, Sharded};
+use crate::filters::{self, SHARDS, Sharded};
 use crate::forecast::{self, AUTO};
 use crate::key::{Hashing, Key, KeyHash};
 use crate::promise::{Goal, Importance, Result, Spec, Verdict};
@@ -37,6 +37,13 @@ impl Shared {
     /// A filter for this goal in so many shards; a few for each thread are enough.
     pub fn new(goal: &Goal, shards: u32) -> Result<Self> {
         goal.checked()?;
+        if let Some(spec) =
+            goal.filter.as_ref().filter(|spec| filters::kind(spec).is_ok_and(|kind| kind.can.window.is_some()))
+        {
+            return Err(
+                spec.error("the arrivals of a window do not fall evenly into shards", "share one filter behind a lock")
+            );
+        }
         let spec = goal.filter.clone().unwrap_or_else(|| Spec::new(AUTO));
         let plan = forecast::plan(&spec.without(SHARDS).with(SHARDS, shards), goal)?;
         Ok(Self::of(Sharded::from_plan(&plan)?))
@@ -168,7 +175,7 @@ mod tests {
 
     #[test]
     fn one_thread_gets_the_verdicts_and_bytes_of_the_filter_in_shards() {
-        for kind in KINDS.iter().filter(|kind| kind.can.shard) {
+        for kind in KINDS.iter().filter(|kind| kind.can.shard && kind.can.window.is_none()) {
             let goal = Goal::new().memory("16KiB").expected_items(2000).fpr(0.05);
             let Ok(shared) = Shared::new(&goal.clone().filter(kind.name), 3) else { continue };
             let mut alone = goal.filter(&format!("{}:{SHARDS}=3", kind.name)).build().expect("plans");

@@ -2,10 +2,10 @@
 
 use super::{AnyFilter, Info, any};
 use crate::codec::{self, Decoder};
-use crate::filter::{Combine, Filter, FilterExt};
+use crate::filter::{Combine, Filter, FilterExt, Unseen, UnseenExt};
 use crate::filters::{self, for_every_filter};
-use crate::key::Key;
-use crate::promise::{Error, Goal, Importance, Importances, Plan, Result, Spec, Verdict};
+use crate::key::{Hashing, Key};
+use crate::promise::{Error, Goal, Importance, Importances, Plan, Promise, Result, Spec, Verdict};
 use std::any::Any;
 use std::io::{Read, Write};
 
@@ -17,7 +17,7 @@ fn downcast<F: Filter>(filter: Box<dyn Filter>) -> Result<F> {
         what: "their type",
         left: std::any::type_name::<F>().rsplit("::").next().unwrap_or_default().to_string(),
         right: spec.to_string(),
-        remedy: "read it as AnyFilter",
+        remedy: "take AnyFilter, which holds every kind",
     })
 }
 
@@ -29,13 +29,10 @@ fn built<F: Filter>(plan: &Plan) -> Result<F> {
 macro_rules! front_door {
     ($($module:ident::$type:ident: $kind:ident;)*) => {$(
         impl filters::$type {
-            /// A filter for this goal: parameters that it leaves open are planned.
+            /// A filter for this goal: parameters that it leaves open are planned. A goal that names a filter of another
+            /// type is an error.
             pub fn with_goal(goal: &Goal) -> Result<Self> {
-                let name = filters::$module::$kind.name;
-                let spec = match &goal.filter {
-                    Some(spec) => spec.renamed(name),
-                    None => Spec::new(name),
-                };
+                let spec = goal.filter.clone().unwrap_or_else(|| Spec::new(filters::$module::$kind.name));
                 built(&filters::plan(&spec, goal)?)
             }
 
@@ -49,6 +46,34 @@ macro_rules! front_door {
             #[inline]
             pub fn insert(&mut self, key: impl Key) -> bool {
                 FilterExt::insert(self, &key)
+            }
+
+            /// Remembers the key, or an error, and nothing changed, if the filter must grow and the memory is refused.
+            pub fn try_insert(&mut self, key: impl Key) -> Result<bool> {
+                let hash = key.hash_with(Filter::hashing(self));
+                self.make_room(&[hash])?;
+                Ok(self.insert_hash(hash))
+            }
+
+            /// The items that the filter has not seen yet; it remembers every one.
+            pub fn unseen<I: IntoIterator<Item: Key>>(&mut self, items: I) -> Unseen<'_, I::IntoIter, Self> {
+                UnseenExt::unseen(items.into_iter(), self)
+            }
+
+            /// Its kind and every parameter.
+            pub fn spec(&self) -> &Spec {
+                Filter::spec(self)
+            }
+
+            /// What it promised when it was planned.
+            pub fn promise(&self) -> Promise {
+                Filter::promise(self)
+            }
+
+            /// How it hashes keys.
+            #[inline]
+            pub fn hashing(&self) -> &Hashing {
+                Filter::hashing(self)
             }
 
             /// Says whether the key has been here, then remembers it.
@@ -99,6 +124,25 @@ macro_rules! front_door {
                 match self.as_merge() {
                     Some(filter) => filter.merge(other, Combine::Union),
                     None => Err(AnyFilter::lacks(self, "be merged", |can| can.merge)),
+                }
+            }
+
+            /// Keeps the keys that are in both, if this kind can.
+            pub fn intersect(&mut self, other: &Self) -> Result<()> {
+                match self.as_merge() {
+                    Some(filter) => filter.merge(other, Combine::Intersection),
+                    None => Err(AnyFilter::lacks(self, "be merged", |can| can.merge)),
+                }
+            }
+
+            /// Begins a new generation, if this kind has any.
+            pub fn advance(&mut self) -> Result<()> {
+                match self.as_windowed() {
+                    Some(filter) => {
+                        filter.advance();
+                        Ok(())
+                    }
+                    None => Err(AnyFilter::lacks(self, "be advanced", |can| can.advance)),
                 }
             }
 

@@ -32,6 +32,10 @@ impl TimeWindow {
     /// as many as its memory holds. Every arrival of a key renews its age.
     pub fn new(length: impl Into<Span>, goal: &Goal) -> Result<Self> {
         let length = length.into().named("window").get()?;
+        goal.checked()?;
+        if let Some(named) = &goal.filter {
+            return Err(named.error("a window of time has a filter of its own", "name no filter"));
+        }
         let spec = forecast::windowed(&Window::Time(length), goal.expected_items, true)?;
         let mut filter = forecast::plan(&spec, &Goal { expected_items: None, ..goal.clone() })?.build()?;
         let Some(windowed) = filter.as_windowed() else {
@@ -56,7 +60,8 @@ impl TimeWindow {
         observed.is_ok() && verdict[0].is_distinct()
     }
 
-    /// Whether a key seems to have come within the window that ends now.
+    /// Whether a key seems to have come within the window that ends at this time. The window moves on to it for good: what
+    /// is then too old is forgotten, and an earlier time counts as this one.
     pub fn contains(&mut self, key: impl Key, time: i64) -> bool {
         // As above.
         let advanced = self.timeline.advance_to(&mut *self.filter, time);

@@ -25,7 +25,9 @@ use std::sync::Arc;
 /// - Strings and byte slices are their bytes; a `char` is its UTF-8, so `'a'` is `"a"`.
 /// - Integers are their 8 bytes, little-endian, whatever their width, so `5u8` and `5u64` are one key and `5` is not
 ///   `"5"`. A 128-bit integer that does not fit into 64 bits is its 16 bytes.
-/// - Tuples are their parts, each preceded by its length, so `("ab", "c")` is not `("a", "bc")`.
+/// - A key has no type: eight bytes of text are the integer with these bytes, and `-1i64` is `u64::MAX`. Where keys of
+///   several sorts meet in one filter, put the sort in front: `("user", 7)`.
+/// - Tuples, of up to six, are their parts, each preceded by its length, so `("ab", "c")` is not `("a", "bc")`.
 ///
 /// ```
 /// use everbloom::{Hashing, Key};
@@ -202,5 +204,13 @@ mod tests {
         let joined = composite_key([&b"ab"[..], &7u64.to_le_bytes()]);
         assert_eq!(("ab", 7).hash_with(&hashing), hashing.hash(&joined));
         assert_ne!((("a", "b"), "c").hash_with(&hashing), ("a", ("b", "c")).hash_with(&hashing));
+    }
+
+    #[cfg(feature = "uuid")]
+    #[test]
+    fn a_uuid_is_its_sixteen_bytes() {
+        let bytes = [7u8; 16];
+        let hashing = Hashing::default();
+        assert_eq!(uuid::Uuid::from_bytes(bytes).hash_with(&hashing), bytes.hash_with(&hashing));
     }
 }

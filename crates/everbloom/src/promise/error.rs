@@ -60,7 +60,7 @@ pub enum Error {
         remedy: &'static str,
     },
     /// The filter has no such operation.
-    #[error("a {kind} filter cannot {operation}; {remedy}")]
+    #[error("{kind} filters cannot {operation}; {remedy}")]
     Unsupported {
         /// The filter kind.
         kind: String,

@@ -54,13 +54,30 @@ impl Goal {
         Goal::default()
     }
 
-    /// Names the filter, with as many of its parameters as are settled: `counting`, `ranked:lanes=3`.
-    pub fn filter(mut self, spec: &str) -> Self {
-        self.filter = self.kept(Spec::parse(spec));
+    /// Names the filter, with as many of its parameters as are settled: `counting`, `ranked:lanes=3`. One filter can be
+    /// named, or a window asked for, not both.
+    pub fn filter(self, spec: &str) -> Self {
+        let spec = Spec::parse(spec);
+        self.settled(spec)
+    }
+
+    /// Settles the filter, which may be done once.
+    pub(crate) fn settled(mut self, spec: Result<Spec>) -> Self {
+        let spec = match (spec, &self.filter) {
+            (Ok(spec), Some(before)) => Err(spec.error(
+                format!("the goal has a filter already, '{before}'"),
+                "name one filter, or ask for a window and leave the filter to the planner",
+            )),
+            (spec, _) => spec,
+        };
+        if let Some(spec) = self.kept(spec) {
+            self.filter = Some(spec);
+        }
         self
     }
 
-    /// Bounds the memory of the filter's state: a number of bytes, or a size such as `64MiB`.
+    /// Bounds the memory of the filter's state: a number of bytes, or a size such as `64MiB`. Filters that grow
+    /// (`scalable`, `exact`) begin within it, and take more as keys come.
     pub fn memory(mut self, size: impl Into<Size>) -> Self {
         self.memory_bits = self.kept(size.into().named("memory").get());
         self

@@ -144,10 +144,13 @@ impl Size {
             "M" | "MiB" => 8 << 20,
             "G" | "GiB" => 8 << 30,
             "T" | "TiB" => 8 << 40,
+            "P" | "PiB" => 8 << 50,
+            "E" | "EiB" => 8 << 60,
             "kB" | "KB" => 8_000,
             "MB" => 8_000_000,
             "GB" => 8_000_000_000,
             "TB" => 8_000_000_000_000,
+            "PB" => 8_000_000_000_000_000,
             _ => return Err(unreadable("size", text, SIZES, "try 64MiB")),
         };
         let bits = match number.parse::<i128>() {
