@@ -289,5 +289,5 @@ fn keys_listed_twice_count_once() {
 fn memory_too_small_for_a_map_leaves_it_out() {
     let tuned = tune(&many_sets(2, 300, 1.1, 5), &Options::new(1024)).expect("tunes");
     assert!(tuned.winner.filter_bits <= 1024);
-    assert!(tuned.notes.iter().any(|note| note.contains("no map")), "{:?}", tuned.notes);
+    assert!(tuned.notes.iter().any(|note| note.contains("does not fit")), "{:?}", tuned.notes);
 }
