@@ -95,14 +95,15 @@ impl Evaluation {
         })
     }
 
-    /// Shows every filter some arrivals and counts its errors; there are as many truths as hashes.
-    pub fn observe(&mut self, hashes: &[KeyHash], importances: Importances<'_>, truths: &[Truth]) {
+    /// Shows every filter some arrivals and counts its errors; there are as many truths as hashes. An error if a filter that
+    /// grows is refused the memory: what it would say without it is not its rate.
+    pub fn observe(&mut self, hashes: &[KeyHash], importances: Importances<'_>, truths: &[Truth]) -> Result<()> {
         self.verdicts.resize(hashes.len(), Verdict::Distinct);
         for &truth in truths {
             self.truth.record(truth, truth == Truth::Duplicate);
         }
         for contender in &mut self.contenders {
-            contender.observe(hashes, importances, truths, &mut self.verdicts);
+            contender.observe(hashes, importances, truths, &mut self.verdicts)?;
         }
         let (before, after) = (self.items, self.items + hashes.len() as u64);
         self.items = after;
@@ -111,6 +112,7 @@ impl Evaluation {
         {
             self.contenders.iter_mut().for_each(|contender| contender.look(after));
         }
+        Ok(())
     }
 
     /// What came of it.
@@ -138,13 +140,15 @@ impl Contender {
         importances: Importances<'_>,
         truths: &[Truth],
         verdicts: &mut [Verdict],
-    ) {
+    ) -> Result<()> {
         let start = Instant::now();
+        self.filter.make_room(hashes)?;
         self.filter.observe_hashes(hashes, importances, verdicts);
         self.time += start.elapsed();
         for (index, (truth, verdict)) in truths.iter().zip(verdicts.iter()).enumerate() {
             self.judged.record(importances.at(index), *truth, *verdict);
         }
+        Ok(())
     }
 
     fn look(&mut self, arrivals: u64) {
@@ -304,7 +308,7 @@ pub fn run_recording(
         if batch.hashes.is_empty() {
             return Ok(evaluation.finish());
         }
-        evaluation.observe(&batch.hashes, Importances::Each(&batch.importances), &batch.truths);
+        evaluation.observe(&batch.hashes, Importances::Each(&batch.importances), &batch.truths)?;
     }
 }
 

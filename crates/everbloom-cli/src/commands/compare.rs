@@ -107,7 +107,7 @@ impl Compare {
                 records += batch.len() as u64;
                 skipped += batch.faults().len() as u64;
                 oracle.judge_all(batch.hashes(), &mut truths);
-                evaluation.observe(batch.hashes(), batch.importances(), &truths);
+                evaluation.observe(batch.hashes(), batch.importances(), &truths)?;
                 if let Some(bar) = &mut bar {
                     bar.show(|seconds| {
                         let (lines, rate) = (report::thousands(records), records as f64 / seconds);

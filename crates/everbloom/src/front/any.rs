@@ -1,11 +1,10 @@
 //! Any filter behind one type.
 
-use super::Info;
+use super::{Info, abilities};
 use crate::codec::{self, Decoder};
-use crate::filter::{Abilities, Combine, Filter, FilterExt, Unseen, UnseenExt};
-use crate::filters;
+use crate::filter::{Combine, Filter, FilterExt, Unseen, UnseenExt};
 use crate::key::{Hashing, Key};
-use crate::promise::{Error, Importance, Importances, Promise, Result, Spec, Verdict};
+use crate::promise::{Importance, Importances, Promise, Result, Spec, Verdict};
 use std::any::Any;
 use std::io::{Read, Write};
 use std::ops::{Deref, DerefMut};
@@ -92,53 +91,27 @@ impl AnyFilter {
     /// Only keys that were inserted may be removed: removing one that is merely a false positive takes cells away from
     /// other keys.
     pub fn remove(&mut self, key: impl Key) -> Result<bool> {
-        let hash = key.hash_with(self.hashing());
-        match self.filter.as_removal() {
-            Some(filter) => Ok(filter.remove_hash(hash)),
-            None => Err(Self::lacks(self.filter.as_ref(), "remove", |can| can.remove)),
-        }
+        abilities::remove(self.filter.as_mut(), &key)
     }
 
     /// How often the key came, or seems to have.
     pub fn count(&self, key: impl Key) -> Result<u64> {
-        match self.filter.as_multiplicity() {
-            Some(filter) => Ok(filter.count_hash(key.hash_with(self.hashing()))),
-            None => Err(Self::lacks(self.filter.as_ref(), "count", |can| can.count)),
-        }
+        abilities::count(self.filter.as_ref(), &key)
     }
 
     /// Takes the keys of another filter of the same spec and seed into this one.
     pub fn merge(&mut self, other: &AnyFilter) -> Result<()> {
-        self.combine(other, Combine::Union)
+        abilities::merge(self.filter.as_mut(), other.filter.as_ref(), Combine::Union)
     }
 
     /// Keeps the keys that are in both, and false positives: no more of them than the filter with fewer had.
     pub fn intersect(&mut self, other: &AnyFilter) -> Result<()> {
-        self.combine(other, Combine::Intersection)
-    }
-
-    fn combine(&mut self, other: &AnyFilter, how: Combine) -> Result<()> {
-        match self.filter.as_merge() {
-            Some(filter) => filter.merge(other.filter.as_ref(), how),
-            None => Err(Self::lacks(self.filter.as_ref(), "be merged", |can| can.merge)),
-        }
+        abilities::merge(self.filter.as_mut(), other.filter.as_ref(), Combine::Intersection)
     }
 
     /// Begins a new generation: what is older than the window is forgotten, counts fade.
     pub fn advance(&mut self) -> Result<()> {
-        match self.filter.as_windowed() {
-            Some(filter) => {
-                filter.advance();
-                Ok(())
-            }
-            None => Err(Self::lacks(self.filter.as_ref(), "be advanced", |can| can.advance)),
-        }
-    }
-
-    /// The error that a kind lacks an ability, with the kinds that have it.
-    pub(super) fn lacks(filter: &dyn Filter, operation: &'static str, can: fn(&Abilities) -> bool) -> Error {
-        let able = filters::names(|kind| can(&kind.can));
-        Error::unsupported(filter.spec().kind(), operation, format!("these can: {able}"))
+        abilities::advance(self.filter.as_mut())
     }
 
     /// Forgets everything, as if just built.

@@ -1,5 +1,6 @@
 //! What users hold: any filter behind one type, typed filters with the same methods, filters that threads share.
 
+mod abilities;
 mod any;
 mod info;
 mod shared;

@@ -1,6 +1,6 @@
 //! A filter that many threads fill and ask at once.
 
-use super::{AnyFilter, Info};
+use super::{AnyFilter, Info, abilities};
 use crate::codec;
 use crate::filter::Filter;
 use crate::filters::{self, SHARDS, Sharded};
@@ -85,19 +85,13 @@ impl Shared {
     /// Takes one insertion of the key back, if the kind can; false if the key is not there.
     pub fn remove(&self, key: impl Key) -> Result<bool> {
         let hash = key.hash_with(self.hashing());
-        match self.shard(hash).as_removal() {
-            Some(filter) => Ok(filter.remove_hash(hash)),
-            None => Err(AnyFilter::lacks(&self.whole, "remove", |can| can.remove)),
-        }
+        abilities::remove(self.shard(hash).as_mut(), &key)
     }
 
     /// How often the key came, or seems to have, if the kind counts.
     pub fn count(&self, key: impl Key) -> Result<u64> {
         let hash = key.hash_with(self.hashing());
-        match self.shard(hash).as_multiplicity() {
-            Some(filter) => Ok(filter.count_hash(hash)),
-            None => Err(AnyFilter::lacks(&self.whole, "count", |can| can.count)),
-        }
+        abilities::count(self.shard(hash).as_ref(), &key)
     }
 
     /// A copy of all shards, taken one after another: keys that come meanwhile may be in it or not.

@@ -1,6 +1,6 @@
 //! The methods that every typed filter has, the same as [`AnyFilter`]'s, without an import of a trait.
 
-use super::{AnyFilter, Info, any};
+use super::{AnyFilter, Info, abilities, any};
 use crate::codec::{self, Decoder};
 use crate::filter::{Combine, Filter, FilterExt, Unseen, UnseenExt};
 use crate::filters::{self, for_every_filter};
@@ -104,46 +104,27 @@ macro_rules! front_door {
 
             /// Takes one insertion of the key back, if this kind can; false if the key is not there.
             pub fn remove(&mut self, key: impl Key) -> Result<bool> {
-                let hash = key.hash_with(self.hashing());
-                match self.as_removal() {
-                    Some(filter) => Ok(filter.remove_hash(hash)),
-                    None => Err(AnyFilter::lacks(self, "remove", |can| can.remove)),
-                }
+                abilities::remove(self, &key)
             }
 
             /// How often the key came, or seems to have, if this kind counts.
             pub fn count(&self, key: impl Key) -> Result<u64> {
-                match self.as_multiplicity() {
-                    Some(filter) => Ok(filter.count_hash(key.hash_with(self.hashing()))),
-                    None => Err(AnyFilter::lacks(self, "count", |can| can.count)),
-                }
+                abilities::count(self, &key)
             }
 
             /// Takes the keys of another filter of the same spec and seed into this one, if this kind can.
             pub fn merge(&mut self, other: &Self) -> Result<()> {
-                match self.as_merge() {
-                    Some(filter) => filter.merge(other, Combine::Union),
-                    None => Err(AnyFilter::lacks(self, "be merged", |can| can.merge)),
-                }
+                abilities::merge(self, other, Combine::Union)
             }
 
             /// Keeps the keys that are in both, if this kind can.
             pub fn intersect(&mut self, other: &Self) -> Result<()> {
-                match self.as_merge() {
-                    Some(filter) => filter.merge(other, Combine::Intersection),
-                    None => Err(AnyFilter::lacks(self, "be merged", |can| can.merge)),
-                }
+                abilities::merge(self, other, Combine::Intersection)
             }
 
             /// Begins a new generation, if this kind has any.
             pub fn advance(&mut self) -> Result<()> {
-                match self.as_windowed() {
-                    Some(filter) => {
-                        filter.advance();
-                        Ok(())
-                    }
-                    None => Err(AnyFilter::lacks(self, "be advanced", |can| can.advance)),
-                }
+                abilities::advance(self)
             }
 
             /// Forgets everything, as if just built.

@@ -1,0 +1,43 @@
+//! What only some kinds can do, asked of any filter: the answer, or an error that names the kinds which can.
+
+use crate::filter::{Abilities, Combine, Filter};
+use crate::filters;
+use crate::key::Key;
+use crate::promise::{Error, Result};
+
+fn lacks(filter: &dyn Filter, operation: &'static str, can: fn(&Abilities) -> bool) -> Error {
+    let able = filters::names(|kind| can(&kind.can));
+    Error::unsupported(filter.spec().kind(), operation, format!("these can: {able}"))
+}
+
+pub(super) fn remove(filter: &mut dyn Filter, key: &impl Key) -> Result<bool> {
+    let hash = key.hash_with(filter.hashing());
+    match filter.as_removal() {
+        Some(filter) => Ok(filter.remove_hash(hash)),
+        None => Err(lacks(filter, "remove", |can| can.remove)),
+    }
+}
+
+pub(super) fn count(filter: &dyn Filter, key: &impl Key) -> Result<u64> {
+    match filter.as_multiplicity() {
+        Some(counts) => Ok(counts.count_hash(key.hash_with(filter.hashing()))),
+        None => Err(lacks(filter, "count", |can| can.count)),
+    }
+}
+
+pub(super) fn merge(filter: &mut dyn Filter, other: &dyn Filter, how: Combine) -> Result<()> {
+    match filter.as_merge() {
+        Some(filter) => filter.merge(other, how),
+        None => Err(lacks(filter, "be merged", |can| can.merge)),
+    }
+}
+
+pub(super) fn advance(filter: &mut dyn Filter) -> Result<()> {
+    match filter.as_windowed() {
+        Some(filter) => {
+            filter.advance();
+            Ok(())
+        }
+        None => Err(lacks(filter, "be advanced", |can| can.advance)),
+    }
+}
