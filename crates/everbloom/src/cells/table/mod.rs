@@ -22,9 +22,16 @@
 //! **Memory may be refused.** [`HashTable::make_room`] asks for it ahead and says so. A hash that comes without that is
 //! still put into whatever room is left; once there is none it is not kept, and [`HashTable::refused`] counts it.
 
+mod first;
+mod load;
+mod slabs;
+
 use crate::key::{KeyHash, scale};
 use crate::promise::{Error, Result, Verdict};
 use crate::simd;
+use first::First;
+use load::Loading;
+use slabs::{Place, Slabs};
 
 const PART_BITS: u32 = 6;
 const PAGE_LINES: u64 = 1 << 8;
@@ -315,127 +322,8 @@ const UNEVEN: f64 = 16.0;
 /// How many lines a hash may spill over, in a table that is loaded; hashes spill over a few.
 const FARTHEST_SPILL: u64 = 1 << 10;
 
-fn uneven() -> Error {
-    Error::corrupt("the filter's hashes are not spread as hashes are")
-}
-
-/// Where the last of some ascending hashes went: the next goes there or behind.
-#[derive(Default)]
-struct Loading {
-    part: usize,
-    line: u64,
-    used: usize,
-}
-
-impl Loading {
-    fn put(&mut self, table: &mut HashTable, bits: u64) -> Result<()> {
-        if part_of(bits) != self.part {
-            *self = Loading { part: part_of(bits), ..Loading::default() };
-        }
-        let part = &mut table.parts[self.part];
-        if part.len >= part.limit {
-            return Err(uneven());
-        }
-        let home = part.line_of(bits);
-        if home > self.line {
-            (self.line, self.used) = (home, 0);
-        } else if self.used == SLOTS as usize {
-            (self.line, self.used) = (self.line + 1, 0);
-        }
-        if self.line - home > FARTHEST_SPILL {
-            return Err(uneven());
-        }
-        if self.line == part.lines() {
-            // Behind the last line comes the first, which has room or is followed by one that has.
-            self.used = SLOTS as usize;
-            self.line -= 1;
-            part.insert(&mut table.slabs, bits);
-            return Ok(());
-        }
-        table.slabs.line_mut(part.place(self.line))[self.used] = bits;
-        self.used += 1;
-        part.len += 1;
-        Ok(())
-    }
-}
-
 /// Words of the first run of lines at most: what the parts begin with.
 const FIRST_WORDS: u64 = PAGE_WORDS << PART_BITS;
-
-/// The hashes of a table that is still small, in lines of their own order; the last spills into the first.
-#[derive(Debug, Clone, Default)]
-struct First {
-    words: Vec<u64>,
-    len: u64,
-}
-
-impl First {
-    fn limit(&self) -> u64 {
-        self.words.len() as u64 * 11 / 16
-    }
-
-    fn is_full(&self) -> bool {
-        self.len >= self.limit()
-    }
-
-    /// Whether one empty slot is left, at which a search for what is not there ends.
-    fn is_crammed(&self) -> bool {
-        self.len + 1 >= self.words.len() as u64
-    }
-
-    /// The lines from a hash's own on, once round.
-    fn places(&self, bits: u64) -> impl Iterator<Item = usize> + use<> {
-        let lines = self.words.len() as u64 / SLOTS;
-        let home = scale(bits, lines);
-        (home..lines).chain(0..home).map(|line| (line * SLOTS) as usize)
-    }
-
-    fn contains(&self, bits: u64) -> bool {
-        for place in self.places(bits) {
-            let (found, has_room) = look(&self.words[place..place + SLOTS as usize], bits);
-            if found || has_room {
-                return found;
-            }
-        }
-        false
-    }
-
-    /// Puts a hash where there is room, which there is; false if it is there.
-    fn insert(&mut self, bits: u64) -> bool {
-        for place in self.places(bits) {
-            let (lines, _) = self.words[place..].as_chunks_mut();
-            if let Some(is_new) = put(simd::Plain, &mut lines[0], bits) {
-                self.len += u64::from(is_new);
-                return is_new;
-            }
-        }
-        false
-    }
-
-    /// The same for one of some ascending hashes; an error if it spills as no hash does.
-    fn load(&mut self, bits: u64) -> Result<()> {
-        for place in self.places(bits).take(FARTHEST_SPILL as usize / 4) {
-            let (lines, _) = self.words[place..].as_chunks_mut();
-            if let Some(is_new) = put(simd::Plain, &mut lines[0], bits) {
-                self.len += u64::from(is_new);
-                return Ok(());
-            }
-        }
-        Err(uneven())
-    }
-
-    fn double(&mut self) -> Result<()> {
-        let count = (self.words.len() * 2).max(SLOTS as usize);
-        let mut doubled = First::default();
-        reserve(&mut doubled.words, count)?;
-        doubled.words.resize(count, EMPTY);
-        self.words.iter().filter(|bits| **bits != EMPTY).for_each(|bits| {
-            doubled.insert(*bits);
-        });
-        *self = doubled;
-        Ok(())
-    }
-}
 
 /// Whether a hash is in a line, and whether the line has room, so that it can be in no later one.
 fn look(slots: &[u64], bits: u64) -> (bool, bool) {
@@ -498,67 +386,6 @@ fn stored(bits: u64) -> u64 {
 #[inline]
 fn part_of(bits: u64) -> usize {
     (bits >> (64 - PART_BITS)) as usize
-}
-
-/// Where a page or a line starts: a word of a slab.
-#[derive(Debug, Clone, Copy, Default)]
-struct Place {
-    slab: u32,
-    word: u32,
-}
-
-/// The allocations that pages are cut from.
-#[derive(Debug, Clone, Default)]
-struct Slabs {
-    slabs: Vec<Vec<u64>>,
-    /// Pages handed out, and pages there are.
-    used: u64,
-    pages: u64,
-    last_start: u64,
-    /// The word at which the last slab's first page starts.
-    last_word: u64,
-}
-
-impl Slabs {
-    fn page(&mut self) -> Result<Place> {
-        if self.used == self.pages {
-            self.add_slab()?;
-        }
-        let first_word = self.last_word + (self.used - self.last_start) * PAGE_WORDS;
-        self.used += 1;
-        Ok(Place { slab: self.slabs.len() as u32 - 1, word: first_word as u32 })
-    }
-
-    /// Pages of a slab that are not used yet take no memory, and neither does what lies before its
-    /// first huge page; so the next slab can be as large as all before.
-    fn add_slab(&mut self) -> Result<()> {
-        let more = self.pages.clamp(1 << PART_BITS, MAX_SLAB_PAGES);
-        let aligned = if more * PAGE_WORDS >= 2 * HUGE_WORDS { HUGE_WORDS } else { 0 };
-        let words = more * PAGE_WORDS + aligned;
-        // Words rather than lines: only what has no alignment of its own comes zeroed from the system
-        // without being touched.
-        let mut slab: Vec<u64> = bytemuck::allocation::try_zeroed_vec(words as usize)
-            .map_err(|()| Error::OutOfMemory { bytes: 8 * words })?;
-        reserve(&mut self.slabs, 1)?;
-        simd::advise_huge_pages(&mut slab);
-        let start = slab.as_ptr() as u64 / 8;
-        self.last_word = if aligned > 0 { start.next_multiple_of(HUGE_WORDS) - start } else { 0 };
-        self.last_start = self.pages;
-        self.pages += more;
-        self.slabs.push(slab);
-        Ok(())
-    }
-
-    fn words(&self, page: Place) -> &[u64] {
-        &self.slabs[page.slab as usize][page.word as usize..][..PAGE_WORDS as usize]
-    }
-
-    /// The eight slots that start at a word of a slab; a page always has all of them.
-    #[inline(always)]
-    fn line_mut(&mut self, Place { slab, word }: Place) -> &mut [u64; SLOTS as usize] {
-        let (lines, _) = self.slabs[slab as usize][word as usize..].as_chunks_mut();
-        &mut lines[0]
-    }
 }
 
 /// The hashes that share their first bits.
@@ -699,105 +526,4 @@ fn limit(pages: usize) -> u64 {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::key::{Hashing, Key, finalise};
-    use std::collections::BTreeSet;
-
-    fn hash(key: u64) -> KeyHash {
-        key.hash_with(&Hashing::default())
-    }
-
-    #[test]
-    fn agrees_with_a_set_while_it_grows_whatever_the_batches() {
-        let keys: Vec<KeyHash> = (0..600_000u64).map(|key| hash(key * key % 400_009)).collect();
-        for (batch, asks) in [(1000, false), (1000, true), (7777, true)] {
-            let (mut ours, mut theirs) = (HashTable::new().expect("memory"), BTreeSet::new());
-            for hashes in keys.chunks(batch) {
-                let mut verdicts = vec![Verdict::Distinct; hashes.len()];
-                if asks {
-                    ours.make_room(hashes).expect("memory");
-                }
-                ours.observe(hashes, &mut verdicts);
-                for (hash, verdict) in hashes.iter().zip(verdicts) {
-                    assert_eq!(verdict.is_distinct(), theirs.insert(hash.high));
-                }
-            }
-            assert_eq!((ours.len(), ours.refused()), (theirs.len() as u64, 0));
-            assert!(ours.sorted().eq(theirs.iter().copied()));
-            assert!(theirs.iter().all(|bits| ours.contains(*bits)));
-            assert!(!(1_000_000..1_010_000).any(|key| ours.contains(hash(key).high)));
-        }
-    }
-
-    #[test]
-    fn hashes_that_crowd_one_line_all_fit() {
-        for (count, what) in [(300, "the first run of lines"), (50_000, "one part")] {
-            let mut table = HashTable::new().expect("memory");
-            assert!((0..count).all(|low| table.insert(u64::MAX - low)), "{what}");
-            assert!((0..count).all(|low| !table.insert(u64::MAX - low)), "{what}");
-            assert!((0..count).all(|low| table.contains(u64::MAX - low)), "{what}");
-        }
-    }
-
-    #[test]
-    fn hashes_in_full_lines_are_found_again_however_often_the_part_grows() {
-        let mut table = HashTable::new().expect("memory");
-        // One part, and in it runs of neighbours, 30 to a line: nearly all of them spill.
-        let bits = |key: u64| (finalise(key / 30) >> PART_BITS & !31) + key % 30 + 1;
-        for key in 0..60_000 {
-            assert!(table.insert(bits(key)), "{key}");
-            if key % 1000 == 0 {
-                assert!((0..=key).all(|key| !table.insert(bits(key))), "at {key}");
-            }
-        }
-        assert_eq!(table.len(), 60_000);
-    }
-
-    #[test]
-    fn memory_stays_within_sixteen_bytes_a_key_beyond_the_first_pages() {
-        let mut table = HashTable::new().expect("memory");
-        for key in 0..3_000_000u64 {
-            table.insert(hash(key).high);
-            if key > 500_000 && key % 10_007 == 0 {
-                let bytes_per_key = table.memory_bits() as f64 / 8.0 / table.len() as f64;
-                assert!(bytes_per_key < 16.0, "{bytes_per_key} at {key}");
-            }
-        }
-    }
-
-    #[test]
-    fn sorted_hashes_are_loaded_as_if_they_had_come_one_by_one() {
-        for count in [0, 1, 700, 90_112, 90_113, 300_000] {
-            let mut one_by_one = HashTable::new().expect("memory");
-            (0..count).for_each(|key| {
-                one_by_one.insert(hash(key).high);
-            });
-            let mut loaded = HashTable::from_sorted(one_by_one.sorted().map(Ok), count).expect("spread as hashes are");
-            assert!(loaded.sorted().eq(one_by_one.sorted()), "{count}");
-            assert!((0..count).all(|key| loaded.contains(hash(key).high)), "{count}");
-            assert!((count..2 * count + 9).all(|key| loaded.insert(hash(key).high)), "{count} goes on");
-            assert!((0..2 * count + 9).all(|key| !loaded.insert(hash(key).high)), "{count} has all");
-        }
-    }
-
-    #[test]
-    fn what_is_no_set_of_hashes_is_not_loaded() {
-        for count in [20_000, 100_000, 2_000_000] {
-            assert!(HashTable::from_sorted((1..=count).map(Ok), count).is_err(), "{count}");
-        }
-        // Each part has its share, all of it in one place.
-        let crowded = (0..64u64).flat_map(|part| (1..=20_000).map(move |low| Ok(part << 58 | low)));
-        assert!(HashTable::from_sorted(crowded, 1_280_000).is_err());
-    }
-
-    #[test]
-    fn a_few_keys_take_a_few_lines() {
-        let mut table = HashTable::new().expect("memory");
-        assert_eq!(table.memory_bits(), FIRST_BITS);
-        (0..100).for_each(|key| {
-            table.insert(hash(key).high);
-        });
-        assert!(table.memory_bits() <= 8 * 4096, "{} bits", table.memory_bits());
-    }
-}
+mod tests;
