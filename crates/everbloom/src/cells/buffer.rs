@@ -1,8 +1,9 @@
 //! The one allocation that a filter makes for its cells.
 
 use crate::promise::{Error, Result};
-use crate::simd;
+use crate::simd::{self, Zeroed};
 use bytemuck::{Pod, Zeroable, cast_slice, cast_slice_mut, try_cast_slice};
+use std::alloc::{Layout, handle_alloc_error};
 
 /// The eight 64-bit words of a cache line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Pod, Zeroable)]
@@ -12,10 +13,9 @@ pub struct Line(pub [u64; 8]);
 /// The bits of a line.
 pub const LINE_BITS: u64 = 512;
 
-/// A zeroed run of cache lines. It holds no pointer into itself, so it can be moved or copied.
-#[derive(PartialEq, Eq)]
+/// A zeroed run of cache lines, which take no memory before they are written.
 pub struct Buffer {
-    lines: Vec<Line>,
+    lines: Zeroed<Line>,
 }
 
 impl std::fmt::Debug for Buffer {
@@ -25,15 +25,31 @@ impl std::fmt::Debug for Buffer {
     }
 }
 
-impl Clone for Buffer {
-    /// A copy on large pages of its own.
-    fn clone(&self) -> Self {
-        let mut lines = Vec::with_capacity(self.lines.len());
-        simd::advise_huge_pages(lines.spare_capacity_mut());
-        lines.extend_from_slice(&self.lines);
-        Buffer { lines }
+impl PartialEq for Buffer {
+    fn eq(&self, other: &Self) -> bool {
+        self.lines() == other.lines()
     }
 }
+
+impl Eq for Buffer {}
+
+impl Clone for Buffer {
+    /// A copy on large pages of its own, which takes memory where there is something to copy.
+    fn clone(&self) -> Self {
+        // As a Vec does where there is no memory for a copy.
+        let refused = |_| handle_alloc_error(Layout::for_value::<[Line]>(&self.lines));
+        let mut copy = Self::with_lines(self.lines.len() as u64).unwrap_or_else(refused);
+        for (to, from) in copy.lines.chunks_mut(PAGE_LINES).zip(self.lines.chunks(PAGE_LINES)) {
+            if from.iter().any(|line| *line != Line([0; 8])) {
+                to.copy_from_slice(from);
+            }
+        }
+        copy
+    }
+}
+
+/// The lines of a page of memory.
+const PAGE_LINES: usize = 64;
 
 impl Buffer {
     /// At least `bits` zero bits.
@@ -44,13 +60,15 @@ impl Buffer {
     /// `count` zero lines, or an error if there is no room for them.
     pub fn with_lines(count: u64) -> Result<Self> {
         let refused = || Error::OutOfMemory { bytes: count.saturating_mul(64) };
-        let count = usize::try_from(count).map_err(|_| refused())?;
-        let mut lines = Vec::new();
-        lines.try_reserve_exact(count).map_err(|_| refused())?;
-        // Advice only helps before the pages are touched, and zeroing touches them.
-        simd::advise_huge_pages(lines.spare_capacity_mut());
-        lines.resize(count, Line([0; 8]));
+        let mut lines = usize::try_from(count).ok().and_then(Zeroed::new).ok_or_else(refused)?;
+        simd::advise_huge_pages(&mut lines);
         Ok(Buffer { lines })
+    }
+
+    /// Makes it `count` lines long, with zero lines behind those it has; an error, and nothing changed, if there is no room.
+    pub fn grow(&mut self, count: u64) -> Result<()> {
+        let grown = usize::try_from(count).is_ok_and(|count| self.lines.grow(count));
+        if grown { Ok(()) } else { Err(Error::OutOfMemory { bytes: count.saturating_mul(64) }) }
     }
 
     /// The lines.

@@ -149,6 +149,27 @@ impl Words {
         Ok(Words { buffer: Buffer::with_bits(Self::bits(length, stride))?, shape, stride, length })
     }
 
+    /// The same in memory that is not there yet: a `buffer` of fewer lines, which must be made as long as the words are
+    /// before one is asked for.
+    pub(crate) fn in_part(buffer: Buffer, length: u64, shape: Shape, stride: u32) -> Self {
+        Words { buffer, shape, stride, length }
+    }
+
+    /// The memory behind the words.
+    pub(crate) fn buffer(&self) -> &Buffer {
+        &self.buffer
+    }
+
+    /// The memory behind the words, for who keeps something else there first.
+    pub(crate) fn buffer_mut(&mut self) -> &mut Buffer {
+        &mut self.buffer
+    }
+
+    /// The line in which the last byte lies that a change of word `index` writes.
+    pub(crate) fn last_line(index: u64, stride: u32) -> u64 {
+        (index * u64::from(stride) / 8 + 7) / 64
+    }
+
     /// The bits that such words take, with room for the last unaligned load.
     pub fn bits(length: u64, stride: u32) -> u64 {
         (length.saturating_sub(1)).saturating_mul(stride.into()).saturating_add(64).next_multiple_of(512)

@@ -9,12 +9,14 @@
 //! | [`lanes`] | words of short lanes in priority order |
 //! | [`ribbon`] | a static map from keys to a few bits each, without the keys |
 //! | [`table`] | 64-bit hashes, exactly, in memory that grows |
+//! | [`in_place`] | 64-bit hashes, exactly, in memory that becomes something else when it is full |
 //! | [`summary`] | counters at home, plain bits on the wire, hashes as the caller says |
 
 pub mod bits;
 pub mod blocks;
 pub mod buffer;
 pub mod counters;
+pub mod in_place;
 pub mod lanes;
 pub mod ribbon;
 pub mod summary;

@@ -46,6 +46,8 @@ pub struct Abilities {
     pub fade: Option<&'static str>,
     /// Whether it makes no error but for chance collisions of hashes.
     pub be_exact: bool,
+    /// Whether it makes none until its memory is full, and forgets only then.
+    pub exact_first: bool,
     /// Whether it works for ever in fixed memory, so that stream comparisons include it.
     pub run_forever: bool,
     /// Whether its memory grows with the keys.
@@ -90,6 +92,7 @@ impl Abilities {
         forget: false,
         fade: None,
         be_exact: false,
+        exact_first: false,
         run_forever: false,
         grow: false,
         remove: false,

@@ -164,6 +164,12 @@ pub trait Filter: Any + CloneBoxed + std::fmt::Debug + Send + Sync {
         None
     }
 
+    /// How many of the arrivals were judged without error, but for two keys that share a 64-bit hash: all of them, or those
+    /// before the filter had to begin to forget. Known at once, whatever the size.
+    fn exact_arrivals(&self) -> u64 {
+        0
+    }
+
     /// Makes room for these keys, if the filter grows: after this, observing them allocates nothing. An error if the
     /// memory is refused; the filter is then as it was.
     ///

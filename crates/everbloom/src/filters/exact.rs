@@ -47,7 +47,6 @@ use crate::format::StateWriter;
 use crate::key::{Hashing, KeyHash};
 use crate::promise::{Error, Goal, Importance, Importances, Plan, Promise, Result, Spec, Status, Verdict};
 use crate::stream::{Forecast, Stream};
-use bytemuck::cast_slice_mut;
 use libm::{expm1, ldexp};
 
 pub(crate) const KIND: Kind = Kind {
@@ -120,21 +119,7 @@ impl Exact {
         let base = Base::restored(Spec::new(KIND.name), &mut from)?;
         let count = from.state.u64()?;
         from.state.finish()?;
-        from.body.expect_bytes(count.saturating_mul(8))?;
-        let (mut last, mut chunk) = (0, vec![0; READ_TOGETHER.min(count) as usize]);
-        let hashes = (0..count).map(|index| {
-            let at = (index % READ_TOGETHER) as usize;
-            if at == 0 {
-                let more = chunk.len().min((count - index) as usize);
-                from.body.fill(cast_slice_mut(&mut chunk[..more]))?;
-            }
-            let bits = u64::from_le(chunk[at]);
-            if bits <= last {
-                return Err(Error::corrupt("the filter's hashes are not in ascending order"));
-            }
-            last = bits;
-            Ok(bits)
-        });
+        let hashes = from.body.ascending(count)?;
         Ok(Exact { base, table: HashTable::from_sorted(hashes, count)? })
     }
 
@@ -155,9 +140,6 @@ impl Exact {
         -expm1(-items * ldexp((items - 1.0).max(0.0), -65))
     }
 }
-
-/// Hashes that are read together.
-const READ_TOGETHER: u64 = 8192;
 
 /// Keys that are inserted together.
 const TOGETHER: usize = 256;
@@ -201,6 +183,10 @@ impl Filter for Exact {
         for hashes in hashes.chunks(TOGETHER) {
             self.observe_hashes(hashes, Importances::default(), &mut verdicts[..hashes.len()]);
         }
+    }
+
+    fn exact_arrivals(&self) -> u64 {
+        self.base.arrivals
     }
 
     fn make_room(&mut self, hashes: &[KeyHash]) -> Result<()> {

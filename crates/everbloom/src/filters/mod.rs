@@ -50,6 +50,7 @@ registry! { $
     exact::Exact: KIND;
     stable::Stable: KIND;
     reservoir::Reservoir: KIND;
+    ranked::Graceful: GRACEFUL;
     ranked::Ranked: KIND;
     ibf::Ibf: IBF, IBF1, IBF2, IBF3, IBF4, IBF5, IBF6;
     age_partitioned::AgePartitioned: KIND;

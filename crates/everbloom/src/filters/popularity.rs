@@ -144,7 +144,7 @@ impl Popularity {
         let items = (num_bits as f64 / scheme.bits_per_key()).max(1.0);
         // The predicted rate holds for queries like those of the log, which cannot be promised.
         let predicted_fpr = classes.predicted_fpr(num_bits, items);
-        let promise = Promise { predicted_fpr, predicted_fnr: Some(0.0), holds: Holds::Never };
+        let promise = Promise { holds: Holds::Never, ..Promise::until(0, predicted_fpr) };
         Self::with_promise(scheme.clone(), num_bits, promise)
     }
 

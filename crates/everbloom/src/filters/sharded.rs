@@ -80,10 +80,17 @@ pub(super) fn planned(spec: &Spec, goal: &Goal, plan_one: fn(&Spec, &Goal) -> Re
     Ok(Plan {
         spec: one.spec.with(SHARDS, count),
         memory_bits: one.memory_bits.saturating_mul(count),
-        promise: Promise { holds, ..one.promise },
+        promise: Promise { holds, exact_until: exact_until(one.promise, count), ..one.promise },
         hashing: one.hashing,
         notes: one.notes,
     })
+}
+
+/// The keys in all at which the fullest of the shards is still exact, if one is.
+fn exact_until(one: Promise, count: u64) -> Option<u64> {
+    // The mean m for which m + 4·√m keys are as many as one shard takes.
+    let root = |most: f64| (4.0 + most).sqrt() - 2.0;
+    one.exact_until.map(|most| ((root(most as f64) * root(most as f64)) as u64).saturating_mul(count))
 }
 
 /// The plan of one shard.
@@ -149,7 +156,9 @@ impl Sharded {
             }
             shards.push(filter);
         }
-        Ok(Self::of(shards, Base::new(part.with(SHARDS, count), from.hashing, from.promise), can))
+        let exact_until = shards.first().and_then(|shard| exact_until(shard.promise(), count.into()));
+        let promise = Promise { exact_until, ..from.promise };
+        Ok(Self::of(shards, Base::new(part.with(SHARDS, count), from.hashing, promise), can))
     }
 
     /// The filters, for callers that bring their own threads; a key belongs to [`Sharded::shard_of`].
@@ -263,6 +272,10 @@ impl Filter for Sharded {
 
     fn observe_hashes(&mut self, hashes: &[KeyHash], importances: Importances<'_>, verdicts: &mut [Verdict]) {
         self.observe_on(1, hashes, importances, verdicts);
+    }
+
+    fn exact_arrivals(&self) -> u64 {
+        self.shards.iter().map(|shard| shard.exact_arrivals()).sum()
     }
 
     fn insert_hash(&mut self, hash: KeyHash) -> bool {

@@ -273,7 +273,7 @@ impl Stacked {
         let (hot_rate, other_rate) = negatives.design().rates(first.predicted_fpr(count));
         let predicted_fpr = negatives.query_share() * hot_rate + (1.0 - negatives.query_share()) * other_rate;
         // It holds for queries like those of the log, which cannot be promised.
-        let promise = Promise { predicted_fpr, predicted_fnr: Some(0.0), holds: Holds::Never };
+        let promise = Promise { holds: Holds::Never, ..Promise::until(0, predicted_fpr) };
         let spec = shapes_of(&layers, &maps, scheme).spec();
         let base = Base { arrivals: inserted as u64, ..Base::new(spec, hashing, promise) };
         Ok(Stacked { base, layers, maps, scheme })

@@ -52,6 +52,20 @@ pub fn windowed(window: &Window, arrivals: Option<u64>, refresh: bool) -> Result
     })
 }
 
+/// A plan that forgets nothing while `items` distinct keys come, and keeps the rate when more do; `None` if the memory is too
+/// small for that. `shape` is `auto`, with shards or without.
+pub fn exact_first(shape: &Spec, goal: &Goal, items: u64) -> Option<Plan> {
+    let kinds = filters::KINDS.iter().filter(|kind| kind.can.exact_first);
+    let mut plans = kinds.filter_map(|kind| filters::plan(&shape.renamed(kind.name), goal).ok());
+    plans.find(|plan| plan.promise.exact_until.is_some_and(|until| until >= items))
+}
+
+/// A plan for so many keys as are expected, which grows and keeps the rate when more come.
+pub fn growing(shape: &Spec, goal: &Goal) -> Result<Plan> {
+    let able = filters::KINDS.iter().find(|kind| kind.can.grow && !kind.can.be_exact);
+    filters::plan(&shape.renamed(able.map_or(AUTO, |kind| kind.name)), goal)
+}
+
 /// Arrivals of a simulation: enough for a rate of 15 % to be known to 0.1 points.
 const SIMULATED: f64 = 262_144.0;
 

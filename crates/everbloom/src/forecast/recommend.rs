@@ -30,6 +30,9 @@ const FINALISTS: usize = 10;
 /// How many runners-up are named.
 const RUNNERS_UP: usize = 4;
 
+/// A filter that errs not at all at first is taken while it misses at most this many times as much as the best.
+const WORTH_BEING_EXACT: f64 = 1.02;
+
 /// A faster filter is taken while it takes at most this much more memory than the smallest,
 const PREMIUM_FOR_SPEED: f64 = 1.15;
 
@@ -275,7 +278,8 @@ impl Question {
     /// Whether a kind may be the answer.
     fn is_asked_for(&self, kind: &Kind) -> bool {
         // A goal names no scheme, and without one the filters that take one are plain ones under another name.
-        let by_itself = kind.can.follow_scheme.is_none();
+        // One that is exact at first knows no ranks.
+        let by_itself = kind.can.follow_scheme.is_none() && !(kind.can.exact_first && self.goal.importance);
         self.filter
             .as_ref()
             .map_or(by_itself, |spec| spec.kind() == kind.name || (by_itself && spec.kind() == super::AUTO))
@@ -455,7 +459,11 @@ impl Question {
     }
 
     fn sort(&self, candidates: &mut [Candidate]) {
-        candidates.sort_by(|one, other| self.missed(one).total_cmp(&self.missed(other)));
+        let missed = |one: &Candidate| match filters::kind(&one.plan.spec).is_ok_and(|kind| kind.can.exact_first) {
+            true => self.missed(one) / WORTH_BEING_EXACT,
+            false => self.missed(one),
+        };
+        candidates.sort_by(|one, other| missed(one).total_cmp(&missed(other)));
     }
 }
 

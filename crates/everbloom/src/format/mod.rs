@@ -162,6 +162,8 @@ impl Header {
                 u64::MAX => Holds::Always,
                 items => Holds::UntilItems(items),
             },
+            // The kind knows, from its parameters.
+            exact_until: None,
         };
         Ok((Header { kind_id, hash_id, coding, seed, key_check, promise, spec, state, body_bytes }, total as u64))
     }
@@ -292,6 +294,27 @@ impl<'r> BodyReader<'r> {
     pub(crate) fn fill(&mut self, bytes: &mut [u8]) -> Result<()> {
         self.read_exact(bytes)?;
         Ok(())
+    }
+
+    /// So many numbers in ascending order, none of them zero, of which the body must be made.
+    pub(crate) fn ascending(&mut self, count: u64) -> Result<impl Iterator<Item = Result<u64>>> {
+        /// Numbers that are read together.
+        const TOGETHER: u64 = 8192;
+        self.expect_bytes(count.saturating_mul(8))?;
+        let (mut last, mut chunk) = (0, vec![0; TOGETHER.min(count) as usize]);
+        Ok((0..count).map(move |index| {
+            let at = (index % TOGETHER) as usize;
+            if at == 0 {
+                let more = chunk.len().min((count - index) as usize);
+                self.fill(bytemuck::cast_slice_mut(&mut chunk[..more]))?;
+            }
+            let bits = u64::from_le(chunk[at]);
+            if bits <= last {
+                return Err(Error::corrupt("the filter's hashes are not in ascending order"));
+            }
+            last = bits;
+            Ok(bits)
+        }))
     }
 
     /// Checks that the body was read to its end.

@@ -25,17 +25,19 @@ pub struct Promise {
     pub predicted_fnr: Option<f64>,
     /// Until when.
     pub holds: Holds,
+    /// The distinct keys until which nothing errs at all, but for two that share a 64-bit hash.
+    pub exact_until: Option<u64>,
 }
 
 impl Promise {
     /// The promise of a filter that never forgets and fills up at `items`.
     pub(crate) fn until(items: u64, predicted_fpr: f64) -> Self {
-        Promise { predicted_fpr, predicted_fnr: Some(0.0), holds: Holds::UntilItems(items) }
+        Promise { predicted_fpr, predicted_fnr: Some(0.0), holds: Holds::UntilItems(items), exact_until: None }
     }
 
     /// The promise of a filter that forgets, and so never fills up.
     pub(crate) fn always(predicted_fpr: f64) -> Self {
-        Promise { predicted_fpr, predicted_fnr: None, holds: Holds::Always }
+        Promise { predicted_fpr, predicted_fnr: None, holds: Holds::Always, exact_until: None }
     }
 }
 

@@ -12,6 +12,7 @@
 //! | `visit` | one arrival at a line of small counters |
 //! | `prefetch` | asking for cache lines ahead of the work |
 //! | `advice` | asking the operating system for large pages |
+//! | `zeroed` | memory that is zero and not touched until it is used |
 
 mod advice;
 mod ops;
@@ -19,6 +20,7 @@ mod prefetch;
 mod visit;
 #[cfg(target_arch = "x86_64")]
 mod x86;
+mod zeroed;
 
 pub(crate) use advice::advise_huge_pages;
 #[cfg(test)]
@@ -27,3 +29,4 @@ pub(crate) use ops::{Kernel, Plain, SimdOps, SlicePlaces, Slices, run};
 pub use prefetch::prefetch;
 pub(crate) use prefetch::{CACHED_BYTES, PREFETCH_DISTANCE, distance_for, pipelined, spread_distance_for};
 pub(crate) use visit::{Visit, low_bits, nonzero_lanes};
+pub(crate) use zeroed::Zeroed;

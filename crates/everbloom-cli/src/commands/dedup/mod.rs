@@ -180,7 +180,17 @@ impl Dedup {
             let spec = forecast::windowed(&window, self.timed_arrivals(), self.refresh == Refresh::Yes)?;
             return Ok(forecast::plan(&spec, &goal)?);
         }
-        Ok(forecast::plan(&self.goal.filter, &goal)?)
+        let filter = &self.goal.filter;
+        let is_open = filter.kind() == forecast::AUTO && !goal.importance;
+        match (self.goal.wanted.expect, self.goal.wanted.memory) {
+            // Who says how many will come, and not how much memory there is, must not pay for having guessed too low.
+            (Some(_), None) if is_open => Ok(forecast::growing(filter, &self.goal.goal())?),
+            (items, _) if is_open => match forecast::exact_first(filter, &goal, items.unwrap_or(0)) {
+                Some(plan) => Ok(plan),
+                None => Ok(forecast::plan(filter, &goal)?),
+            },
+            _ => Ok(forecast::plan(filter, &goal)?),
+        }
     }
 
     /// How many lines a window of time is expected to have, if that is known.

@@ -510,7 +510,7 @@ impl Part {
 
 /// Puts a hash into a line, and says whether it is new there; nothing if it is neither there nor has room.
 #[inline(always)]
-fn put(machine: impl simd::SimdOps, slots: &mut [u64; SLOTS as usize], bits: u64) -> Option<bool> {
+pub(in crate::cells) fn put(machine: impl simd::SimdOps, slots: &mut [u64; SLOTS as usize], bits: u64) -> Option<bool> {
     let (same, empty) = (machine.equal(slots, bits), machine.equal(slots, EMPTY));
     // A hash that is there is written once more: cheaper than a branch that cannot be predicted.
     let slot = (same | empty).trailing_zeros() % SLOTS as u32;

@@ -52,7 +52,7 @@ pub(super) fn promise(parameters: &Parameters, mix: &ImportanceMix) -> Promise {
     }
     let predicted_fpr = pow(stable_fill(parameters, mix), hashes);
     let holds = if parameters.deletion == Deletion::Random { Holds::Always } else { Holds::Never };
-    Promise { predicted_fpr, predicted_fnr: None, holds }
+    Promise { holds, ..Promise::always(predicted_fpr) }
 }
 
 /// The share of cells that are not zero once it no longer changes, as far as theory goes.

@@ -78,6 +78,7 @@
 
 mod forecast;
 mod gate;
+mod graceful;
 mod plan;
 
 use crate::cells::lanes::{Shape, Words, lesser};
@@ -89,6 +90,8 @@ use crate::simd::{CACHED_BYTES, Kernel, PREFETCH_DISTANCE, SimdOps, pipelined, r
 use gate::ImportanceGate;
 use std::hint::select_unpredictable;
 
+pub use graceful::Graceful;
+pub(crate) use graceful::KIND as GRACEFUL;
 pub use plan::{Gate, Hit, Insert, Packing, Parameters};
 
 pub(crate) const KIND: Kind = Kind {
@@ -135,13 +138,12 @@ impl Ranked {
 
     fn with_base(parameters: Parameters, base: Base) -> Result<Self> {
         let shape = Shape::new(parameters.lanes, parameters.lane_bits)?;
-        Ok(Ranked {
-            parameters,
-            base,
-            words: Words::new(parameters.num_words, shape, parameters.stride())?,
-            gate: ImportanceGate::new(parameters.capacity(), parameters.gate_items),
-            occupied: 0,
-        })
+        Ok(Self::of(parameters, base, Words::new(parameters.num_words, shape, parameters.stride())?))
+    }
+
+    fn of(parameters: Parameters, base: Base, words: Words) -> Self {
+        let gate = ImportanceGate::new(parameters.capacity(), parameters.gate_items);
+        Ranked { parameters, base, words, gate, occupied: 0 }
     }
 
     fn from_plan(plan: &Plan) -> Result<Self> {
@@ -150,8 +152,14 @@ impl Ranked {
 
     fn restore(mut from: Restore<'_, '_>) -> Result<Self> {
         let parameters = Parameters::from_spec(from.spec)?;
+        let base = Base::restored(parameters.spec(), &mut from)?;
+        Self::restored(parameters, base, from)
+    }
+
+    /// What is left to read behind the arrivals.
+    fn restored(parameters: Parameters, base: Base, mut from: Restore<'_, '_>) -> Result<Self> {
         from.body.expect_bytes(Words::bits(parameters.num_words, parameters.stride()) / 8)?;
-        let mut filter = Self::with_base(parameters, Base::restored(parameters.spec(), &mut from)?)?;
+        let mut filter = Self::with_base(parameters, base)?;
         if parameters.gate == Gate::Importance {
             filter.gate.restore(&mut from.state)?;
         }
