@@ -35,6 +35,8 @@ pub(crate) enum Failure {
     ClosedPipe,
     /// One line for stderr.
     Message(String),
+    /// The same, where somebody else broke off: exit 1.
+    Gone(String),
 }
 
 /// The result of everything in this crate that can fail.
@@ -52,6 +54,11 @@ impl Failure {
             io::ErrorKind::BrokenPipe => Failure::ClosedPipe,
             _ => Failure::new(format!("{what}: {}", plain_words(error))),
         }
+    }
+
+    /// The reader of something that is not stdout went away before it had everything.
+    pub(crate) fn reader_gone(what: impl Display) -> Self {
+        Failure::Gone(format!("{what}: its reader has gone; not everything was written"))
     }
 
     /// A failure that concerns a file.

@@ -47,5 +47,9 @@ fn finish(result: Result<Ending, Failure>) -> ExitCode {
             eprintln!("everbloom: {message}");
             ExitCode::from(2)
         }
+        Err(Failure::Gone(message)) => {
+            eprintln!("everbloom: {message}");
+            ExitCode::from(1)
+        }
     }
 }

@@ -2,6 +2,7 @@
 
 use crate::failure::{Failure, Result};
 use crate::platform;
+use std::ffi::OsString;
 use std::fs::{self, File};
 use std::io::{self, BufWriter, Write};
 use std::os::fd::AsFd as _;
@@ -44,13 +45,55 @@ pub(crate) fn print(text: &str) -> Result<()> {
 
 /// Refuses to write where one of the inputs is read.
 pub(crate) fn refuse_overwriting(output: &Path, inputs: &[PathBuf]) -> Result<()> {
-    let identity =
-        |path: &Path| fs::metadata(path).ok().filter(fs::Metadata::is_file).map(|data| platform::identity(&data));
-    let Some(target) = identity(output) else { return Ok(()) };
-    match inputs.iter().find(|input| identity(input) == Some(target)) {
+    let target = Place::of(output);
+    match inputs.iter().find(|input| target.is_some() && Place::of(input) == target) {
         Some(input) => Err(Failure::at(output, format!("is also read as {}; write to another file", input.display()))),
         None => Ok(()),
     }
+}
+
+/// Refuses two outputs in one file.
+pub(crate) fn refuse_same(outputs: &[&PathBuf]) -> Result<()> {
+    let places: Vec<Option<Place>> = outputs.iter().map(|path| Place::of(path)).collect();
+    for (index, output) in outputs.iter().enumerate() {
+        if let Some(other) = (0..index).find(|other| places[index].is_some() && places[*other] == places[index]) {
+            let problem =
+                format!("is the same file as {}, named for another output; name two files", outputs[other].display());
+            return Err(Failure::at(output, problem));
+        }
+    }
+    Ok(())
+}
+
+/// What a path leads to, if that is a file, or would be one.
+#[derive(Debug, PartialEq, Eq)]
+enum Place {
+    /// A file that is there, by whatever name.
+    File((u64, u64)),
+    /// A name in a folder.
+    New((u64, u64), OsString),
+}
+
+impl Place {
+    fn of(path: &Path) -> Option<Self> {
+        match fs::metadata(path) {
+            Ok(data) => data.is_file().then(|| Place::File(platform::identity(&data))),
+            Err(_) => {
+                let path = linked(path);
+                let folder = fs::metadata(folder_of(&path)).ok()?;
+                Some(Place::New(platform::identity(&folder), path.file_name()?.to_os_string()))
+            }
+        }
+    }
+}
+
+/// As many links as systems follow.
+const MOST_LINKS: usize = 40;
+
+/// The folder that a file is in.
+fn folder_of(path: &Path) -> PathBuf {
+    let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
+    parent.unwrap_or(Path::new(".")).to_path_buf()
 }
 
 /// Replaces a file by what `write` writes, or leaves it as it was.
@@ -59,12 +102,14 @@ pub(crate) fn refuse_overwriting(output: &Path, inputs: &[PathBuf]) -> Result<()
 /// file (`/dev/stdout`, a named pipe) is written to directly.
 pub(crate) fn replace(path: &Path, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<()> {
     let result = match fs::metadata(path) {
-        Ok(metadata) if !metadata.is_file() => write_into(File::options().write(true).open(path), write),
+        Ok(metadata) if !metadata.is_file() => {
+            File::options().write(true).open(path).and_then(|file| write_into(&file, write))
+        }
         existing => replace_file(path, existing.ok().as_ref(), write),
     };
     result.map_err(|error| match Failure::io(path.display(), &error) {
-        // Only stdout can be a pipe that its reader closed; a file that cannot be written is a failure.
-        Failure::ClosedPipe => Failure::at(path, "its reader has gone"),
+        // Only stdout may be left by its reader without a word.
+        Failure::ClosedPipe => Failure::reader_gone(path.display()),
         failure => failure,
     })
 }
@@ -75,22 +120,34 @@ fn replace_file(
     write: impl FnOnce(&mut dyn Write) -> io::Result<()>,
 ) -> io::Result<()> {
     // A link keeps pointing to the file; the file is what is replaced.
-    let path = if existing.is_some() { fs::canonicalize(path)? } else { path.to_path_buf() };
-    let aside = aside(&path);
-    let written = write_into(File::create(&aside), write)
-        .and_then(|()| existing.map_or(Ok(()), |existing| fs::set_permissions(&aside, existing.permissions())))
-        .and_then(|()| fs::rename(&aside, &path));
-    if written.is_err() {
-        // The first error is the one to tell.
-        let _ = fs::remove_file(&aside);
-        return written;
+    let path = if existing.is_some() { fs::canonicalize(path)? } else { linked(path) };
+    // A name that nobody can have put there before; gone again if anything fails.
+    let aside = tempfile::Builder::new()
+        .prefix(".everbloom-")
+        .permissions(platform::permissions_of_new_files())
+        .tempfile_in(folder_of(&path))?;
+    write_into(aside.as_file(), write)?;
+    if let Some(existing) = existing {
+        fs::set_permissions(aside.path(), existing.permissions())?;
     }
+    aside.persist(&path)?;
     sync_directory(&path)
 }
 
-fn write_into(file: io::Result<File>, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> io::Result<()> {
-    let file = file?;
-    let mut buffered = BufWriter::with_capacity(BUFFER_BYTES, &file);
+/// Where a link leads that leads to nothing yet.
+fn linked(path: &Path) -> PathBuf {
+    let mut path = path.to_path_buf();
+    for _ in 0..MOST_LINKS {
+        match fs::read_link(&path) {
+            Ok(target) => path = folder_of(&path).join(target),
+            Err(_) => break,
+        }
+    }
+    path
+}
+
+fn write_into(file: &File, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> io::Result<()> {
+    let mut buffered = BufWriter::with_capacity(BUFFER_BYTES, file);
     write(&mut buffered)?;
     buffered.flush()?;
     drop(buffered);
@@ -100,15 +157,7 @@ fn write_into(file: io::Result<File>, write: impl FnOnce(&mut dyn Write) -> io::
     }
 }
 
-/// The name under which a file is written before it takes its place.
-fn aside(path: &Path) -> PathBuf {
-    let mut name = path.as_os_str().to_owned();
-    name.push(".part");
-    PathBuf::from(name)
-}
-
 /// A rename is only safe on disk once its directory is.
 fn sync_directory(path: &Path) -> io::Result<()> {
-    let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
-    File::open(parent.unwrap_or(Path::new(".")))?.sync_all()
+    File::open(folder_of(path))?.sync_all()
 }

@@ -108,6 +108,11 @@ pub(crate) fn may_wait(descriptor: impl AsFd, metadata: &Metadata) -> Option<Own
         .flatten()
 }
 
+/// What a new file may be used for, as far as the user's mask allows.
+pub(crate) fn permissions_of_new_files() -> std::fs::Permissions {
+    std::os::unix::fs::PermissionsExt::from_mode(0o666)
+}
+
 /// What makes two paths one file.
 pub(crate) fn identity(metadata: &Metadata) -> (u64, u64) {
     (metadata.dev(), metadata.ino())

@@ -29,7 +29,7 @@ use crate::filters;
 use crate::format::gaps::{Compressor, Expander};
 use crate::format::{self, BodyReader, BodyWriter, Coding, Header, StateReader};
 use crate::key::SecretKey;
-use crate::promise::{Error, Promise, Result, Spec};
+use crate::promise::{Error, Goal, Promise, Result, Spec};
 use crate::scheme::Scheme;
 use std::io::{Read, Write};
 use std::sync::Arc;
@@ -220,7 +220,7 @@ impl<'d> Decoder<'d> {
             let available = body.remaining();
             Ok(self.read_document(body, available, None, depth + 1)?.0)
         };
-        let (promise, scheme) = (header.promise, self.scheme);
+        let (promise, scheme) = (promised(&header, &spec)?, self.scheme);
         filters::restore(
             header.kind_id,
             Restore { spec: &spec, hashing, promise, state, body, scheme, read_part: &read_part },
@@ -257,5 +257,13 @@ pub fn summarise(source: &mut dyn Read, length: u64) -> Result<Summary> {
         id => return Err(format::unknown_hash(id)),
     };
     let compressed = header.coding == Coding::Compressed;
-    Ok(Summary { spec: Spec::parse(&header.spec)?, promise: header.promise, hash, seed, compressed })
+    let spec = Spec::parse(&header.spec)?;
+    Ok(Summary { promise: promised(&header, &spec)?, spec, hash, seed, compressed })
+}
+
+/// What is promised of a stored filter: what was stored, and what the kind knows from its parameters.
+fn promised(header: &Header, spec: &Spec) -> Result<Promise> {
+    let is_exact_first = filters::kind(spec).is_ok_and(|kind| kind.can.exact_first);
+    let exact_until = if is_exact_first { filters::plan(spec, &Goal::new())?.promise.exact_until } else { None };
+    Ok(Promise { exact_until, ..header.promise })
 }

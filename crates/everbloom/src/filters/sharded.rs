@@ -156,9 +156,7 @@ impl Sharded {
             }
             shards.push(filter);
         }
-        let exact_until = shards.first().and_then(|shard| exact_until(shard.promise(), count.into()));
-        let promise = Promise { exact_until, ..from.promise };
-        Ok(Self::of(shards, Base::new(part.with(SHARDS, count), from.hashing, promise), can))
+        Ok(Self::of(shards, Base::new(part.with(SHARDS, count), from.hashing, from.promise), can))
     }
 
     /// The filters, for callers that bring their own threads; a key belongs to [`Sharded::shard_of`].

@@ -295,8 +295,9 @@ impl Engine {
 
     fn close(&self) {
         self.interrupt.stop();
-        self.judge.close();
+        // Whoever holds the judge for a checkpoint waits at the outputs.
         self.outputs.close();
+        self.judge.close();
     }
 
     /// Keeps the first failure.

@@ -28,7 +28,8 @@ impl<T> InOrder<T> {
         (!gate.closed).then_some(Turn { gate, moved: &self.moved })
     }
 
-    /// Sends everybody home who waits or is yet to come.
+    /// Sends everybody home who waits or is yet to come. Where somebody may hold one place while waiting for another, the
+    /// place that is waited for is closed first: who holds the other then lets it go.
     pub(super) fn close(&self) {
         self.gate.lock().unwrap_or_else(PoisonError::into_inner).closed = true;
         self.moved.notify_all();
@@ -66,5 +67,46 @@ impl<T> Deref for Turn<'_, T> {
 impl<T> DerefMut for Turn<'_, T> {
     fn deref_mut(&mut self) -> &mut T {
         &mut self.gate.value
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::mpsc;
+    use std::time::Duration;
+
+    /// Two places in a row, as a checkpoint passes them: one turn holds the first and waits at the second, where the turn
+    /// before it fails and closes both.
+    fn ends_in_time(close: fn(&InOrder<()>, &InOrder<()>)) -> bool {
+        let (done, is_done) = mpsc::channel();
+        std::thread::spawn(move || {
+            let (first, second) = (InOrder::new(()), InOrder::new(()));
+            let (holds, has_both) = mpsc::channel();
+            std::thread::scope(|scope| {
+                let failing = second.enter(0).expect("nobody is before it");
+                first.enter(0).expect("nobody is before it").pass();
+                scope.spawn(|| {
+                    let held = first.enter(1).expect("its turn");
+                    holds.send(()).expect("somebody listens");
+                    assert!(second.enter(1).is_none(), "the turn before never passed");
+                    drop(held);
+                });
+                has_both.recv().expect("it comes");
+                drop(failing);
+                close(&first, &second);
+            });
+            done.send(()).expect("somebody listens");
+        });
+        is_done.recv_timeout(Duration::from_secs(5)).is_ok()
+    }
+
+    #[test]
+    // In the other order it hangs, and the test fails.
+    fn who_holds_one_place_and_waits_for_another_is_sent_home() {
+        assert!(ends_in_time(|first, second| {
+            second.close();
+            first.close();
+        }));
     }
 }

@@ -221,14 +221,8 @@ impl Dedup {
         }
         let outputs: Vec<&PathBuf> =
             [&self.output, &self.duplicates, &self.state, &self.stats].into_iter().flatten().collect();
-        for (index, output) in outputs.iter().enumerate() {
-            output::refuse_overwriting(output, &self.files)?;
-            let absolute = |path: &PathBuf| std::path::absolute(path).ok();
-            if outputs[..index].iter().any(|other| absolute(other) == absolute(output)) {
-                return Err(Failure::at(output, "is named for two outputs; name two files"));
-            }
-        }
-        Ok(())
+        outputs.iter().try_for_each(|output| output::refuse_overwriting(output, &self.files))?;
+        output::refuse_same(&outputs)
     }
 
     fn report(&self, ended: &mut Finished, notes: Vec<String>, started: Instant, finished: bool) -> Result<()> {

@@ -112,6 +112,9 @@ impl Sink {
     }
 
     fn failure(&self, error: &std::io::Error) -> Failure {
-        Failure::io(&self.name, error)
+        match Failure::io(&self.name, error) {
+            Failure::ClosedPipe if self.path.is_some() => Failure::reader_gone(&self.name),
+            failure => failure,
+        }
     }
 }

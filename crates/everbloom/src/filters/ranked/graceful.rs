@@ -152,7 +152,6 @@ impl Graceful {
 
     fn restore(mut from: Restore<'_, '_>) -> Result<Self> {
         let parameters = parameters_of(from.spec)?;
-        from.promise.exact_until = promise_of(&parameters).exact_until;
         let base = Base::restored(spec_of(&parameters), &mut from)?;
         let (exact_arrivals, hashes) = (from.state.u64()?, from.state.u64()?);
         if let Some(count) = hashes.checked_sub(1) {
@@ -214,7 +213,8 @@ impl Filter for Graceful {
     }
 
     fn memory_bits(&self) -> u64 {
-        lines_of(&self.ranked.parameters) * 512
+        // What was read back small has not asked for all of it yet.
+        self.ranked.memory_bits()
     }
 
     fn status(&self) -> Status {
