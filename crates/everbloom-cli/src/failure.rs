@@ -54,6 +54,22 @@ impl Failure {
         }
     }
 
+    /// The same failure, with the file that it concerns.
+    pub(crate) fn within(self, path: &Path) -> Self {
+        match self {
+            Failure::Message(message) => Failure::at(path, message),
+            Failure::ClosedPipe => Failure::ClosedPipe,
+        }
+    }
+
+    /// The same failure, with something more to know.
+    pub(crate) fn with(self, note: &str) -> Self {
+        match self {
+            Failure::Message(message) => Failure::Message(format!("{message}; {note}")),
+            Failure::ClosedPipe => Failure::ClosedPipe,
+        }
+    }
+
     /// A failure that concerns a file.
     pub(crate) fn at(path: &Path, problem: impl Display) -> Self {
         Failure::new(format!("{}: {problem}", path.display()))
