@@ -54,8 +54,9 @@ impl Block {
 
     /// Lets go of the room that a long record took; the records are gone with it.
     pub(crate) fn release(&mut self) {
-        if self.bytes.len() > LONG_BYTES {
-            (self.bytes, self.filled, self.share) = (Vec::new(), 0, None);
+        if let Some(share) = self.share.take() {
+            share.leave(std::mem::take(&mut self.bytes));
+            self.filled = 0;
         }
     }
 
@@ -65,6 +66,7 @@ impl Block {
         }
         if tail.len() > LONG_BYTES.max(self.bytes.len()) {
             room.take(&mut self.share, tail.len());
+            self.bytes = room.spare(tail.len()).unwrap_or_default();
         }
         self.bytes.resize(self.bytes.len().max(BLOCK_BYTES).max(tail.len()), 0);
         self.bytes[..tail.len()].copy_from_slice(tail);
@@ -79,6 +81,11 @@ impl Block {
         let bytes = self.bytes.len() + more;
         if bytes > LONG_BYTES {
             room.take(&mut self.share, bytes);
+            if let Some(mut longer) = room.spare(bytes) {
+                longer[..self.filled].copy_from_slice(self.bytes());
+                self.bytes = longer;
+                return Ok(());
+            }
         }
         self.bytes.try_reserve_exact(more).map_err(|_| {
             Failure::new(format!("a record of more than {} bytes does not fit into memory", self.filled))
@@ -279,6 +286,10 @@ impl BlockReader {
 
     /// The block is given, so the position is behind it.
     fn advance(&mut self, block: &Block) {
+        if block.share.is_none() {
+            // Long records come one after another, or hardly ever.
+            self.room.forget_spare();
+        }
         if block.filled > 0 {
             self.position.offset += block.filled as u64 + std::mem::take(&mut self.mark_bytes);
             self.lines = self.lines.map(|lines| lines + memchr_iter(b'\n', block.bytes()).count() as u64);

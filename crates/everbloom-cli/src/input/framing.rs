@@ -150,3 +150,125 @@ impl Cutter {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use csv_core::{ReadRecordResult, Reader, ReaderBuilder, Terminator};
+    use proptest::prelude::*;
+
+    /// The records of a whole text, as csv-core has them: without empty lines.
+    fn twin(mut reader: Reader, mut text: &[u8]) -> Vec<Vec<Vec<u8>>> {
+        let (mut output, mut ends, mut records) = (vec![0; text.len() + 1], vec![0; text.len() + 1], Vec::new());
+        loop {
+            let (used, written, fields) = (&mut 0, &mut 0, &mut 0);
+            loop {
+                let (result, read, wrote, ended) =
+                    reader.read_record(&text[*used..], &mut output[*written..], &mut ends[*fields..]);
+                (*used, *written, *fields) = (*used + read, *written + wrote, *fields + ended);
+                match result {
+                    ReadRecordResult::Record => break,
+                    ReadRecordResult::End => return records,
+                    ReadRecordResult::InputEmpty => {}
+                    full => panic!("{full:?}"),
+                }
+            }
+            let starts = [0].into_iter().chain(ends.iter().copied());
+            records.push(starts.zip(&ends[..*fields]).map(|(start, end)| output[start..*end].to_vec()).collect());
+            text = &text[*used..];
+        }
+    }
+
+    /// The records of a text that comes in pieces, cut into blocks as they come; and whether a quote stays open.
+    fn cut(framing: Framing, text: &[u8], pieces: &[usize]) -> (Vec<Vec<u8>>, bool) {
+        let (mut records, mut block, mut cutter) = (Vec::new(), Vec::new(), Cutter::new(framing));
+        let mut take = |block: &[u8]| {
+            let (mut ends, mut start) = ([0; 70], 0);
+            while start < block.len() {
+                let count = framing.split(block, start, &mut ends);
+                for &end in &ends[..count] {
+                    records.push(block[start..end].to_vec());
+                    start = end;
+                }
+            }
+        };
+        let (mut at, mut pieces) = (0, pieces.iter().cycle());
+        while at < text.len() {
+            let piece = (*pieces.next().expect("an endless number")).min(text.len() - at);
+            block.extend_from_slice(&text[at..at + piece]);
+            at += piece;
+            // A block may be given whenever it has a whole record, or be filled further.
+            if let (Some(end), false) = (cutter.last_end(&block), piece % 3 == 0) {
+                take(&block[..end]);
+                block.drain(..end);
+                cutter = Cutter::new(framing);
+            }
+        }
+        cutter.last_end(&block);
+        let is_open = cutter.open_quote().is_some();
+        take(&block);
+        (records, is_open)
+    }
+
+    fn fields(record: &[u8], delimiter: u8, ending: u8) -> Vec<Vec<u8>> {
+        let line = record.strip_suffix(&[ending]).unwrap_or(record);
+        let separation = crate::record::Separation { delimiter, quoted: true };
+        let fields = crate::record::Fields::new(line, separation);
+        fields.map(|field| field.expect("quotes that are closed").into_owned()).collect()
+    }
+
+    proptest! {
+        /// Anything at all, in whatever pieces it comes, has the records and fields that csv-core finds in the whole.
+        #[test]
+        fn cuts_change_nothing(
+            text in proptest::collection::vec(prop_oneof![4 => Just(b'"'), 3 => Just(b','), 2 => Just(b'\n'), 1 => Just(b'\r'), 4 => Just(b'a')], 0..200),
+            pieces in proptest::collection::vec(1usize..20, 1..10),
+            delimiter in prop_oneof![Just(b','), Just(b'a'), Just(b'\r')],
+        ) {
+            let framing = Framing { ending: b'\n', quoted_fields: Some(delimiter) };
+            let (mut records, is_open) = cut(framing, &text, &pieces);
+            let reader = ReaderBuilder::new().delimiter(delimiter).terminator(Terminator::Any(b'\n')).build();
+            let mut expected = twin(reader, &text);
+            prop_assert_eq!(records.concat(), text, "nothing is lost");
+            if is_open {
+                // What csv-core makes of it is refused here.
+                records.pop();
+                expected.pop();
+            }
+            records.retain(|record| record != b"\n");
+            let found: Vec<_> = records.iter().map(|record| fields(record, delimiter, b'\n')).collect();
+            prop_assert_eq!(found, expected);
+        }
+
+        /// What a spreadsheet writes, with carriage returns and breaks inside of fields.
+        #[test]
+        fn records_of_spreadsheets_are_whole(
+            rows in proptest::collection::vec(proptest::collection::vec("[a,\"\n\r ]{1,8}", 1..4), 1..20),
+            pieces in proptest::collection::vec(1usize..20, 1..10),
+        ) {
+            let quoted = |field: &String| format!("\"{}\"", field.replace('"', "\"\""));
+            let line = |row: &Vec<String>| row.iter().map(quoted).collect::<Vec<_>>().join(",") + "\r\n";
+            let text: String = rows.iter().map(line).collect();
+            let framing = Framing { ending: b'\n', quoted_fields: Some(b',') };
+            let (records, is_open) = cut(framing, text.as_bytes(), &pieces);
+            let expected = twin(Reader::new(), text.as_bytes());
+            let found: Vec<_> = records.iter().map(|record| fields(&record[..record.len() - 2], b',', b'\n')).collect();
+            prop_assert!(!is_open);
+            prop_assert_eq!(&found, &expected);
+            prop_assert_eq!(found.len(), rows.len());
+        }
+    }
+
+    #[test]
+    fn an_open_quote_is_known_and_where() {
+        let mut cutter = Cutter::new(Framing { ending: b'\n', quoted_fields: Some(b',') });
+        assert_eq!((cutter.last_end(b"a,\"b\n"), cutter.open_quote()), (None, Some(2)));
+        assert_eq!((cutter.last_end(b"a,\"b\n\"\n"), cutter.open_quote()), (Some(7), None));
+    }
+
+    #[test]
+    fn without_csv_quotes_are_letters() {
+        let mut cutter = Cutter::new(Framing::from(b'\n'));
+        assert_eq!((cutter.last_end(b"a,\"b\nc"), cutter.open_quote()), (Some(5), None));
+    }
+}

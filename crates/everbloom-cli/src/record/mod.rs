@@ -17,6 +17,8 @@ mod watch;
 
 pub(crate) use batch::Batch;
 pub(crate) use collect::all_hashes;
+#[cfg(test)]
+pub(crate) use fields::{Fields, Separation};
 pub(crate) use layout::{Extractor, Layout};
 pub(crate) use options::KeyOptions;
 pub(crate) use reader::{Header, Part, RecordReader, for_each_batch};
