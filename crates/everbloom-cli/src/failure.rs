@@ -61,6 +61,22 @@ impl Failure {
         Failure::Gone(format!("{what}: its reader has gone; not everything was written"))
     }
 
+    /// The same failure, with the file that it concerns.
+    pub(crate) fn within(self, path: &Path) -> Self {
+        match self {
+            Failure::Message(message) => Failure::at(path, message),
+            other => other,
+        }
+    }
+
+    /// The same failure, with something more to know.
+    pub(crate) fn with(self, note: &str) -> Self {
+        match self {
+            Failure::Message(message) => Failure::Message(format!("{message}; {note}")),
+            other => other,
+        }
+    }
+
     /// A failure that concerns a file.
     pub(crate) fn at(path: &Path, problem: impl Display) -> Self {
         Failure::new(format!("{}: {problem}", path.display()))

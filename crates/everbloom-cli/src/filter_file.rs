@@ -2,6 +2,7 @@
 
 use crate::commands::dedup;
 use crate::failure::{Failure, Result};
+use crate::record::KeyOptions;
 use crate::{output, scheme_file};
 use everbloom::internal::codec;
 use everbloom::{AnyFilter, Error, Filter};
@@ -54,10 +55,16 @@ pub(crate) fn summary(path: &Path) -> Result<codec::Summary> {
     codec::summarise(&mut BufReader::new(file), length).map_err(|error| Failure::at(path, error))
 }
 
-/// Saves a filter, replacing the file only once all is written.
-pub(crate) fn save(path: &Path, filter: &dyn Filter, compress: bool) -> Result<()> {
+/// The key options that the filter in a file was built with.
+pub(crate) fn key_options(path: &Path) -> Result<KeyOptions> {
+    KeyOptions::from_note(&summary(path)?.note).map_err(|failure| failure.within(path))
+}
+
+/// Saves a filter and the key options it was built with, replacing the file only once all is written.
+pub(crate) fn save(path: &Path, filter: &dyn Filter, keys: &KeyOptions, compress: bool) -> Result<()> {
+    let note = keys.to_note()?;
     output::replace(path, |out| match compress {
-        true => codec::encode_compressed_to(filter, out),
-        false => codec::encode_to(filter, out),
+        true => codec::encode_compressed_to(filter, &note, out),
+        false => codec::encode_noted_to(filter, &note, out),
     })
 }

@@ -32,6 +32,11 @@ impl Stdout {
 
     /// Writes what is left.
     pub(crate) fn finish(mut self) -> Result<()> {
+        self.flush()
+    }
+
+    /// Writes what has gathered.
+    pub(crate) fn flush(&mut self) -> Result<()> {
         self.0.flush().map_err(|error| Failure::io("stdout", &error))
     }
 }

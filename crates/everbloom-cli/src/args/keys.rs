@@ -1,22 +1,26 @@
 //! Which part of a record is its key, and how much it matters.
 
 use super::quantity;
+use crate::input::Framing;
 use clap::{Args, ValueEnum};
 
 /// How records are told apart and where their keys are.
 #[derive(Debug, Clone, Default, Args)]
 pub(crate) struct KeyArgs {
     /// The key: fields counted from 1 (or named, with --header), several with commas; in --json mode
-    /// a pointer such as /user/id [default: the whole line]
+    /// a pointer such as /user/id or .user.id [default: the whole line]
+    ///
+    /// JSON numbers are compared by value (1, 1.0 and 1e0 are one key), texts as they are ("1" is not 1); of
+    /// members with the same name the last counts
     #[arg(long, value_name = "FIELDS", help_heading = "Records")]
     pub(crate) key: Option<String>,
     /// What separates fields [default: tab; comma with --csv]
     #[arg(long, value_name = "BYTE", value_parser = quantity::delimiter, help_heading = "Records")]
     pub(crate) delimiter: Option<u8>,
-    /// Fields may be quoted as in CSV (a record is still one line)
+    /// Fields may be quoted as in CSV, and then have delimiters and line breaks inside
     #[arg(long, help_heading = "Records")]
     pub(crate) csv: bool,
-    /// The first line of the input names the fields
+    /// The first record of each input names the fields; it is passed on once and not counted
     #[arg(long, help_heading = "Records")]
     pub(crate) header: bool,
     /// Every line is a JSON document
@@ -30,6 +34,10 @@ pub(crate) struct KeyArgs {
     pub(crate) null: bool,
     /// What to do with a record whose key, importance or time cannot be read [default: keep for dedup, fail
     /// elsewhere]
+    ///
+    /// By default dedup keeps such a record, so that nothing is lost, and says at the end how many there were; but if they
+    /// are more than half of the first 1,000 records, or of all, it stops, since the option is mistaken then. Other
+    /// commands stop at the first. What is set here holds without exception
     #[arg(long, value_name = "HOW", help_heading = "Records")]
     pub(crate) on_error: Option<OnError>,
 }
@@ -38,6 +46,11 @@ impl KeyArgs {
     /// The byte that ends a record.
     pub(crate) fn ending(&self) -> u8 {
         if self.null { 0 } else { b'\n' }
+    }
+
+    /// How records are told apart.
+    pub(crate) fn framing(&self) -> Framing {
+        Framing { ending: self.ending(), quoted_fields: self.csv.then(|| self.delimiter.unwrap_or(b',')) }
     }
 }
 

@@ -1,9 +1,9 @@
 //! `everbloom build`: keys to a filter file.
 
-use crate::args::{GoalArgs, ImportanceArgs, KeyArgs, quantity};
+use crate::args::{GoalArgs, ImportanceArgs, KeyArgs, OnError, quantity};
 use crate::failure::{Ending, Failure, Result};
 use crate::input::BlockReader;
-use crate::record::{Layout, Part, RecordReader, all_hashes, check_faults, for_each_batch};
+use crate::record::{KeyOptions, Layout, Part, RecordReader, Watch, all_hashes, for_each_batch};
 use crate::{filter_file, output, scheme_file};
 use clap::Args;
 use everbloom::internal::{codec, forecast};
@@ -16,7 +16,7 @@ use std::path::{Path, PathBuf};
 /// bytes each.
 #[derive(Debug, Args)]
 pub(crate) struct Build {
-    /// Key files, .gz and .zst too [default: stdin]
+    /// Key files, .gz, .zst, .xz, .bz2 and .lz4 too [default: stdin]
     files: Vec<PathBuf>,
     /// The filter file to write
     #[arg(short, long, value_name = "FILE")]
@@ -44,18 +44,18 @@ impl Build {
         self.check_transmit()?;
         if let Some(path) = &self.scheme {
             let filter = self.with_scheme(path)?;
-            filter_file::save(&self.output, filter.as_ref(), self.compress)?;
+            filter_file::save(&self.output, filter.as_ref(), &KeyOptions::of(&self.keys), self.compress)?;
             return Ok(Ending::Done);
         }
         let layout = Layout::new(&self.keys, &ImportanceArgs::default())?;
-        let mut reader = RecordReader::new(BlockReader::new(self.files.clone(), self.keys.ending()), layout)?;
+        let mut reader = RecordReader::new(BlockReader::new(self.files.clone(), self.keys.framing()), layout)?;
         let filter = match self.plan_without_counting()? {
             Some(plan) => self.insert_as_they_come(&mut reader, &plan)?,
             None => self.count_then_insert(&mut reader)?,
         };
         match self.budget() {
             Some(bytes) => self.save_within(bytes, filter.as_ref())?,
-            None => filter_file::save(&self.output, filter.as_ref(), self.compress)?,
+            None => filter_file::save(&self.output, filter.as_ref(), &KeyOptions::of(&self.keys), self.compress)?,
         }
         Ok(Ending::Done)
     }
@@ -63,6 +63,12 @@ impl Build {
     /// The bytes that the file may have, if they are bounded.
     fn budget(&self) -> Option<u64> {
         self.transmit.map(|bits| bits / 8)
+    }
+
+    /// What is left of them for the filter: a note takes its length, rounded up as the header is.
+    fn filter_budget(&self) -> Option<u64> {
+        let note = KeyOptions::of(&self.keys).to_note().map_or(0, |note| note.len() as u64);
+        self.budget().map(|bytes| bytes.saturating_sub(note.next_multiple_of(64)))
     }
 
     /// A budget of bytes decides what else one could ask for.
@@ -86,7 +92,9 @@ impl Build {
     /// Saves the filter, unless it came out larger than planned: more keys came than were expected, or it is one
     /// of the millions that the plan's margin does not cover.
     fn save_within(&self, budget: u64, filter: &dyn Filter) -> Result<()> {
-        let bytes = codec::encode_compressed(filter);
+        let mut bytes = Vec::new();
+        codec::encode_compressed_to(filter, &KeyOptions::of(&self.keys).to_note()?, &mut bytes)
+            .map_err(Failure::new)?;
         if bytes.len() as u64 > budget {
             let remedy = match self.goal.wanted.expect {
                 Some(items) => format!("there may be more than the {items} keys of --expect; leave it out"),
@@ -115,7 +123,7 @@ impl Build {
 
     fn wanted(&self) -> Goal {
         let mut goal = self.goal.goal();
-        match self.budget() {
+        match self.filter_budget() {
             Some(bytes) => {
                 goal.target_fpr = None;
                 goal.transmitted_bytes(bytes)
@@ -134,7 +142,7 @@ impl Build {
         // A spec that can be planned from nothing says everything itself. Any other is tried with one
         // key, so that what is wrong with it is said before a long input is read.
         let mut nothing = Goal::new().hashing(self.goal.hashing());
-        nothing.transmitted_bytes = self.budget();
+        nothing.transmitted_bytes = self.filter_budget();
         let from_nothing = forecast::plan(spec, &nothing);
         if from_nothing.is_err() {
             forecast::plan(spec, &self.wanted().expected_items(1))?;
@@ -171,11 +179,10 @@ impl Build {
         reader: &mut RecordReader,
         mut act: impl FnMut(&[KeyHash]) -> Result<()>,
     ) -> Result<()> {
-        let mut records = 0;
+        let mut watch = Watch::new(self.keys.on_error, OnError::Fail);
         for_each_batch(reader, &self.goal.hashing(), |part| {
-            if let Part::Records(_, batch) = part {
-                check_faults(&self.keys, batch, records)?;
-                records += batch.len();
+            if let Part::Records(bytes, batch) = part {
+                watch.check(bytes, batch)?;
                 act(batch.hashes())?;
             }
             Ok(())

@@ -7,7 +7,7 @@ use crate::args::{Format, ImportanceArgs, KeyArgs, OnError, WantedArgs, quantity
 use crate::failure::{Ending, Failure, Result};
 use crate::input::BlockReader;
 use crate::progress::Bar;
-use crate::record::{Batch, Layout, Part, RecordReader, for_each_batch};
+use crate::record::{Layout, Part, RecordReader, Watch, for_each_batch};
 use crate::report;
 use clap::Args;
 use everbloom::internal::forecast::limit::{self, Limit};
@@ -25,7 +25,7 @@ use std::path::PathBuf;
 /// ns_per_item is the time to observe a key that is hashed already.
 #[derive(Debug, Args)]
 pub(crate) struct Compare {
-    /// Streams, .gz and .zst too, one after another [default: stdin]
+    /// Streams, .gz, .zst, .xz, .bz2 and .lz4 too, one after another [default: stdin]
     files: Vec<PathBuf>,
     /// A filter to try, as kind or kind:parameter=value,…; repeatable [default: every filter for endless
     /// streams, and bloom]
@@ -60,7 +60,7 @@ impl Compare {
             false => self.contest(&goal)?,
         };
         let record = Record { by_importance: self.by_importance, scale: layout.importance_scale(), fill_every: None };
-        let mut reader = RecordReader::new(BlockReader::new(self.files.clone(), self.keys.ending()), layout)?;
+        let mut reader = RecordReader::new(BlockReader::new(self.files.clone(), self.keys.framing()), layout)?;
         let stream = self.observe(&mut reader, Evaluation::new(contest.build()?, record)?)?;
         let document = self.document(&goal, contest, stream);
         report::print(self.format, &document, || table::render(&document, self.importance.importance.is_some()))?;
@@ -99,11 +99,12 @@ impl Compare {
     fn observe(&self, reader: &mut RecordReader, mut evaluation: Evaluation) -> Result<Stream> {
         let mut oracle = Oracle::sampling(self.truth_sample.unwrap_or(1.0))?;
         let (mut truths, mut records, mut skipped) = (Vec::new(), 0, 0);
+        let mut watch = Watch::new(self.keys.on_error, OnError::Fail);
         // The table comes at the end, so stdout is free until then.
         let mut bar = Bar::for_terminal(reader.blocks().consumed(), &self.files, true);
         for_each_batch(reader, &self.wanted.hashing(), |part| {
-            if let Part::Records(_, batch) = part {
-                self.check_faults(batch, records)?;
+            if let Part::Records(bytes, batch) = part {
+                watch.check(bytes, batch)?;
                 records += batch.len() as u64;
                 skipped += batch.faults().len() as u64;
                 oracle.judge_all(batch.hashes(), &mut truths);
@@ -118,16 +119,6 @@ impl Compare {
             Ok(())
         })?;
         Ok(Stream { outcome: evaluation.finish(), oracle, skipped })
-    }
-
-    fn check_faults(&self, batch: &Batch, before: u64) -> Result<()> {
-        match (self.keys.on_error, batch.faults().first()) {
-            (None | Some(OnError::Fail), Some((index, fault))) => Err(Failure::new(format!(
-                "record {} cannot be used: {fault}; --on-error skip leaves such records out",
-                before + *index as u64 + 1
-            ))),
-            _ => Ok(()),
-        }
     }
 
     fn document(&self, goal: &Goal, contest: Contest, stream: Stream) -> Document {

@@ -41,23 +41,24 @@ struct Document {
     seed: Option<u64>,
     file_bytes: u64,
     compressed: bool,
+    /// The key options that it was built with, if they are not whole lines.
+    keys: Option<String>,
 }
 
 impl Info {
     pub(crate) fn run(self) -> Result<Ending> {
         let (_, file_bytes) = filter_file::open(&self.filter)?;
         let compressed = filter_file::summary(&self.filter)?.compressed;
-        let document = describe(
-            filter_file::load(&self.filter, self.memory, self.scheme.as_deref())?.as_ref(),
-            file_bytes,
-            compressed,
-        );
+        let keys = filter_file::key_options(&self.filter)?;
+        let filter = filter_file::load(&self.filter, self.memory, self.scheme.as_deref())?;
+        let keys = (!keys.is_whole_lines()).then(|| keys.to_string());
+        let document = describe(filter.as_ref(), file_bytes, compressed, keys);
         report::print(self.format, &document, || table(&document))?;
         Ok(Ending::Done)
     }
 }
 
-fn describe(filter: &dyn Filter, file_bytes: u64, compressed: bool) -> Document {
+fn describe(filter: &dyn Filter, file_bytes: u64, compressed: bool, keys: Option<String>) -> Document {
     let (promise, status) = (filter.promise(), filter.status());
     let (holds, promised_items) = match promise.holds {
         Holds::Always => ("always", None),
@@ -79,6 +80,7 @@ fn describe(filter: &dyn Filter, file_bytes: u64, compressed: bool) -> Document 
         seed: filter.hashing().seed(),
         file_bytes,
         compressed,
+        keys,
     }
 }
 
@@ -107,5 +109,6 @@ fn table(document: &Document) -> String {
         ("hash", format!("{}{seed}", document.hash)),
         ("file", format!("{} bytes{compressed}", report::thousands(document.file_bytes))),
     ]);
+    rows.extend(document.keys.iter().map(|keys| ("keys", keys.clone())));
     report::columns(&rows)
 }

@@ -3,11 +3,15 @@
 use crate::args::quantity;
 use crate::failure::{Ending, Failure, Result};
 use crate::filter_file;
+use crate::record::KeyOptions;
 use clap::Args;
 use everbloom::AnyFilter;
 use std::path::PathBuf;
 
 /// Merges filters that were built with the same parameters and seed.
+///
+/// The key options they were built with are kept if they are the same; if not, that is said, and the merged file
+/// has none.
 #[derive(Debug, Args)]
 pub(crate) struct Merge {
     /// The filter files
@@ -34,12 +38,21 @@ impl Merge {
     pub(crate) fn run(self) -> Result<Ending> {
         let (first, others) = self.filters.split_first().ok_or_else(|| Failure::new("name at least two filters"))?;
         let mut merged = filter_file::load(first, self.memory, self.scheme.as_deref())?;
+        let mut keys = filter_file::key_options(first)?;
         for path in others {
+            let other = filter_file::key_options(path)?;
+            if other != keys {
+                let (first, path) = (first.display(), path.display());
+                eprintln!(
+                    "everbloom: note: the keys of {first} are {keys}, those of {path} {other}; the merged file says nothing of keys"
+                );
+                keys = KeyOptions::default();
+            }
             let other = filter_file::load(path, self.memory, self.scheme.as_deref())?;
             let merge = if self.intersection { AnyFilter::intersect } else { AnyFilter::merge };
             merge(&mut merged, &other).map_err(|error| Failure::at(path, error))?;
         }
-        filter_file::save(&self.output, merged.as_ref(), self.compress)?;
+        filter_file::save(&self.output, merged.as_ref(), &keys, self.compress)?;
         Ok(Ending::Done)
     }
 }

@@ -6,17 +6,20 @@ use crate::filter_file;
 use crate::input::BlockReader;
 use crate::mapped::Mapped;
 use crate::output::Stdout;
-use crate::record::{Batch, Layout, Part, RecordReader, for_each_batch};
+use crate::record::{Batch, KeyOptions, Layout, Part, RecordReader, Watch, for_each_batch};
 use clap::Args;
 use everbloom::{AnyFilter, Hashing, KeyHash, View};
 use std::path::PathBuf;
 
-/// Prints the lines whose keys are in the filter; exits with 1 if there are none.
+/// Prints the lines whose keys are in the filter, each as soon as it was read; exits with 1 if there are none.
+///
+/// Keys are found as they were when the filter was built, unless options say otherwise: any of --key,
+/// --delimiter, --csv, --header, --json, --ignore-case and --null replaces all that the filter file says.
 #[derive(Debug, Args)]
 pub(crate) struct Query {
     /// The filter file
     filter: PathBuf,
-    /// Files to look up, .gz and .zst too [default: stdin]
+    /// Files to look up, .gz, .zst, .xz, .bz2 and .lz4 too [default: stdin]
     files: Vec<PathBuf>,
     /// Print the lines whose keys are not in it
     #[arg(long)]
@@ -52,18 +55,38 @@ impl Query {
             Some(mapped) => Asked::Mapped(mapped.view()?, mapped),
             None => Asked::Loaded(self.load()?),
         };
-        let layout = Layout::new(&self.keys, &ImportanceArgs::default())?;
-        let mut reader = RecordReader::new(BlockReader::new(self.files.clone(), self.keys.ending()), layout)?;
-        let mut answers = Answers { query: &self, stdout: Stdout::new()?, found: Vec::new(), records: 0, matched: 0 };
+        let (keys, from_file) = self.key_arguments()?;
+        let layout = Layout::new(&keys, &ImportanceArgs::default())?;
+        let mut reader = RecordReader::new(BlockReader::new(self.files.clone(), keys.framing()), layout)?;
+        let watch = Watch::new(keys.on_error, OnError::Fail);
+        let mut answers = Answers { query: &self, stdout: Stdout::new()?, found: Vec::new(), watch, matched: 0 };
         let hashing = *asked.hashing();
         let outcome = for_each_batch(&mut reader, &hashing, |part| match part {
             Part::Header(line) => answers.print(line),
-            Part::Records(bytes, batch) => answers.look_up(&asked, bytes, batch),
+            Part::Records(bytes, batch) => answers.look_up(&asked, bytes, batch).map_err(|failure| match &from_file {
+                Some(note) => failure.with(note),
+                None => failure,
+            }),
+            Part::Wait => answers.stdout.flush(),
         });
         // What was found before an input broke off is an answer all the same.
         let matched = answers.finish()?;
         outcome?;
         Ok(if matched > 0 { Ending::Done } else { Ending::Negative })
+    }
+
+    /// How keys are found, and what to add to a failure if the filter file says so and not the caller.
+    fn key_arguments(&self) -> Result<(KeyArgs, Option<String>)> {
+        let (given, stored) = (KeyOptions::of(&self.keys), filter_file::key_options(&self.filter)?);
+        let name = self.filter.display();
+        if given.is_whole_lines() {
+            let note = format!("{name} was built with {stored}, which holds unless other options are given");
+            return Ok((stored.arguments(&self.keys), (!stored.is_whole_lines()).then_some(note)));
+        }
+        if !stored.is_whole_lines() && given != stored {
+            eprintln!("everbloom: note: {name} was built with {stored}; the keys looked up are {given}, as given");
+        }
+        Ok((self.keys.clone(), None))
     }
 
     fn load(&self) -> Result<AnyFilter> {
@@ -113,7 +136,7 @@ struct Answers<'q> {
     query: &'q Query,
     stdout: Stdout,
     found: Vec<bool>,
-    records: u64,
+    watch: Watch,
     matched: u64,
 }
 
@@ -122,11 +145,16 @@ impl Answers<'_> {
         self.found.clear();
         self.found.resize(batch.hashes().len(), false);
         asked.contains_hashes(batch.hashes(), &mut self.found)?;
+        let (len, refused) = match self.watch.count(bytes, batch) {
+            Some((index, failure)) => (index, Err(failure)),
+            None => (batch.len(), Ok(())),
+        };
         let mut faults = batch.faults().iter().peekable();
         let mut answered = 0;
-        for index in 0..batch.len() {
+        for index in 0..len {
             let (is_match, hash) = match faults.next_if(|(at, _)| *at == index) {
-                Some((_, fault)) => (self.keyless(index, fault)?, None),
+                // A record without a key is in no filter.
+                Some(_) => (self.watch.on_error() == OnError::Keep && self.query.missing, None),
                 None => {
                     answered += 1;
                     (self.found[answered - 1] != self.query.missing, Some(batch.hashes()[answered - 1]))
@@ -141,20 +169,7 @@ impl Answers<'_> {
                 self.print(batch.record(bytes, index))?;
             }
         }
-        self.records += batch.len() as u64;
-        Ok(())
-    }
-
-    /// Whether a record without a key is to be printed: it is in no filter.
-    fn keyless(&self, index: usize, fault: &crate::record::Fault) -> Result<bool> {
-        match self.query.keys.on_error {
-            Some(OnError::Skip) => Ok(false),
-            Some(OnError::Keep) => Ok(self.query.missing),
-            Some(OnError::Fail) | None => Err(Failure::new(format!(
-                "record {} cannot be used: {fault}; --on-error skip leaves such records out",
-                self.records + index as u64 + 1
-            ))),
-        }
+        refused
     }
 
     fn print(&mut self, record: &[u8]) -> Result<()> {

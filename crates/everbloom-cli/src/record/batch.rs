@@ -2,6 +2,7 @@
 
 use super::layout::Extract;
 use super::{Extractor, Fault, time};
+use crate::input::Framing;
 use everbloom::internal::key::records;
 use everbloom::{Hashing, Importance, Importances, KeyHash};
 
@@ -24,26 +25,33 @@ pub(crate) struct Batch {
 impl Batch {
     /// Takes the records of `bytes` from `start` on, as many as fit, and hashes their keys.
     /// The bytes are whole records, though the last may lack its delimiter.
-    pub(crate) fn take(&mut self, bytes: &[u8], start: usize, delimiter: u8, extractor: &Extractor, hashing: &Hashing) {
+    pub(crate) fn take(
+        &mut self,
+        bytes: &[u8],
+        start: usize,
+        framing: Framing,
+        extractor: &Extractor,
+        hashing: &Hashing,
+    ) {
         self.ends.resize(BATCH_RECORDS, 0);
         self.start = start;
-        self.len = records::split(bytes, start, delimiter, &mut self.ends);
+        self.len = framing.split(bytes, start, &mut self.ends);
         self.importances.clear();
         self.times.clear();
         self.faults.clear();
         if extractor.is_whole_line() {
             self.hashes.resize(self.len, KeyHash::default());
-            records::hash(bytes, start, &self.ends[..self.len], delimiter, hashing, &mut self.hashes);
+            records::hash(bytes, start, &self.ends[..self.len], framing.ending, hashing, &mut self.hashes);
         } else {
             self.hashes.clear();
-            self.hash_keys(bytes, delimiter, extractor, hashing);
+            self.hash_keys(bytes, framing.ending, extractor, hashing);
         }
     }
 
-    fn hash_keys(&mut self, bytes: &[u8], delimiter: u8, extractor: &Extractor, hashing: &Hashing) {
+    fn hash_keys(&mut self, bytes: &[u8], ending: u8, extractor: &Extractor, hashing: &Hashing) {
         let latest = if extractor.has_time() { time::latest_plausible() } else { i64::MAX };
         for index in 0..self.len {
-            match extractor.extract(without_ending(self.record(bytes, index), delimiter), latest) {
+            match extractor.extract(without_ending(self.record(bytes, index), ending), latest) {
                 Ok(Extract { key, importance, time }) => {
                     self.hashes.push(hashing.hash(&key));
                     self.times.extend(time);
@@ -62,13 +70,14 @@ impl Batch {
         self.truncate(0);
     }
 
-    /// Lets go of the records from `index` on, before which none may be faulty.
+    /// Lets go of the records from `index` on.
     pub(crate) fn truncate(&mut self, index: usize) {
         self.len = self.len.min(index);
-        self.hashes.truncate(index);
-        self.importances.truncate(index);
-        self.times.truncate(index);
-        self.faults.clear();
+        self.faults.truncate(self.faults.partition_point(|(at, _)| *at < index));
+        let keys = self.len - self.faults.len();
+        self.hashes.truncate(keys);
+        self.importances.truncate(keys);
+        self.times.truncate(keys);
     }
 
     /// Where the first record starts.
@@ -124,9 +133,9 @@ impl Batch {
 }
 
 #[inline]
-fn without_ending(record: &[u8], delimiter: u8) -> &[u8] {
+fn without_ending(record: &[u8], ending: u8) -> &[u8] {
     match record {
-        [rest @ .., last] if *last == delimiter => rest,
+        [rest @ .., last] if *last == ending => rest,
         _ => record,
     }
 }

@@ -1,6 +1,6 @@
 //! Fields of a line, plain or quoted.
 
-use super::Fault;
+use super::Problem;
 use memchr::memchr;
 use std::borrow::Cow;
 
@@ -14,12 +14,12 @@ pub(crate) struct Separation {
 }
 
 /// Field `number`, counted from 0.
-pub(crate) fn field(line: &[u8], separation: Separation, number: usize) -> Result<Cow<'_, [u8]>, Fault> {
+pub(crate) fn field(line: &[u8], separation: Separation, number: usize) -> Result<Cow<'_, [u8]>, Problem> {
     let mut fields = Fields { rest: Some(line), separation };
     for _ in 0..number {
-        fields.next().ok_or(Fault::MissingField(number + 1))??;
+        fields.next().ok_or(Problem::MissingField(number + 1))??;
     }
-    fields.next().ok_or(Fault::MissingField(number + 1))?
+    fields.next().ok_or(Problem::MissingField(number + 1))?
 }
 
 /// All fields of a line.
@@ -40,12 +40,13 @@ impl<'l> Fields<'l> {
         Cow::Borrowed(&rest[..end.unwrap_or(rest.len())])
     }
 
-    /// A field whose opening quote has been taken off.
-    fn quoted(&mut self, rest: &'l [u8]) -> Result<Cow<'l, [u8]>, Fault> {
+    /// A field whose opening quote has been taken off. What stands between its closing quote and the next delimiter
+    /// belongs to it, as csv-core has it.
+    fn quoted(&mut self, rest: &'l [u8]) -> Result<Cow<'l, [u8]>, Problem> {
         let mut field = Cow::Borrowed(&rest[..0]);
         let mut rest = rest;
         loop {
-            let quote = memchr(b'"', rest).ok_or(Fault::Quoting)?;
+            let quote = memchr(b'"', rest).ok_or(Problem::Quoting)?;
             let part = &rest[..quote];
             rest = &rest[quote + 1..];
             if field.is_empty() {
@@ -58,22 +59,20 @@ impl<'l> Fields<'l> {
                     field.to_mut().push(b'"');
                     rest = &rest[1..];
                 }
-                Some(byte) if *byte == self.separation.delimiter => {
-                    self.rest = Some(&rest[1..]);
+                _ => {
+                    let behind = self.plain(rest);
+                    if !behind.is_empty() {
+                        field.to_mut().extend_from_slice(&behind);
+                    }
                     return Ok(field);
                 }
-                None => {
-                    self.rest = None;
-                    return Ok(field);
-                }
-                Some(_) => return Err(Fault::Quoting),
             }
         }
     }
 }
 
 impl<'l> Iterator for Fields<'l> {
-    type Item = Result<Cow<'l, [u8]>, Fault>;
+    type Item = Result<Cow<'l, [u8]>, Problem>;
 
     fn next(&mut self) -> Option<Self::Item> {
         let rest = self.rest.take()?;
@@ -90,23 +89,23 @@ mod tests {
 
     const CSV: Separation = Separation { delimiter: b',', quoted: true };
 
-    fn all(line: &str) -> Result<Vec<String>, Fault> {
+    fn all(line: &str) -> Result<Vec<String>, Problem> {
         let text = |field: Cow<'_, [u8]>| String::from_utf8_lossy(&field).into_owned();
         Fields::new(line.as_bytes(), CSV).map(|field| field.map(text)).collect()
     }
 
     #[test]
     fn quotes_are_taken_off_and_doubled_ones_halved() {
-        assert_eq!(all(r#"a,"b,c"#), Err(Fault::Quoting));
+        assert_eq!(all(r#"a,"b,c"#), Err(Problem::Quoting));
         assert_eq!(all(r#"a,"b,c","d ""e""","","#).expect("fields"), ["a", "b,c", "d \"e\"", "", ""]);
         assert_eq!(all(r#""""""#).expect("fields"), ["\""]);
-        assert_eq!(all(r#""a"b"#), Err(Fault::Quoting));
+        assert_eq!(all(r#""a"b"c",d"#).expect("fields"), ["ab\"c\"", "d"]);
     }
 
     #[test]
     fn plain_fields_keep_their_quotes() {
         let tabs = Separation { delimiter: b'\t', quoted: false };
         assert_eq!(&*field(b"\"a\tb\"", tabs, 1).expect("a field"), b"b\"");
-        assert_eq!(field(b"a\tb", tabs, 2), Err(Fault::MissingField(3)));
+        assert_eq!(field(b"a\tb", tabs, 2), Err(Problem::MissingField(3)));
     }
 }

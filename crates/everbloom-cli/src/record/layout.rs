@@ -1,23 +1,34 @@
 //! From what was typed to an extractor: which fields, by number or by name.
 
 use super::fields::{self, Fields, Separation};
-use super::{Fault, json, time};
+use super::json::{Key, Pointers, Values};
+use super::{Fault, Problem, time};
 use crate::args::{ImportanceArgs, KeyArgs, Scale};
 use crate::failure::{Failure, Result};
 use everbloom::internal::key::composite_key;
 use everbloom::{Importance, ImportanceScale};
 use std::borrow::Cow;
+use std::sync::Arc;
 
 /// Where keys are, as typed; names are not resolved yet.
 #[derive(Debug, Clone)]
 pub(crate) struct Layout {
     keys: Vec<String>,
-    importance: Option<(String, ImportanceScale)>,
+    importance: Option<(String, ImportanceScale, f64)>,
     time: Vec<String>,
+    options: Options,
     kind: Kind,
     ignore_case: bool,
     /// Whether each input starts with a line of names.
     pub(crate) has_header: bool,
+}
+
+/// What was typed, for messages.
+#[derive(Debug, Clone)]
+struct Options {
+    key: Arc<str>,
+    importance: Arc<str>,
+    time: Arc<str>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -36,20 +47,27 @@ impl Layout {
                 Kind::Fields(Separation { delimiter: key.delimiter.unwrap_or(default), quoted })
             }
         };
-        let keys = match (&key.key, kind) {
-            (None, _) => Vec::new(),
-            (Some(text), _) => text.split(',').map(str::to_string).collect(),
-        };
+        if key.csv && key.delimiter.is_some_and(|byte| byte == b'"' || byte == key.ending()) {
+            return Err(Failure::new("--delimiter must be neither the quote nor the end of a record; try ',' or ';'"));
+        }
+        let keys = key.key.as_ref().map_or(Vec::new(), |text| text.split(',').map(str::to_string).collect());
         let scale = |max: f64| match importance.importance_scale {
             Scale::Linear => ImportanceScale::linear(max),
             Scale::Log => ImportanceScale::logarithmic(max),
         };
         let importance = match (&importance.importance, importance.importance_max) {
-            (Some(field), Some(max)) => Some((field.clone(), scale(max)?)),
+            (Some(field), Some(max)) => Some((field.clone(), scale(max)?, max)),
             _ => None,
         };
+        let options = Options {
+            key: key.key.as_ref().map_or("the key".into(), |key| format!("--key {key}").into()),
+            importance: importance
+                .as_ref()
+                .map_or("".into(), |(field, _, max)| format!("--importance {field} --importance-max {max}").into()),
+            time: "".into(),
+        };
         let (ignore_case, has_header) = (key.ignore_case, key.header);
-        let layout = Layout { keys, importance, time: Vec::new(), kind, ignore_case, has_header };
+        let layout = Layout { keys, importance, time: Vec::new(), options, kind, ignore_case, has_header };
         if !layout.has_header {
             layout.resolve(&[])?;
         }
@@ -59,6 +77,7 @@ impl Layout {
     /// Records carry a time, too: in one field, or in several that are read as one.
     pub(crate) fn with_time(mut self, fields: Option<&str>) -> Result<Self> {
         self.time = fields.map_or(Vec::new(), |fields| fields.split(',').map(str::to_string).collect());
+        self.options.time = fields.map_or("".into(), |fields| format!("--time {fields}").into());
         if !self.has_header {
             self.resolve(&[])?;
         }
@@ -72,38 +91,43 @@ impl Layout {
 
     /// How importances are made of values.
     pub(crate) fn importance_scale(&self) -> Option<ImportanceScale> {
-        self.importance.as_ref().map(|(_, scale)| *scale)
+        self.importance.as_ref().map(|(_, scale, _)| *scale)
     }
 
     /// Turns names into numbers, with the header line where there is one.
     pub(crate) fn resolve(&self, header: &[u8]) -> Result<Extractor> {
-        let parts = self.keys.iter().map(|key| self.place(key, header)).collect::<Result<Vec<_>>>()?;
+        let mut pointers = Pointers::default();
+        let mut place = |name: &String| match self.kind {
+            Kind::Json => pointers.add(name),
+            Kind::Fields(separation) => self.field(name, header, separation),
+        };
+        let parts = self.keys.iter().map(&mut place).collect::<Result<Vec<_>>>()?;
         let importance = match &self.importance {
-            Some((field, scale)) => Some((self.place(field, header)?, *scale)),
+            Some((field, scale, max)) => Some((place(field)?, *scale, *max)),
             None => None,
         };
-        let time = self.time.iter().map(|field| self.place(field, header)).collect::<Result<Vec<_>>>()?;
+        let time = self.time.iter().map(&mut place).collect::<Result<Vec<_>>>()?;
         let lookup = match self.kind {
             _ if parts.is_empty() && importance.is_none() && time.is_empty() => Lookup::Whole,
             Kind::Fields(separation) => Lookup::Fields(separation),
-            Kind::Json => Lookup::Json,
+            Kind::Json => Lookup::Json(pointers),
         };
-        Ok(Extractor { lookup, parts, importance, time, ignore_case: self.ignore_case })
+        let (options, ignore_case) = (self.options.clone(), self.ignore_case);
+        Ok(Extractor { lookup, parts, importance, time, options, ignore_case })
     }
 
-    fn place(&self, name: &str, header: &[u8]) -> Result<Place> {
-        let Kind::Fields(separation) = self.kind else { return pointer(name) };
+    /// The number of a field, counted from 0.
+    fn field(&self, name: &str, header: &[u8], separation: Separation) -> Result<usize> {
         match name.parse::<usize>() {
             Ok(0) => Err(Failure::new("fields are counted from 1, so there is no field 0")),
-            Ok(number) => Ok(Place::Field(number - 1)),
+            Ok(number) => Ok(number - 1),
             Err(_) if !self.has_header => Err(Failure::new(format!(
                 "field '{name}' is not a number; count fields from 1, or add --header to use names"
             ))),
             Err(_) => {
-                let names = Fields::new(trim_return(header), separation).collect::<Result<Vec<_>, Fault>>();
-                let names = names.map_err(|fault| Failure::new(format!("the header cannot be read: {fault}")))?;
-                let found = names.iter().position(|field| &**field == name.as_bytes());
-                found.map(Place::Field).ok_or_else(|| {
+                let names = Fields::new(header, separation).collect::<Result<Vec<_>, Problem>>();
+                let names = names.map_err(|problem| Failure::new(format!("the header cannot be read: {problem}")))?;
+                names.iter().position(|field| &**field == name.as_bytes()).ok_or_else(|| {
                     let known: Vec<_> = names.iter().map(|name| String::from_utf8_lossy(name)).collect();
                     Failure::new(format!("the header has no field '{name}'; it has {}", known.join(", ")))
                 })
@@ -112,34 +136,22 @@ impl Layout {
     }
 }
 
-fn pointer(text: &str) -> Result<Place> {
-    if text.is_empty() || text.starts_with('/') {
-        return Ok(Place::Pointer(text.to_string()));
-    }
-    Err(Failure::new(format!("'{text}' is not a JSON pointer; write /{text}, or /outer/inner for a nested value")))
-}
-
-/// Where in a record a value is.
-#[derive(Debug, Clone, PartialEq, Eq)]
-enum Place {
-    Field(usize),
-    Pointer(String),
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// How values are found: fields by number, values of documents by the number of their pointer.
+#[derive(Debug, Clone)]
 enum Lookup {
     Whole,
     Fields(Separation),
-    Json,
+    Json(Pointers),
 }
 
 /// Finds keys and importances in records.
 #[derive(Debug, Clone)]
 pub(crate) struct Extractor {
     lookup: Lookup,
-    parts: Vec<Place>,
-    importance: Option<(Place, ImportanceScale)>,
-    time: Vec<Place>,
+    parts: Vec<usize>,
+    importance: Option<(usize, ImportanceScale, f64)>,
+    time: Vec<usize>,
+    options: Options,
     ignore_case: bool,
 }
 
@@ -154,7 +166,7 @@ pub(crate) struct Extract<'r> {
 impl Extractor {
     /// Whether a record, without its ending, is its own key.
     pub(crate) fn is_whole_line(&self) -> bool {
-        self.lookup == Lookup::Whole && !self.ignore_case
+        matches!(self.lookup, Lookup::Whole) && !self.ignore_case
     }
 
     /// Whether records carry importances.
@@ -169,36 +181,50 @@ impl Extractor {
 
     /// What is in a record that comes without its ending, and is no later than `latest`.
     pub(crate) fn extract<'r>(&self, record: &'r [u8], latest: i64) -> Result<Extract<'r>, Fault> {
+        let fault = |option: &Arc<str>| {
+            let option = Arc::clone(option);
+            move |problem| Fault { problem, option }
+        };
         let line = trim_return(record);
-        let parsed = match self.lookup {
+        let parsed = match &self.lookup {
             Lookup::Whole => {
                 let key = self.fold(Cow::Borrowed(record));
                 return Ok(Extract { key, importance: Importance::FULL, time: None });
             }
-            Lookup::Fields(separation) => Parsed::Line(line, separation),
-            Lookup::Json => Parsed::Document(json::parse(line)?),
+            Lookup::Fields(separation) => Parsed::Line(line, *separation),
+            Lookup::Json(pointers) => Parsed::Values(pointers.find(line).map_err(fault(&self.options.key))?),
         };
-        let key = match self.parts.as_slice() {
-            [] => Cow::Borrowed(record),
-            [place] => parsed.value(place)?,
-            places => {
-                let parts = places.iter().map(|place| parsed.value(place)).collect::<Result<Vec<_>, Fault>>()?;
-                Cow::Owned(composite_key(parts.iter().map(|part| &**part)))
-            }
-        };
+        let key = self.key(record, &parsed).map_err(fault(&self.options.key))?;
         let importance = match &self.importance {
             None => Importance::FULL,
-            Some((place, scale)) => number(&parsed.value(place)?, scale)?,
+            Some((place, scale, max)) => {
+                let value = parsed.text(*place).and_then(|value| importance(&value, scale, *max));
+                value.map_err(fault(&self.options.importance))?
+            }
         };
         let time = match self.time.as_slice() {
             [] => None,
-            [place] => Some(time::parse(&parsed.value(place)?, latest)?),
-            places => {
-                let parts = places.iter().map(|place| parsed.value(place)).collect::<Result<Vec<_>, Fault>>()?;
-                Some(time::parse(&parts.join(&b' '), latest)?)
-            }
+            places => Some(time_of(&parsed, places, latest).map_err(fault(&self.options.time))?),
         };
-        Ok(Extract { key: self.fold(key), importance, time })
+        Ok(Extract { key, importance, time })
+    }
+
+    fn key<'r>(&self, record: &'r [u8], parsed: &Parsed<'r, '_>) -> Result<Cow<'r, [u8]>, Problem> {
+        let part = |place: &usize| match parsed {
+            Parsed::Line(line, separation) => fields::field(line, *separation, *place).map(|key| self.fold(key)),
+            Parsed::Values(values) => values.key(*place).map(|key| match key {
+                Key::Text(text) => self.fold(text),
+                Key::Other(bytes) => Cow::Owned(bytes),
+            }),
+        };
+        match self.parts.as_slice() {
+            [] => Ok(self.fold(Cow::Borrowed(record))),
+            [place] => part(place),
+            places => {
+                let parts = places.iter().map(part).collect::<Result<Vec<_>, Problem>>()?;
+                Ok(Cow::Owned(composite_key(parts.iter().map(|part| &**part))))
+            }
+        }
     }
 
     /// The key in lower case, if case is to be ignored: letters as Unicode knows them in valid
@@ -215,21 +241,26 @@ impl Extractor {
 }
 
 /// A record in which values can be looked up.
-enum Parsed<'r> {
+enum Parsed<'r, 'p> {
     Line(&'r [u8], Separation),
-    Document(serde_json::Value),
+    Values(Values<'r, 'p>),
 }
 
-impl<'r> Parsed<'r> {
-    fn value(&self, place: &Place) -> Result<Cow<'r, [u8]>, Fault> {
-        match (self, place) {
-            (Parsed::Line(line, separation), Place::Field(number)) => fields::field(line, *separation, *number),
-            (Parsed::Document(document), Place::Pointer(pointer)) => json::text_at(document, pointer).map(Cow::Owned),
-            // `Layout::place` makes fields for lines and pointers for documents.
-            (_, Place::Field(number)) => Err(Fault::MissingField(number + 1)),
-            (_, Place::Pointer(pointer)) => Err(Fault::MissingPointer(pointer.clone())),
+impl<'r> Parsed<'r, '_> {
+    fn text(&self, place: usize) -> Result<Cow<'r, [u8]>, Problem> {
+        match self {
+            Parsed::Line(line, separation) => fields::field(line, *separation, place),
+            Parsed::Values(values) => values.text(place),
         }
     }
+}
+
+fn time_of(parsed: &Parsed<'_, '_>, places: &[usize], latest: i64) -> Result<i64, Problem> {
+    if let [place] = places {
+        return time::parse(&parsed.text(*place)?, latest);
+    }
+    let parts = places.iter().map(|place| parsed.text(*place)).collect::<Result<Vec<_>, Problem>>()?;
+    time::parse(&parts.join(&b' '), latest)
 }
 
 /// The line without the carriage return that a CRLF file leaves behind.
@@ -237,9 +268,9 @@ fn trim_return(line: &[u8]) -> &[u8] {
     line.strip_suffix(b"\r").unwrap_or(line)
 }
 
-fn number(text: &[u8], scale: &ImportanceScale) -> Result<Importance, Fault> {
+fn importance(text: &[u8], scale: &ImportanceScale, max: f64) -> Result<Importance, Problem> {
     let text = String::from_utf8_lossy(text);
-    let value: f64 =
-        text.trim().parse().map_err(|_| Fault::Importance(format!("its importance '{text}' is not a number")))?;
-    scale.of(value).map_err(|error| Fault::Importance(error.to_string()))
+    let value = text.trim().parse::<f64>();
+    let value = value.map_err(|_| Problem::Importance(format!("its importance '{text}' is not a number")))?;
+    scale.of(value).map_err(|_| Problem::Importance(format!("its importance {value} is not between 0 and {max}")))
 }

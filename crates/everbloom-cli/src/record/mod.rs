@@ -2,27 +2,44 @@
 //!
 //! [`Batch`] finds where records end and hashes their keys, many at a time; [`Extractor`] finds the
 //! key within one record. A whole line is its own key, which costs nothing; everything else is
-//! looked up by [`fields`] or [`json`].
+//! looked up by [`fields`] or [`json`]. [`Watch`] decides what becomes of records without one.
 
 mod batch;
 mod collect;
 mod fields;
 mod json;
 mod layout;
+mod number;
+mod options;
 mod reader;
 pub(crate) mod time;
+mod watch;
 
 pub(crate) use batch::Batch;
-pub(crate) use collect::{all_hashes, check_faults};
+pub(crate) use collect::all_hashes;
+#[cfg(test)]
+pub(crate) use fields::{Fields, Separation};
 pub(crate) use layout::{Extractor, Layout};
+pub(crate) use options::KeyOptions;
 pub(crate) use reader::{Header, Part, RecordReader, for_each_batch};
+pub(crate) use watch::Watch;
 
-/// Why a record has no key or no importance.
+use std::sync::Arc;
+
+/// Why a record has no key, time or importance, and where that was looked for.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) enum Fault {
+pub(crate) struct Fault {
+    problem: Problem,
+    /// The option as it was typed.
+    option: Arc<str>,
+}
+
+/// What is wrong with a record.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum Problem {
     /// It has fewer fields.
     MissingField(usize),
-    /// A quote is opened and never closed, or followed by something else.
+    /// A quote is opened and never closed.
     Quoting,
     /// It is not JSON.
     Json,
@@ -36,12 +53,18 @@ pub(crate) enum Fault {
 
 impl std::fmt::Display for Fault {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{} ({})", self.problem, self.option)
+    }
+}
+
+impl std::fmt::Display for Problem {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            Fault::MissingField(number) => write!(f, "there is no field {number}"),
-            Fault::Quoting => write!(f, "a quote is not closed, or not followed by the delimiter"),
-            Fault::Json => write!(f, "it is not JSON"),
-            Fault::MissingPointer(pointer) => write!(f, "it has no value at {pointer}"),
-            Fault::Importance(problem) | Fault::Time(problem) => write!(f, "{problem}"),
+            Problem::MissingField(number) => write!(f, "there is no field {number}"),
+            Problem::Quoting => write!(f, "a quote is not closed"),
+            Problem::Json => write!(f, "it is not JSON"),
+            Problem::MissingPointer(pointer) => write!(f, "it has no value at {pointer}"),
+            Problem::Importance(problem) | Problem::Time(problem) => write!(f, "{problem}"),
         }
     }
 }

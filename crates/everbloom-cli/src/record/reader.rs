@@ -2,9 +2,8 @@
 
 use super::{Batch, Extractor, Layout};
 use crate::failure::{Failure, Result};
-use crate::input::{Arrival, Block, BlockReader, Position, Reading, Source};
+use crate::input::{Block, BlockReader, Framing, Position, Reading};
 use everbloom::Hashing;
-use memchr::memchr;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -23,7 +22,7 @@ impl RecordReader {
         if !reader.layout.has_header {
             reader.extractor = Some(Arc::new(reader.layout.resolve(&[])?));
         } else if reader.blocks.position() != Position::default() {
-            let first = first_line(&reader.blocks.paths()[0], reader.blocks.delimiter())?;
+            let first = first_record(&reader.blocks.paths()[0], reader.blocks.framing())?;
             reader.take_header(&first)?;
         }
         Ok(reader)
@@ -39,20 +38,21 @@ impl RecordReader {
         self.extractor.clone().ok_or_else(|| Failure::new("the input has no header"))
     }
 
-    /// Fills a block, and says how many of its bytes are a header: the input's first line.
+    /// Fills a block, and says how many of its bytes are a header: the input's first record.
     pub(crate) fn next(&mut self, block: &mut Block) -> Result<(Reading, Header)> {
         let reading = self.blocks.next(block)?;
         if !(reading == Reading::Block && self.layout.has_header && block.is_first) {
             return Ok((reading, Header::default()));
         }
-        let line = line_of(block.bytes(), self.blocks.delimiter());
+        let line = &block.bytes()[..self.blocks.framing().first_end(block.bytes())];
         let header = Header { bytes: line.len(), is_new: self.header.is_none() };
         self.take_header(line)?;
         Ok((reading, header))
     }
 
     fn take_header(&mut self, line: &[u8]) -> Result<()> {
-        let names = line.trim_ascii_end();
+        let names = line.strip_suffix(&[self.blocks.framing().ending]).unwrap_or(line);
+        let names = names.strip_suffix(b"\r").unwrap_or(names);
         match &self.header {
             Some(header) if header == names => {}
             Some(_) => {
@@ -76,32 +76,24 @@ pub(crate) struct Header {
     pub(crate) is_new: bool,
 }
 
-fn line_of(bytes: &[u8], delimiter: u8) -> &[u8] {
-    &bytes[..memchr(delimiter, bytes).map_or(bytes.len(), |at| at + 1)]
+fn first_record(path: &Path, framing: Framing) -> Result<Vec<u8>> {
+    let mut block = Block::default();
+    BlockReader::new(vec![path.to_path_buf()], framing).next(&mut block)?;
+    Ok(block.bytes()[..framing.first_end(block.bytes())].to_vec())
 }
 
-fn first_line(path: &Path, delimiter: u8) -> Result<Vec<u8>> {
-    let mut source = Source::open(path, &Arc::default())?;
-    let mut start = Vec::new();
-    let mut part = vec![0; 1 << 16];
-    while memchr(delimiter, &start).is_none() {
-        match source.read(&mut part, None).map_err(|error| Failure::io(path.display(), &error))? {
-            Arrival::Bytes(count) => start.extend_from_slice(&part[..count]),
-            _ => break,
-        }
-    }
-    Ok(line_of(&start, delimiter).to_vec())
-}
-
-/// Calls `act` with the header lines first seen, and with every batch of records and their bytes.
+/// Calls `act` with the header lines first seen, with every batch of records and their bytes, and before every wait.
 pub(crate) fn for_each_batch(
     reader: &mut RecordReader,
     hashing: &Hashing,
     mut act: impl FnMut(Part<'_>) -> Result<()>,
 ) -> Result<()> {
-    let delimiter = reader.blocks.delimiter();
+    let framing = reader.blocks.framing();
     let (mut block, mut batch) = (Block::default(), Batch::default());
     loop {
+        if reader.blocks.may_wait() {
+            act(Part::Wait)?;
+        }
         let (reading, header) = reader.next(&mut block)?;
         if reading != Reading::Block {
             return Ok(());
@@ -113,7 +105,7 @@ pub(crate) fn for_each_batch(
         let extractor = reader.extractor()?;
         let mut start = header.bytes;
         while start < bytes.len() {
-            batch.take(bytes, start, delimiter, &extractor, hashing);
+            batch.take(bytes, start, framing, &extractor, hashing);
             act(Part::Records(bytes, &batch))?;
             start = batch.end();
         }
@@ -126,4 +118,6 @@ pub(crate) enum Part<'b> {
     Header(&'b [u8]),
     /// Records, and the bytes they are in.
     Records(&'b [u8], &'b Batch),
+    /// Nothing yet: what follows may be long in coming.
+    Wait,
 }

@@ -6,7 +6,7 @@
 //! | `2023-11-14T22:13:20Z`, `2023-11-14 22:13:20.5+01:00` | RFC 3339; without an offset, UTC |
 //! | `14/Nov/2023:22:13:20 +0000`, in brackets or not | the web servers' log format; without an offset, UTC |
 
-use super::Fault;
+use super::Problem;
 use jiff::Timestamp;
 use jiff::civil::DateTime;
 use jiff::fmt::strtime::BrokenDownTime;
@@ -36,11 +36,12 @@ fn micros_of(time: SystemTime) -> i64 {
 }
 
 /// The time in a field, unless it lies behind `latest`.
-pub(crate) fn parse(text: &[u8], latest: i64) -> Result<i64, Fault> {
+pub(super) fn parse(text: &[u8], latest: i64) -> Result<i64, Problem> {
     let shown = || String::from_utf8_lossy(text).into_owned();
-    let time = read(text.trim_ascii()).ok_or_else(|| Fault::Time(format!("its time '{}' cannot be read", shown())))?;
+    let time =
+        read(text.trim_ascii()).ok_or_else(|| Problem::Time(format!("its time '{}' cannot be read", shown())))?;
     if time > latest {
-        return Err(Fault::Time(format!("its time '{}' is more than a day ahead of this machine's clock", shown())));
+        return Err(Problem::Time(format!("its time '{}' is more than a day ahead of this machine's clock", shown())));
     }
     Ok(time)
 }

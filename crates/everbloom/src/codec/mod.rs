@@ -21,6 +21,7 @@
 
 mod view;
 
+pub use crate::format::MAX_NOTE_BYTES;
 pub use view::View;
 
 use crate::filter::Restore;
@@ -49,28 +50,37 @@ fn body_bytes(body: &Body<'_>) -> u64 {
 
 /// Writes a filter, without a copy of its cells.
 pub fn encode_to(filter: &dyn Filter, out: &mut dyn Write) -> std::io::Result<()> {
+    encode_noted_to(filter, "", out)
+}
+
+/// Writes a filter with a note that [`summarise`] reads back, of at most [`MAX_NOTE_BYTES`].
+pub fn encode_noted_to(filter: &dyn Filter, note: &str, out: &mut dyn Write) -> std::io::Result<()> {
     let body = filter.body();
-    out.write_all(&header(filter, Coding::Plain, body_bytes(&body)).encode())?;
+    out.write_all(&header(filter, Coding::Plain, note, body_bytes(&body))?.encode())?;
     let mut writer = BodyWriter::new(out);
     write_body(body, &mut writer)?;
     writer.finish()
 }
 
 /// Writes a filter with its body compressed, if that makes it smaller; holds the compressed body meanwhile.
-pub fn encode_compressed_to(filter: &dyn Filter, out: &mut dyn Write) -> std::io::Result<()> {
+pub fn encode_compressed_to(filter: &dyn Filter, note: &str, out: &mut dyn Write) -> std::io::Result<()> {
     let mut compressor = Compressor::new();
     write_body(filter.body(), &mut compressor)?;
-    let Some(body) = compressor.finish() else { return encode_to(filter, out) };
-    out.write_all(&header(filter, Coding::Compressed, body.len() as u64).encode())?;
+    let Some(body) = compressor.finish() else { return encode_noted_to(filter, note, out) };
+    out.write_all(&header(filter, Coding::Compressed, note, body.len() as u64)?.encode())?;
     let mut writer = BodyWriter::new(out);
     writer.write_all(&body)?;
     writer.finish()
 }
 
-fn header(filter: &dyn Filter, coding: Coding, body_bytes: u64) -> Header {
+fn header(filter: &dyn Filter, coding: Coding, note: &str, body_bytes: u64) -> std::io::Result<Header> {
+    if note.len() > MAX_NOTE_BYTES {
+        let problem = format!("the note has {} bytes, but must have at most {MAX_NOTE_BYTES}", note.len());
+        return Err(std::io::Error::new(std::io::ErrorKind::InvalidInput, problem));
+    }
     let spec = filter.spec();
     let (hash_id, seed, key_check) = Header::hash_fields(filter.hashing());
-    Header {
+    Ok(Header {
         kind_id: filters::id_of(spec),
         hash_id,
         coding,
@@ -79,8 +89,9 @@ fn header(filter: &dyn Filter, coding: Coding, body_bytes: u64) -> Header {
         promise: filter.promise(),
         spec: spec.to_string(),
         state: filter.state(),
+        note: note.to_string(),
         body_bytes,
-    }
+    })
 }
 
 fn write_body(body: Body<'_>, out: &mut dyn Write) -> std::io::Result<()> {
@@ -117,7 +128,7 @@ pub fn encode(filter: &dyn Filter) -> Vec<u8> {
 pub fn encode_compressed(filter: &dyn Filter) -> Vec<u8> {
     let mut bytes = Vec::new();
     // A Vec takes every write.
-    let _ = encode_compressed_to(filter, &mut bytes);
+    let _ = encode_compressed_to(filter, "", &mut bytes);
     bytes
 }
 
@@ -245,6 +256,8 @@ pub struct Summary {
     pub seed: Option<u64>,
     /// Whether the body is compressed.
     pub compressed: bool,
+    /// What its writer noted beside the filter.
+    pub note: String,
 }
 
 /// Reads only the header of a filter of `length` bytes.
@@ -258,7 +271,7 @@ pub fn summarise(source: &mut dyn Read, length: u64) -> Result<Summary> {
     };
     let compressed = header.coding == Coding::Compressed;
     let spec = Spec::parse(&header.spec)?;
-    Ok(Summary { promise: promised(&header, &spec)?, spec, hash, seed, compressed })
+    Ok(Summary { promise: promised(&header, &spec)?, spec, hash, seed, compressed, note: header.note })
 }
 
 /// What is promised of a stored filter: what was stored, and what the kind knows from its parameters.

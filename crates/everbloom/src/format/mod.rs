@@ -8,7 +8,7 @@
 //!     12     1  hash id: 1 = XXH3-128 with seed, 2 = SipHash-2-4-128 with a secret key,
 //!              3 = XXH3-128 with seed and the key's length in its last byte
 //!     13     1  body coding: 0 = plain, 1 = compressed (`gaps.rs` has its layout)
-//!     14     2  zero
+//!     14     2  length of the note
 //!     16     8  seed (XXH3), zero (SipHash)
 //!     24     8  check value of the secret key (SipHash), zero (XXH3)
 //!     32     8  predicted FPR, as a double
@@ -17,7 +17,7 @@
 //!     56     4  length of the spec
 //!     60     4  length of the state
 //!     64     8  length of the body
-//!     72        spec (UTF-8), state, zeros
+//!     72        spec (UTF-8), state, note (UTF-8), zeros
 //!  h − 8     8  XXH3-64 of the header up to here; h is a multiple of 64
 //!      h        body, 64-byte aligned; zeros
 //!  e − 8     8  XXH3-64 of the body and the zeros; e, the whole length, is a multiple of 64
@@ -26,6 +26,9 @@
 //! Everything is little-endian. The body of a filter made of filters is theirs, one whole document
 //! after another. The spec is stored as text, so that what a file holds can be read off it, and so
 //! that the parser which guards the command line guards the decoder, too.
+//!
+//! The note is for whoever wrote the file, and no part of the filter: the command line keeps there how keys were
+//! found in records. Most files have none.
 
 pub(crate) mod gaps;
 pub mod golomb;
@@ -45,6 +48,8 @@ pub(crate) const CHECKSUM_BYTES: usize = 8;
 const ALIGNMENT: usize = 64;
 /// No filter has a longer spec or state; what claims to is not read.
 const MAX_SECTION_BYTES: u32 = 1 << 16;
+/// The longest note.
+pub const MAX_NOTE_BYTES: usize = u16::MAX as usize;
 
 /// How the body is stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -64,6 +69,8 @@ pub(crate) struct Header {
     pub(crate) promise: Promise,
     pub(crate) spec: String,
     pub(crate) state: Vec<u8>,
+    /// At most [`MAX_NOTE_BYTES`].
+    pub(crate) note: String,
     pub(crate) body_bytes: u64,
 }
 
@@ -86,7 +93,8 @@ impl Header {
         bytes.extend_from_slice(&MAGIC);
         bytes.extend_from_slice(&VERSION.to_le_bytes());
         bytes.extend_from_slice(&self.kind_id.to_le_bytes());
-        bytes.extend_from_slice(&[self.hash_id, self.coding as u8, 0, 0]);
+        bytes.extend_from_slice(&[self.hash_id, self.coding as u8]);
+        bytes.extend_from_slice(&(self.note.len() as u16).to_le_bytes());
         let promise = match self.promise.holds {
             Holds::Never => 0,
             Holds::Always => u64::MAX,
@@ -101,7 +109,8 @@ impl Header {
         bytes.extend_from_slice(&self.body_bytes.to_le_bytes());
         bytes.extend_from_slice(self.spec.as_bytes());
         bytes.extend_from_slice(&self.state);
-        bytes.resize(header_bytes(self.spec.len(), self.state.len()) - CHECKSUM_BYTES, 0);
+        bytes.extend_from_slice(self.note.as_bytes());
+        bytes.resize(header_bytes(self.spec.len(), self.state.len(), self.note.len()) - CHECKSUM_BYTES, 0);
         bytes.extend_from_slice(&xxh3_64(&bytes).to_le_bytes());
         bytes
     }
@@ -121,7 +130,8 @@ impl Header {
             return Err(Error::corrupt("the filter's header is damaged"));
         }
         let (spec_bytes, state_bytes) = (spec_bytes as usize, state_bytes as usize);
-        let total = header_bytes(spec_bytes, state_bytes);
+        let note_bytes = usize::from(u16::from_le_bytes(array(&bytes[14..])));
+        let total = header_bytes(spec_bytes, state_bytes, note_bytes);
         if total as u64 > available {
             return Err(Error::corrupt("the filter ends within its header"));
         }
@@ -142,8 +152,8 @@ impl Header {
                 return Err(Error::corrupt(format!("the filter's body has coding {other}, which does not exist")));
             }
         };
-        let header_padding = &content[FIXED_BYTES + spec_bytes + state_bytes..];
-        if bytes[14..16].iter().chain(header_padding).any(|byte| *byte != 0) {
+        let header_padding = &content[FIXED_BYTES + spec_bytes + state_bytes + note_bytes..];
+        if header_padding.iter().any(|byte| *byte != 0) {
             return Err(Error::corrupt("the filter's header has bytes set that must be zero"));
         }
         let predicted_fpr = f64::from_bits(forecast_bits);
@@ -154,6 +164,9 @@ impl Header {
             .map_err(|_| Error::corrupt("the filter's spec is not text"))?
             .to_string();
         let state = bytes[FIXED_BYTES + spec_bytes..][..state_bytes].to_vec();
+        let note = std::str::from_utf8(&bytes[FIXED_BYTES + spec_bytes + state_bytes..][..note_bytes])
+            .map_err(|_| Error::corrupt("the filter's note is not text"))?
+            .to_string();
         let promise = Promise {
             predicted_fpr,
             predicted_fnr: (!fnr.is_nan()).then_some(fnr),
@@ -165,7 +178,7 @@ impl Header {
             // The kind knows, from its parameters.
             exact_until: None,
         };
-        Ok((Header { kind_id, hash_id, coding, seed, key_check, promise, spec, state, body_bytes }, total as u64))
+        Ok((Header { kind_id, hash_id, coding, seed, key_check, promise, spec, state, note, body_bytes }, total as u64))
     }
 }
 
@@ -215,8 +228,8 @@ fn array<const N: usize>(bytes: &[u8]) -> [u8; N] {
     array
 }
 
-fn header_bytes(spec: usize, state: usize) -> usize {
-    (FIXED_BYTES + spec + state + CHECKSUM_BYTES).next_multiple_of(ALIGNMENT)
+fn header_bytes(spec: usize, state: usize, note: usize) -> usize {
+    (FIXED_BYTES + spec + state + note + CHECKSUM_BYTES).next_multiple_of(ALIGNMENT)
 }
 
 /// Zeros between body and checksum.
@@ -225,9 +238,9 @@ pub(crate) fn body_padding(body_bytes: u64) -> u64 {
     (ALIGNMENT as u64 - used) % ALIGNMENT as u64
 }
 
-/// The length of a whole document.
+/// The length of a whole document without a note.
 pub(crate) fn document_bytes(spec: usize, state: usize, body_bytes: u64) -> u64 {
-    header_bytes(spec, state) as u64 + body_bytes + body_padding(body_bytes) + CHECKSUM_BYTES as u64
+    header_bytes(spec, state, 0) as u64 + body_bytes + body_padding(body_bytes) + CHECKSUM_BYTES as u64
 }
 
 /// Writes a body and, at the end, its checksum.

@@ -65,12 +65,10 @@ impl BlockOutput {
 
     /// Passes the header line at the start of a block on, or drops its repetition.
     pub(super) fn header(&mut self, line: &[u8], is_new: bool, options: Options) {
-        self.tally += Tally { items: 1, bytes: line.len() as u64, ..Tally::default() };
+        self.tally.bytes += line.len() as u64;
         if !is_new {
-            self.tally += Tally { dropped: 1, repeats: 1, ..Tally::default() };
             return;
         }
-        self.tally.written += 1;
         match options.mode {
             Mode::Drop | Mode::OnlyDuplicates => self.kept = line.len(),
             Mode::Flag => {

@@ -17,11 +17,10 @@ use super::outputs::Outputs;
 use super::progress::Progress;
 use super::state::{self, Journal};
 use super::window;
-use crate::args::OnError;
 use crate::failure::{Failure, Result};
-use crate::input::{Block, Position, Reading};
+use crate::input::{Block, Framing, Position, Reading};
 use crate::platform::Interrupt;
-use crate::record::{Batch, Extractor, Header, RecordReader};
+use crate::record::{Batch, Extractor, Header, RecordReader, Watch};
 use everbloom::internal::filter::Timeline;
 use everbloom::{AnyFilter, Hashing, Verdict};
 use std::path::PathBuf;
@@ -35,7 +34,7 @@ pub(super) struct Engine {
     outputs: InOrder<Outputs>,
     options: Options,
     hashing: Hashing,
-    delimiter: u8,
+    framing: Framing,
     saving: Option<Arc<Saving>>,
     interrupt: Arc<Interrupt>,
     failure: Mutex<Option<Failure>>,
@@ -44,6 +43,7 @@ pub(super) struct Engine {
 /// What was asked for, beside what is read, remembered and written.
 pub(super) struct Setup {
     pub(super) options: Options,
+    pub(super) watch: Watch,
     pub(super) saving: Option<Arc<Saving>>,
     pub(super) progress: Option<Progress>,
     pub(super) interrupt: Arc<Interrupt>,
@@ -66,6 +66,7 @@ struct Intake {
 struct Judge {
     memory: AnyFilter,
     timeline: Option<Timeline>,
+    watch: Watch,
     records: u64,
     saved: Instant,
     saved_records: u64,
@@ -85,6 +86,7 @@ pub(super) struct Finished {
     pub(super) timeline: Option<Timeline>,
     pub(super) outputs: Outputs,
     pub(super) position: Position,
+    pub(super) watch: Watch,
     pub(super) failure: Option<Failure>,
 }
 
@@ -112,14 +114,15 @@ impl Engine {
         outputs: Outputs,
         setup: Setup,
     ) -> Self {
-        let Setup { options, saving, progress, interrupt } = setup;
-        let (hashing, delimiter) = (*memory.hashing(), reader.blocks().delimiter());
+        let Setup { options, watch, saving, progress, interrupt } = setup;
+        let (hashing, framing) = (*memory.hashing(), reader.blocks().framing());
         let records = outputs.tally.items;
         Engine {
             intake: Mutex::new(Intake { reader, turn: 0, is_over: false }),
             judge: InOrder::new(Judge {
                 memory,
                 timeline,
+                watch,
                 records,
                 saved: Instant::now(),
                 saved_records: records,
@@ -128,7 +131,7 @@ impl Engine {
             outputs: InOrder::new(outputs),
             options,
             hashing,
-            delimiter,
+            framing,
             saving,
             interrupt,
             failure: Mutex::new(None),
@@ -144,10 +147,11 @@ impl Engine {
             self.work();
         });
         let reader = self.intake.into_inner().unwrap_or_else(PoisonError::into_inner).reader;
-        let Judge { memory, timeline, .. } = self.judge.into_inner();
+        let Judge { memory, timeline, watch, .. } = self.judge.into_inner();
         Finished {
             memory,
             timeline,
+            watch,
             outputs: self.outputs.into_inner(),
             position: reader.blocks().position(),
             failure: self.failure.into_inner().unwrap_or_else(PoisonError::into_inner),
@@ -159,7 +163,7 @@ impl Engine {
         let mut worker = Worker::default();
         while let Some(taken) = self.take(&mut worker.block) {
             match self.process(&mut worker, &taken) {
-                Ok(true) => {}
+                Ok(true) => worker.block.release(),
                 Ok(false) => return,
                 Err(failure) => return self.give_up(failure),
             }
@@ -203,14 +207,14 @@ impl Engine {
         self.split_and_hash(bytes, start, batch, taken);
 
         let Some(mut judge) = self.judge.enter(taken.turn) else { return Ok(false) };
-        let mut stopped = self.judge_batch(&mut judge, batch, verdicts)?;
+        let mut stopped = self.judge_batch(&mut judge, bytes, batch, verdicts)?;
         start = batch.end();
         // Only blocks of very short records have more than one batch: they are judged here and now,
         // so that memory does not grow with the number of records.
         while start < bytes.len() && stopped.is_none() {
             done.records(bytes, batch, verdicts, self.options);
             self.split_and_hash(bytes, start, batch, taken);
-            stopped = self.judge_batch(&mut judge, batch, verdicts)?;
+            stopped = self.judge_batch(&mut judge, bytes, batch, verdicts)?;
             start = batch.end();
         }
         let is_due = self.saving.as_ref().is_some_and(|saving| judge.is_due(saving.interval));
@@ -245,7 +249,7 @@ impl Engine {
 
     fn split_and_hash(&self, bytes: &[u8], start: usize, batch: &mut Batch, taken: &Taken) {
         match &taken.extractor {
-            Some(extractor) => batch.take(bytes, start, self.delimiter, extractor, &self.hashing),
+            Some(extractor) => batch.take(bytes, start, self.framing, extractor, &self.hashing),
             // Only an empty block comes before the first header.
             None => batch.clear(),
         }
@@ -255,21 +259,14 @@ impl Engine {
     fn judge_batch(
         &self,
         judge: &mut Judge,
+        bytes: &[u8],
         batch: &mut Batch,
         verdicts: &mut Vec<Verdict>,
     ) -> Result<Option<Failure>> {
-        let failure = match batch.faults().first() {
-            Some((index, fault)) if self.options.on_error == OnError::Fail => {
-                let number = judge.records + *index as u64 + 1;
-                let failure = Failure::new(format!(
-                    "record {number} cannot be used: {fault}; --on-error keep or skip goes on without its key"
-                ));
-                let index = *index;
-                batch.truncate(index);
-                Some(failure)
-            }
-            _ => None,
-        };
+        let failure = judge.watch.count(bytes, batch).map(|(index, failure)| {
+            batch.truncate(index);
+            failure
+        });
         let Judge { memory, timeline, .. } = judge;
         match timeline {
             Some(timeline) => window::observe(timeline, memory, batch, verdicts)?,

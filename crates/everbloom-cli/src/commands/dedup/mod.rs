@@ -17,7 +17,7 @@ use crate::failure::{Ending, Failure, Result};
 use crate::input::{BlockReader, Source, is_stdin};
 use crate::platform::Interrupt;
 use crate::progress::Bar;
-use crate::record::{Layout, RecordReader};
+use crate::record::{Layout, RecordReader, Watch};
 use crate::{output, report};
 use block_output::{Mode, Options};
 use clap::{Args, ValueEnum};
@@ -41,7 +41,7 @@ use window::WindowStats;
 /// Memory stays within --memory plus 32 MiB plus the longest line. Threads do not change the result.
 #[derive(Debug, Args)]
 pub(crate) struct Dedup {
-    /// Files to read, .gz and .zst too [default: stdin]
+    /// Files to read, .gz, .zst, .xz, .bz2 and .lz4 too [default: stdin]
     files: Vec<PathBuf>,
     /// Where to write [default: stdout]
     #[arg(short, long, value_name = "FILE")]
@@ -131,20 +131,26 @@ impl Dedup {
         }
         let interrupt = Arc::new(interrupt);
         let Resumption { memory, notes, timeline, outputs, position, saving } = resume::start(&self, &layout)?;
-        let blocks = BlockReader::new(self.files.clone(), self.keys.ending()).start_at(position);
+        let blocks = BlockReader::new(self.files.clone(), self.keys.framing()).start_at(position);
         let reader = RecordReader::new(blocks.stop_on(Some(Arc::clone(&interrupt))), layout)?;
         let stdout_is_free = self.output.is_some() || self.count;
         let bar = Bar::for_terminal(reader.blocks().consumed(), &self.files, stdout_is_free);
         let progress = bar.map(Progress::new);
         let saving = saving.map(Arc::new);
-        let setup =
-            Setup { options: self.options(), saving: saving.clone(), progress, interrupt: Arc::clone(&interrupt) };
+        let watch = Watch::new(self.keys.on_error, OnError::Keep);
+        let (options, saved, stopper) = (self.options(), saving.clone(), Arc::clone(&interrupt));
+        let setup = Setup { options, watch, saving: saved, progress, interrupt: stopper };
         let mut ended = Engine::new(reader, memory, timeline, outputs, setup).run(self.threads());
-
+        if ended.failure.is_none() && interrupt.signal().is_none() {
+            ended.failure = ended.watch.finish().err();
+        }
         let finished = ended.failure.is_none() && interrupt.signal().is_none();
         self.report(&mut ended, notes, started, finished)?;
         if let Some(failure) = ended.failure {
             return Err(failure);
+        }
+        if let Some(note) = ended.watch.note() {
+            eprintln!("everbloom: note: {note}");
         }
         if let Some(saving) = saving {
             saving.save(&ended.memory, ended.timeline.as_ref(), &ended.outputs, ended.position, finished)?;

@@ -9,7 +9,7 @@ use super::stats::Tally;
 use super::window;
 use crate::failure::{Failure, Result};
 use crate::input::{Position, Source};
-use crate::record::Layout;
+use crate::record::{KeyOptions, Layout};
 use clap::ValueEnum;
 use everbloom::internal::filter::Timeline;
 use everbloom::{AnyFilter, Plan};
@@ -36,7 +36,8 @@ pub(super) fn start(dedup: &Dedup, layout: &Layout) -> Result<Resumption> {
         let (outputs, position) = (fresh(dedup)?, Position::default());
         return Ok(Resumption { memory, notes, timeline, outputs, position, saving: None });
     };
-    let journal = journal_of(dedup, &planned);
+    let mut journal = journal_of(dedup, &planned);
+    journal.note = KeyOptions::of(&dedup.keys).to_note()?;
     let (mut memory, outputs, position, clock) = match state::load(path)? {
         None => (planned.build()?, fresh(dedup)?, Position::default(), None),
         Some((memory, saved)) => {
@@ -66,6 +67,7 @@ fn journal_of(dedup: &Dedup, planned: &Plan) -> Journal {
         filter: planned.spec.to_string(),
         seed: dedup.goal.wanted.seed,
         keys: choices(dedup),
+        note: String::new(),
         inputs: dedup.files.iter().map(|path| absolute(path)).collect(),
         input: 0,
         offset: 0,

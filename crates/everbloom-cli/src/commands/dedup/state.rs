@@ -30,6 +30,9 @@ pub(super) struct Journal {
     pub(super) seed: u64,
     /// How keys are found in records, and what is done with them, in words.
     pub(super) keys: String,
+    /// How keys are found, as the memory's own note has it.
+    #[serde(skip)]
+    pub(super) note: String,
     /// The inputs, and how far they have been read.
     pub(super) inputs: Vec<String>,
     pub(super) input: usize,
@@ -56,7 +59,7 @@ pub(super) fn save(path: &Path, memory: &AnyFilter, journal: &Journal) -> Result
     let text = serde_json::to_vec(journal).map_err(Failure::new)?;
     output::replace(path, |out| {
         let mut hashed = Hashed { inner: &mut *out, hash: Xxh3::new(), bytes: 0 };
-        codec::encode_to(memory.as_ref(), &mut hashed)?;
+        codec::encode_noted_to(memory.as_ref(), &journal.note, &mut hashed)?;
         let memory_bytes = hashed.bytes;
         hashed.write_all(&text)?;
         let checksum = hashed.hash.digest();

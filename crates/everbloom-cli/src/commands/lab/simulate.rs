@@ -34,7 +34,7 @@ impl Simulate {
 /// Runs caches over a trace: the first half trains every scheme, the second half counts their false hits.
 #[derive(Debug, Args)]
 pub(crate) struct Caching {
-    /// A recorded trace: time, tab, proxy, tab, object, and tab and size if known; .gz and .zst too
+    /// A recorded trace: time, tab, proxy, tab, object, and tab and size if known; .gz, .zst, .xz, .bz2 and .lz4 too
     #[arg(long, value_name = "FILE", conflicts_with = "generate")]
     trace: Option<PathBuf>,
     /// A generated trace of ten proxies: zipf-0.75, zipf-0.9, zipf-1, zipf-1.2, one-timers, drift, settled

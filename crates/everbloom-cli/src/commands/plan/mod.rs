@@ -41,7 +41,7 @@ pub(crate) struct Plan {
     #[arg(long, value_name = "COUNT", value_parser = quantity::count)]
     window: Option<u64>,
     /// How keys come back: uniform, zipf:EXPONENT, lag:FILE (a lag and its weight per line), or a sample
-    /// of the stream, .gz and .zst too
+    /// of the stream, .gz, .zst, .xz, .bz2 and .lz4 too
     #[arg(long, value_name = "HOW")]
     stream: Option<Repeats>,
     /// How importances are spread: linear, exponential, or a file of them, one per line

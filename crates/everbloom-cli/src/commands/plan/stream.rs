@@ -1,10 +1,10 @@
 //! What is said of a stream on the command line, and what a sample says of it.
 
 use super::Plan;
-use crate::args::ImportanceArgs;
+use crate::args::{ImportanceArgs, OnError};
 use crate::failure::{Failure, Result};
 use crate::input::BlockReader;
-use crate::record::{Layout, Part, RecordReader, for_each_batch};
+use crate::record::{Layout, Part, RecordReader, Watch, for_each_batch};
 use everbloom::internal::stream::Sample;
 use everbloom::{Hashing, Importance, ImportanceMix, ImportanceScale, Stream};
 use std::path::{Path, PathBuf};
@@ -64,10 +64,11 @@ impl Repeats {
 /// Learns a stream at the speed at which it is read.
 fn learned(path: &Path, plan: &Plan) -> Result<Stream> {
     let layout = Layout::new(&plan.keys, &ImportanceArgs::default())?;
-    let mut reader = RecordReader::new(BlockReader::new(vec![path.to_path_buf()], plan.keys.ending()), layout)?;
-    let mut sample = Sample::default();
+    let mut reader = RecordReader::new(BlockReader::new(vec![path.to_path_buf()], plan.keys.framing()), layout)?;
+    let (mut sample, mut watch) = (Sample::default(), Watch::new(plan.keys.on_error, OnError::Fail));
     for_each_batch(&mut reader, &Hashing::default(), |part| {
-        if let Part::Records(_, batch) = part {
+        if let Part::Records(bytes, batch) = part {
+            watch.check(bytes, batch)?;
             sample.observe(batch.hashes(), batch.importances());
         }
         Ok(())

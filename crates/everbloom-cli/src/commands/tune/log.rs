@@ -14,10 +14,10 @@ use std::path::{Path, PathBuf};
 /// Key lists, a query log, and how much memory there is.
 #[derive(Debug, Args)]
 pub(crate) struct Log {
-    /// The members of a set, .gz and .zst too; several files are several sets
+    /// The members of a set, .gz, .zst, .xz, .bz2 and .lz4 too; several files are several sets
     #[arg(long, value_name = "FILE", num_args = 1.., requires = "log", help_heading = "Key lists and a log")]
     pub(super) keys: Vec<PathBuf>,
-    /// The queries in order of time, .gz and .zst too: the first half is learned from, the second measured on
+    /// The queries in order of time, .gz, .zst, .xz, .bz2 and .lz4 too: the first half is learned from, the second measured on
     #[arg(long, value_name = "FILE", requires_all = ["keys", "memory", "output"], help_heading = "Key lists and a log")]
     log: Option<PathBuf>,
     /// The most memory for a set's filter and its share of the scheme, such as 64KiB; for several sets, on average
