@@ -47,5 +47,9 @@ fn finish(result: Result<Ending, Failure>) -> ExitCode {
             eprintln!("everbloom: {message}");
             ExitCode::from(2)
         }
+        Err(Failure::BrokenPromise(message)) => {
+            eprintln!("everbloom: {message}");
+            Ending::BrokenPromise.into()
+        }
     }
 }

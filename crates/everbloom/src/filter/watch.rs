@@ -2,7 +2,7 @@
 
 use super::{Filter, Timeline, Times};
 use crate::key::KeyHash;
-use crate::promise::{Holds, Importances, Promise, Result, Standing, Verdict};
+use crate::promise::{Holds, Importances, Promise, Result, Standing, Status, Verdict};
 use libm::sqrt;
 
 /// Notices when a filter's promise is broken, at the arrival that breaks it, and when that is to be said.
@@ -37,7 +37,12 @@ pub struct Watch {
     /// Up to which rate of a window there is nothing to say.
     silent_rate: f64,
     broken_at: Option<u64>,
+    /// After how many arrivals the cells are looked at, where the verdicts do not tell all.
+    look_at: Option<u64>,
 }
+
+/// A first look after so many arrivals.
+const FIRST_LOOK: u64 = 1 << 16;
 
 /// What became of some arrivals that were judged under a [`Watch`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -67,8 +72,26 @@ impl Watch {
         Watch { silent_rate, ..Self::until(*promise, timeline.planned()) }
     }
 
+    /// Watches a filter whose keys fade, so that its verdicts do not tell how many are inside.
+    pub fn by_looks(promise: &Promise) -> Self {
+        Self::until(*promise, u64::MAX).with_looks()
+    }
+
+    /// Looks at the cells, too.
+    pub fn with_looks(self) -> Self {
+        Watch { look_at: Some(FIRST_LOOK), ..self }
+    }
+
     fn until(promise: Promise, limit: u64) -> Self {
-        Watch { promise, limit, came: 0, silent_until: limit, silent_rate: f64::INFINITY, broken_at: None }
+        Watch {
+            promise,
+            limit,
+            came: 0,
+            silent_until: limit,
+            silent_rate: f64::INFINITY,
+            broken_at: None,
+            look_at: None,
+        }
     }
 
     /// Goes on where an earlier watch ended; what it said need not be said again.
@@ -110,6 +133,19 @@ impl Watch {
             (_, Some(_)) => Standing::Broken,
             (_, None) => Standing::Kept,
         }
+    }
+
+    /// Whether it is time for a look at the filter, which takes a pass over it: whenever the arrivals have doubled, and in
+    /// the end.
+    pub fn wants_look(&mut self, arrivals: u64, is_end: bool) -> bool {
+        let Some(at) = self.look_at.filter(|at| is_end || arrivals >= *at) else { return false };
+        self.look_at = Some(at.max(arrivals).saturating_mul(2));
+        true
+    }
+
+    /// Whether a look shows for the first time that the promise is broken.
+    pub fn is_broken_by(&self, status: &Status) -> bool {
+        self.broken_at.is_none() && self.promise.standing(status) == Standing::Broken
     }
 
     /// Counts the new keys among some verdicts, and says at which of them there is something to say.

@@ -19,7 +19,7 @@ pub mod spectral;
 pub mod stable;
 pub mod stacked;
 
-use crate::filter::{Base, Filter, Kind, Restore};
+use crate::filter::{Base, Filter, Kind, Restore, Watch};
 use crate::promise::{Error, Goal, Plan, Result, Spec};
 use crate::stream::{Forecast, Stream};
 
@@ -93,6 +93,17 @@ pub(crate) fn plan(spec: &Spec, goal: &Goal) -> Result<Plan> {
         return Err(spec.error(problem, format!("take {able}, or leave the bytes open and compress what comes out")));
     }
     if is_sharded(spec) { sharded::planned(spec, goal, plan_one) } else { plan_one(spec, goal) }
+}
+
+/// Watches whether a filter keeps its promise. Where keys fade or are counted, looks at its cells tell.
+pub fn watch(filter: &dyn Filter) -> Watch {
+    let promise = filter.promise();
+    let Ok(kind) = kind(filter.spec()) else { return Watch::over(&promise) };
+    match (kind.forgets(filter.spec()) && !kind.can.forget, kind.can.count) {
+        (true, _) => Watch::by_looks(&promise),
+        (false, true) => Watch::over(&promise).with_looks(),
+        (false, false) => Watch::over(&promise),
+    }
 }
 
 /// A plan for about 1/`divisor` of the filter, shards put together; `None` if its kind does not scale.
