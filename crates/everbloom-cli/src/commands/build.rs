@@ -237,7 +237,10 @@ impl Filling {
         let (watch, remedy) = (&self.watch, self.remedy);
         self.promise.broken(|| match was_broken {
             true => format!("{}; {remedy}", words::many_too_many(watch, &self.filter.status(), KEYS)),
-            false => format!("{}; {remedy}", words::one_too_many(watch, line, KEYS)),
+            false => {
+                let place = words::broken_at(line, self.promise.stops());
+                format!("{place}: {}; {remedy}", words::one_too_many(watch, KEYS))
+            }
         })
     }
 
@@ -247,8 +250,7 @@ impl Filling {
             let status = self.filter.status();
             if self.watch.is_broken_by(&status) {
                 self.watch.break_at(status.arrivals);
-                let text = || words::seen_in_cells(self.watch.promise(), &status, KEYS);
-                self.promise.broken(|| format!("{}; give more --memory", text()))?;
+                self.promise.broken(|| words::seen_in_cells(self.watch.promise(), &status, KEYS))?;
             }
         }
         Ok(self)

@@ -39,6 +39,8 @@ struct Document {
     standing: &'static str,
     /// Whether a key that was inserted may be missed later.
     forgets: bool,
+    #[serde(skip)]
+    is_exact: bool,
     arrivals: u64,
     fill: f64,
     estimated_fpr: f64,
@@ -79,8 +81,9 @@ fn describe(filter: &dyn Filter, file_bytes: u64, compressed: bool) -> Document 
         predicted_fnr: promise.predicted_fnr,
         promised_items,
         promise: holds,
-        standing: promise.standing(&status).name(),
+        standing: filters::standing(filter, &status).name(),
         forgets: filters::kind(filter.spec()).is_ok_and(|kind| kind.forgets(filter.spec())),
+        is_exact: filters::kind(filter.spec()).is_ok_and(|kind| kind.can.be_exact),
         arrivals: status.arrivals,
         fill: status.fill,
         estimated_fpr: status.estimated_fpr,
@@ -120,6 +123,9 @@ fn table(document: &Document) -> String {
 }
 
 fn promise(document: &Document) -> String {
+    if document.is_exact {
+        return "no mistakes, but for chance collisions of hashes".into();
+    }
     let until = match (document.promise, document.promised_items) {
         (_, Some(items)) => format!("up to {} keys", report::thousands(items)),
         ("always", _) => "however many come".into(),
@@ -131,12 +137,16 @@ fn promise(document: &Document) -> String {
 
 fn still_holds(document: &Document) -> String {
     let now = words::about(document.estimated_fpr);
-    match document.standing {
-        name if name == Standing::Kept.name() => format!("yes: now about {now}"),
+    let is_kept = document.standing == Standing::Kept.name();
+    match (document.promised_items, document.standing) {
+        (None, _) if is_kept => "yes".into(),
+        _ if is_kept && document.is_exact => "yes".into(),
+        (Some(items), _) if is_kept && document.arrivals <= items => "yes: no more have come".into(),
+        _ if is_kept => "yes, as far as the fill tells".into(),
         _ if document.full_counters > 0 => {
             format!("no: {} counters are full, so counts are too low", report::thousands(document.full_counters))
         }
-        name if name == Standing::Broken.name() => format!("no: more keys came than that; now about {now}"),
+        (_, name) if name == Standing::Broken.name() => format!("no: more keys came than that; now about {now}"),
         _ => format!("nothing is promised; now about {now}"),
     }
 }

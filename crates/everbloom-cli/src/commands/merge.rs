@@ -5,8 +5,8 @@ use crate::failure::{Ending, Failure, Result};
 use crate::filter_file;
 use crate::report::words::{self, KEYS};
 use clap::Args;
-use everbloom::AnyFilter;
 use everbloom::internal::promise::Standing;
+use everbloom::{AnyFilter, filters};
 use std::path::PathBuf;
 
 /// Merges filters that were built with the same parameters and seed.
@@ -45,10 +45,10 @@ impl Merge {
             merge(&mut merged, &other).map_err(|error| Failure::at(path, error))?;
         }
         let (promise, status) = (merged.promise(), merged.status());
-        let is_broken = promise.standing(&status) == Standing::Broken;
+        let is_broken = filters::standing(merged.as_ref(), &status) == Standing::Broken;
         if is_broken {
             let remedy = match status.estimated_items {
-                Some(items) => format!("build all of them with --expect {}, and merge those", items.ceil()),
+                Some(items) => format!("build all of them with --expect {}, and merge those", words::enough(items)),
                 None => "build all of them with --expect for all keys together, and merge those".into(),
             };
             self.promise.broken(|| format!("{}; {remedy}", words::seen_in_cells(&promise, &status, KEYS)))?;

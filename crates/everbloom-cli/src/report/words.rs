@@ -35,7 +35,7 @@ fn share(rate: f64, one_in: fn(f64) -> f64, of_hundred: fn(f64) -> f64) -> Strin
         // 2^64 is more than anybody will count to.
         rate if rate < 5.5e-20 => "none".into(),
         rate if rate < 0.3 => format!("1 in {}", thousands(readable(1.0 / rate, one_in))),
-        rate => format!("{} in 100", of_hundred(rate * 100.0)),
+        rate => format!("{} in 100", of_hundred(rate * 100.0).min(99.0)),
     }
 }
 
@@ -69,13 +69,21 @@ pub(crate) const LINES: Things =
 /// Keys of a filter file.
 pub(crate) const KEYS: Things = Things { many: "keys", rated: "other keys", mistaken: "taken for one that is inside" };
 
+/// Where a promise is broken, or would be.
+pub(crate) fn broken_at(line: u64, stopped: bool) -> String {
+    let line = thousands(line);
+    if stopped {
+        format!("stopped before line {line}, which breaks the promise")
+    } else {
+        format!("the promise is broken at line {line}")
+    }
+}
+
 /// One more than the filter was planned for.
-pub(crate) fn one_too_many(watch: &Watch, line: u64, things: Things) -> String {
+pub(crate) fn one_too_many(watch: &Watch, things: Things) -> String {
     let Things { many, rated, mistaken } = things;
     format!(
-        "the promise is broken at line {}: the filter was planned for {} {many}, and this is one more; at most {} of {rated} \
-         was to be {mistaken}, and from here on it is more",
-        thousands(line),
+        "the filter was planned for {} {many}, and this is one more; from here on more than {} of {rated} is {mistaken}",
         thousands(watch.limit()),
         at_most(watch.promise().predicted_fpr),
     )
@@ -84,31 +92,62 @@ pub(crate) fn one_too_many(watch: &Watch, line: u64, things: Things) -> String {
 /// Twice as many, or four times.
 pub(crate) fn many_too_many(watch: &Watch, status: &Status, things: Things) -> String {
     let Things { many, rated, mistaken } = things;
+    still_broken(watch, format!("{} {many} so far", thousands(watch.came())), status, rated, mistaken)
+}
+
+/// More in a window of time than the filter was planned for.
+pub(crate) fn busy_window(watch: &Watch, window: Duration) -> String {
+    let (window, planned) = (span(window), thousands(watch.limit()));
     format!(
-        "the promise stays broken: {} {many} so far, and the filter was planned for {}; {} of {rated} is {mistaken} now, \
-         instead of {}",
-        thousands(watch.came()),
+        "the filter was planned for {planned} lines within {window}, and this is one more; from here on more than {} of new \
+         lines may be taken for a repeat by mistake, though no repeat within {window} gets through",
+        at_most(watch.promise().predicted_fpr),
+    )
+}
+
+/// No more than that, but all at once.
+pub(crate) fn bursting_window(watch: &Watch, window: Duration, highest_fpr: f64) -> String {
+    format!(
+        "the filter was planned for {} lines within {} that come evenly, and these came in a burst; about {} of new lines was \
+         taken for a repeat by mistake, instead of at most {}",
+        thousands(watch.limit()),
+        span(window),
+        about(highest_fpr),
+        at_most(watch.promise().predicted_fpr),
+    )
+}
+
+/// Twice as many, or four times.
+pub(crate) fn busier_window(watch: &Watch, window: Duration, status: &Status) -> String {
+    let came = format!("{} lines within {}", thousands(watch.came()), span(window));
+    still_broken(watch, came, status, LINES.rated, LINES.mistaken)
+}
+
+fn still_broken(watch: &Watch, came: String, status: &Status, rated: &str, mistaken: &str) -> String {
+    format!(
+        "the promise stays broken: {came}, and the filter was planned for {}; about {} of {rated} is {mistaken} now, instead \
+         of at most {}",
         thousands(watch.limit()),
         about(status.estimated_fpr),
         at_most(watch.promise().predicted_fpr),
     )
 }
 
-/// More in a window of time than it was planned for.
-pub(crate) fn busy_window(watch: &Watch, line: u64, window: Duration, highest_fpr: f64, status: &Status) -> String {
-    let rate = highest_fpr.max(status.estimated_fpr);
-    let came = match watch.came() > watch.limit() {
-        true => format!("{} lines came within {window:?}", thousands(watch.came())),
-        false => "lines came in a burst".into(),
-    };
-    format!(
-        "the promise is broken at line {}: {came}, and the filter was planned for {}, evenly; no repeat in the window gets \
-         through, but {} of new lines is taken for a repeat by mistake now, instead of {}",
-        thousands(line),
-        thousands(watch.limit()),
-        about(rate),
-        at_most(watch.promise().predicted_fpr),
-    )
+/// A time as people write it.
+pub(crate) fn span(time: Duration) -> String {
+    let units = [(86_400_000, "d"), (3_600_000, "h"), (60_000, "m"), (1000, "s"), (1, "ms")];
+    let millis = time.as_millis();
+    let whole = units.iter().find(|(unit, _)| millis >= *unit && millis.is_multiple_of(*unit));
+    match whole {
+        Some((unit, name)) if time.subsec_nanos().is_multiple_of(1_000_000) => format!("{}{name}", millis / unit),
+        _ => format!("{time:?}"),
+    }
+}
+
+/// A number of keys to plan for: two digits and zeros, and no less.
+pub(crate) fn enough(items: f64) -> u64 {
+    let unit = 10f64.powf((items.max(1.0).log10().floor() - 1.0).max(0.0));
+    ((items / unit).ceil() * unit) as u64
 }
 
 /// What the cells show.
@@ -116,7 +155,7 @@ pub(crate) fn seen_in_cells(promise: &Promise, status: &Status, things: Things) 
     let Things { many, rated, mistaken } = things;
     if status.full_counters > 0 {
         return format!(
-            "the promise is broken: {} counters are full, so what came most often counts as less than it did",
+            "the promise is broken: {} counters are full, so what came most often counts as less than it did; give it wider counters",
             thousands(status.full_counters)
         );
     }
@@ -128,7 +167,7 @@ pub(crate) fn seen_in_cells(promise: &Promise, status: &Status, things: Things) 
     let planned =
         planned_for(promise).map_or(String::new(), |items| format!(", and the filter was planned for {items}"));
     format!(
-        "the promise is broken: {found}{planned}; {} of {rated} is {mistaken} now, instead of {}",
+        "the promise is broken: {found}{planned}; about {} of {rated} is {mistaken} now, instead of at most {}",
         about(status.estimated_fpr),
         at_most(promise.predicted_fpr),
     )
@@ -153,6 +192,10 @@ mod tests {
         assert_eq!(at_most(0.834), "84 in 100 (83.4 %)");
         assert_eq!(at_most(1e-9), "1 in 1,000,000,000 (1.00e-7 %)");
         assert_eq!(about_one_in(0.0), "none");
+        assert_eq!((enough(19_841.2), enough(7.5), enough(0.0)), (20_000, 8, 0));
+        let spans = [(86_400_000, "1d"), (7_200_000, "2h"), (90_000, "90s"), (1, "1ms")];
+        spans.iter().for_each(|(millis, words)| assert_eq!(span(Duration::from_millis(*millis)), *words));
+        assert_eq!(span(Duration::from_micros(1500)), "1.5ms");
         assert_eq!((roughly(12_345), roughly(7), roughly(0)), ("12,000".into(), "7".into(), "0".into()));
     }
 }

@@ -7,8 +7,8 @@ use libm::sqrt;
 
 /// Notices when a filter's promise is broken, at the arrival that breaks it, and when that is to be said.
 ///
-/// A filter that fills up holds as many keys as it called new: an arrival that it takes for a duplicate changes nothing
-/// in it. So the promise until n keys is broken by the arrival that is new number n + 1, which depends on nothing but
+/// A filter that fills up is changed by the keys that it calls new: an arrival that it takes for a duplicate changes
+/// nothing in it. So the promise until n keys is broken by the arrival that is new number n + 1, which depends on nothing but
 /// the arrivals: not on batches, threads or restarts. A window of time is watched by its arrivals, and by the rate of
 /// false positives where they come in bursts. It is to be said at once, and again at each doubling.
 ///
@@ -51,6 +51,8 @@ pub struct Watched {
     pub judged: usize,
     /// The first at which there is something to say.
     pub passed: Option<usize>,
+    /// Whether that is because a window's arrivals came in a burst, though no more than planned.
+    pub is_burst: bool,
 }
 
 impl Watch {
@@ -180,7 +182,7 @@ impl Watch {
             None if stop => Ok(self.observe_until_broken(filter, hashes, importances, verdicts)),
             None => {
                 filter.observe_hashes(hashes, importances, verdicts);
-                Ok(Watched { judged: hashes.len(), passed: self.note(verdicts) })
+                Ok(Watched { judged: hashes.len(), passed: self.note(verdicts), is_burst: false })
             }
         }
     }
@@ -198,14 +200,14 @@ impl Watch {
             let room = self.limit.saturating_sub(self.came);
             let step = usize::try_from(room).unwrap_or(usize::MAX).clamp(1, hashes.len() - judged);
             if room == 0 && !filter.contains_hash(hashes[judged]) {
-                return Watched { judged, passed: Some(judged) };
+                return Watched { judged, passed: Some(judged), is_burst: false };
             }
             let part = judged..judged + step;
             filter.observe_hashes(&hashes[part.clone()], importances.skip(judged), &mut verdicts[part.clone()]);
             self.came += verdicts[part].iter().filter(|verdict| verdict.is_distinct()).count() as u64;
             judged += step;
         }
-        Watched { judged, passed: None }
+        Watched { judged, passed: None, is_burst: false }
     }
 
     #[allow(clippy::too_many_arguments)]
@@ -219,7 +221,7 @@ impl Watch {
         verdicts: &mut [Verdict],
         stop: bool,
     ) -> Result<Watched> {
-        let (mut judged, mut passed) = (0, None);
+        let (mut judged, mut passed, mut is_burst) = (0, None, false);
         loop {
             let (hashes, verdicts) = (&hashes[judged..], &mut verdicts[judged..]);
             let (importances, times) = (importances.skip(judged), times.skip(judged));
@@ -228,13 +230,15 @@ impl Watch {
             judged += taken;
             self.came = self.came.max(timeline.most_arrivals());
             if taken == hashes.len() {
-                return Ok(Watched { judged, passed });
+                return Ok(Watched { judged, passed, is_burst });
             }
+            let is_bursting = timeline.highest_fpr() > self.silent_rate;
+            is_burst |= passed.is_none() && is_bursting;
             passed.get_or_insert(judged);
             if stop {
-                return Ok(Watched { judged, passed });
+                return Ok(Watched { judged, passed, is_burst });
             }
-            match timeline.highest_fpr() > self.silent_rate {
+            match is_bursting {
                 true => self.silent_rate = timeline.highest_fpr() * 2.0,
                 false => {
                     self.came = self.came.max(self.silent_until.saturating_add(1));

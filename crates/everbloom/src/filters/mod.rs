@@ -20,7 +20,7 @@ pub mod stable;
 pub mod stacked;
 
 use crate::filter::{Base, Filter, Kind, Restore, Watch};
-use crate::promise::{Error, Goal, Plan, Result, Spec};
+use crate::promise::{Error, Goal, Holds, Plan, Promise, Result, Spec, Standing, Status};
 use crate::stream::{Forecast, Stream};
 
 pub use blocked::AtomicBlocked;
@@ -95,9 +95,21 @@ pub(crate) fn plan(spec: &Spec, goal: &Goal) -> Result<Plan> {
     if is_sharded(spec) { sharded::planned(spec, goal, plan_one) } else { plan_one(spec, goal) }
 }
 
+/// What a filter is held to: its promise, which for one that is exact, and grows, has no end.
+fn held_to(filter: &dyn Filter) -> Promise {
+    let is_exact = kind(filter.spec()).is_ok_and(|kind| kind.can.be_exact);
+    let promise = filter.promise();
+    if is_exact { Promise { holds: Holds::Always, ..promise } } else { promise }
+}
+
+/// Whether a filter keeps its promise, as far as its contents tell.
+pub fn standing(filter: &dyn Filter, status: &Status) -> Standing {
+    held_to(filter).standing(status)
+}
+
 /// Watches whether a filter keeps its promise. Where keys fade or are counted, looks at its cells tell.
 pub fn watch(filter: &dyn Filter) -> Watch {
-    let promise = filter.promise();
+    let promise = held_to(filter);
     let Ok(kind) = kind(filter.spec()) else { return Watch::over(&promise) };
     match (kind.forgets(filter.spec()) && !kind.can.forget, kind.can.count) {
         (true, _) => Watch::by_looks(&promise),

@@ -10,8 +10,8 @@ use crate::promise::Verdict;
 /// Arrivals that are kept: 1.5 MiB.
 const MOST_KEPT: usize = 1 << 16;
 
-/// With fewer misses than this in a sample, their number is not told: 2σ would be a half.
-const FEWEST_MISSED: usize = 16;
+/// Fewer misses than this of a sample of the keys do not tell how many there are of all: 2σ would be a half.
+const FEWEST_MISSED: u64 = 16;
 
 /// A filter's verdicts on some of the keys.
 ///
@@ -22,8 +22,8 @@ const FEWEST_MISSED: usize = 16;
 /// let hashes = [1u64, 2, 1, 2].map(|key| Hashing::default().hash_u64(key));
 /// let mut check = SpotCheck::default();
 /// check.observe(&hashes, &[Verdict::Distinct, Verdict::Distinct, Verdict::Distinct, Verdict::Duplicate]);
-/// let missed = check.finish().expect("all keys are kept");
-/// assert_eq!((missed.repeats, missed.mostly_after), (1.0, 1));
+/// let missed = check.finish();
+/// assert_eq!((missed.repeats(), missed.one_in, missed.mostly_after), (Some(1.0), 1, 1));
 /// ```
 #[derive(Debug, Default)]
 pub struct SpotCheck {
@@ -41,14 +41,21 @@ struct Record {
 }
 
 /// What a filter missed.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Missed {
-    /// Repeats that it called new, about; exact if all keys were kept.
-    pub repeats: f64,
-    /// Three quarters of them came more than so many arrivals after their key was last seen.
+    /// Repeats of the keys in the sample that it called new.
+    pub found: u64,
+    /// One key in so many is in the sample.
+    pub one_in: u64,
+    /// Three quarters of what it missed came more than so many arrivals after its key was last seen.
     pub mostly_after: u64,
-    /// Whether all keys were kept.
-    pub is_exact: bool,
+}
+
+impl Missed {
+    /// Repeats of all keys that it called new, about; nothing if the sample does not tell.
+    pub fn repeats(&self) -> Option<f64> {
+        (self.one_in == 1 || self.found >= FEWEST_MISSED).then_some(self.found as f64 * self.one_in as f64)
+    }
 }
 
 impl SpotCheck {
@@ -67,8 +74,8 @@ impl SpotCheck {
         }
     }
 
-    /// What was missed; `None` if the sample does not tell.
-    pub fn finish(self) -> Option<Missed> {
+    /// What was missed.
+    pub fn finish(self) -> Missed {
         let mut last = LastSeen::default();
         let mut lags: Vec<u32> = self
             .records
@@ -78,14 +85,10 @@ impl SpotCheck {
                 (lag > 0 && record.verdict.is_distinct()).then_some(lag)
             })
             .collect();
-        let is_exact = self.halvings == 0;
-        if !is_exact && lags.len() < FEWEST_MISSED {
-            return None;
-        }
         lags.sort_unstable();
         let quarter = lags.get(lags.len() / 4).copied().unwrap_or(0);
-        let repeats = lags.len() as f64 * (1u64 << self.halvings) as f64;
-        Some(Missed { repeats, mostly_after: u64::from(quarter.saturating_sub(1)), is_exact })
+        let (found, mostly_after) = (lags.len() as u64, u64::from(quarter.saturating_sub(1)));
+        Missed { found, one_in: 1 << self.halvings, mostly_after }
     }
 }
 
@@ -111,11 +114,12 @@ mod tests {
             missed += keys.iter().zip(&verdicts).map(wrong).filter(|wrong| *wrong).count() as f64;
             check.observe(&hashes, &verdicts);
         }
-        let found = check.finish().expect("many are missed");
-        assert!(!found.is_exact && missed > 10_000.0, "{missed} missed");
-        // Each of the 30,000 keys is kept with its misses, about missed / 30,000, with probability 1/8.
-        let noise = (missed / 30_000.0) * (30_000.0 * 7.0f64).sqrt();
-        assert!((found.repeats - missed).abs() < 4.0 * noise, "{found:?}, not {missed}");
+        let found = check.finish();
+        assert!(found.one_in > 1 && missed > 10_000.0, "{missed} missed");
+        // Each of the 30,000 keys is kept with its misses, about missed / 30,000, with probability 1 / one_in.
+        let noise = (missed / 30_000.0) * (30_000.0 * (found.one_in as f64 - 1.0)).sqrt();
+        let told = found.repeats().expect("many are missed");
+        assert!((told - missed).abs() < 4.0 * noise, "{found:?}, not {missed}");
     }
 
     #[test]
@@ -124,10 +128,10 @@ mod tests {
         let hashes = |count: u64| (0..count).map(|key| hashing.hash_u64(key)).collect::<Vec<_>>();
         let mut all = SpotCheck::default();
         all.observe(&hashes(1000), &[Verdict::Distinct; 1000]);
-        let missed = all.finish().expect("all keys are kept");
-        assert_eq!((missed.repeats, missed.is_exact), (0.0, true));
+        assert_eq!(all.finish().repeats(), Some(0.0));
         let mut some = SpotCheck::default();
         some.observe(&hashes(100_000), &[Verdict::Distinct; 100_000]);
-        assert_eq!(some.finish(), None);
+        let missed = some.finish();
+        assert_eq!((missed.repeats(), missed.found, missed.one_in), (None, 0, 2));
     }
 }

@@ -5,10 +5,11 @@ use super::window;
 use crate::args::PromiseArgs;
 use crate::failure::{Failure, Result};
 use crate::record::Batch;
+use crate::report::thousands;
 use crate::report::words::{self, LINES};
 use everbloom::internal::filter::{Timeline, Watch, Watched};
 use everbloom::internal::stream::SpotCheck;
-use everbloom::{AnyFilter, Status, Verdict};
+use everbloom::{AnyFilter, Verdict};
 use std::time::{Duration, Instant};
 
 /// What all blocks pass, one by one.
@@ -40,7 +41,7 @@ impl Judge {
         verdicts.resize(batch.hashes().len(), Verdict::Distinct);
         self.memory.make_room(batch.hashes())?;
         let window = self.timeline.as_mut().map(|timeline| (timeline, window::times(batch)));
-        let Watched { judged, passed } = self.watch.observe(
+        let Watched { judged, passed, is_burst } = self.watch.observe(
             self.memory.as_mut(),
             window,
             batch.hashes(),
@@ -56,7 +57,7 @@ impl Judge {
         if let Some(spot_check) = &mut self.spot_check {
             spot_check.observe(batch.hashes(), verdicts);
         }
-        let failure = passed.and_then(|record| self.is_broken_at(self.records + record as u64 + 1));
+        let failure = passed.and_then(|record| self.is_broken_at(self.records + record as u64 + 1, is_burst));
         self.records += batch.len() as u64;
         if let Some(progress) = &mut self.progress {
             progress.show(&self.memory, verdicts);
@@ -70,7 +71,7 @@ impl Judge {
         if let Some(timeline) = &mut self.timeline {
             let highest_fpr = timeline.status(self.memory.as_ref()).highest_fpr;
             let is_news = self.watch.broken_at().is_none() && self.watch.is_passed_by(highest_fpr);
-            return is_news.then(|| self.is_broken_at(self.records)).flatten();
+            return is_news.then(|| self.is_broken_at(self.records, true)).flatten();
         }
         self.watch.wants_look(self.records, true).then(|| self.look()).flatten()
     }
@@ -83,11 +84,11 @@ impl Judge {
         }
         self.watch.break_at(self.records);
         let text = words::seen_in_cells(self.watch.promise(), &status, LINES);
-        self.say(|remedy| format!("{text}; {remedy}"))
+        self.say(|_| text)
     }
 
     /// What to do at the record that breaks the promise, or is one more after that.
-    fn is_broken_at(&mut self, record: u64) -> Option<Failure> {
+    fn is_broken_at(&mut self, record: u64, is_burst: bool) -> Option<Failure> {
         let was_broken = self.watch.broken_at().is_some();
         // A state that is saved before a promise is broken belongs to one that is kept.
         if !self.promise.stops() {
@@ -96,21 +97,22 @@ impl Judge {
         if !self.promise.warns() && !self.promise.stops() {
             return None;
         }
-        let status = || -> Status { self.memory.status() };
-        let text = match &self.timeline {
-            Some(timeline) => {
-                words::busy_window(&self.watch, record, timeline.window(), timeline.highest_fpr(), &status())
-            }
-            None if was_broken => words::many_too_many(&self.watch, &status(), LINES),
-            None => words::one_too_many(&self.watch, record, LINES),
+        let place = words::broken_at(record, self.promise.stops());
+        let watch = &self.watch;
+        // The status takes a look at all cells, but only at each doubling.
+        let text = match self.timeline.as_ref().map(|timeline| (timeline.window(), timeline.highest_fpr())) {
+            None if was_broken => words::many_too_many(watch, &self.memory.status(), LINES),
+            None => format!("{place}: {}", words::one_too_many(watch, LINES)),
+            Some((window, rate)) if is_burst => format!("{place}: {}", words::bursting_window(watch, window, rate)),
+            Some((window, _)) if was_broken => words::busier_window(watch, window, &self.memory.status()),
+            Some((window, _)) => format!("{place}: {}", words::busy_window(watch, window)),
         };
         self.say(|remedy| format!("{text}; {remedy}"))
     }
 
     /// What to say where an earlier run broke the promise.
     pub(super) fn welcome(&mut self) -> Option<Failure> {
-        let record = self.watch.broken_at()?;
-        let record = crate::report::thousands(record);
+        let record = thousands(self.watch.broken_at()?);
         self.say(|remedy| {
             format!(
                 "the promise was broken at line {record}, in an earlier run with this state; {remedy}, and a new state"

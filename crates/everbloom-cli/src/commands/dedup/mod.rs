@@ -143,7 +143,10 @@ impl Dedup {
         let stdout_is_free = self.output.is_some() || self.count;
         let bar = Bar::for_terminal(reader.blocks().consumed(), &self.files, stdout_is_free);
         judge.progress = bar.filter(|_| !self.promise.quiet).map(Progress::new);
-        judge.spot_check = self.wants_summary().then(SpotCheck::default);
+        let forgets = filters::kind(judge.memory.spec()).is_ok_and(|kind| kind.forgets(judge.memory.spec()));
+        // A window is known to miss nothing.
+        let is_checked = forgets && self.window.is_none() && self.wants_summary();
+        judge.spot_check = is_checked.then(SpotCheck::default);
         let before = outputs.tally;
         let saving = saving.map(Arc::new);
         let setup = Setup { options: self.options(), saving: saving.clone(), interrupt: Arc::clone(&interrupt) };
@@ -282,7 +285,7 @@ impl Dedup {
                 mode: self.options().mode,
                 window: self.window,
                 forgets: filters::kind(memory.spec()).is_ok_and(|kind| kind.forgets(memory.spec())),
-                missed: spot_check.take().and_then(SpotCheck::finish),
+                missed: spot_check.take().map(SpotCheck::finish),
                 before,
             };
             eprintln!("everbloom: {}", stats.summary(&told));

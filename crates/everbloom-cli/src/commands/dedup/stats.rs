@@ -144,7 +144,9 @@ impl Stats {
         let mistaken = if told.mode == Mode::Drop { "dropped" } else { "taken for a repeat" };
         let through = if told.mode == Mode::Drop { "got through" } else { "was taken for new" };
         let promised = crate::report::percent(self.predicted_fpr);
-        let wrong = match (self.standing, self.collision_probability) {
+        let is_stopped = self.broken_at.is_some_and(|record| record > self.tally.items);
+        let standing = if is_stopped { Standing::Kept } else { self.standing };
+        let wrong = match (standing, self.collision_probability) {
             (Standing::Kept, Some(_)) => format!(" No line was {mistaken} by mistake"),
             (Standing::Kept, None) => format!(
                 " At most {} new lines was {mistaken} by mistake (promised {promised})",
@@ -176,20 +178,31 @@ impl Stats {
             (Some(Window::Arrivals(lines)), _) => {
                 Some(format!("no repeat within {} lines {through}", thousands(lines)))
             }
-            (Some(Window::Time(time)), _) => Some(format!("no repeat within {time:?} {through}")),
+            (Some(Window::Time(time)), _) => Some(format!("no repeat within {} {through}", words::span(time))),
             _ if !told.forgets => Some(format!("no repeat {through}")),
-            // Of lines that an earlier run had seen nothing is known.
-            (_, missed) if told.before.items > 0 && missed.is_none_or(|missed| missed.repeats == 0.0) => None,
             (_, None) => None,
-            (_, Some(missed)) if missed.repeats == 0.0 => Some(format!("no repeat {through}")),
-            (_, Some(missed)) => {
+            // Of lines that an earlier run had seen nothing is known.
+            (_, Some(missed)) if missed.found == 0 && told.before.items > 0 => None,
+            (_, Some(missed)) => Some(self.sampled(missed, told, through)),
+        }
+    }
+
+    fn sampled(&self, missed: &Missed, told: &Told, through: &str) -> String {
+        let of = if told.before.items > 0 { " of lines of this run" } else { "" };
+        match (missed.found, missed.repeats()) {
+            (0, Some(_)) => format!("no repeat {through}"),
+            (found, None) => format!(
+                "{} repeats{of} {through} among the keys that were checked, 1 in {}",
+                if found == 0 { "no".into() } else { thousands(found) },
+                thousands(missed.one_in)
+            ),
+            (_, Some(repeats)) => {
                 let found = (self.tally.repeats - told.before.repeats) as f64;
-                let of = if told.before.items > 0 { " of lines of this run" } else { "" };
-                Some(format!(
+                format!(
                     "about {} repeats{of} {through}, mostly ones last seen more than {} lines ago",
-                    words::about_one_in(missed.repeats / (missed.repeats + found)),
+                    words::about_one_in(repeats / (repeats + found)),
                     words::roughly(missed.mostly_after)
-                ))
+                )
             }
         }
     }
