@@ -1,4 +1,4 @@
-//! How a command ends: exit 0 done, 1 a negative answer, 2 one clear line on stderr.
+//! How a command ends: exit 0 done, 1 a negative answer, 2 one clear line on stderr, 3 a promise is broken.
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use std::fmt::Display;
@@ -13,6 +13,8 @@ pub(crate) enum Ending {
     Done,
     /// A question was asked, and the answer is no.
     Negative,
+    /// Everything was done, but with a filter that no longer keeps its promise.
+    BrokenPromise,
     /// A signal came, and what was done until then is saved.
     Interrupted(u8),
 }
@@ -22,6 +24,7 @@ impl From<Ending> for ExitCode {
         match ending {
             Ending::Done => ExitCode::SUCCESS,
             Ending::Negative => ExitCode::from(1),
+            Ending::BrokenPromise => ExitCode::from(3),
             // What shells report for a process that a signal ended.
             Ending::Interrupted(signal) => ExitCode::from(128u8.saturating_add(signal)),
         }
@@ -37,6 +40,8 @@ pub(crate) enum Failure {
     Message(String),
     /// The same, where somebody else broke off: exit 1.
     Gone(String),
+    /// The same, because a promise would be broken.
+    BrokenPromise(String),
 }
 
 /// The result of everything in this crate that can fail.

@@ -51,5 +51,9 @@ fn finish(result: Result<Ending, Failure>) -> ExitCode {
             eprintln!("everbloom: {message}");
             ExitCode::from(1)
         }
+        Err(Failure::BrokenPromise(message)) => {
+            eprintln!("everbloom: {message}");
+            Ending::BrokenPromise.into()
+        }
     }
 }

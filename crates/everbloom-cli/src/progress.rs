@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-/// How often the bar changes: what it says may take a pass over a filter.
+/// How often the bar changes.
 const INTERVAL: Duration = Duration::from_millis(500);
 
 /// The bar; gone from the screen when it is dropped.
@@ -35,6 +35,11 @@ impl Bar {
         let bar = total.map_or_else(ProgressBar::new_spinner, ProgressBar::new).with_style(style);
         let now = Instant::now();
         Bar { bar, consumed, started: now, shown: now }
+    }
+
+    /// Does something on the screen while the bar is not there.
+    pub(crate) fn hidden<T>(&self, act: impl FnOnce() -> T) -> T {
+        self.bar.suspend(act)
     }
 
     /// Shows how far things are, now and then; `say` gets the seconds since the start.

@@ -1,5 +1,7 @@
 //! What commands print about filters, for people and for programs.
 
+pub(crate) mod words;
+
 use crate::args::Format;
 use crate::failure::{Failure, Result};
 use crate::output;
@@ -26,8 +28,14 @@ pub(crate) fn columns(rows: &[(&str, String)]) -> String {
     rows.iter().map(|(name, value)| format!("{name:width$}  {value}\n")).collect()
 }
 
-/// A number of bits as people read it.
+/// A number of bits as people read it, and as it is.
 pub(crate) fn size(bits: u64) -> String {
+    let short = short_size(bits);
+    if bits < 8 << 10 { short } else { format!("{short} ({bits} bits)") }
+}
+
+/// A number of bits as people read it.
+pub(crate) fn short_size(bits: u64) -> String {
     let bytes = bits as f64 / 8.0;
     let (unit, divisor) = match bytes {
         bytes if bytes >= 1073741824.0 => ("GiB", 1073741824.0),
@@ -35,7 +43,7 @@ pub(crate) fn size(bits: u64) -> String {
         bytes if bytes >= 1024.0 => ("KiB", 1024.0),
         _ => return format!("{bits} bits"),
     };
-    format!("{:.1} {unit} ({bits} bits)", bytes / divisor)
+    format!("{:.1} {unit}", bytes / divisor)
 }
 
 /// A rate as a percentage with three digits.

@@ -10,6 +10,8 @@
 use crate::curve;
 use crate::metrics::{ByImportance, Judged, Slices, Tally};
 use crate::oracle::Truth;
+use everbloom::internal::filter::Watch;
+use everbloom::internal::filters;
 use everbloom::{AnyFilter, Error, Hashing, Importance, ImportanceScale, Importances, KeyHash, Result, Verdict};
 use serde::Serialize;
 use std::time::{Duration, Instant};
@@ -56,6 +58,7 @@ pub struct Record {
 
 struct Contender {
     filter: AnyFilter,
+    watch: Watch,
     judged: Judged,
     time: Duration,
     fill: Vec<(u64, f64)>,
@@ -81,10 +84,11 @@ impl Evaluation {
                 remedy: "build all filters with the same seed",
             });
         }
-        let contender = |filter| {
+        let contender = |filter: AnyFilter| {
+            let watch = filters::watch(filter.as_ref());
             let by_importance = record.by_importance.then(ByImportance::default);
             let judged = Judged { by_importance, ..Judged::default() };
-            Contender { filter, judged, time: Duration::ZERO, fill: Vec::new() }
+            Contender { filter, watch, judged, time: Duration::ZERO, fill: Vec::new() }
         };
         Ok(Evaluation {
             contenders: filters.into_iter().map(contender).collect(),
@@ -103,7 +107,7 @@ impl Evaluation {
             self.truth.record(truth, truth == Truth::Duplicate);
         }
         for contender in &mut self.contenders {
-            contender.observe(hashes, importances, truths, &mut self.verdicts)?;
+            contender.observe(self.items, hashes, importances, truths, &mut self.verdicts)?;
         }
         let (before, after) = (self.items, self.items + hashes.len() as u64);
         self.items = after;
@@ -136,6 +140,7 @@ impl Evaluation {
 impl Contender {
     fn observe(
         &mut self,
+        before: u64,
         hashes: &[KeyHash],
         importances: Importances<'_>,
         truths: &[Truth],
@@ -145,6 +150,9 @@ impl Contender {
         self.filter.make_room(hashes)?;
         self.filter.observe_hashes(hashes, importances, verdicts);
         self.time += start.elapsed();
+        if let Some(place) = self.watch.note(verdicts) {
+            self.watch.break_at(before + place as u64 + 1);
+        }
         for (index, (truth, verdict)) in truths.iter().zip(verdicts.iter()).enumerate() {
             self.judged.record(importances.at(index), *truth, *verdict);
         }
@@ -155,8 +163,11 @@ impl Contender {
         self.fill.push((arrivals, self.filter.status().fill));
     }
 
-    fn report(self, items: u64, first: Option<&ByImportance>, scale: Option<ImportanceScale>) -> Report {
+    fn report(mut self, items: u64, first: Option<&ByImportance>, scale: Option<ImportanceScale>) -> Report {
         let (total, late, weights) = (self.judged.slices.total(), self.judged.slices.last_tenth(), self.judged.weights);
+        if self.watch.wants_look(items, true) && self.watch.is_broken_by(&self.filter.status()) {
+            self.watch.break_at(items);
+        }
         let curve = self.judged.by_importance.as_ref();
         let label = |curve: &ByImportance, share: f64| match scale {
             Some(scale) => scale.value_at(share),
@@ -168,6 +179,8 @@ impl Contender {
             filter: self.filter.spec().to_string(),
             memory_bits: self.filter.memory_bits(),
             predicted_fpr: self.filter.promise().predicted_fpr,
+            promise: self.watch.standing().name(),
+            broken_at: self.watch.broken_at(),
             measured_fpr: total.fpr(),
             measured_fnr: total.fnr(),
             late_fpr: late.fpr(),
@@ -228,6 +241,10 @@ pub struct Report {
     pub memory_bits: u64,
     /// What it promised, or what its parameters predict.
     pub predicted_fpr: f64,
+    /// Whether it kept what it promised: kept, broken or none.
+    pub promise: &'static str,
+    /// The arrival that broke the promise.
+    pub broken_at: Option<u64>,
     /// False positives among the distinct.
     pub measured_fpr: Option<f64>,
     /// False negatives among the duplicates.

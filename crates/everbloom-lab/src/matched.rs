@@ -89,6 +89,8 @@ mod tests {
             filter: String::new(),
             memory_bits: 0,
             predicted_fpr: 0.0,
+            promise: "kept",
+            broken_at: None,
             measured_fpr: Some(fpr),
             measured_fnr: Some(fnr),
             late_fpr: None,

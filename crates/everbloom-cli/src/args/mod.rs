@@ -2,10 +2,12 @@
 
 mod goal;
 mod keys;
+mod promise;
 pub(crate) mod quantity;
 
 pub(crate) use goal::{GoalArgs, WantedArgs};
 pub(crate) use keys::{ImportanceArgs, KeyArgs, OnError, Scale};
+pub(crate) use promise::{EXIT_CODES, PromiseArgs};
 
 use clap::ValueEnum;
 

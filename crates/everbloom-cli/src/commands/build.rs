@@ -1,13 +1,15 @@
 //! `everbloom build`: keys to a filter file.
 
-use crate::args::{GoalArgs, ImportanceArgs, KeyArgs, OnError, quantity};
+use crate::args::{EXIT_CODES, GoalArgs, ImportanceArgs, KeyArgs, OnError, PromiseArgs, quantity};
 use crate::failure::{Ending, Failure, Result};
 use crate::input::BlockReader;
-use crate::record::{KeyOptions, Layout, Part, RecordReader, Watch, all_hashes, for_each_batch};
+use crate::record::{Batch, FaultWatch, KeyOptions, Layout, Part, RecordReader, all_hashes, for_each_batch};
+use crate::report::words::{self, KEYS};
 use crate::{filter_file, output, scheme_file};
 use clap::Args;
+use everbloom::internal::filter::Watch;
 use everbloom::internal::{codec, forecast};
-use everbloom::{AnyFilter, Error, Filter, Goal, KeyHash, Plan, querylog};
+use everbloom::{AnyFilter, Error, Filter, Goal, Importances, KeyHash, Plan, Verdict, filters, querylog};
 use std::path::{Path, PathBuf};
 
 /// Builds a filter from the lines of files or stdin.
@@ -15,6 +17,7 @@ use std::path::{Path, PathBuf};
 /// Without --expect the keys are counted first: their hashes are kept until the end of the input, 16
 /// bytes each.
 #[derive(Debug, Args)]
+#[command(after_help = EXIT_CODES)]
 pub(crate) struct Build {
     /// Key files, .gz, .zst, .xz, .bz2 and .lz4 too [default: stdin]
     files: Vec<PathBuf>,
@@ -36,6 +39,8 @@ pub(crate) struct Build {
     goal: GoalArgs,
     #[command(flatten)]
     keys: KeyArgs,
+    #[command(flatten)]
+    promise: PromiseArgs,
 }
 
 impl Build {
@@ -49,7 +54,7 @@ impl Build {
         }
         let layout = Layout::new(&self.keys, &ImportanceArgs::default())?;
         let mut reader = RecordReader::new(BlockReader::new(self.files.clone(), self.keys.framing()), layout)?;
-        let filter = match self.plan_without_counting()? {
+        let Filling { filter, watch, .. } = match self.plan_without_counting()? {
             Some(plan) => self.insert_as_they_come(&mut reader, &plan)?,
             None => self.count_then_insert(&mut reader)?,
         };
@@ -57,7 +62,7 @@ impl Build {
             Some(bytes) => self.save_within(bytes, filter.as_ref())?,
             None => filter_file::save(&self.output, filter.as_ref(), &KeyOptions::of(&self.keys), self.compress)?,
         }
-        Ok(Ending::Done)
+        Ok(self.promise.ending(watch.broken_at().is_some()))
     }
 
     /// The bytes that the file may have, if they are bounded.
@@ -150,15 +155,18 @@ impl Build {
         Ok(from_nothing.ok())
     }
 
-    fn insert_as_they_come(&self, reader: &mut RecordReader, plan: &Plan) -> Result<AnyFilter> {
-        let mut filter = plan.build()?;
-        self.for_each_key_batch(reader, |hashes| insert(&mut filter, hashes))?;
-        Ok(filter)
+    fn insert_as_they_come(&self, reader: &mut RecordReader, plan: &Plan) -> Result<Filling> {
+        let mut filling = Filling::new(plan.build()?, self.promise, self.remedy());
+        self.for_each_key_batch(reader, |batch, before| {
+            filling.insert(batch.hashes(), |key| (before + batch.record_of_key(key)) as u64 + 1)
+        })?;
+        filling.finish()
     }
 
-    fn count_then_insert(&self, reader: &mut RecordReader) -> Result<AnyFilter> {
+    fn count_then_insert(&self, reader: &mut RecordReader) -> Result<Filling> {
         let mut hashes: Vec<KeyHash> = Vec::new();
-        self.for_each_key_batch(reader, |batch| {
+        self.for_each_key_batch(reader, |batch, _| {
+            let batch = batch.hashes();
             let refused = |_| Failure::from(Error::OutOfMemory { bytes: size_of_val(batch) as u64 });
             hashes.try_reserve(batch.len()).map_err(refused)?;
             hashes.extend_from_slice(batch);
@@ -169,21 +177,31 @@ impl Build {
         }
         // In the order they came, repeats and all: some filters count them, some forget the oldest.
         let goal = self.wanted().expected_items(distinct(&hashes).len() as u64);
-        let mut filter = forecast::plan(&self.goal.filter, &goal)?.build()?;
-        insert(&mut filter, &hashes)?;
-        Ok(filter)
+        let filter = forecast::plan(&self.goal.filter, &goal)?.build()?;
+        let mut filling = Filling::new(filter, self.promise, self.remedy());
+        filling.insert(&hashes, |key| key as u64 + 1)?;
+        filling.finish()
+    }
+
+    /// What would have kept the promise.
+    fn remedy(&self) -> &'static str {
+        match self.goal.wanted.expect {
+            Some(_) => "leave --expect out, so that the keys are counted first, or give a larger one",
+            None => "leave the filter's size out, or give a larger one",
+        }
     }
 
     fn for_each_key_batch(
         &self,
         reader: &mut RecordReader,
-        mut act: impl FnMut(&[KeyHash]) -> Result<()>,
+        mut act: impl FnMut(&Batch, usize) -> Result<()>,
     ) -> Result<()> {
-        let mut watch = Watch::new(self.keys.on_error, OnError::Fail);
+        let (mut faults, mut records) = (FaultWatch::new(self.keys.on_error, OnError::Fail), 0);
         for_each_batch(reader, &self.goal.hashing(), |part| {
             if let Part::Records(bytes, batch) = part {
-                watch.check(bytes, batch)?;
-                act(batch.hashes())?;
+                faults.check(bytes, batch)?;
+                act(batch, records)?;
+                records += batch.len();
             }
             Ok(())
         })
@@ -193,13 +211,58 @@ impl Build {
 /// Keys whose room is asked for together.
 const TOGETHER: usize = 1 << 16;
 
-/// Inserts keys; memory that is refused is an error.
-fn insert(filter: &mut AnyFilter, hashes: &[KeyHash]) -> Result<()> {
-    for hashes in hashes.chunks(TOGETHER) {
-        filter.make_room(hashes)?;
-        filter.insert_hashes(hashes);
+/// A filter that is being filled, and watched.
+struct Filling {
+    filter: AnyFilter,
+    watch: Watch,
+    promise: PromiseArgs,
+    remedy: &'static str,
+    verdicts: Vec<Verdict>,
+}
+
+impl Filling {
+    fn new(filter: AnyFilter, promise: PromiseArgs, remedy: &'static str) -> Self {
+        let watch = filters::watch(filter.as_ref());
+        Filling { filter, watch, promise, remedy, verdicts: Vec::new() }
     }
-    Ok(())
+
+    /// Inserts keys; memory that is refused is an error, and a broken promise may be. `line` says where a key is.
+    fn insert(&mut self, hashes: &[KeyHash], line: impl Fn(usize) -> u64) -> Result<()> {
+        for (part, hashes) in hashes.chunks(TOGETHER).enumerate() {
+            self.filter.make_room(hashes)?;
+            self.verdicts.resize(hashes.len(), Verdict::Distinct);
+            self.filter.observe_hashes(hashes, Importances::default(), &mut self.verdicts);
+            if let Some(place) = self.watch.note(&self.verdicts) {
+                self.is_broken_at(line(part * TOGETHER + place))?;
+            }
+        }
+        Ok(())
+    }
+
+    fn is_broken_at(&mut self, line: u64) -> Result<()> {
+        let was_broken = self.watch.broken_at().is_some();
+        self.watch.break_at(line);
+        let (watch, remedy) = (&self.watch, self.remedy);
+        self.promise.broken(|| match was_broken {
+            true => format!("{}; {remedy}", words::many_too_many(watch, &self.filter.status(), KEYS)),
+            false => {
+                let place = words::broken_at(line, self.promise.stops());
+                format!("{place}: {}; {remedy}", words::one_too_many(watch, KEYS))
+            }
+        })
+    }
+
+    /// A last look, where the verdicts do not tell all.
+    fn finish(mut self) -> Result<Self> {
+        if self.watch.wants_look(0, true) {
+            let status = self.filter.status();
+            if self.watch.is_broken_by(&status) {
+                self.watch.break_at(status.arrivals);
+                self.promise.broken(|| words::seen_in_cells(self.watch.promise(), &status, KEYS))?;
+            }
+        }
+        Ok(self)
+    }
 }
 
 fn distinct(hashes: &[KeyHash]) -> Vec<KeyHash> {

@@ -7,7 +7,7 @@ use crate::args::{Format, ImportanceArgs, KeyArgs, OnError, WantedArgs, quantity
 use crate::failure::{Ending, Failure, Result};
 use crate::input::BlockReader;
 use crate::progress::Bar;
-use crate::record::{Layout, Part, RecordReader, Watch, for_each_batch};
+use crate::record::{FaultWatch, Layout, Part, RecordReader, for_each_batch};
 use crate::report;
 use clap::Args;
 use everbloom::internal::forecast::limit::{self, Limit};
@@ -99,7 +99,7 @@ impl Compare {
     fn observe(&self, reader: &mut RecordReader, mut evaluation: Evaluation) -> Result<Stream> {
         let mut oracle = Oracle::sampling(self.truth_sample.unwrap_or(1.0))?;
         let (mut truths, mut records, mut skipped) = (Vec::new(), 0, 0);
-        let mut watch = Watch::new(self.keys.on_error, OnError::Fail);
+        let mut watch = FaultWatch::new(self.keys.on_error, OnError::Fail);
         // The table comes at the end, so stdout is free until then.
         let mut bar = Bar::for_terminal(reader.blocks().consumed(), &self.files, true);
         for_each_batch(reader, &self.wanted.hashing(), |part| {

@@ -2,9 +2,11 @@
 
 use crate::args::{Format, quantity};
 use crate::failure::{Ending, Result};
+use crate::report::words;
 use crate::{filter_file, report};
 use clap::Args;
-use everbloom::{Filter, Holds};
+use everbloom::internal::promise::Standing;
+use everbloom::{Filter, Holds, filters};
 use serde::Serialize;
 use std::path::PathBuf;
 
@@ -33,10 +35,18 @@ struct Document {
     /// Until how many distinct keys the prediction is a promise; nothing if for ever or not at all.
     promised_items: Option<u64>,
     promise: &'static str,
+    /// Whether the promise still holds: kept, broken or none.
+    standing: &'static str,
+    /// Whether a key that was inserted may be missed later.
+    forgets: bool,
+    #[serde(skip)]
+    is_exact: bool,
     arrivals: u64,
     fill: f64,
     estimated_fpr: f64,
     estimated_items: Option<f64>,
+    /// Counters that are full.
+    full_counters: u64,
     hash: &'static str,
     seed: Option<u64>,
     file_bytes: u64,
@@ -72,10 +82,14 @@ fn describe(filter: &dyn Filter, file_bytes: u64, compressed: bool, keys: Option
         predicted_fnr: promise.predicted_fnr,
         promised_items,
         promise: holds,
+        standing: filters::standing(filter, &status).name(),
+        forgets: filters::kind(filter.spec()).is_ok_and(|kind| kind.forgets(filter.spec())),
+        is_exact: filters::kind(filter.spec()).is_ok_and(|kind| kind.can.be_exact),
         arrivals: status.arrivals,
         fill: status.fill,
         estimated_fpr: status.estimated_fpr,
         estimated_items: status.estimated_items,
+        full_counters: status.full_counters,
         hash: filter.hashing().name(),
         seed: filter.hashing().seed(),
         file_bytes,
@@ -85,25 +99,23 @@ fn describe(filter: &dyn Filter, file_bytes: u64, compressed: bool, keys: Option
 }
 
 fn table(document: &Document) -> String {
-    let promise = match (document.promise, document.promised_items) {
-        (_, Some(items)) => format!("until {} keys", report::thousands(items)),
-        ("always", _) => "at every moment".to_string(),
-        _ => "not promised".to_string(),
-    };
     let items = document.estimated_items.map_or("unknown".into(), |items| report::thousands(items.round() as u64));
     let seed = document.seed.map_or(String::new(), |seed| format!(", seed {seed}"));
     let compressed = if document.compressed { ", compressed" } else { "" };
     let mut rows = vec![
         ("filter", document.filter.clone()),
         ("memory", report::size(document.memory_bits)),
-        ("predicted fpr", format!("{}, {promise}", report::percent(document.predicted_fpr))),
+        ("promise", promise(document)),
+        ("still holds", still_holds(document)),
+        ("forgets", forgets(document)),
+        ("predicted fpr", report::percent(document.predicted_fpr)),
     ];
     if let Some(fnr) = document.predicted_fnr {
         rows.push(("predicted fnr", report::percent(fnr)));
     }
     rows.extend([
         ("arrivals", report::thousands(document.arrivals)),
-        ("fill", report::percent(document.fill)),
+        ("fill", format!("{} of the cells are in use", report::percent(document.fill))),
         ("estimated fpr", report::percent(document.estimated_fpr)),
         ("estimated items", items),
         ("hash", format!("{}{seed}", document.hash)),
@@ -111,4 +123,40 @@ fn table(document: &Document) -> String {
     ]);
     rows.extend(document.keys.iter().map(|keys| ("keys", keys.clone())));
     report::columns(&rows)
+}
+
+fn promise(document: &Document) -> String {
+    if document.is_exact {
+        return "no mistakes, but for chance collisions of hashes".into();
+    }
+    let until = match (document.promise, document.promised_items) {
+        (_, Some(items)) => format!("up to {} keys", report::thousands(items)),
+        ("always", _) => "however many come".into(),
+        _ => return "none: its parameters were given by hand, or by a rule that keeps no rate".into(),
+    };
+    let rate = words::at_most(document.predicted_fpr);
+    format!("at most {rate} of keys that are not inside is taken for one that is, {until}")
+}
+
+fn still_holds(document: &Document) -> String {
+    let now = words::about(document.estimated_fpr);
+    let is_kept = document.standing == Standing::Kept.name();
+    match (document.promised_items, document.standing) {
+        (None, _) if is_kept => "yes".into(),
+        _ if is_kept && document.is_exact => "yes".into(),
+        (Some(items), _) if is_kept && document.arrivals <= items => "yes: no more have come".into(),
+        _ if is_kept => "yes, as far as the fill tells".into(),
+        _ if document.full_counters > 0 => {
+            format!("no: {} counters are full, so counts are too low", report::thousands(document.full_counters))
+        }
+        (_, name) if name == Standing::Broken.name() => format!("no: more keys came than that; now about {now}"),
+        _ => format!("nothing is promised; now about {now}"),
+    }
+}
+
+fn forgets(document: &Document) -> String {
+    match document.forgets {
+        true => "yes: keys that came long ago may be taken for new".into(),
+        false => "no: every key that was inserted is found".into(),
+    }
 }

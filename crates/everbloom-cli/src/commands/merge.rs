@@ -1,11 +1,13 @@
 //! `everbloom merge`: several filter files to one.
 
-use crate::args::quantity;
+use crate::args::{EXIT_CODES, PromiseArgs, quantity};
 use crate::failure::{Ending, Failure, Result};
 use crate::filter_file;
 use crate::record::KeyOptions;
+use crate::report::words::{self, KEYS};
 use clap::Args;
-use everbloom::AnyFilter;
+use everbloom::internal::promise::Standing;
+use everbloom::{AnyFilter, filters};
 use std::path::PathBuf;
 
 /// Merges filters that were built with the same parameters and seed.
@@ -13,6 +15,7 @@ use std::path::PathBuf;
 /// The key options they were built with are kept if they are the same; if not, that is said, and the merged file
 /// has none.
 #[derive(Debug, Args)]
+#[command(after_help = EXIT_CODES)]
 pub(crate) struct Merge {
     /// The filter files
     #[arg(required = true, num_args = 2.., value_name = "FILTER")]
@@ -32,6 +35,8 @@ pub(crate) struct Merge {
     /// The most memory that a compressed filter may unpack to [default: 1GiB]
     #[arg(long, value_name = "SIZE", value_parser = quantity::size_in_bits)]
     memory: Option<u64>,
+    #[command(flatten)]
+    promise: PromiseArgs,
 }
 
 impl Merge {
@@ -52,7 +57,16 @@ impl Merge {
             let merge = if self.intersection { AnyFilter::intersect } else { AnyFilter::merge };
             merge(&mut merged, &other).map_err(|error| Failure::at(path, error))?;
         }
+        let (promise, status) = (merged.promise(), merged.status());
+        let is_broken = filters::standing(merged.as_ref(), &status) == Standing::Broken;
+        if is_broken {
+            let remedy = match status.estimated_items {
+                Some(items) => format!("build all of them with --expect {}, and merge those", words::enough(items)),
+                None => "build all of them with --expect for all keys together, and merge those".into(),
+            };
+            self.promise.broken(|| format!("{}; {remedy}", words::seen_in_cells(&promise, &status, KEYS)))?;
+        }
         filter_file::save(&self.output, merged.as_ref(), &keys, self.compress)?;
-        Ok(Ending::Done)
+        Ok(self.promise.ending(is_broken))
     }
 }

@@ -6,7 +6,7 @@ use crate::filter_file;
 use crate::input::BlockReader;
 use crate::mapped::Mapped;
 use crate::output::Stdout;
-use crate::record::{Batch, KeyOptions, Layout, Part, RecordReader, Watch, for_each_batch};
+use crate::record::{Batch, FaultWatch, KeyOptions, Layout, Part, RecordReader, for_each_batch};
 use clap::Args;
 use everbloom::{AnyFilter, Hashing, KeyHash, View};
 use std::path::PathBuf;
@@ -58,7 +58,7 @@ impl Query {
         let (keys, from_file) = self.key_arguments()?;
         let layout = Layout::new(&keys, &ImportanceArgs::default())?;
         let mut reader = RecordReader::new(BlockReader::new(self.files.clone(), keys.framing()), layout)?;
-        let watch = Watch::new(keys.on_error, OnError::Fail);
+        let watch = FaultWatch::new(keys.on_error, OnError::Fail);
         let mut answers = Answers { query: &self, stdout: Stdout::new()?, found: Vec::new(), watch, matched: 0 };
         let hashing = *asked.hashing();
         let outcome = for_each_batch(&mut reader, &hashing, |part| match part {
@@ -136,7 +136,7 @@ struct Answers<'q> {
     query: &'q Query,
     stdout: Stdout,
     found: Vec<bool>,
-    watch: Watch,
+    watch: FaultWatch,
     matched: u64,
 }
 

@@ -35,6 +35,8 @@ pub(crate) struct Block {
     filled: usize,
     /// Where the inputs stand after this block.
     pub(crate) position: Position,
+    /// Where it begins.
+    pub(crate) start: Position,
     /// Whether the block is the first of its input.
     pub(crate) is_first: bool,
     /// The room that a long record takes.
@@ -212,6 +214,7 @@ impl BlockReader {
                 return Ok(Reading::End);
             }
             block.is_first = !self.started;
+            block.start = self.position;
             let reading = self.fill(block)?;
             if reading != Reading::Block || block.filled > 0 {
                 self.started |= block.filled > 0;

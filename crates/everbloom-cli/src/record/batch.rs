@@ -72,12 +72,18 @@ impl Batch {
 
     /// Lets go of the records from `index` on.
     pub(crate) fn truncate(&mut self, index: usize) {
+        let faults = self.faults.partition_point(|(at, _)| *at < index);
+        let keys = index - faults;
         self.len = self.len.min(index);
-        self.faults.truncate(self.faults.partition_point(|(at, _)| *at < index));
-        let keys = self.len - self.faults.len();
         self.hashes.truncate(keys);
         self.importances.truncate(keys);
         self.times.truncate(keys);
+        self.faults.truncate(faults);
+    }
+
+    /// The record that a key of [`Batch::hashes`] belongs to.
+    pub(crate) fn record_of_key(&self, key: usize) -> usize {
+        self.faults.iter().fold(key, |record, (fault, _)| if *fault <= record { record + 1 } else { record })
     }
 
     /// Where the first record starts.

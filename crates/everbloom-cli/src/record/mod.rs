@@ -2,7 +2,7 @@
 //!
 //! [`Batch`] finds where records end and hashes their keys, many at a time; [`Extractor`] finds the
 //! key within one record. A whole line is its own key, which costs nothing; everything else is
-//! looked up by [`fields`] or [`json`]. [`Watch`] decides what becomes of records without one.
+//! looked up by [`fields`] or [`json`]. [`FaultWatch`] decides what becomes of records without one.
 
 mod batch;
 mod collect;
@@ -22,7 +22,7 @@ pub(crate) use fields::{Fields, Separation};
 pub(crate) use layout::{Extractor, Layout};
 pub(crate) use options::KeyOptions;
 pub(crate) use reader::{Header, Part, RecordReader, for_each_batch};
-pub(crate) use watch::Watch;
+pub(crate) use watch::FaultWatch;
 
 use std::sync::Arc;
 

@@ -12,7 +12,7 @@ const SHOWN_LETTERS: usize = 80;
 /// Counts records and those among them that cannot be used, and says when to stop: at the first, if that was asked for,
 /// or when it is more than half of the first 1,000, which is no record's mistake.
 #[derive(Debug)]
-pub(crate) struct Watch {
+pub(crate) struct FaultWatch {
     on_error: OnError,
     is_chosen: bool,
     records: u64,
@@ -23,11 +23,11 @@ pub(crate) struct Watch {
     first: Option<String>,
 }
 
-impl Watch {
+impl FaultWatch {
     /// Does as was `chosen`, or else as is usual.
     pub(crate) fn new(chosen: Option<OnError>, usual: OnError) -> Self {
         let (on_error, is_chosen) = (chosen.unwrap_or(usual), chosen.is_some());
-        Watch { on_error, is_chosen, records: 0, faults: 0, early_faults: 0, first: None }
+        FaultWatch { on_error, is_chosen, records: 0, faults: 0, early_faults: 0, first: None }
     }
 
     /// What to do with a record that cannot be used.

@@ -13,6 +13,7 @@ mod kind;
 mod merge;
 pub(crate) mod model;
 mod timeline;
+mod watch;
 
 use crate::format::StateWriter;
 use crate::key::{Hashing, KeyHash};
@@ -28,6 +29,7 @@ pub(crate) use merge::same_shape;
 pub use merge::{Combine, Merge};
 pub use model::Model;
 pub use timeline::{Timeline, TimelineStep, Times, WindowStatus};
+pub use watch::{Watch, Watched};
 
 /// The bytes behind a filter, as the format stores them.
 pub enum Body<'a> {

@@ -120,6 +120,32 @@ impl Timeline {
         self.window
     }
 
+    /// The arrivals of a window that the filter is planned for.
+    pub fn planned(&self) -> u64 {
+        self.planned
+    }
+
+    /// The same of a generation, if they come evenly.
+    pub fn planned_in_generation(&self) -> u64 {
+        self.planned.div_ceil(self.clock.arrivals.len() as u64 - 1)
+    }
+
+    /// The most arrivals in a window so far.
+    pub fn most_arrivals(&self) -> u64 {
+        self.clock.most_arrivals
+    }
+
+    /// The highest rate of false positives that the filter showed.
+    pub fn highest_fpr(&self) -> f64 {
+        self.clock.highest_fpr
+    }
+
+    /// Arrivals in the window that ends with the present generation.
+    fn arrivals(&self) -> u64 {
+        let generations = self.clock.arrivals.len() - 1;
+        self.clock.arrivals.iter().take(generations).fold(0, |sum, arrivals| sum.saturating_add(*arrivals))
+    }
+
     /// The newest time so far, in microseconds since 1970.
     pub fn newest(&self) -> Option<i64> {
         self.clock.newest
@@ -136,9 +162,16 @@ impl Timeline {
     /// [`Timeline::observe_hashes`] does this for a filter; a caller with its own loop takes steps until all
     /// arrivals are taken.
     pub fn step(&mut self, times: Times<'_>, arrivals: usize) -> TimelineStep {
+        self.step_within(u64::MAX, times, arrivals)
+    }
+
+    /// The same, but no more arrivals than make `most` in the window.
+    fn step_within(&mut self, most: u64, times: Times<'_>, arrivals: usize) -> TimelineStep {
         let Some(generations) = (arrivals > 0).then(|| self.turn_to(self.time_of(times, 0))) else {
             return TimelineStep { generations: 0, arrivals: 0 };
         };
+        let room = most.saturating_sub(self.arrivals());
+        let arrivals = usize::try_from(room).map_or(arrivals, |room| arrivals.min(room));
         let turns_at = self.turns_at();
         let mut taken = 0;
         while taken < arrivals {
@@ -153,6 +186,7 @@ impl Timeline {
             taken += 1;
         }
         self.clock.arrivals[0] = self.clock.arrivals[0].saturating_add(taken as u64);
+        self.clock.most_arrivals = self.clock.most_arrivals.max(self.arrivals());
         TimelineStep { generations, arrivals: taken }
     }
 
@@ -166,6 +200,20 @@ impl Timeline {
         times: Times<'_>,
         verdicts: &mut [Verdict],
     ) -> Result<()> {
+        self.observe_within((u64::MAX, f64::INFINITY), filter, hashes, importances, times, verdicts).map(|_| ())
+    }
+
+    /// The same, until an arrival would make more in the window than the first number of `most`, or the filter showed a
+    /// higher rate of false positives than the second; says how many were judged.
+    pub(super) fn observe_within(
+        &mut self,
+        most: (u64, f64),
+        filter: &mut dyn Filter,
+        hashes: &[KeyHash],
+        importances: Importances<'_>,
+        times: Times<'_>,
+        verdicts: &mut [Verdict],
+    ) -> Result<usize> {
         let count = hashes.len().min(verdicts.len());
         let mut start = 0;
         while start < count {
@@ -173,15 +221,21 @@ impl Timeline {
             if self.turns_before(self.time_of(times, start)) > 0 {
                 self.look_at(filter);
             }
-            let step = self.step(times.skip(start), count - start);
+            if self.clock.highest_fpr > most.1 {
+                break;
+            }
+            let step = self.step_within(most.0, times.skip(start), count - start);
             if step.generations > 0 {
                 windowed(filter)?.advance_by(step.generations);
             }
             let end = start + step.arrivals;
+            if step.arrivals == 0 {
+                break;
+            }
             filter.observe_hashes(&hashes[start..end], importances.skip(start), &mut verdicts[start..end]);
             start = end;
         }
-        Ok(())
+        Ok(start)
     }
 
     /// Turns an idle filter to a time, so that what is older than the window is forgotten though nothing comes.
@@ -232,13 +286,10 @@ impl Timeline {
         }
     }
 
-    /// Takes note of how much came, and of what that did where it was more than planned.
+    /// Takes note of what more than was planned did.
     fn look_at(&mut self, filter: &dyn Filter) {
-        let arrivals = self.clock.arrivals.iter().fold(0u64, |sum, arrivals| sum.saturating_add(*arrivals));
-        self.clock.most_arrivals = self.clock.most_arrivals.max(arrivals);
-        let evenly = self.planned.div_ceil(self.clock.arrivals.len() as u64 - 1);
         // Looking takes a pass over the filter, so it is only done where the promise no longer holds.
-        if self.clock.arrivals[0] > evenly || arrivals > self.planned {
+        if self.clock.arrivals[0] > self.planned_in_generation() || self.arrivals() > self.planned {
             self.clock.highest_fpr = self.clock.highest_fpr.max(filter.status().estimated_fpr);
         }
     }
@@ -284,7 +335,7 @@ impl Timeline {
 
 impl Times<'_> {
     /// The times from an arrival on.
-    fn skip(self, count: usize) -> Self {
+    pub(super) fn skip(self, count: usize) -> Self {
         match self {
             Times::Now(time) => Times::Now(time),
             Times::Each(times) => Times::Each(times.get(count..).unwrap_or_default()),

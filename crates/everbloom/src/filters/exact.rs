@@ -159,6 +159,7 @@ impl Filter for Exact {
             estimated_fpr: rate(items),
             estimated_items: Some(items),
             refused: self.table.refused(),
+            ..Status::default()
         }
     }
 

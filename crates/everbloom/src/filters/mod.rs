@@ -19,8 +19,8 @@ pub mod spectral;
 pub mod stable;
 pub mod stacked;
 
-use crate::filter::{Base, Filter, Kind, Restore};
-use crate::promise::{Error, Goal, Plan, Result, Spec};
+use crate::filter::{Base, Filter, Kind, Restore, Watch};
+use crate::promise::{Error, Goal, Holds, Plan, Promise, Result, Spec, Standing, Status};
 use crate::stream::{Forecast, Stream};
 
 pub use blocked::AtomicBlocked;
@@ -94,6 +94,29 @@ pub(crate) fn plan(spec: &Spec, goal: &Goal) -> Result<Plan> {
         return Err(spec.error(problem, format!("take {able}, or leave the bytes open and compress what comes out")));
     }
     if is_sharded(spec) { sharded::planned(spec, goal, plan_one) } else { plan_one(spec, goal) }
+}
+
+/// What a filter is held to: its promise, which for one that is exact, and grows, has no end.
+fn held_to(filter: &dyn Filter) -> Promise {
+    let is_exact = kind(filter.spec()).is_ok_and(|kind| kind.can.be_exact);
+    let promise = filter.promise();
+    if is_exact { Promise { holds: Holds::Always, ..promise } } else { promise }
+}
+
+/// Whether a filter keeps its promise, as far as its contents tell.
+pub fn standing(filter: &dyn Filter, status: &Status) -> Standing {
+    held_to(filter).standing(status)
+}
+
+/// Watches whether a filter keeps its promise. Where keys fade or are counted, looks at its cells tell.
+pub fn watch(filter: &dyn Filter) -> Watch {
+    let promise = held_to(filter);
+    let Ok(kind) = kind(filter.spec()) else { return Watch::over(&promise) };
+    match (kind.forgets(filter.spec()) && !kind.can.forget, kind.can.count) {
+        (true, _) => Watch::by_looks(&promise),
+        (false, true) => Watch::over(&promise).with_looks(),
+        (false, false) => Watch::over(&promise),
+    }
 }
 
 /// A plan for about 1/`divisor` of the filter, shards put together; `None` if its kind does not scale.

@@ -331,6 +331,7 @@ impl Filter for Scalable {
             estimated_fpr: 1.0 - self.stages.iter().map(|stage| 1.0 - stage.rate()).product::<f64>(),
             estimated_items: self.estimated_items(),
             refused: self.refused,
+            ..Status::default()
         }
     }
 

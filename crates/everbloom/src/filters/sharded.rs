@@ -256,6 +256,7 @@ impl Filter for Sharded {
             estimated_fpr: mean(|status| status.estimated_fpr),
             estimated_items: all.iter().map(|status| status.estimated_items).sum(),
             refused: all.iter().map(|status| status.refused).sum(),
+            full_counters: all.iter().map(|status| status.full_counters).sum(),
         }
     }
 

@@ -227,7 +227,8 @@ impl Filter for Spectral {
     }
 
     fn status(&self) -> Status {
-        self.parameters.size.status(self.base.arrivals, self.counters.fill())
+        let status = self.parameters.size.status(self.base.arrivals, self.counters.fill());
+        Status { full_counters: self.counters.count_saturated(), ..status }
     }
 
     fn contains_hash(&self, hash: KeyHash) -> bool {

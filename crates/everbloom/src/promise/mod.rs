@@ -7,6 +7,7 @@ mod importance;
 mod plan;
 mod quantity;
 mod spec;
+mod standing;
 mod verdict;
 
 pub use error::{Error, Result};
@@ -17,4 +18,5 @@ pub use plan::{Holds, Plan, Promise};
 pub use quantity::{Count, Rate, Size, Span, Window};
 pub use spec::Spec;
 pub(crate) use spec::choice_name;
+pub use standing::Standing;
 pub use verdict::{Status, Verdict};

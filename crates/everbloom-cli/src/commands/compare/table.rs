@@ -13,13 +13,22 @@ pub(super) fn render(document: &Document, weighted: bool) -> String {
         text.push_str(&by_importance(document));
     }
     let omitted = document.omitted.iter().map(|omitted| format!("{} is left out: {}", omitted.filter, omitted.reason));
-    for remark in notes(document).into_iter().chain(omitted) {
+    for remark in broken(document).into_iter().chain(notes(document)).chain(omitted) {
         text.push_str(&format!("\n{remark}"));
     }
     if !text.ends_with('\n') {
         text.push('\n');
     }
     text
+}
+
+/// Which filters were filled with more than they were planned for.
+fn broken(document: &Document) -> Vec<String> {
+    let line = |(index, row): (usize, &Row)| {
+        let at = thousands(row.report.broken_at?);
+        Some(format!("the promise of {} is broken at arrival {at}: more came than it was planned for", index + 1))
+    };
+    document.filters.iter().enumerate().filter_map(line).collect()
 }
 
 /// What the plans have to say, each with the numbers of the filters that it is about.
@@ -86,9 +95,12 @@ fn line(index: usize, row: &Row, matched: bool, weighted: bool) -> Vec<String> {
         cells.push(rate(found.and_then(|found| found.benefit)));
         cells.push(found.map_or_else(String::new, |found| found.grid_size.to_string()));
     }
-    let rates =
-        [report.measured_fnr, report.measured_fpr, Some(report.predicted_fpr), report.late_fnr, report.late_fpr];
-    cells.extend(rates.map(rate));
+    let promised = match report.broken_at {
+        Some(_) => format!("{} broken", percent(report.predicted_fpr)),
+        None => percent(report.predicted_fpr),
+    };
+    cells.extend([rate(report.measured_fnr), rate(report.measured_fpr), promised]);
+    cells.extend([report.late_fnr, report.late_fpr].map(rate));
     if weighted {
         cells.extend([report.wfn, report.wfp, report.weighted_precision, report.weighted_recall].map(rate));
     }

@@ -13,16 +13,15 @@
 
 use super::block_output::{BlockOutput, Options};
 use super::in_order::InOrder;
+use super::judge::Judge;
 use super::outputs::Outputs;
-use super::progress::Progress;
 use super::state::{self, Journal};
-use super::window;
 use crate::failure::{Failure, Result};
 use crate::input::{Block, Framing, Position, Reading};
 use crate::platform::Interrupt;
-use crate::record::{Batch, Extractor, Header, RecordReader, Watch};
+use crate::record::{Batch, Extractor, Header, RecordReader};
 use everbloom::internal::filter::Timeline;
-use everbloom::{AnyFilter, Hashing, Verdict};
+use everbloom::{Hashing, Verdict};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -43,9 +42,7 @@ pub(super) struct Engine {
 /// What was asked for, beside what is read, remembered and written.
 pub(super) struct Setup {
     pub(super) options: Options,
-    pub(super) watch: Watch,
     pub(super) saving: Option<Arc<Saving>>,
-    pub(super) progress: Option<Progress>,
     pub(super) interrupt: Arc<Interrupt>,
 }
 
@@ -63,30 +60,11 @@ struct Intake {
     is_over: bool,
 }
 
-struct Judge {
-    memory: AnyFilter,
-    timeline: Option<Timeline>,
-    watch: Watch,
-    records: u64,
-    saved: Instant,
-    saved_records: u64,
-    progress: Option<Progress>,
-}
-
-impl Judge {
-    /// Whether the time has come to save what has changed.
-    fn is_due(&self, interval: Duration) -> bool {
-        self.records != self.saved_records && self.saved.elapsed() >= interval
-    }
-}
-
 /// What is left when all is done.
 pub(super) struct Finished {
-    pub(super) memory: AnyFilter,
-    pub(super) timeline: Option<Timeline>,
+    pub(super) judge: Judge,
     pub(super) outputs: Outputs,
     pub(super) position: Position,
-    pub(super) watch: Watch,
     pub(super) failure: Option<Failure>,
 }
 
@@ -107,27 +85,12 @@ struct Taken {
 }
 
 impl Engine {
-    pub(super) fn new(
-        reader: RecordReader,
-        memory: AnyFilter,
-        timeline: Option<Timeline>,
-        outputs: Outputs,
-        setup: Setup,
-    ) -> Self {
-        let Setup { options, watch, saving, progress, interrupt } = setup;
-        let (hashing, framing) = (*memory.hashing(), reader.blocks().framing());
-        let records = outputs.tally.items;
+    pub(super) fn new(reader: RecordReader, judge: Judge, outputs: Outputs, setup: Setup) -> Self {
+        let Setup { options, saving, interrupt } = setup;
+        let (hashing, framing) = (*judge.memory.hashing(), reader.blocks().framing());
         Engine {
             intake: Mutex::new(Intake { reader, turn: 0, is_over: false }),
-            judge: InOrder::new(Judge {
-                memory,
-                timeline,
-                watch,
-                records,
-                saved: Instant::now(),
-                saved_records: records,
-                progress,
-            }),
+            judge: InOrder::new(judge),
             outputs: InOrder::new(outputs),
             options,
             hashing,
@@ -147,11 +110,8 @@ impl Engine {
             self.work();
         });
         let reader = self.intake.into_inner().unwrap_or_else(PoisonError::into_inner).reader;
-        let Judge { memory, timeline, watch, .. } = self.judge.into_inner();
         Finished {
-            memory,
-            timeline,
-            watch,
+            judge: self.judge.into_inner(),
             outputs: self.outputs.into_inner(),
             position: reader.blocks().position(),
             failure: self.failure.into_inner().unwrap_or_else(PoisonError::into_inner),
@@ -198,7 +158,7 @@ impl Engine {
     fn process(&self, worker: &mut Worker, taken: &Taken) -> Result<bool> {
         let Worker { block, batch, verdicts, done } = worker;
         done.clear();
-        let position = block.position;
+        let (position, first) = (block.position, block.start);
         let bytes = block.bytes_mut();
         let mut start = taken.header.bytes;
         if start > 0 {
@@ -236,6 +196,12 @@ impl Engine {
             duplicates.write(&done.aside)?;
         }
         if let Some(failure) = stopped {
+            if let (Failure::BrokenPromise(_), Some(mut judge)) = (&failure, judge) {
+                // A later run goes on with the record that was not written.
+                self.save(&judge, &outputs, Position { offset: first.offset + start as u64, ..first })?;
+                let record = judge.records + 1;
+                judge.watch.break_at(record);
+            }
             return Err(failure);
         }
         if let Some(mut judge) = judge {
@@ -263,26 +229,17 @@ impl Engine {
         batch: &mut Batch,
         verdicts: &mut Vec<Verdict>,
     ) -> Result<Option<Failure>> {
-        let failure = judge.watch.count(bytes, batch).map(|(index, failure)| {
+        let failure = judge.faults.count(bytes, batch).map(|(index, failure)| {
             batch.truncate(index);
             failure
         });
-        let Judge { memory, timeline, .. } = judge;
-        match timeline {
-            Some(timeline) => window::observe(timeline, memory, batch, verdicts)?,
-            None => observe(memory, batch, verdicts)?,
-        }
-        judge.records += batch.len() as u64;
-        if let Some(progress) = &mut judge.progress {
-            progress.show(&judge.memory, verdicts);
-        }
-        Ok(failure)
+        Ok(judge.observe(batch, verdicts)?.or(failure))
     }
 
     /// Syncs the outputs, then saves what belongs to them.
     fn save(&self, judge: &Judge, outputs: &Outputs, position: Position) -> Result<()> {
         let Some(saving) = &self.saving else { return Ok(()) };
-        saving.save(&judge.memory, judge.timeline.as_ref(), outputs, position, false)
+        saving.save(judge, outputs, position, false)
     }
 
     fn give_up(&self, failure: Failure) {
@@ -314,25 +271,9 @@ impl Drop for CloseOnPanic<'_> {
     }
 }
 
-/// Judges the keys of a batch and remembers them; one verdict per key. Memory that is refused is an error before anything
-/// of the batch is judged.
-fn observe(filter: &mut AnyFilter, batch: &Batch, verdicts: &mut Vec<Verdict>) -> Result<()> {
-    verdicts.resize(batch.hashes().len(), Verdict::Distinct);
-    filter.make_room(batch.hashes())?;
-    filter.observe_hashes(batch.hashes(), batch.importances(), verdicts);
-    Ok(())
-}
-
 impl Saving {
     /// Syncs the outputs, then saves what belongs to them.
-    pub(super) fn save(
-        &self,
-        memory: &AnyFilter,
-        timeline: Option<&Timeline>,
-        outputs: &Outputs,
-        position: Position,
-        finished: bool,
-    ) -> Result<()> {
+    pub(super) fn save(&self, judge: &Judge, outputs: &Outputs, position: Position, finished: bool) -> Result<()> {
         outputs.sync()?;
         let journal = Journal {
             input: position.input,
@@ -341,9 +282,11 @@ impl Saving {
             output: outputs.main.written(),
             duplicates: outputs.duplicates.as_ref().and_then(|sink| sink.written()),
             tally: outputs.tally,
-            clock: timeline.map(Timeline::state),
+            clock: judge.timeline.as_ref().map(Timeline::state),
+            new_keys: judge.watch.came(),
+            broken_at: judge.watch.broken_at(),
             ..self.journal.clone()
         };
-        state::save(&self.path, memory, &journal)
+        state::save(&self.path, &judge.memory, &journal)
     }
 }

@@ -3,6 +3,7 @@
 mod block_output;
 mod engine;
 mod in_order;
+mod judge;
 mod outputs;
 mod progress;
 mod resume;
@@ -12,21 +13,24 @@ mod window;
 
 pub(crate) use state::filter_bytes;
 
-use crate::args::{GoalArgs, ImportanceArgs, KeyArgs, OnError, quantity};
+use crate::args::{EXIT_CODES, GoalArgs, ImportanceArgs, KeyArgs, OnError, PromiseArgs, quantity};
 use crate::failure::{Ending, Failure, Result};
 use crate::input::{BlockReader, Source, is_stdin};
 use crate::platform::Interrupt;
 use crate::progress::Bar;
-use crate::record::{Layout, RecordReader, Watch};
+use crate::record::{Layout, RecordReader};
 use crate::{output, report};
 use block_output::{Mode, Options};
 use clap::{Args, ValueEnum};
 use engine::{Engine, Finished, Setup};
 use everbloom::internal::forecast;
+use everbloom::internal::stream::SpotCheck;
 use everbloom::{Goal, Plan, Spec, Window, filters};
+use judge::Judge;
 use progress::Progress;
 use resume::Resumption;
-use stats::Stats;
+use stats::{Stats, Tally, Told};
+use std::io::IsTerminal as _;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -40,6 +44,7 @@ use window::WindowStats;
 ///
 /// Memory stays within --memory plus 32 MiB plus the longest line. Threads do not change the result.
 #[derive(Debug, Args)]
+#[command(after_help = EXIT_CODES)]
 pub(crate) struct Dedup {
     /// Files to read, .gz, .zst, .xz, .bz2 and .lz4 too [default: stdin]
     files: Vec<PathBuf>,
@@ -97,9 +102,11 @@ pub(crate) struct Dedup {
     /// Write what happened to this file, as JSON
     #[arg(long, value_name = "FILE", help_heading = "Report")]
     stats: Option<PathBuf>,
-    /// Print a summary on stderr at the end
-    #[arg(long, help_heading = "Report")]
+    /// Print a summary on stderr at the end, as when stderr is a terminal
+    #[arg(long, conflicts_with = "quiet", help_heading = "Report")]
     verbose: bool,
+    #[command(flatten)]
+    promise: PromiseArgs,
     /// How many threads work [default: one per core]
     #[arg(long, value_name = "COUNT", value_parser = quantity::count)]
     threads: Option<u64>,
@@ -130,32 +137,55 @@ impl Dedup {
             interrupt.catch_signals(self.checkpoint)?;
         }
         let interrupt = Arc::new(interrupt);
-        let Resumption { memory, notes, timeline, outputs, position, saving } = resume::start(&self, &layout)?;
+        let Resumption { mut judge, notes, outputs, position, saving } = resume::start(&self, &layout)?;
         let blocks = BlockReader::new(self.files.clone(), self.keys.framing()).start_at(position);
         let reader = RecordReader::new(blocks.stop_on(Some(Arc::clone(&interrupt))), layout)?;
         let stdout_is_free = self.output.is_some() || self.count;
         let bar = Bar::for_terminal(reader.blocks().consumed(), &self.files, stdout_is_free);
-        let progress = bar.map(Progress::new);
+        judge.progress = bar.filter(|_| !self.promise.quiet).map(Progress::new);
+        let forgets = filters::kind(judge.memory.spec()).is_ok_and(|kind| kind.forgets(judge.memory.spec()));
+        // A window is known to miss nothing.
+        let is_checked = forgets && self.window.is_none() && self.wants_summary();
+        judge.spot_check = is_checked.then(SpotCheck::default);
+        let before = outputs.tally;
         let saving = saving.map(Arc::new);
-        let watch = Watch::new(self.keys.on_error, OnError::Keep);
-        let (options, saved, stopper) = (self.options(), saving.clone(), Arc::clone(&interrupt));
-        let setup = Setup { options, watch, saving: saved, progress, interrupt: stopper };
-        let mut ended = Engine::new(reader, memory, timeline, outputs, setup).run(self.threads());
+        let setup = Setup { options: self.options(), saving: saving.clone(), interrupt: Arc::clone(&interrupt) };
+        let mut ended = Engine::new(reader, judge, outputs, setup).run(self.threads());
+        ended.judge.progress = None;
+
         if ended.failure.is_none() && interrupt.signal().is_none() {
-            ended.failure = ended.watch.finish().err();
+            ended.failure = ended.judge.faults.finish().err();
+        }
+        if ended.failure.is_none() {
+            ended.failure = ended.judge.finish();
         }
         let finished = ended.failure.is_none() && interrupt.signal().is_none();
-        self.report(&mut ended, notes, started, finished)?;
+        self.report(&mut ended, notes, started, before, finished)?;
         if let Some(failure) = ended.failure {
             return Err(failure);
         }
-        if let Some(note) = ended.watch.note() {
+        if let Some(note) = ended.judge.faults.note().filter(|_| !self.promise.quiet) {
             eprintln!("everbloom: note: {note}");
         }
         if let Some(saving) = saving {
-            saving.save(&ended.memory, ended.timeline.as_ref(), &ended.outputs, ended.position, finished)?;
+            saving.save(&ended.judge, &ended.outputs, ended.position, finished)?;
         }
-        Ok(interrupt.signal().map_or(Ending::Done, Ending::Interrupted))
+        let is_broken = ended.judge.watch.broken_at().is_some();
+        Ok(interrupt.signal().map_or(self.promise.ending(is_broken), Ending::Interrupted))
+    }
+
+    /// Whether people are to be told in the end what became of it.
+    fn wants_summary(&self) -> bool {
+        self.verbose || (std::io::stderr().is_terminal() && !self.promise.quiet)
+    }
+
+    /// What would have kept the promise.
+    fn remedy(&self) -> &'static str {
+        match (self.window.is_some(), self.goal.filter.kind() == forecast::AUTO) {
+            (true, _) => "give --expect the most lines of a window, or more --memory",
+            (false, true) => "give a larger --expect, or more --memory",
+            (false, false) => "give a larger --expect and the --memory it takes, or leave --filter out",
+        }
     }
 
     fn options(&self) -> Options {
@@ -231,7 +261,14 @@ impl Dedup {
         output::refuse_same(&outputs)
     }
 
-    fn report(&self, ended: &mut Finished, notes: Vec<String>, started: Instant, finished: bool) -> Result<()> {
+    fn report(
+        &self,
+        ended: &mut Finished,
+        notes: Vec<String>,
+        started: Instant,
+        before: Tally,
+        finished: bool,
+    ) -> Result<()> {
         let tally = ended.outputs.tally;
         if self.count && ended.failure.is_none() {
             let rows = [
@@ -242,18 +279,26 @@ impl Dedup {
             ];
             output::print(&report::columns(&rows.map(|(name, count)| (name, count.to_string()))))?;
         }
-        if self.stats.is_none() && !self.verbose {
+        if self.stats.is_none() && !self.wants_summary() {
             return Ok(());
         }
         let seconds = started.elapsed().as_secs_f64();
-        let window = ended.timeline.as_mut().map(|timeline| WindowStats::new(timeline, &ended.memory));
-        let stats = Stats::new(tally, &ended.memory, seconds, self.threads(), finished).with(window, notes);
+        let Judge { memory, timeline, watch, spot_check, .. } = &mut ended.judge;
+        let window = timeline.as_mut().map(|timeline| WindowStats::new(timeline, memory));
+        let stats = Stats::new(tally, memory, watch, seconds, self.threads(), finished).with(window, notes);
         if let Some(path) = &self.stats {
             let text = report::json(&stats)?;
             output::replace(path, |out| out.write_all(text.as_bytes()))?;
         }
-        if self.verbose {
-            eprintln!("everbloom: {}", stats.summary());
+        if self.wants_summary() {
+            let told = Told {
+                mode: self.options().mode,
+                window: self.window,
+                forgets: filters::kind(memory.spec()).is_ok_and(|kind| kind.forgets(memory.spec())),
+                missed: spot_check.take().map(SpotCheck::finish),
+                before,
+            };
+            eprintln!("everbloom: {}", stats.summary(&told));
             stats.notes.iter().for_each(|note| eprintln!("everbloom: note: {note}"));
         }
         Ok(())

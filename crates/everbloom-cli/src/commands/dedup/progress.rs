@@ -22,14 +22,18 @@ impl Progress {
         self.repeats += verdicts.iter().filter(|verdict| !verdict.is_distinct()).count() as u64;
         let (items, repeats) = (self.items, self.repeats);
         self.bar.show(|seconds| {
-            let error = memory.status().estimated_fpr;
+            // Only what is known without a look at the cells: others wait for the filter meanwhile.
             format!(
-                "{} lines/s, {} repeats, {}, error now {}",
+                "{} lines/s, {} repeats, {}",
                 report::thousands((items as f64 / seconds) as u64),
                 report::thousands(repeats),
-                report::size(memory.memory_bits()),
-                report::percent(error),
+                report::short_size(memory.memory_bits()),
             )
         });
+    }
+
+    /// Does something on the screen while the bar is not there.
+    pub(super) fn hidden<T>(&self, act: impl FnOnce() -> T) -> T {
+        self.bar.hidden(act)
     }
 }

@@ -3,24 +3,26 @@
 use super::Dedup;
 use super::block_output::Mode;
 use super::engine::Saving;
+use super::judge::Judge;
 use super::outputs::{Outputs, Sink};
 use super::state::{self, Journal, Written};
 use super::stats::Tally;
 use super::window;
+use crate::args::OnError;
 use crate::failure::{Failure, Result};
 use crate::input::{Position, Source};
-use crate::record::{KeyOptions, Layout};
+use crate::record::{FaultWatch, KeyOptions, Layout};
 use clap::ValueEnum;
-use everbloom::internal::filter::Timeline;
-use everbloom::{AnyFilter, Plan};
+use everbloom::internal::filter::Watch;
+use everbloom::{AnyFilter, Plan, filters};
 use std::path::{Path, PathBuf};
+use std::time::Instant;
 
 /// What a run starts with.
 pub(super) struct Resumption {
-    pub(super) memory: AnyFilter,
-    /// What else the plan says of it.
+    pub(super) judge: Judge,
+    /// What else the plan says of the filter.
     pub(super) notes: Vec<String>,
-    pub(super) timeline: Option<Timeline>,
     pub(super) outputs: Outputs,
     pub(super) position: Position,
     pub(super) saving: Option<Saving>,
@@ -31,34 +33,56 @@ pub(super) fn start(dedup: &Dedup, layout: &Layout) -> Result<Resumption> {
     let planned = dedup.plan_memory(layout)?;
     let notes = planned.notes.clone();
     let Some(path) = &dedup.state else {
-        let mut memory = planned.build()?;
-        let timeline = timeline(dedup, &mut memory)?;
+        let judge = judge(dedup, planned.build()?, &Tally::default())?;
         let (outputs, position) = (fresh(dedup)?, Position::default());
-        return Ok(Resumption { memory, notes, timeline, outputs, position, saving: None });
+        return Ok(Resumption { judge, notes, outputs, position, saving: None });
     };
     let mut journal = journal_of(dedup, &planned);
     journal.note = KeyOptions::of(&dedup.keys).to_note()?;
-    let (mut memory, outputs, position, clock) = match state::load(path)? {
-        None => (planned.build()?, fresh(dedup)?, Position::default(), None),
+    let (judge, outputs, position) = match state::load(path)? {
+        None => (judge(dedup, planned.build()?, &Tally::default())?, fresh(dedup)?, Position::default()),
         Some((memory, saved)) => {
             check_same(path, &journal, &saved)?;
             let position = position(dedup, path, &journal, &saved)?;
-            (memory, reopen(dedup, &saved)?, position, saved.clock)
+            let mut judge = judge(dedup, memory, &saved.tally)?;
+            if let (Some(timeline), Some(clock)) = (&mut judge.timeline, &saved.clock) {
+                timeline.resume(clock).map_err(|error| Failure::at(path, error))?;
+            }
+            judge.watch = judge.watch.resumed(saved.new_keys, saved.broken_at);
+            // Before an output is opened: where the promise must not be broken, nothing is written.
+            if let Some(failure) = judge.welcome() {
+                return Err(failure);
+            }
+            (judge, reopen(dedup, &saved)?, position)
         }
     };
-    let mut timeline = timeline(dedup, &mut memory)?;
-    if let (Some(timeline), Some(clock)) = (&mut timeline, clock) {
-        timeline.resume(&clock).map_err(|error| Failure::at(path, error))?;
-    }
     let saving = Saving { path: path.clone(), interval: dedup.checkpoint, journal };
     // What cannot be saved is better known before the input is read; and from here on the state says
     // which inputs it is in the middle of.
-    saving.save(&memory, timeline.as_ref(), &outputs, position, false)?;
-    Ok(Resumption { memory, notes, timeline, outputs, position, saving: Some(saving) })
+    saving.save(&judge, &outputs, position, false)?;
+    Ok(Resumption { judge, notes, outputs, position, saving: Some(saving) })
 }
 
-fn timeline(dedup: &Dedup, memory: &mut AnyFilter) -> Result<Option<Timeline>> {
-    dedup.window_time().map(|window| window::timeline(window, memory)).transpose()
+/// The filter, watched from here on.
+fn judge(dedup: &Dedup, mut memory: AnyFilter, tally: &Tally) -> Result<Judge> {
+    let timeline = dedup.window_time().map(|window| window::timeline(window, &mut memory)).transpose()?;
+    let watch = match &timeline {
+        Some(timeline) => Watch::over_window(&memory.promise(), timeline),
+        None => filters::watch(memory.as_ref()),
+    };
+    Ok(Judge {
+        memory,
+        timeline,
+        watch,
+        faults: FaultWatch::new(dedup.keys.on_error, OnError::Keep),
+        spot_check: None,
+        promise: dedup.promise,
+        remedy: dedup.remedy(),
+        progress: None,
+        records: tally.items,
+        saved: Instant::now(),
+        saved_records: tally.items,
+    })
 }
 
 /// What this call would save.
@@ -76,6 +100,8 @@ fn journal_of(dedup: &Dedup, planned: &Plan) -> Journal {
         duplicates: None,
         tally: Tally::default(),
         clock: None,
+        new_keys: 0,
+        broken_at: None,
     }
 }
 

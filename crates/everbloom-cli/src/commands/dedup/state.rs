@@ -45,6 +45,12 @@ pub(super) struct Journal {
     /// Where a window of time is.
     #[serde(default)]
     pub(super) clock: Option<Vec<u8>>,
+    /// What the promise's watch has counted.
+    #[serde(default)]
+    pub(super) new_keys: u64,
+    /// The record that broke the promise.
+    #[serde(default)]
+    pub(super) broken_at: Option<u64>,
 }
 
 /// An output file, and how much of it belongs to the state.

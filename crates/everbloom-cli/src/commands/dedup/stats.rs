@@ -1,8 +1,12 @@
 //! What happened, in numbers.
 
+use super::block_output::Mode;
 use super::window::WindowStats;
-use crate::report;
-use everbloom::{AnyFilter, Exact, filters};
+use crate::report::{short_size, thousands, words};
+use everbloom::internal::filter::Watch;
+use everbloom::internal::promise::Standing;
+use everbloom::internal::stream::Missed;
+use everbloom::{AnyFilter, Exact, Window, filters};
 use serde::{Deserialize, Serialize};
 
 /// Every record is written, dropped or skipped: `items = written + dropped + skipped`.
@@ -51,6 +55,12 @@ pub(super) struct Stats {
     predicted_fnr: Option<f64>,
     fill: Option<f64>,
     estimated_fpr: f64,
+    /// Whether the promised rate holds: kept, broken or none.
+    promise: &'static str,
+    #[serde(skip)]
+    standing: Standing,
+    /// The number of the record that broke it.
+    broken_at: Option<u64>,
     /// The probability that any key was taken for another.
     collision_probability: Option<f64>,
     /// Whether all of the input was read.
@@ -63,7 +73,14 @@ pub(super) struct Stats {
 }
 
 impl Stats {
-    pub(super) fn new(tally: Tally, filter: &AnyFilter, seconds: f64, threads: usize, finished: bool) -> Self {
+    pub(super) fn new(
+        tally: Tally,
+        filter: &AnyFilter,
+        watch: &Watch,
+        seconds: f64,
+        threads: usize,
+        finished: bool,
+    ) -> Self {
         let (promise, status) = (filter.promise(), filter.status());
         let exact = filter.downcast_ref::<Exact>();
         let grows = filters::kind(filter.spec()).is_ok_and(|kind| kind.can.grow);
@@ -78,6 +95,9 @@ impl Stats {
             predicted_fnr: promise.predicted_fnr,
             fill: exact.is_none().then_some(status.fill),
             estimated_fpr: status.estimated_fpr,
+            promise: watch.standing().name(),
+            standing: watch.standing(),
+            broken_at: watch.broken_at(),
             collision_probability: exact.map(Exact::collision_probability),
             finished,
             notes: Vec::new(),
@@ -90,33 +110,118 @@ impl Stats {
         Stats { window, notes, ..self }
     }
 
-    /// One line for people.
-    pub(super) fn summary(&self) -> String {
-        let Tally { items, written, dropped, errors, bytes, .. } = self.tally;
-        let rate = bytes as f64 / 1e6 / self.seconds.max(1e-9);
-        let memory = match self.collision_probability {
-            Some(collision) => format!(
-                "exact, grown to {}, any collision {}",
-                report::size(self.memory_bits),
-                report::percent(collision)
+    /// A few sentences for people.
+    pub(super) fn summary(&self, told: &Told) -> String {
+        let sentences = [
+            self.lines(told),
+            self.errors(told),
+            self.window.as_ref().map_or(String::new(), |window| format!(" {}", window.summary())),
+            self.cost(),
+        ];
+        sentences.concat()
+    }
+
+    fn lines(&self, told: &Told) -> String {
+        let Tally { items, written, repeats, errors, skipped, .. } = self.tally;
+        let (new, repeats) = (thousands(items - repeats - errors), thousands(repeats));
+        let what = match told.mode {
+            Mode::Drop => format!(", {} written", thousands(written)),
+            Mode::OnlyDuplicates => format!(", {} written, all repeats", thousands(written)),
+            Mode::Flag => format!(", {} written with a mark: {new} new, {repeats} repeats", thousands(written)),
+            Mode::Count => format!(": {new} new, {repeats} repeats"),
+        };
+        let faulty = match (errors, skipped) {
+            (0, _) => String::new(),
+            (errors, 0) => format!(", {} without a key", thousands(errors)),
+            (errors, _) => format!(", {} without a key left out", thousands(errors)),
+        };
+        let earlier = if told.before.items > 0 { ", those of earlier runs included" } else { "" };
+        format!("{} lines{earlier}{what}{faulty}.", thousands(items))
+    }
+
+    /// How often the filter was wrong, as far as that is known.
+    fn errors(&self, told: &Told) -> String {
+        let mistaken = if told.mode == Mode::Drop { "dropped" } else { "taken for a repeat" };
+        let through = if told.mode == Mode::Drop { "got through" } else { "was taken for new" };
+        let promised = crate::report::percent(self.predicted_fpr);
+        let is_stopped = self.broken_at.is_some_and(|record| record > self.tally.items);
+        let standing = if is_stopped { Standing::Kept } else { self.standing };
+        let wrong = match (standing, self.collision_probability) {
+            (Standing::Kept, Some(_)) => format!(" No line was {mistaken} by mistake"),
+            (Standing::Kept, None) => format!(
+                " At most {} new lines was {mistaken} by mistake (promised {promised})",
+                words::at_most_one_in(self.predicted_fpr)
             ),
-            None => format!(
-                "{}, predicted fpr {}, fill {}, estimated fpr {}",
-                self.filter,
-                report::percent(self.predicted_fpr),
-                report::percent(self.fill.unwrap_or_default()),
-                report::percent(self.estimated_fpr)
+            (Standing::Broken, _) => format!(
+                " The promise was broken at line {}: about {} new lines is {mistaken} by mistake now (promised {promised})",
+                thousands(self.broken_at.unwrap_or_default()),
+                words::about_one_in(self.estimated_fpr)
+            ),
+            (Standing::None, _) => format!(
+                " About {} new lines is {mistaken} by mistake now (nothing was promised)",
+                words::about_one_in(self.estimated_fpr)
             ),
         };
-        let window = self.window.as_ref().map_or(String::new(), |window| format!("; {}", window.summary()));
-        format!(
-            "{} items, {} written, {} dropped, {} errors; {} bytes in {:.2} s ({rate:.0} MB/s); {memory}{window}",
-            report::thousands(items),
-            report::thousands(written),
-            report::thousands(dropped),
-            report::thousands(errors),
-            report::thousands(bytes),
-            self.seconds,
-        )
+        let collision = self.collision_probability.filter(|chance| *chance > 0.0).map_or(String::new(), |chance| {
+            format!(" (but for a chance of {} that two lines share a hash)", crate::report::percent(chance))
+        });
+        match self.missed(told, through) {
+            Some(missed) if self.collision_probability.is_some() => format!("{wrong} and {missed}{collision}."),
+            Some(missed) => format!("{wrong}; {missed}."),
+            None => format!("{wrong}."),
+        }
     }
+
+    /// What became of the repeats, if it is known.
+    fn missed(&self, told: &Told, through: &str) -> Option<String> {
+        match (told.window, &told.missed) {
+            (Some(Window::Arrivals(lines)), _) => {
+                Some(format!("no repeat within {} lines {through}", thousands(lines)))
+            }
+            (Some(Window::Time(time)), _) => Some(format!("no repeat within {} {through}", words::span(time))),
+            _ if !told.forgets => Some(format!("no repeat {through}")),
+            (_, None) => None,
+            // Of lines that an earlier run had seen nothing is known.
+            (_, Some(missed)) if missed.found == 0 && told.before.items > 0 => None,
+            (_, Some(missed)) => Some(self.sampled(missed, told, through)),
+        }
+    }
+
+    fn sampled(&self, missed: &Missed, told: &Told, through: &str) -> String {
+        let of = if told.before.items > 0 { " of lines of this run" } else { "" };
+        match (missed.found, missed.repeats()) {
+            (0, Some(_)) => format!("no repeat {through}"),
+            (found, None) => format!(
+                "{} repeats{of} {through} among the keys that were checked, 1 in {}",
+                if found == 0 { "no".into() } else { thousands(found) },
+                thousands(missed.one_in)
+            ),
+            (_, Some(repeats)) => {
+                let found = (self.tally.repeats - told.before.repeats) as f64;
+                format!(
+                    "about {} repeats{of} {through}, mostly ones last seen more than {} lines ago",
+                    words::about_one_in(repeats / (repeats + found)),
+                    words::roughly(missed.mostly_after)
+                )
+            }
+        }
+    }
+
+    fn cost(&self) -> String {
+        let rate = self.tally.bytes as f64 / 1e6 / self.seconds.max(1e-9);
+        format!(" {:.2} s, {rate:.0} MB/s, {}.", self.seconds, short_size(self.memory_bits))
+    }
+}
+
+/// What a summary says besides the numbers of [`Stats`].
+#[derive(Debug)]
+pub(super) struct Told {
+    pub(super) mode: Mode,
+    /// The window that was asked for.
+    pub(super) window: Option<Window>,
+    pub(super) forgets: bool,
+    /// What a filter that forgets has missed in this run, if that is known.
+    pub(super) missed: Option<Missed>,
+    /// What earlier runs have done.
+    pub(super) before: Tally,
 }

@@ -2,9 +2,9 @@
 
 use crate::failure::{Failure, Result};
 use crate::record::{Batch, time};
-use crate::report::{percent, thousands};
+use crate::report::thousands;
+use everbloom::AnyFilter;
 use everbloom::internal::filter::{Timeline, Times, WindowStatus};
-use everbloom::{AnyFilter, Verdict};
 use serde::Serialize;
 use std::time::Duration;
 
@@ -17,16 +17,9 @@ pub(super) fn timeline(window: Duration, filter: &mut AnyFilter) -> Result<Timel
     Ok(Timeline::new(window, windowed.generations(), windowed.window())?)
 }
 
-/// Judges the keys of a batch in the generations that their times belong to.
-pub(super) fn observe(
-    timeline: &mut Timeline,
-    filter: &mut AnyFilter,
-    batch: &Batch,
-    verdicts: &mut Vec<Verdict>,
-) -> Result<()> {
-    let times = if batch.times().is_empty() { Times::Now(time::now()) } else { Times::Each(batch.times()) };
-    verdicts.resize(batch.hashes().len(), Verdict::Distinct);
-    Ok(timeline.observe_hashes(filter.as_mut(), batch.hashes(), batch.importances(), times, verdicts)?)
+/// When the records of a batch came: at the time they give, or now.
+pub(super) fn times(batch: &Batch) -> Times<'_> {
+    if batch.times().is_empty() { Times::Now(time::now()) } else { Times::Each(batch.times()) }
 }
 
 /// What a window of time has to report.
@@ -51,15 +44,16 @@ impl WindowStats {
         WindowStats { window_seconds, planned_arrivals, most_arrivals, highest_fpr, late }
     }
 
-    /// Part of a line for people.
+    /// A sentence for people.
     pub(super) fn summary(&self) -> String {
-        let over = if self.most_arrivals > self.planned_arrivals { " (more than planned)" } else { "" };
-        format!(
-            "at most {} in a window{over}, planned for {}; highest fpr {}; {} late",
-            thousands(self.most_arrivals),
-            thousands(self.planned_arrivals),
-            percent(self.highest_fpr),
-            thousands(self.late)
-        )
+        let late = match self.late {
+            0 => String::new(),
+            late => format!(" {} came late, with a time before that of an earlier line.", thousands(late)),
+        };
+        let (most, planned) = (thousands(self.most_arrivals), thousands(self.planned_arrivals));
+        match self.most_arrivals > self.planned_arrivals {
+            true => format!("{most} lines came in a window, and {planned} were planned for.{late}"),
+            false => format!("At most {most} lines came in a window, of {planned} planned for.{late}"),
+        }
     }
 }

@@ -4,7 +4,7 @@ use super::Plan;
 use crate::args::{ImportanceArgs, OnError};
 use crate::failure::{Failure, Result};
 use crate::input::BlockReader;
-use crate::record::{Layout, Part, RecordReader, Watch, for_each_batch};
+use crate::record::{FaultWatch, Layout, Part, RecordReader, for_each_batch};
 use everbloom::internal::stream::Sample;
 use everbloom::{Hashing, Importance, ImportanceMix, ImportanceScale, Stream};
 use std::path::{Path, PathBuf};
@@ -65,7 +65,7 @@ impl Repeats {
 fn learned(path: &Path, plan: &Plan) -> Result<Stream> {
     let layout = Layout::new(&plan.keys, &ImportanceArgs::default())?;
     let mut reader = RecordReader::new(BlockReader::new(vec![path.to_path_buf()], plan.keys.framing()), layout)?;
-    let (mut sample, mut watch) = (Sample::default(), Watch::new(plan.keys.on_error, OnError::Fail));
+    let (mut sample, mut watch) = (Sample::default(), FaultWatch::new(plan.keys.on_error, OnError::Fail));
     for_each_batch(&mut reader, &Hashing::default(), |part| {
         if let Part::Records(bytes, batch) = part {
             watch.check(bytes, batch)?;

@@ -226,6 +226,7 @@ impl Filter for Graceful {
             estimated_fpr: collisions(items),
             estimated_items: Some(items),
             refused: self.refused,
+            ..Status::default()
         }
     }
 

@@ -1,0 +1,133 @@
+//! The filter, and who watches it: whether it keeps its promise, and how far things are.
+
+use super::progress::Progress;
+use super::window;
+use crate::args::PromiseArgs;
+use crate::failure::{Failure, Result};
+use crate::record::{Batch, FaultWatch};
+use crate::report::thousands;
+use crate::report::words::{self, LINES};
+use everbloom::internal::filter::{Timeline, Watch, Watched};
+use everbloom::internal::stream::SpotCheck;
+use everbloom::{AnyFilter, Verdict};
+use std::time::{Duration, Instant};
+
+/// What all blocks pass, one by one.
+pub(super) struct Judge {
+    pub(super) memory: AnyFilter,
+    pub(super) timeline: Option<Timeline>,
+    pub(super) watch: Watch,
+    /// What becomes of records without a key.
+    pub(super) faults: FaultWatch,
+    /// Finds out what a filter that forgets missed, if that is to be told.
+    pub(super) spot_check: Option<SpotCheck>,
+    pub(super) promise: PromiseArgs,
+    /// What to do about a broken promise, in words.
+    pub(super) remedy: &'static str,
+    pub(super) progress: Option<Progress>,
+    pub(super) records: u64,
+    pub(super) saved: Instant,
+    pub(super) saved_records: u64,
+}
+
+impl Judge {
+    /// Whether the time has come to save what has changed.
+    pub(super) fn is_due(&self, interval: Duration) -> bool {
+        self.records != self.saved_records && self.saved.elapsed() >= interval
+    }
+
+    /// Judges the keys of a batch and remembers them; one verdict per key. Memory that is refused is an error before
+    /// anything of the batch is judged. Where the promise must not be broken, the batch ends before it is, and the
+    /// failure comes back.
+    pub(super) fn observe(&mut self, batch: &mut Batch, verdicts: &mut Vec<Verdict>) -> Result<Option<Failure>> {
+        verdicts.resize(batch.hashes().len(), Verdict::Distinct);
+        self.memory.make_room(batch.hashes())?;
+        let window = self.timeline.as_mut().map(|timeline| (timeline, window::times(batch)));
+        let Watched { judged, passed, is_burst } = self.watch.observe(
+            self.memory.as_mut(),
+            window,
+            batch.hashes(),
+            batch.importances(),
+            verdicts,
+            self.promise.stops(),
+        )?;
+        let passed = passed.map(|key| batch.record_of_key(key));
+        if let (Some(record), true) = (passed, self.promise.stops()) {
+            batch.truncate(record);
+            verdicts.truncate(judged);
+        }
+        if let Some(spot_check) = &mut self.spot_check {
+            spot_check.observe(batch.hashes(), verdicts);
+        }
+        let failure = passed.and_then(|record| self.is_broken_at(self.records + record as u64 + 1, is_burst));
+        self.records += batch.len() as u64;
+        if let Some(progress) = &mut self.progress {
+            progress.show(&self.memory, verdicts);
+        }
+        let wants_look = failure.is_none() && self.watch.wants_look(self.records, false);
+        Ok(if wants_look { self.look() } else { failure })
+    }
+
+    /// A last look, when all has been read.
+    pub(super) fn finish(&mut self) -> Option<Failure> {
+        if let Some(timeline) = &mut self.timeline {
+            let highest_fpr = timeline.status(self.memory.as_ref()).highest_fpr;
+            let is_news = self.watch.broken_at().is_none() && self.watch.is_passed_by(highest_fpr);
+            return is_news.then(|| self.is_broken_at(self.records, true)).flatten();
+        }
+        self.watch.wants_look(self.records, true).then(|| self.look()).flatten()
+    }
+
+    /// Looks at the cells, where the verdicts do not tell all.
+    fn look(&mut self) -> Option<Failure> {
+        let status = self.memory.status();
+        if !self.watch.is_broken_by(&status) {
+            return None;
+        }
+        self.watch.break_at(self.records);
+        let text = words::seen_in_cells(self.watch.promise(), &status, LINES);
+        self.say(|_| text)
+    }
+
+    /// What to do at the record that breaks the promise, or is one more after that.
+    fn is_broken_at(&mut self, record: u64, is_burst: bool) -> Option<Failure> {
+        let was_broken = self.watch.broken_at().is_some();
+        // A state that is saved before a promise is broken belongs to one that is kept.
+        if !self.promise.stops() {
+            self.watch.break_at(record);
+        }
+        if !self.promise.warns() && !self.promise.stops() {
+            return None;
+        }
+        let place = words::broken_at(record, self.promise.stops());
+        let watch = &self.watch;
+        // The status takes a look at all cells, but only at each doubling.
+        let text = match self.timeline.as_ref().map(|timeline| (timeline.window(), timeline.highest_fpr())) {
+            None if was_broken => words::many_too_many(watch, &self.memory.status(), LINES),
+            None => format!("{place}: {}", words::one_too_many(watch, LINES)),
+            Some((window, rate)) if is_burst => format!("{place}: {}", words::bursting_window(watch, window, rate)),
+            Some((window, _)) if was_broken => words::busier_window(watch, window, &self.memory.status()),
+            Some((window, _)) => format!("{place}: {}", words::busy_window(watch, window)),
+        };
+        self.say(|remedy| format!("{text}; {remedy}"))
+    }
+
+    /// What to say where an earlier run broke the promise.
+    pub(super) fn welcome(&mut self) -> Option<Failure> {
+        let record = thousands(self.watch.broken_at()?);
+        self.say(|remedy| {
+            format!(
+                "the promise was broken at line {record}, in an earlier run with this state; {remedy}, and a new state"
+            )
+        })
+    }
+
+    fn say(&mut self, text: impl FnOnce(&str) -> String) -> Option<Failure> {
+        let (progress, remedy) = (&self.progress, self.remedy);
+        let speak = || self.promise.broken(|| text(remedy)).err();
+        match progress {
+            Some(progress) => progress.hidden(speak),
+            None => speak(),
+        }
+    }
+}

@@ -1,0 +1,201 @@
+//! Promises in words: what was promised, what came, and what to do about it.
+
+use super::{percent, thousands};
+use everbloom::internal::filter::Watch;
+use everbloom::{Promise, Status};
+use std::time::Duration;
+
+/// Says something that is not an error.
+pub(crate) fn warn(text: &str) {
+    eprintln!("everbloom: warning: {text}");
+}
+
+/// A rate that is not exceeded: `1 in 100 (1 %)`.
+pub(crate) fn at_most(rate: f64) -> String {
+    format!("{} ({})", at_most_one_in(rate), percent(rate))
+}
+
+/// A rate as it is: `1 in 6 (16.2 %)`.
+pub(crate) fn about(rate: f64) -> String {
+    format!("{} ({})", about_one_in(rate), percent(rate))
+}
+
+/// A rate that is not exceeded: `1 in 100`.
+pub(crate) fn at_most_one_in(rate: f64) -> String {
+    share(rate, f64::floor, f64::ceil)
+}
+
+/// A rate as it is: `1 in 6`.
+pub(crate) fn about_one_in(rate: f64) -> String {
+    share(rate, f64::round, f64::round)
+}
+
+fn share(rate: f64, one_in: fn(f64) -> f64, of_hundred: fn(f64) -> f64) -> String {
+    match rate {
+        // 2^64 is more than anybody will count to.
+        rate if rate < 5.5e-20 => "none".into(),
+        rate if rate < 0.3 => format!("1 in {}", thousands(readable(1.0 / rate, one_in))),
+        rate => format!("{} in 100", of_hundred(rate * 100.0).min(99.0)),
+    }
+}
+
+/// A number with three digits and zeros.
+fn readable(number: f64, round: fn(f64) -> f64) -> u64 {
+    let unit = 10f64.powf((number.log10().floor() - 2.0).max(0.0));
+    // A rate such as 0.001 is a little less or more than its decimal digits say.
+    (round(number / unit + 1e-9) * unit) as u64
+}
+
+/// A number that is only roughly known, with two digits and zeros.
+pub(crate) fn roughly(number: u64) -> String {
+    let unit = 10u64.pow(number.max(1).ilog10().saturating_sub(1));
+    thousands(number / unit * unit)
+}
+
+/// What a filter is filled with, and how it errs.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Things {
+    /// What is counted: `different lines`.
+    pub(crate) many: &'static str,
+    /// Of what the rate is: `new lines`.
+    pub(crate) rated: &'static str,
+    /// What a false positive is: `taken for a repeat by mistake`.
+    pub(crate) mistaken: &'static str,
+}
+
+/// Lines of a stream.
+pub(crate) const LINES: Things =
+    Things { many: "different lines", rated: "new lines", mistaken: "taken for a repeat by mistake" };
+/// Keys of a filter file.
+pub(crate) const KEYS: Things = Things { many: "keys", rated: "other keys", mistaken: "taken for one that is inside" };
+
+/// Where a promise is broken, or would be.
+pub(crate) fn broken_at(line: u64, stopped: bool) -> String {
+    let line = thousands(line);
+    if stopped {
+        format!("stopped before line {line}, which breaks the promise")
+    } else {
+        format!("the promise is broken at line {line}")
+    }
+}
+
+/// One more than the filter was planned for.
+pub(crate) fn one_too_many(watch: &Watch, things: Things) -> String {
+    let Things { many, rated, mistaken } = things;
+    format!(
+        "the filter was planned for {} {many}, and this is one more; from here on more than {} of {rated} is {mistaken}",
+        thousands(watch.limit()),
+        at_most(watch.promise().predicted_fpr),
+    )
+}
+
+/// Twice as many, or four times.
+pub(crate) fn many_too_many(watch: &Watch, status: &Status, things: Things) -> String {
+    let Things { many, rated, mistaken } = things;
+    still_broken(watch, format!("{} {many} so far", thousands(watch.came())), status, rated, mistaken)
+}
+
+/// More in a window of time than the filter was planned for.
+pub(crate) fn busy_window(watch: &Watch, window: Duration) -> String {
+    let (window, planned) = (span(window), thousands(watch.limit()));
+    format!(
+        "the filter was planned for {planned} lines within {window}, and this is one more; from here on more than {} of new \
+         lines may be taken for a repeat by mistake, though no repeat within {window} gets through",
+        at_most(watch.promise().predicted_fpr),
+    )
+}
+
+/// No more than that, but all at once.
+pub(crate) fn bursting_window(watch: &Watch, window: Duration, highest_fpr: f64) -> String {
+    format!(
+        "the filter was planned for {} lines within {} that come evenly, and these came in a burst; about {} of new lines was \
+         taken for a repeat by mistake, instead of at most {}",
+        thousands(watch.limit()),
+        span(window),
+        about(highest_fpr),
+        at_most(watch.promise().predicted_fpr),
+    )
+}
+
+/// Twice as many, or four times.
+pub(crate) fn busier_window(watch: &Watch, window: Duration, status: &Status) -> String {
+    let came = format!("{} lines within {}", thousands(watch.came()), span(window));
+    still_broken(watch, came, status, LINES.rated, LINES.mistaken)
+}
+
+fn still_broken(watch: &Watch, came: String, status: &Status, rated: &str, mistaken: &str) -> String {
+    format!(
+        "the promise stays broken: {came}, and the filter was planned for {}; about {} of {rated} is {mistaken} now, instead \
+         of at most {}",
+        thousands(watch.limit()),
+        about(status.estimated_fpr),
+        at_most(watch.promise().predicted_fpr),
+    )
+}
+
+/// A time as people write it.
+pub(crate) fn span(time: Duration) -> String {
+    let units = [(86_400_000, "d"), (3_600_000, "h"), (60_000, "m"), (1000, "s"), (1, "ms")];
+    let millis = time.as_millis();
+    let whole = units.iter().find(|(unit, _)| millis >= *unit && millis.is_multiple_of(*unit));
+    match whole {
+        Some((unit, name)) if time.subsec_nanos().is_multiple_of(1_000_000) => format!("{}{name}", millis / unit),
+        _ => format!("{time:?}"),
+    }
+}
+
+/// A number of keys to plan for: two digits and zeros, and no less.
+pub(crate) fn enough(items: f64) -> u64 {
+    let unit = 10f64.powf((items.max(1.0).log10().floor() - 1.0).max(0.0));
+    ((items / unit).ceil() * unit) as u64
+}
+
+/// What the cells show.
+pub(crate) fn seen_in_cells(promise: &Promise, status: &Status, things: Things) -> String {
+    let Things { many, rated, mistaken } = things;
+    if status.full_counters > 0 {
+        return format!(
+            "the promise is broken: {} counters are full, so what came most often counts as less than it did; give it wider counters",
+            thousands(status.full_counters)
+        );
+    }
+    let found = match (status.refused, status.estimated_items) {
+        (1.., _) => format!("memory to grow was refused for {} {many}", thousands(status.refused)),
+        (_, Some(items)) => format!("about {} {many} are inside", thousands(readable(items, f64::round))),
+        (_, None) => "the filter is full".into(),
+    };
+    let planned =
+        planned_for(promise).map_or(String::new(), |items| format!(", and the filter was planned for {items}"));
+    format!(
+        "the promise is broken: {found}{planned}; about {} of {rated} is {mistaken} now, instead of at most {}",
+        about(status.estimated_fpr),
+        at_most(promise.predicted_fpr),
+    )
+}
+
+fn planned_for(promise: &Promise) -> Option<String> {
+    match promise.holds {
+        everbloom::Holds::UntilItems(items) => Some(thousands(items)),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rates_are_said_as_one_in_so_many() {
+        assert_eq!((at_most(0.01), about(0.16)), ("1 in 100 (1 %)".into(), "1 in 6 (16 %)".into()));
+        assert_eq!(at_most(0.00098), "1 in 1,020 (0.098 %)");
+        assert_eq!(about(0.834), "83 in 100 (83.4 %)");
+        assert_eq!(at_most(0.834), "84 in 100 (83.4 %)");
+        assert_eq!(at_most(1e-9), "1 in 1,000,000,000 (1.00e-7 %)");
+        assert_eq!(about_one_in(0.0), "none");
+        assert_eq!((enough(19_841.2), enough(7.5), enough(0.0)), (20_000, 8, 0));
+        let spans = [(86_400_000, "1d"), (7_200_000, "2h"), (90_000, "90s"), (1, "1ms")];
+        spans.iter().for_each(|(millis, words)| assert_eq!(span(Duration::from_millis(*millis)), *words));
+        assert_eq!(span(Duration::from_micros(1500)), "1.5ms");
+        assert_eq!((roughly(12_345), roughly(7), roughly(0)), ("12,000".into(), "7".into(), "0".into()));
+    }
+}
