@@ -1,13 +1,29 @@
 //! Promises in words: what was promised, what came, and what to do about it.
 
-use super::{percent, thousands};
+use super::{percent, short_size, thousands};
 use everbloom::internal::filter::Watch;
-use everbloom::{Promise, Status};
+use everbloom::{AnyFilter, Promise, Status};
 use std::time::Duration;
 
 /// Says something that is not an error.
 pub(crate) fn warn(text: &str) {
     eprintln!("everbloom: warning: {text}");
+}
+
+/// Says something that is good to know.
+pub(crate) fn note(text: &str) {
+    eprintln!("everbloom: note: {text}");
+}
+
+/// The line with which the keys no longer fit into the memory as they are.
+pub(crate) fn begins_to_forget(line: u64, filter: &AnyFilter) -> String {
+    format!(
+        "line {}: more different lines than fit into {} as they are; all before were judged exactly, from here on at most {} of \
+         new lines is taken for a repeat by mistake, and old ones may be forgotten",
+        thousands(line),
+        short_size(filter.memory_bits()),
+        at_most(filter.promise().predicted_fpr)
+    )
 }
 
 /// A rate that is not exceeded: `1 in 100 (1 %)`.

@@ -47,7 +47,7 @@ use crate::format::StateWriter;
 use crate::key::{Hashing, KeyHash};
 use crate::promise::{Error, Goal, Importance, Importances, Plan, Promise, Result, Spec, Status, Verdict};
 use crate::stream::{Forecast, Stream};
-use libm::{expm1, ldexp};
+use libm::ldexp;
 
 pub(crate) const KIND: Kind = Kind {
     id: 4,
@@ -136,8 +136,7 @@ impl Exact {
     /// The probability that any two of the keys inside share their 64 bits, in which case one of
     /// them was taken for the other: 1 − exp(−n(n − 1)/2^65).
     pub fn collision_probability(&self) -> f64 {
-        let items = self.len() as f64;
-        -expm1(-items * ldexp((items - 1.0).max(0.0), -65))
+        self.status().collision_probability()
     }
 }
 

@@ -1,5 +1,7 @@
 //! What a filter says: of an arrival, and of itself.
 
+use libm::{expm1, ldexp};
+
 /// What a filter says of an arrival: seen before, or not.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 #[repr(u8)]
@@ -41,4 +43,13 @@ pub struct Status {
     pub refused: u64,
     /// Counters that are full: keys that came more often count as this often.
     pub full_counters: u64,
+}
+
+impl Status {
+    /// The probability that any two of the keys inside share their 64 bits, in which case one of them was taken for the
+    /// other: 1 − exp(−n(n − 1)/2^65). The only error of a filter that keeps whole hashes.
+    pub fn collision_probability(&self) -> f64 {
+        let items = self.estimated_items.unwrap_or(0.0);
+        -expm1(-items * ldexp((items - 1.0).max(0.0), -65))
+    }
 }

@@ -19,6 +19,8 @@ pub(super) struct Judge {
     pub(super) watch: Watch,
     /// What becomes of records without a key.
     pub(super) faults: FaultWatch,
+    /// Keys judged so far, while all of them were judged exactly by a filter that will have to forget if they go on.
+    pub(super) exact: Option<u64>,
     /// Finds out what a filter that forgets missed, if that is to be told.
     pub(super) spot_check: Option<SpotCheck>,
     pub(super) promise: PromiseArgs,
@@ -59,6 +61,7 @@ impl Judge {
         if let Some(spot_check) = &mut self.spot_check {
             spot_check.observe(batch.hashes(), verdicts);
         }
+        self.tell_change(batch);
         let failure = passed.and_then(|record| self.is_broken_at(self.records + record as u64 + 1, is_burst));
         self.records += batch.len() as u64;
         if let Some(progress) = &mut self.progress {
@@ -66,6 +69,19 @@ impl Judge {
         }
         let wants_look = failure.is_none() && self.watch.wants_look(self.records, false);
         Ok(if wants_look { self.look() } else { failure })
+    }
+
+    /// Says when the filter begins to forget.
+    fn tell_change(&mut self, batch: &Batch) {
+        let Some(before) = self.exact else { return };
+        let (exact, came) = (self.memory.exact_arrivals(), before + batch.hashes().len() as u64);
+        self.exact = (exact == came).then_some(came);
+        if self.exact.is_none() && !self.promise.quiet {
+            let record = self.records + batch.record_of_key(exact.saturating_sub(before) as usize) as u64 + 1;
+            let text = words::begins_to_forget(record, &self.memory);
+            let say = || words::note(&text);
+            self.progress.as_ref().map_or_else(say, |progress| progress.hidden(say));
+        }
     }
 
     /// A last look, when all has been read.

@@ -19,6 +19,7 @@ use crate::input::{BlockReader, Source, is_stdin};
 use crate::platform::Interrupt;
 use crate::progress::Bar;
 use crate::record::{Layout, RecordReader};
+use crate::report::words;
 use crate::{output, report};
 use block_output::{Mode, Options};
 use clap::{Args, ValueEnum};
@@ -165,7 +166,7 @@ impl Dedup {
             return Err(failure);
         }
         if let Some(note) = ended.judge.faults.note().filter(|_| !self.promise.quiet) {
-            eprintln!("everbloom: note: {note}");
+            words::note(&note);
         }
         if let Some(saving) = saving {
             saving.save(&ended.judge, &ended.outputs, ended.position, finished)?;
@@ -299,7 +300,7 @@ impl Dedup {
                 before,
             };
             eprintln!("everbloom: {}", stats.summary(&told));
-            stats.notes.iter().for_each(|note| eprintln!("everbloom: note: {note}"));
+            stats.notes.iter().for_each(|note| words::note(note));
         }
         Ok(())
     }

@@ -70,7 +70,10 @@ fn judge(dedup: &Dedup, mut memory: AnyFilter, tally: &Tally) -> Result<Judge> {
         Some(timeline) => Watch::over_window(&memory.promise(), timeline),
         None => filters::watch(memory.as_ref()),
     };
+    let is_exact_first = filters::kind(memory.spec())?.can.exact_first;
+    let arrivals = is_exact_first.then(|| memory.status().arrivals);
     Ok(Judge {
+        exact: arrivals.filter(|arrivals| *arrivals == memory.exact_arrivals()),
         memory,
         timeline,
         watch,

@@ -2,11 +2,11 @@
 
 use super::block_output::Mode;
 use super::window::WindowStats;
-use crate::report::{short_size, thousands, words};
+use crate::report::{percent, short_size, thousands, words};
 use everbloom::internal::filter::Watch;
 use everbloom::internal::promise::Standing;
 use everbloom::internal::stream::Missed;
-use everbloom::{AnyFilter, Exact, Window, filters};
+use everbloom::{AnyFilter, Window, filters};
 use serde::{Deserialize, Serialize};
 
 /// Every record is written, dropped or skipped: `items = written + dropped + skipped`.
@@ -63,6 +63,10 @@ pub(super) struct Stats {
     broken_at: Option<u64>,
     /// The probability that any key was taken for another.
     collision_probability: Option<f64>,
+    /// Records that were judged without error, but for that: all, or those before the filter began to forget.
+    judged_exactly: u64,
+    #[serde(skip)]
+    judged: u64,
     /// Whether all of the input was read.
     finished: bool,
     /// What else the plan says of the filter.
@@ -82,23 +86,27 @@ impl Stats {
         finished: bool,
     ) -> Self {
         let (promise, status) = (filter.promise(), filter.status());
-        let exact = filter.downcast_ref::<Exact>();
-        let grows = filters::kind(filter.spec()).is_ok_and(|kind| kind.can.grow);
+        let can = filters::kind(filter.spec()).ok().map(|kind| kind.can);
+        let is_exact = can.is_some_and(|can| can.be_exact);
+        let judged_exactly = filter.exact_arrivals();
+        let errs_not = is_exact || can.is_some_and(|can| can.exact_first) && judged_exactly == status.arrivals;
         Stats {
             tally,
             seconds,
             threads,
             filter: filter.spec().to_string(),
             memory_bits: filter.memory_bits(),
-            grows,
-            predicted_fpr: if exact.is_some() { status.estimated_fpr } else { promise.predicted_fpr },
+            grows: can.is_some_and(|can| can.grow),
+            predicted_fpr: if is_exact { status.estimated_fpr } else { promise.predicted_fpr },
             predicted_fnr: promise.predicted_fnr,
-            fill: exact.is_none().then_some(status.fill),
+            fill: (!is_exact).then_some(status.fill),
             estimated_fpr: status.estimated_fpr,
             promise: watch.standing().name(),
             standing: watch.standing(),
             broken_at: watch.broken_at(),
-            collision_probability: exact.map(Exact::collision_probability),
+            collision_probability: errs_not.then(|| status.collision_probability()),
+            judged_exactly,
+            judged: status.arrivals,
             finished,
             notes: Vec::new(),
             window: None,
@@ -115,10 +123,21 @@ impl Stats {
         let sentences = [
             self.lines(told),
             self.errors(told),
+            self.exact_part(),
             self.window.as_ref().map_or(String::new(), |window| format!(" {}", window.summary())),
             self.cost(),
         ];
         sentences.concat()
+    }
+
+    /// How much came before the filter began to forget, if it did not forget at first.
+    fn exact_part(&self) -> String {
+        if self.judged_exactly == 0 || self.judged_exactly == self.judged {
+            return String::new();
+        }
+        let share = self.judged_exactly as f64 / self.judged as f64;
+        let (lines, share) = (thousands(self.judged_exactly), percent(share));
+        format!(" The first {lines} lines ({share}) were judged exactly.")
     }
 
     fn lines(&self, told: &Told) -> String {
@@ -143,7 +162,7 @@ impl Stats {
     fn errors(&self, told: &Told) -> String {
         let mistaken = if told.mode == Mode::Drop { "dropped" } else { "taken for a repeat" };
         let through = if told.mode == Mode::Drop { "got through" } else { "was taken for new" };
-        let promised = crate::report::percent(self.predicted_fpr);
+        let promised = percent(self.predicted_fpr);
         let is_stopped = self.broken_at.is_some_and(|record| record > self.tally.items);
         let standing = if is_stopped { Standing::Kept } else { self.standing };
         let wrong = match (standing, self.collision_probability) {
@@ -163,7 +182,7 @@ impl Stats {
             ),
         };
         let collision = self.collision_probability.filter(|chance| *chance > 0.0).map_or(String::new(), |chance| {
-            format!(" (but for a chance of {} that two lines share a hash)", crate::report::percent(chance))
+            format!(" (but for a chance of {} that two lines share a hash)", percent(chance))
         });
         match self.missed(told, through) {
             Some(missed) if self.collision_probability.is_some() => format!("{wrong} and {missed}{collision}."),
@@ -179,7 +198,7 @@ impl Stats {
                 Some(format!("no repeat within {} lines {through}", thousands(lines)))
             }
             (Some(Window::Time(time)), _) => Some(format!("no repeat within {} {through}", words::span(time))),
-            _ if !told.forgets => Some(format!("no repeat {through}")),
+            _ if !told.forgets || self.collision_probability.is_some() => Some(format!("no repeat {through}")),
             (_, None) => None,
             // Of lines that an earlier run had seen nothing is known.
             (_, Some(missed)) if missed.found == 0 && told.before.items > 0 => None,
