@@ -6,7 +6,7 @@ use crate::report::{short_size, thousands, words};
 use everbloom::internal::filter::Watch;
 use everbloom::internal::promise::Standing;
 use everbloom::internal::stream::Missed;
-use everbloom::{AnyFilter, Exact, Window, filters};
+use everbloom::{AnyFilter, Exact, Status, Window, filters};
 use serde::{Deserialize, Serialize};
 
 /// Every record is written, dropped or skipped: `items = written + dropped + skipped`.
@@ -73,15 +73,18 @@ pub(super) struct Stats {
 }
 
 impl Stats {
+    /// With a `look` at all of the filter's cells, which a summary of what was kept can do without.
     pub(super) fn new(
         tally: Tally,
         filter: &AnyFilter,
         watch: &Watch,
+        look: bool,
         seconds: f64,
         threads: usize,
         finished: bool,
     ) -> Self {
-        let (promise, status) = (filter.promise(), filter.status());
+        let promise = filter.promise();
+        let status = if look { filter.status() } else { Status::default() };
         let exact = filter.downcast_ref::<Exact>();
         let grows = filters::kind(filter.spec()).is_ok_and(|kind| kind.can.grow);
         Stats {
