@@ -104,11 +104,13 @@ fn held_to(filter: &dyn Filter) -> Promise {
 }
 
 /// Whether a filter keeps its promise, as far as its contents tell.
+#[doc(hidden)]
 pub fn standing(filter: &dyn Filter, status: &Status) -> Standing {
     held_to(filter).standing(status)
 }
 
 /// Watches whether a filter keeps its promise. Where keys fade or are counted, looks at its cells tell.
+#[doc(hidden)]
 pub fn watch(filter: &dyn Filter) -> Watch {
     let promise = held_to(filter);
     let Ok(kind) = kind(filter.spec()) else { return Watch::over(&promise) };

@@ -31,7 +31,7 @@ impl Promise {
     /// With no more arrivals than promised it does for certain. With more, of which some may have been repeats, the
     /// fill tells how many keys there are, give or take four standard deviations: so a promise that was kept is never
     /// called broken, and one that was broken by a few keys may be called kept.
-    pub fn standing(&self, status: &Status) -> Standing {
+    pub(crate) fn standing(&self, status: &Status) -> Standing {
         let is_over = match self.holds {
             Holds::Never => return Standing::None,
             Holds::Always => false,

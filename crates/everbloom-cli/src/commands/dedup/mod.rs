@@ -25,6 +25,7 @@ use block_output::{Mode, Options};
 use clap::{Args, ValueEnum};
 use engine::{Engine, Finished, Setup};
 use everbloom::internal::forecast;
+use everbloom::internal::promise::Standing;
 use everbloom::internal::stream::SpotCheck;
 use everbloom::{Goal, Plan, Spec, Window, filters};
 use judge::Judge;
@@ -286,7 +287,8 @@ impl Dedup {
         let seconds = started.elapsed().as_secs_f64();
         let Judge { memory, timeline, watch, spot_check, .. } = &mut ended.judge;
         let window = timeline.as_mut().map(|timeline| WindowStats::new(timeline, memory));
-        let stats = Stats::new(tally, memory, watch, seconds, self.threads(), finished).with(window, notes);
+        let look = self.stats.is_some() || watch.standing() != Standing::Kept;
+        let stats = Stats::new(tally, memory, watch, look, seconds, self.threads(), finished).with(window, notes);
         if let Some(path) = &self.stats {
             let text = report::json(&stats)?;
             output::replace(path, |out| out.write_all(text.as_bytes()))?;

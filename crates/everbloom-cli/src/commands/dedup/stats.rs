@@ -6,7 +6,7 @@ use crate::report::{percent, short_size, thousands, words};
 use everbloom::internal::filter::Watch;
 use everbloom::internal::promise::Standing;
 use everbloom::internal::stream::Missed;
-use everbloom::{AnyFilter, Window, filters};
+use everbloom::{AnyFilter, Status, Window, filters};
 use serde::{Deserialize, Serialize};
 
 /// Every record is written, dropped or skipped: `items = written + dropped + skipped`.
@@ -77,19 +77,22 @@ pub(super) struct Stats {
 }
 
 impl Stats {
+    /// With a `look` at all of the filter's cells, which a summary of what was kept can do without.
     pub(super) fn new(
         tally: Tally,
         filter: &AnyFilter,
         watch: &Watch,
+        look: bool,
         seconds: f64,
         threads: usize,
         finished: bool,
     ) -> Self {
-        let (promise, status) = (filter.promise(), filter.status());
+        let promise = filter.promise();
         let can = filters::kind(filter.spec()).ok().map(|kind| kind.can);
         let is_exact = can.is_some_and(|can| can.be_exact);
-        let judged_exactly = filter.exact_arrivals();
-        let errs_not = is_exact || can.is_some_and(|can| can.exact_first) && judged_exactly == status.arrivals;
+        let (judged, judged_exactly) = (tally.items - tally.errors, filter.exact_arrivals());
+        let errs_not = is_exact || can.is_some_and(|can| can.exact_first) && judged_exactly == judged;
+        let status = if look || errs_not { filter.status() } else { Status::default() };
         Stats {
             tally,
             seconds,
@@ -106,7 +109,7 @@ impl Stats {
             broken_at: watch.broken_at(),
             collision_probability: errs_not.then(|| status.collision_probability()),
             judged_exactly,
-            judged: status.arrivals,
+            judged,
             finished,
             notes: Vec::new(),
             window: None,
