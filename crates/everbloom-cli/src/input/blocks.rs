@@ -54,6 +54,11 @@ impl Block {
         &mut self.bytes[..self.filled]
     }
 
+    /// Whether it has a long record.
+    pub(crate) fn is_long(&self) -> bool {
+        self.share.is_some()
+    }
+
     /// Lets go of the room that a long record took; the records are gone with it.
     pub(crate) fn release(&mut self) {
         if let Some(share) = self.share.take() {
@@ -289,7 +294,7 @@ impl BlockReader {
 
     /// The block is given, so the position is behind it.
     fn advance(&mut self, block: &Block) {
-        if block.share.is_none() {
+        if !block.is_long() {
             // Long records come one after another, or hardly ever.
             self.room.forget_spare();
         }

@@ -58,6 +58,12 @@ impl Framing {
                 count += 1;
             } else if found == end || bytes[found - 1] == delimiter {
                 at = behind_quotes(bytes, at).unwrap_or(bytes.len());
+                // Where one quoted field follows another, there is nothing to look for between them.
+                while let [byte, QUOTE, rest @ ..] = &bytes[at..]
+                    && *byte == delimiter
+                {
+                    at = behind_quotes(bytes, bytes.len() - rest.len()).unwrap_or(bytes.len());
+                }
             }
         }
         if count < ends.len() && end < bytes.len() {
@@ -123,7 +129,13 @@ impl Cutter {
 
     fn note_end(&mut self, bytes: &[u8], range: std::ops::Range<usize>) {
         let start = range.start;
-        self.end = memrchr(self.framing.ending, &bytes[range]).map(|at| start + at + 1).or(self.end);
+        let (bytes, ending) = (&bytes[range], self.framing.ending);
+        // Between two quoted fields there is a byte or two, for which a call would take longer.
+        let found = match bytes.len() {
+            0..8 => bytes.iter().rposition(|byte| *byte == ending),
+            _ => memrchr(ending, bytes),
+        };
+        self.end = found.map(|at| start + at + 1).or(self.end);
     }
 
     fn look_at_quotes(&mut self, bytes: &[u8], delimiter: u8) {

@@ -1,6 +1,6 @@
 //! What becomes of records without a key, time or importance.
 
-use super::{Batch, Fault};
+use super::Batch;
 use crate::args::OnError;
 use crate::failure::{Failure, Result};
 
@@ -39,13 +39,14 @@ impl FaultWatch {
     pub(crate) fn count(&mut self, bytes: &[u8], batch: &Batch) -> Option<(usize, Failure)> {
         for (index, fault) in batch.faults() {
             let number = self.records + *index as u64 + 1;
-            let described = || describe(number, batch.record(bytes, *index), fault);
+            let described = || format!("{fault}: {}", shown(batch.record(bytes, *index)));
             if self.on_error == OnError::Fail {
                 let remedy = "--on-error skip leaves such records out";
-                return Some((*index, Failure::new(format!("{}; {remedy}", described()))));
+                let problem = format!("record {number} cannot be used: {}; {remedy}", described());
+                return Some((*index, Failure::new(problem)));
             }
             self.faults += 1;
-            self.first.get_or_insert_with(described);
+            self.first.get_or_insert_with(|| format!("the first is record {number}: {}", described()));
             self.early_faults += u64::from(number <= FIRST_RECORDS);
             if !self.is_chosen && number <= FIRST_RECORDS && self.early_faults * 2 > FIRST_RECORDS {
                 self.records = number;
@@ -70,21 +71,16 @@ impl FaultWatch {
     /// What to say at the end of records that could not be used, unless it was chosen what to do with them.
     pub(crate) fn note(&self) -> Option<String> {
         let first = self.first.as_ref().filter(|_| !self.is_chosen)?;
-        let (records, were) =
-            if self.faults == 1 { ("1 record".into(), "was") } else { (format!("{} records", self.faults), "were") };
-        Some(format!("{records} without a usable key {were} treated as new; the first: {first}"))
+        let records = if self.faults == 1 { "record" } else { "records" };
+        Some(format!("{} {records} that cannot be used, treated as new; {first}", self.faults))
     }
 
     fn mistaken(&self) -> Failure {
         let first = self.first.as_deref().unwrap_or_default();
         let remedy = "correct the option, or go on with --on-error keep or skip";
         let (faults, records) = (self.faults, self.records);
-        Failure::new(format!("{faults} of the first {records} records cannot be used; the first: {first}; {remedy}"))
+        Failure::new(format!("{faults} of the first {records} records cannot be used; {first}; {remedy}"))
     }
-}
-
-fn describe(number: u64, record: &[u8], fault: &Fault) -> String {
-    format!("record {number} cannot be used: {fault}: {}", shown(record))
 }
 
 /// A record that fits into a line and does nothing to a terminal.

@@ -53,7 +53,7 @@ pub fn encode_to(filter: &dyn Filter, out: &mut dyn Write) -> std::io::Result<()
     encode_noted_to(filter, "", out)
 }
 
-/// Writes a filter with a note that [`summarise`] reads back, of at most [`MAX_NOTE_BYTES`].
+/// Writes a filter with a note that [`summarise`] reads back: text without NUL, of at most [`MAX_NOTE_BYTES`].
 pub fn encode_noted_to(filter: &dyn Filter, note: &str, out: &mut dyn Write) -> std::io::Result<()> {
     let body = filter.body();
     out.write_all(&header(filter, Coding::Plain, note, body_bytes(&body))?.encode())?;
@@ -74,8 +74,8 @@ pub fn encode_compressed_to(filter: &dyn Filter, note: &str, out: &mut dyn Write
 }
 
 fn header(filter: &dyn Filter, coding: Coding, note: &str, body_bytes: u64) -> std::io::Result<Header> {
-    if note.len() > MAX_NOTE_BYTES {
-        let problem = format!("the note has {} bytes, but must have at most {MAX_NOTE_BYTES}", note.len());
+    if note.len() > MAX_NOTE_BYTES || note.contains('\0') {
+        let problem = format!("the note must be text without NUL of at most {MAX_NOTE_BYTES} bytes");
         return Err(std::io::Error::new(std::io::ErrorKind::InvalidInput, problem));
     }
     let spec = filter.spec();

@@ -28,7 +28,7 @@
 //! that the parser which guards the command line guards the decoder, too.
 //!
 //! The note is for whoever wrote the file, and no part of the filter: the command line keeps there how keys were
-//! found in records. Most files have none.
+//! found in records. Most files have none; it is text without NUL.
 
 pub(crate) mod gaps;
 pub mod golomb;
@@ -165,7 +165,9 @@ impl Header {
             .to_string();
         let state = bytes[FIXED_BYTES + spec_bytes..][..state_bytes].to_vec();
         let note = std::str::from_utf8(&bytes[FIXED_BYTES + spec_bytes + state_bytes..][..note_bytes])
-            .map_err(|_| Error::corrupt("the filter's note is not text"))?
+            .ok()
+            .filter(|note| !note.contains('\0'))
+            .ok_or_else(|| Error::corrupt("the filter's note is not text"))?
             .to_string();
         let promise = Promise {
             predicted_fpr,

@@ -1,7 +1,7 @@
 //! Accidents: flipped bits, lost tails, bytes that were never a filter.
 
 use crate::common::{arrivals, observe_all, small, variants};
-use everbloom::internal::codec::{Decoder, encode, summarise};
+use everbloom::internal::codec::{Decoder, MAX_NOTE_BYTES, encode, encode_compressed_to, encode_noted_to, summarise};
 use everbloom::internal::format::MAGIC;
 use everbloom::internal::key::Generator;
 use everbloom::{AnyFilter, Error};
@@ -84,4 +84,26 @@ fn a_newer_version_says_so() {
     let error = Decoder::new().decode(&bytes).expect_err("a newer version");
     assert!(matches!(error, Error::Version { found: 2, supported: 1 }), "{error}");
     assert!(error.to_string().contains("upgrade"), "{error}");
+}
+
+#[test]
+fn a_note_comes_back_beside_the_filter_and_is_no_part_of_it() {
+    for spec in ["bloom", "stable", "bloom:shards=2"] {
+        let filter = used(spec);
+        let note_of = |bytes: &[u8]| summarise(&mut &*bytes, bytes.len() as u64).expect("a header").note;
+        for note in ["", "x", r#"{"key":"2"}"#, &"ä".repeat(MAX_NOTE_BYTES / 2)] {
+            let (mut plain, mut compressed) = (Vec::new(), Vec::new());
+            encode_noted_to(&*filter, note, &mut plain).expect("a vector takes every write");
+            encode_compressed_to(&*filter, note, &mut compressed).expect("a vector takes every write");
+            for bytes in [plain, compressed] {
+                assert_eq!(note_of(&bytes), note);
+                let copy = Decoder::new().limit(1 << 24).decode(&bytes).expect("a filter");
+                assert_eq!(encode(&*copy), encode(&*filter), "{spec}");
+            }
+        }
+        for note in ["x".repeat(MAX_NOTE_BYTES + 1), "\0".into()] {
+            assert!(encode_noted_to(&*filter, &note, &mut Vec::new()).is_err());
+        }
+        assert_eq!(note_of(&encode(&*filter)), "");
+    }
 }

@@ -34,6 +34,8 @@ pub(super) struct Engine {
     options: Options,
     hashing: Hashing,
     framing: Framing,
+    /// What long blocks come to. Allocators keep what a thread frees for that thread, so that one for each would stay.
+    long_output: Mutex<BlockOutput>,
     saving: Option<Arc<Saving>>,
     interrupt: Arc<Interrupt>,
     failure: Mutex<Option<Failure>>,
@@ -95,6 +97,7 @@ impl Engine {
             options,
             hashing,
             framing,
+            long_output: Mutex::default(),
             saving,
             interrupt,
             failure: Mutex::new(None),
@@ -157,6 +160,10 @@ impl Engine {
     /// Takes a block through all stages; false if another thread has given up.
     fn process(&self, worker: &mut Worker, taken: &Taken) -> Result<bool> {
         let Worker { block, batch, verdicts, done } = worker;
+        let is_long = block.is_long();
+        if is_long {
+            std::mem::swap(done, &mut self.long_output.lock().unwrap_or_else(PoisonError::into_inner));
+        }
         done.clear();
         let (position, first) = (block.position, block.start);
         let bytes = block.bytes_mut();
@@ -210,6 +217,9 @@ impl Engine {
             judge.pass();
         }
         outputs.pass();
+        if is_long {
+            std::mem::swap(done, &mut self.long_output.lock().unwrap_or_else(PoisonError::into_inner));
+        }
         Ok(true)
     }
 

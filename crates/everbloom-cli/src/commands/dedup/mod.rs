@@ -44,7 +44,7 @@ use window::WindowStats;
 /// byte for byte that of one uninterrupted run, even after kill -9. To stdout, or from a pipe, lines
 /// since the last checkpoint may be written twice but are never lost.
 ///
-/// Memory stays within --memory plus 32 MiB plus the longest line. Threads do not change the result.
+/// Memory stays within --memory plus 32 MiB plus three times the longest record. Threads do not change the result.
 #[derive(Debug, Args)]
 #[command(after_help = EXIT_CODES)]
 pub(crate) struct Dedup {
