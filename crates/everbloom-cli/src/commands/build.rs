@@ -114,7 +114,7 @@ impl Build {
     }
 
     fn wanted(&self) -> Goal {
-        let mut goal = self.goal.goal();
+        let mut goal = self.goal.goal().never_forget();
         match self.budget() {
             Some(bytes) => {
                 goal.target_fpr = None;
@@ -135,11 +135,11 @@ impl Build {
         // key, so that what is wrong with it is said before a long input is read.
         let mut nothing = Goal::new().hashing(self.goal.hashing());
         nothing.transmitted_bytes = self.budget();
-        let from_nothing = forecast::plan(spec, &nothing);
-        if from_nothing.is_err() {
-            forecast::plan(spec, &self.wanted().expected_items(1))?;
+        if forecast::plan(spec, &nothing).is_ok() {
+            return Ok(Some(forecast::plan(spec, &self.wanted())?));
         }
-        Ok(from_nothing.ok())
+        forecast::plan(spec, &self.wanted().expected_items(1))?;
+        Ok(None)
     }
 
     fn insert_as_they_come(&self, reader: &mut RecordReader, plan: &Plan) -> Result<AnyFilter> {

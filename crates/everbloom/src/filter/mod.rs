@@ -239,4 +239,7 @@ pub trait Windowed {
 pub trait Multiplicity {
     /// How often the key came, or seems to have; never less than it did, unless counts decay or are full.
     fn count_hash(&self, hash: KeyHash) -> u64;
+
+    /// The highest count: a key that has it came so often, or more.
+    fn most(&self) -> u64;
 }

@@ -46,6 +46,7 @@ use crate::filter::{Abilities, Base, Body, Combine, Filter, Kind, Merge, Model, 
 use crate::format::StateWriter;
 use crate::key::{Hashing, KeyHash};
 use crate::promise::{Error, Goal, Importance, Importances, Plan, Promise, Result, Spec, Status, Verdict};
+use crate::stream::sizing::promise_until;
 use crate::stream::{Forecast, Stream};
 use bytemuck::cast_slice_mut;
 use libm::{expm1, ldexp};
@@ -71,8 +72,8 @@ fn rate(items: f64) -> f64 {
 /// The keys for which the promised rate holds, if nothing is said: more take 16 TB.
 const MOST_ITEMS: u64 = 1 << 40;
 
-fn promised(items: u64) -> Promise {
-    Promise::until(items, rate(items as f64))
+fn promised(items: Option<u64>, target: Option<f64>) -> Promise {
+    promise_until(items, target, [MOST_ITEMS, MOST_ITEMS], |items| rate(items as f64))
 }
 
 /// It begins with a line, so it fits into nearly any memory; what it grows to is the keys' affair.
@@ -91,7 +92,7 @@ fn planned(goal: &Goal) -> Result<Plan> {
         let needed = format!("at least {FIRST_BITS}, one cache line");
         return Err(Error::parameter("memory_bits", most, needed, "give more memory; it grows with the keys"));
     }
-    Ok(Plan::new(Spec::new(KIND.name), FIRST_BITS, promised(items), goal.hashing))
+    Ok(Plan::new(Spec::new(KIND.name), FIRST_BITS, promised(goal.expected_items, goal.target_fpr), goal.hashing))
 }
 
 fn forecast(plan: &Plan, stream: &Stream) -> Result<Option<Forecast>> {
@@ -109,7 +110,7 @@ pub struct Exact {
 impl Exact {
     /// An empty set.
     pub fn new(hashing: Hashing) -> Result<Self> {
-        Self::with_base(Base::new(Spec::new(KIND.name), hashing, promised(MOST_ITEMS)))
+        Self::with_base(Base::new(Spec::new(KIND.name), hashing, promised(None, None)))
     }
 
     fn with_base(base: Base) -> Result<Self> {
@@ -177,6 +178,7 @@ impl Filter for Exact {
             estimated_fpr: rate(items),
             estimated_items: Some(items),
             refused: self.table.refused(),
+            ..Status::default()
         }
     }
 

@@ -20,7 +20,7 @@ pub mod stable;
 pub mod stacked;
 
 use crate::filter::{Base, Filter, Kind, Restore};
-use crate::promise::{Error, Goal, Plan, Result, Spec};
+use crate::promise::{Error, Goal, Holds, Plan, Result, Spec, rate_text, size_text};
 use crate::stream::{Forecast, Stream};
 
 pub use blocked::AtomicBlocked;
@@ -92,7 +92,50 @@ pub(crate) fn plan(spec: &Spec, goal: &Goal) -> Result<Plan> {
         let problem = format!("only {able}, in one piece, is planned by the bytes that are sent");
         return Err(spec.error(problem, format!("take {able}, or leave the bytes open and compress what comes out")));
     }
-    if is_sharded(spec) { sharded::planned(spec, goal, plan_one) } else { plan_one(spec, goal) }
+    let plan = if is_sharded(spec) { sharded::planned(spec, goal, plan_one) } else { plan_one(spec, goal) }?;
+    let one = plan.spec.without(SHARDS);
+    if let Some(effort) = (kind(&one)?.model.effort)(&one)? {
+        effort.checked()?;
+    }
+    within_memory(&plan, goal)?;
+    keeping_rate(plan, goal)
+}
+
+/// Refuses a plan that takes more memory than there is: its spec has sizes of its own.
+fn within_memory(plan: &Plan, goal: &Goal) -> Result<()> {
+    match goal.memory_bits {
+        Some(most) if plan.memory_bits > most && !goal.assumed_memory => Err(Error::Infeasible {
+            wanted: format!("a memory of {}", size_text(most)),
+            reason: format!(
+                "{} takes {}{}",
+                plan.spec,
+                size_text(plan.memory_bits),
+                if kind(&plan.spec)?.can.grow { " to begin with, and grows" } else { "" }
+            ),
+            remedy: "give that much memory, or leave its sizes to the plan".into(),
+        }),
+        _ => Ok(()),
+    }
+}
+
+/// The plan, unless its spec has parameters that break the rate which was asked for; one that nobody asked for is named
+/// in a note.
+fn keeping_rate(mut plan: Plan, goal: &Goal) -> Result<Plan> {
+    let (promise, Some(target)) = (plan.promise, goal.target_fpr) else { return Ok(plan) };
+    if promise.holds == Holds::Never || promise.predicted_fpr <= target {
+        return Ok(plan);
+    }
+    let items = goal.expected_items.map_or(String::new(), |items| format!(" for {items} keys"));
+    let (target, predicted) = (rate_text(target), rate_text(promise.predicted_fpr));
+    if goal.assumed_fpr {
+        plan.notes.push(format!("its parameters do not keep a rate of {target}{items}, but {predicted}"));
+        return Ok(plan);
+    }
+    Err(Error::Infeasible {
+        wanted: format!("a rate of {target}{items}"),
+        reason: format!("{} comes to {predicted}", plan.spec),
+        remedy: "accept that rate, or leave its parameters to the plan".into(),
+    })
 }
 
 /// A plan for about 1/`divisor` of the filter, shards put together; `None` if its kind does not scale.

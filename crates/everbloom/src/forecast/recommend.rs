@@ -5,12 +5,12 @@
 //! plan leaves open, first on a short simulation of the stream, then the best of them on a longer one.
 
 use super::simulate::{Patience, scaled, simulated};
-use super::{SIMULATED, by_formula, forecast};
+use super::{SIMULATED, forecast};
 use crate::filter::Kind;
 use crate::filters::{self, KINDS};
-use crate::promise::{Error, Goal, Holds, Plan, Result, Spec};
+use crate::promise::{Error, Goal, Holds, Plan, Rate, Result, Spec, rate_text, size_text};
 use crate::stream::scaled::ScaledStream;
-use crate::stream::{Forecast, Method, Stream};
+use crate::stream::{Forecast, Stream};
 
 /// Arrivals of the first, short simulation.
 const SCREENED: f64 = 40_000.0;
@@ -103,12 +103,27 @@ impl Question {
     fn for_named(&self, spec: &Spec) -> Result<Recommendation> {
         let plan = filters::plan(spec, &self.goal())?;
         let stream = self.stream()?;
-        let candidates = match (self.goal.memory_bits, &self.stream, filters::kind(spec)?.can.run_forever) {
+        let mut candidates = match (self.goal.memory_bits, &self.stream, filters::kind(spec)?.can.run_forever) {
             (Some(_), Some(_), true) => self.contenders(&stream)?,
-            _ => vec![Candidate { forecast: forecast(&plan, &stream)?, plan, reason: "it was asked for".into() }],
+            _ => Vec::new(),
         };
+        if candidates.is_empty() {
+            candidates.push(self.as_named(plan, &stream)?);
+        }
         let found = self.recommended(candidates, stream)?;
         self.check_target(found)
+    }
+
+    /// What was named, as it is planned. Where that promises nothing, what it comes to on the stream is said.
+    fn as_named(&self, mut plan: Plan, stream: &Stream) -> Result<Candidate> {
+        let forecast = forecast(&plan, stream)?;
+        if let (Holds::Never, Some(target)) = (plan.promise.holds, self.goal.target_fpr)
+            && forecast.predicted_fpr > target
+        {
+            let (target, predicted) = (rate_text(target), rate_text(forecast.predicted_fpr));
+            plan.notes.push(format!("its parameters do not keep a rate of {target} on this stream, but {predicted}"));
+        }
+        Ok(Candidate { forecast, plan, reason: "it was asked for".into() })
     }
 
     fn checked(&self) -> Result<()> {
@@ -216,22 +231,14 @@ impl Question {
         let stream = self.stream()?;
         let mut candidates = Vec::new();
         for kind in self.sets() {
-            for factor in self.factors() {
-                let Ok(plan) = filters::plan(&self.spec_of(kind), &self.goal_at(*factor)) else { continue };
-                if !self.fits(&plan, &stream) || plan.promise.predicted_fnr != Some(0.0) {
-                    continue;
-                }
-                let forecast = forecast(&plan, &stream)?;
-                if self.is_kept(&plan, &forecast, 1.0) {
-                    let reason = match *factor > 1.0 {
-                        true => {
-                            format!("misses nothing; late in the stream its rate rises to {:.4}", forecast.late_fpr)
-                        }
-                        false => format!("misses nothing and keeps its rate for {expected} keys"),
-                    };
-                    candidates.push(Candidate { plan, forecast, reason });
-                    break;
-                }
+            let Ok(plan) = filters::plan(&self.spec_of(kind), &self.goal()) else { continue };
+            if !self.fits(&plan, &stream) || plan.promise.predicted_fnr != Some(0.0) {
+                continue;
+            }
+            let forecast = forecast(&plan, &stream)?;
+            if self.is_kept(&plan, &forecast, 1.0) {
+                let reason = format!("misses nothing and keeps its rate for {expected} keys");
+                candidates.push(Candidate { plan, forecast, reason });
             }
         }
         candidates.sort_by_key(|candidate| candidate.plan.memory_bits);
@@ -243,20 +250,6 @@ impl Question {
     /// needed where keys are counted.
     fn sets(&self) -> impl Iterator<Item = &'static Kind> {
         KINDS.iter().filter(|kind| !kind.can.forget && !kind.can.grow && self.is_asked_for(kind))
-    }
-
-    /// What plans are made for, as multiples of the asked rate. A filter often errs less than it promises; on
-    /// a stream that was described what counts is what it does there.
-    fn factors(&self) -> &'static [f64] {
-        match (self.goal.target_fpr, &self.stream) {
-            (Some(_), Some(_)) => &[1.0, 1.5, 2.0, 3.0, 4.0, 6.0, 8.0],
-            _ => &[1.0],
-        }
-    }
-
-    fn goal_at(&self, factor: f64) -> Goal {
-        let rate = self.goal.target_fpr.map(|rate| if factor == 1.0 { rate } else { (rate * factor).min(0.9) });
-        Goal { target_fpr: rate, ..self.goal() }
     }
 
     /// The spec of a kind, with what was settled about it.
@@ -285,6 +278,9 @@ impl Question {
         if let Some(found) = self.non_forgetting()? {
             return Ok(found);
         }
+        if self.goal.never_forget {
+            return Err(self.too_small());
+        }
         let stream = self.stream()?;
         // On a stream that is only assumed, a short simulation tells as much as a long one.
         let candidates = match self.stream {
@@ -296,6 +292,39 @@ impl Question {
         };
         let found = self.recommended(candidates, stream)?;
         self.check_target(found)
+    }
+
+    /// Why no filter that never forgets fits, with the memory and the rate that would do.
+    fn too_small(&self) -> Error {
+        let goal = self.goal();
+        let (Some(items), Some(most)) = (goal.expected_items, goal.memory_bits) else {
+            let remedy = "say how many distinct keys will come";
+            return Error::parameter("expected_items", "not given", "given", remedy);
+        };
+        let plans = |goal: &Goal| -> Vec<Plan> {
+            self.sets().filter_map(|kind| filters::plan(&self.spec_of(kind), goal).ok()).collect()
+        };
+        let needed = plans(&Goal { memory_bits: None, ..goal.clone() }).iter().map(|plan| plan.memory_bits).min();
+        let kept = plans(&Goal { target_fpr: None, ..goal.clone() });
+        let lowest = kept.iter().map(|plan| plan.promise.predicted_fpr).fold(1.0, f64::min);
+        // What a filter comes to is not always what one can be planned for.
+        let rates = std::iter::successors(Some(lowest), |rate| Some(rate * 1.01)).take_while(|rate| *rate < 0.99);
+        let written = rates.filter_map(|rate| Rate::from(rate_text(rate).as_str()).get().ok()).take(50);
+        let rate = written.map(|rate| Goal { target_fpr: Some(rate), ..goal.clone() }).find(|at| !plans(at).is_empty());
+        let remedies = [
+            needed.map(|bits| format!("give {} of memory", size_text(bits))),
+            rate.and_then(|goal| goal.target_fpr).map(|rate| format!("accept a rate of {}", rate_text(rate))),
+        ];
+        let remedies: Vec<_> = remedies.into_iter().flatten().collect();
+        let asked = goal.target_fpr.map_or(String::new(), |rate| format!("a rate of {} for ", rate_text(rate)));
+        Error::Infeasible {
+            wanted: format!("{asked}{items} keys, none of them forgotten,"),
+            reason: match needed {
+                Some(bits) => format!("that takes {}, more than {}", size_text(bits), size_text(most)),
+                None => "no filter reaches it".into(),
+            },
+            remedy: if remedies.is_empty() { "expect fewer keys".into() } else { remedies.join(", or ") },
+        }
     }
 
     /// The recommendation, if it misses no more than asked.
@@ -310,18 +339,18 @@ impl Question {
         let best = &found.best;
         let enough = Question { goal: Goal { memory_bits: None, ..self.goal.clone() }, ..self.clone() };
         let bits = match enough.without_memory() {
-            Ok(enough) => format!("give about {} bits, or ", enough.best.plan.memory_bits),
+            Ok(enough) => format!("give about {}, or ", size_text(enough.best.plan.memory_bits)),
             Err(_) => String::new(),
         };
         Error::Infeasible {
-            wanted: format!("missing at most {wanted} of the repeats"),
+            wanted: format!("missing at most {} of the repeats", rate_text(wanted)),
             reason: format!(
-                "the best forecast for {} bits is {:.4}, of {}",
-                self.goal.memory_bits.unwrap_or_default(),
-                best.forecast.predicted_fnr,
+                "the best forecast for {} is {}, of {}",
+                size_text(self.goal.memory_bits.unwrap_or_default()),
+                rate_text(best.forecast.predicted_fnr),
                 best.plan.spec
             ),
-            remedy: format!("{bits}accept {:.4}", best.forecast.predicted_fnr),
+            remedy: format!("{bits}accept {}", rate_text(best.forecast.predicted_fnr)),
         }
     }
 
@@ -361,8 +390,7 @@ impl Question {
         }
         let of_each: Vec<_> = one_of_each(screened.clone()).into_iter().take(RUNNERS_UP + 1).collect();
         // Those that promise the rate are among them, should the others turn out not to keep it.
-        let promising =
-            |one: &&Candidate| self.goal.target_fpr.is_none_or(|target| one.plan.promise.predicted_fpr <= target);
+        let promising = |one: &&Candidate| one.plan.promise.holds != Holds::Never;
         let promising: Vec<_> = screened.iter().filter(promising).take(2).cloned().collect();
         let mut finalists: Vec<Candidate> = Vec::new();
         for candidate in screened.into_iter().take(FINALISTS).chain(promising).chain(of_each) {
@@ -433,19 +461,19 @@ impl Question {
         self.filter.as_ref().is_some_and(|spec| spec.kind() != super::AUTO)
     }
 
-    /// Whether the asked rate is promised, or kept on the stream that was described, with some slack for what
-    /// a short simulation does not know.
+    /// Whether the asked rate is promised; where a filter promises nothing, whether it comes to no more and keeps it on
+    /// the stream that was described, with some slack for what a short simulation does not know.
     fn is_kept(&self, plan: &Plan, forecast: &Forecast, slack: f64) -> bool {
         let Some(target) = self.goal.target_fpr else { return true };
-        let promised = plan.promise.holds != Holds::Never && plan.promise.predicted_fpr <= target;
-        promised || self.is_named() || self.stream.is_some() && forecast.predicted_fpr <= target * slack
+        let on_stream = || self.stream.is_some() && forecast.predicted_fpr <= target * slack;
+        plan.promise.predicted_fpr <= target && (plan.promise.holds != Holds::Never || on_stream())
     }
 
     fn forecast_on(&self, plan: &Plan, stream: &Stream, scaled: &ScaledStream, patience: Patience) -> Result<Forecast> {
         // Chains are near, but a simulation that all contenders share tells them apart without bias.
-        match by_formula(plan, stream)? {
-            Some(forecast) if forecast.method == Method::ClosedForm => Ok(forecast),
-            _ => simulated(plan, stream, scaled, patience)?.map_or_else(|| forecast(plan, stream), Ok),
+        match simulated(plan, stream, scaled, patience)? {
+            Some(forecast) => Ok(forecast),
+            None => forecast(plan, stream),
         }
     }
 
@@ -474,12 +502,8 @@ struct Trial<'q> {
 impl Trial<'_> {
     /// Tries a filter, if it can be planned and keeps the rate.
     fn add(&mut self, spec: &Spec) {
-        for factor in self.question.factors() {
-            match self.tried(spec, *factor) {
-                Ok(true) => {}
-                Ok(false) => break,
-                Err(error) => self.refusal = self.refusal.take().or(Some(error)),
-            }
+        if let Err(error) = self.tried(spec) {
+            self.refusal = self.refusal.take().or(Some(error));
         }
     }
 
@@ -493,18 +517,16 @@ impl Trial<'_> {
         Patience { missed, by_importance: question.goal.importance }
     }
 
-    /// Whether a filter planned for a multiple of the rate keeps the rate, so that a higher one may, too.
-    fn tried(&mut self, spec: &Spec, factor: f64) -> Result<bool> {
-        let plan = filters::plan(spec, &self.question.goal_at(factor))?;
+    fn tried(&mut self, spec: &Spec) -> Result<()> {
+        let plan = filters::plan(spec, &self.question.goal())?;
         if known(&self.candidates, &plan) || !self.question.fits(&plan, self.stream) {
-            return Ok(true);
+            return Ok(());
         }
         let forecast = self.question.forecast_on(&plan, self.stream, &self.scaled, self.patience())?;
-        let kept = self.question.is_kept(&plan, &forecast, self.slack);
-        if kept {
+        if self.question.is_kept(&plan, &forecast, self.slack) {
             self.candidates.push(Candidate { plan, forecast, reason: "forgets least on this stream".into() });
         }
-        Ok(kept)
+        Ok(())
     }
 }
 

@@ -3,7 +3,7 @@
 use crate::filter::Filter;
 use crate::filters;
 use crate::key::Hashing;
-use crate::promise::{Importances, Plan, Promise, Result, Verdict};
+use crate::promise::{Holds, Importances, Plan, Promise, Result, Verdict};
 use crate::stream::integrate::by_octave;
 use crate::stream::scaled::ScaledStream;
 use crate::stream::{Forecast, Method, RateAt, Stream};
@@ -17,11 +17,21 @@ const LEAST_BITS: f64 = 8_192.0;
 /// A simulation is at most so many times as long as wanted.
 const MOST_TIMES: f64 = 3.0;
 
+/// A simulated filter is at most this large, 2 MiB, however much memory there is: a stream that leaves more of it empty
+/// is played shorter still,
+const MOST_BITS: f64 = 16_777_216.0;
+
+/// but not so short that nothing can be told.
+const FEWEST_ARRIVALS: f64 = 500.0;
+
 /// Rows of the curve by importance.
 const LEVELS: usize = 16;
 
-/// How often a run looks at the share of cells in use.
+/// How often a run looks at the share of cells in use,
 const LOOKS: usize = 64;
+
+/// as long as that does not read more than this.
+const MOST_BITS_LOOKED_AT: u64 = 1 << 28;
 
 /// The stream that filters of about `memory_bits` are tried on, with about `arrivals` arrivals.
 pub(super) fn scaled(stream: &Stream, memory_bits: u64, arrivals: f64) -> ScaledStream {
@@ -33,7 +43,14 @@ fn numbered(stream: &Stream, memory_bits: u64, arrivals: f64, round: u64) -> Sca
     let most = (memory_bits as f64 / LEAST_BITS).max(1.0);
     // Where the stream is very long for the memory, the filter must be smaller still.
     let divisor = wanted.min(most).max(wanted / MOST_TIMES);
-    ScaledStream::new(stream, divisor.max(1.0), SEED + round)
+    let roomy = (memory_bits as f64 / MOST_BITS).min(stream.arrivals() as f64 / FEWEST_ARRIVALS);
+    ScaledStream::new(stream, divisor.max(roomy).max(1.0), SEED, round)
+}
+
+/// The filter that sees a stream played scaled down; `None` if its kind does not scale.
+fn small(plan: &Plan, scaled: &ScaledStream) -> Result<Option<Plan>> {
+    // Where even the shortest stream leaves nearly all of it empty, a smaller one is as good.
+    filters::scaled(plan, scaled.divisor.max(plan.memory_bits as f64 / MOST_BITS))
 }
 
 /// Rounds that a stream shorter than wanted is simulated for, at most.
@@ -48,7 +65,7 @@ pub(super) fn simulated_long(plan: &Plan, stream: &Stream, arrivals: f64) -> Res
     for round in 0..rounds {
         let next = if round == 0 { None } else { Some(numbered(stream, plan.memory_bits, arrivals, round)) };
         let scaled = next.as_ref().unwrap_or(&first);
-        let Some(mut small) = filters::scaled(plan, scaled.divisor)? else { return Ok(None) };
+        let Some(mut small) = small(plan, scaled)? else { return Ok(None) };
         // A simulation brings its own hashes; the filter's random choices come from its own seed.
         small.hashing = Hashing::seeded(SEED + round);
         let mut filter = filters::build(&small)?;
@@ -92,7 +109,7 @@ pub(super) fn simulated(
     scaled: &ScaledStream,
     patience: Patience,
 ) -> Result<Option<Forecast>> {
-    let Some(small) = filters::scaled(plan, scaled.divisor)? else { return Ok(None) };
+    let Some(small) = small(plan, scaled)? else { return Ok(None) };
     let mut filter = filters::build(&small)?;
     let mut counts = Counts::default();
     counts.run(filter.as_mut(), scaled, patience);
@@ -115,8 +132,10 @@ impl Tally {
         if self.of > 0.0 { self.wrong / self.of } else { 0.0 }
     }
 
+    /// Never 0, for what did not happen among so few may happen: as if one more had been wrong and one right.
     fn standard_error(self) -> f64 {
-        if self.of > 0.0 { (self.rate() * (1.0 - self.rate()) / self.of).sqrt() } else { 0.0 }
+        let rate = (self.wrong + 1.0) / (self.of + 2.0);
+        if self.of > 0.0 { (rate * (1.0 - rate) / (self.of + 2.0)).sqrt() } else { 0.0 }
     }
 }
 
@@ -147,7 +166,8 @@ impl Counts {
     fn run(&mut self, filter: &mut dyn Filter, scaled: &ScaledStream, patience: Patience) {
         self.fills = vec![0.0];
         let most_missed = patience.most_missed(scaled);
-        let part = scaled.hashes.len().div_ceil(LOOKS).max(1);
+        let looks = LOOKS.min((MOST_BITS_LOOKED_AT / filter.memory_bits().max(1)) as usize).max(LOOKS / 8);
+        let part = scaled.hashes.len().div_ceil(looks).max(1);
         let mut verdicts = vec![Verdict::Distinct; part];
         for (index, hashes) in scaled.hashes.chunks(part).enumerate() {
             let importances = match scaled.importances.get(index * part..index * part + hashes.len()) {
@@ -198,12 +218,19 @@ impl Counts {
         let share = |tally: &Tally| if self.negatives.of > 0.0 { tally.of / self.negatives.of } else { 0.0 };
         let levels = self.by_importance.iter().enumerate().filter(|(_, tally)| tally.of > 0.0);
         let middle = |level: usize| ((level as f64 + 0.5) / LEVELS as f64).min(1.0);
+        // A promise is kept whatever comes, so what was counted above it is chance.
+        let bound = match promise.holds {
+            Holds::Always => promise.predicted_fpr,
+            Holds::UntilItems(items) if items >= stream.distinct() => promise.predicted_fpr,
+            _ => 1.0,
+        };
         Forecast {
             promise: Promise { predicted_fnr: Some(self.negatives.rate()), ..promise },
             method: Method::Simulation,
-            predicted_fpr: (self.positives.rate() + self.positives.standard_error()).min(1.0),
+            predicted_fpr: (self.positives.rate() + self.positives.standard_error()).min(bound),
             standard_error: self.positives.standard_error(),
             predicted_fnr: self.negatives.rate(),
+            fnr_standard_error: self.negatives.standard_error(),
             late_fpr: self.late_positives.rate(),
             late_fnr: self.late_negatives.rate(),
             wfp: self.importance_wrong.0 / self.importance.max(1e-300),

@@ -94,7 +94,7 @@ impl AnyFilter {
         abilities::remove(self.filter.as_mut(), &key)
     }
 
-    /// How often the key came, or seems to have.
+    /// How often the key came, or seems to have; at least so often where its counters are full ([`Info::full_counters`]).
     pub fn count(&self, key: impl Key) -> Result<u64> {
         abilities::count(self.filter.as_ref(), &key)
     }

@@ -39,4 +39,6 @@ pub struct Status {
     pub estimated_items: Option<f64>,
     /// Keys that could not be kept, or were kept at a higher rate than promised, because memory to grow was refused.
     pub refused: u64,
+    /// Counters at their largest value: what they count came so often, or more.
+    pub full_counters: u64,
 }

@@ -174,7 +174,7 @@ impl Dedup {
         goal.importance = layout.has_importance();
         let has_arrivals = matches!(self.window, Some(Window::Arrivals(_))) || self.timed_arrivals().is_some();
         if !has_arrivals {
-            goal.memory_bits.get_or_insert(DEFAULT_MEMORY_BITS);
+            goal = goal.default_memory_bits(DEFAULT_MEMORY_BITS);
         }
         if let Some(window) = self.window {
             let spec = forecast::windowed(&window, self.timed_arrivals(), self.refresh == Refresh::Yes)?;

@@ -70,8 +70,9 @@ impl Plan {
     }
 
     fn question(&self) -> Result<Question> {
-        let mut goal = Goal::new().fpr(self.fpr.unwrap_or(DEFAULT_FPR));
-        (goal.memory_bits, goal.expected_items) = (self.memory, self.expect);
+        let mut goal = Goal::new();
+        (goal.memory_bits, goal.target_fpr, goal.expected_items) = (self.memory, self.fpr, self.expect);
+        goal = goal.default_fpr(DEFAULT_FPR);
         let mix = self.importance.as_ref().map(Mix::load).transpose()?;
         if let Some(mix) = mix {
             goal = goal.importance_mix(mix);

@@ -102,7 +102,7 @@ pub(crate) const KIND: Kind = Kind {
         }),
         ..Abilities::STREAM
     },
-    model: Model::sized(&["num_blocks", "window"]),
+    model: Model { effort: plan::effort, ..Model::sized(&["num_blocks", "window"]) },
     plan: plan::planned,
     build: |plan| Ok(Box::new(AgePartitioned::from_plan(plan)?)),
     restore: |from| Ok(Box::new(AgePartitioned::restore(from)?)),

@@ -144,6 +144,7 @@ const fn kind(id: u16, name: &'static str, summary: &'static str) -> Kind {
         can: Abilities { weigh_importance: true, ..Abilities::STREAM },
         model: Model {
             forecast: forecast::forecast,
+            effort: plan::effort,
             full_size: forecast::takes_full_size,
             ..Model::sized(&["num_cells", "fill_limit", "reinsert_slots", "reinsert_every"])
         },

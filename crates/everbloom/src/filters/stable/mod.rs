@@ -101,6 +101,7 @@ pub(crate) const KIND: Kind = Kind {
             ("cell_max", &["1", "3"]),
             ("num_hashes", &["1", "2", "3", "4", "6"]),
         ],
+        effort: plan::effort,
         forecast: plan::forecast,
         ..Model::sized(&["num_cells"])
     },
