@@ -138,8 +138,13 @@ impl Build {
         if forecast::plan(spec, &nothing).is_ok() {
             return Ok(Some(forecast::plan(spec, &self.wanted())?));
         }
-        forecast::plan(spec, &self.wanted().expected_items(1))?;
-        Ok(None)
+        match forecast::plan(spec, &self.wanted().expected_items(1)) {
+            // Whether the memory suffices, and which would, is only known with the number of keys.
+            Err(error) if !matches!(error, Error::Infeasible { .. } | Error::Parameter { name: "memory_bits", .. }) => {
+                Err(error.into())
+            }
+            _ => Ok(None),
+        }
     }
 
     fn insert_as_they_come(&self, reader: &mut RecordReader, plan: &Plan) -> Result<AnyFilter> {

@@ -19,6 +19,7 @@ pub mod spectral;
 pub mod stable;
 pub mod stacked;
 
+use crate::filter::model::Effort;
 use crate::filter::{Base, Filter, Kind, Restore};
 use crate::promise::{Error, Goal, Holds, Plan, Result, Spec, rate_text, size_text};
 use crate::stream::{Forecast, Stream};
@@ -93,12 +94,22 @@ pub(crate) fn plan(spec: &Spec, goal: &Goal) -> Result<Plan> {
         return Err(spec.error(problem, format!("take {able}, or leave the bytes open and compress what comes out")));
     }
     let plan = if is_sharded(spec) { sharded::planned(spec, goal, plan_one) } else { plan_one(spec, goal) }?;
-    let one = plan.spec.without(SHARDS);
-    if let Some(effort) = (kind(&one)?.model.effort)(&one)? {
+    if let Some(effort) = effort(&plan)? {
         effort.checked()?;
     }
     within_memory(&plan, goal)?;
     keeping_rate(plan, goal)
+}
+
+/// What an arrival costs, where a parameter can make it too much.
+fn effort(plan: &Plan) -> Result<Option<Effort>> {
+    let one = plan.spec.without(SHARDS);
+    (kind(&one)?.model.effort)(&one)
+}
+
+/// The cells or words that an arrival changes besides its own, on average.
+pub(crate) fn changed(plan: &Plan) -> Result<f64> {
+    Ok(effort(plan)?.map_or(0.0, |effort| effort.changed))
 }
 
 /// Refuses a plan that takes more memory than there is: its spec has sizes of its own.

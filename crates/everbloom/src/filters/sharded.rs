@@ -108,8 +108,7 @@ pub(super) fn planned(spec: &Spec, goal: &Goal, plan_one: PlanOne) -> Result<Pla
         expected_items: goal.expected_items.map(|items| largest_share(items, count)),
         ..goal.clone()
     };
-    let one =
-        plan_one(&spec.without(SHARDS), &part).map_err(|error| of_all(error, spec, goal, plan_one))?;
+    let one = plan_one(&spec.without(SHARDS), &part).map_err(|error| of_all(error, spec, goal, plan_one))?;
     let holds = match one.promise.holds {
         Holds::UntilItems(items) => Holds::UntilItems(items_of_share(items, count)),
         other => other,

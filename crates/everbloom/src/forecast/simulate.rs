@@ -17,12 +17,18 @@ const LEAST_BITS: f64 = 8_192.0;
 /// A simulation is at most so many times as long as wanted.
 const MOST_TIMES: f64 = 3.0;
 
-/// A simulated filter is at most this large, 2 MiB, however much memory there is: a stream that leaves more of it empty
+/// A simulated filter is at most this large, 512 KiB, however much memory there is: a stream that leaves more of it empty
 /// is played shorter still,
-const MOST_BITS: f64 = 16_777_216.0;
+const MOST_BITS: f64 = 4_194_304.0;
 
 /// but not so short that nothing can be told.
 const FEWEST_ARRIVALS: f64 = 500.0;
+
+/// A simulation changes at most about so many cells besides those of its keys,
+const MOST_CHANGES: f64 = 8e6;
+
+/// and one of many that are compared so many.
+const MOST_CHANGES_OF_EACH: f64 = 5e5;
 
 /// Rows of the curve by importance.
 const LEVELS: usize = 16;
@@ -31,7 +37,7 @@ const LEVELS: usize = 16;
 const LOOKS: usize = 64;
 
 /// as long as that does not read more than this.
-const MOST_BITS_LOOKED_AT: u64 = 1 << 28;
+const MOST_BITS_LOOKED_AT: u64 = 1 << 25;
 
 /// The stream that filters of about `memory_bits` are tried on, with about `arrivals` arrivals.
 pub(super) fn scaled(stream: &Stream, memory_bits: u64, arrivals: f64) -> ScaledStream {
@@ -53,11 +59,17 @@ fn small(plan: &Plan, scaled: &ScaledStream) -> Result<Option<Plan>> {
     filters::scaled(plan, scaled.divisor.max(plan.memory_bits as f64 / MOST_BITS))
 }
 
+/// The arrivals that a simulation of this plan can afford.
+fn affordable(plan: &Plan, changes: f64) -> Result<f64> {
+    Ok((changes / filters::changed(plan)?.max(1.0)).max(FEWEST_ARRIVALS))
+}
+
 /// Rounds that a stream shorter than wanted is simulated for, at most.
 const MOST_ROUNDS: f64 = 6.0;
 
 /// What the plan's filter does on several simulations, together of about so many arrivals.
 pub(super) fn simulated_long(plan: &Plan, stream: &Stream, arrivals: f64) -> Result<Option<Forecast>> {
+    let arrivals = arrivals.min(affordable(plan, MOST_CHANGES)?);
     let mut counts = Counts::default();
     let mut zeros = 1.0;
     let first = scaled(stream, plan.memory_bits, arrivals);
@@ -109,6 +121,9 @@ pub(super) fn simulated(
     scaled: &ScaledStream,
     patience: Patience,
 ) -> Result<Option<Forecast>> {
+    let arrivals = affordable(plan, MOST_CHANGES_OF_EACH)?;
+    let shorter = (arrivals < scaled.hashes.len() as f64).then(|| self::scaled(stream, plan.memory_bits, arrivals));
+    let scaled = shorter.as_ref().unwrap_or(scaled);
     let Some(small) = small(plan, scaled)? else { return Ok(None) };
     let mut filter = filters::build(&small)?;
     let mut counts = Counts::default();

@@ -224,8 +224,8 @@ impl Goal {
             Some(rate) if rate <= LEAST_RATE => Err(Error::parameter(
                 "target_fpr",
                 rate,
-                format!("above {LEAST_RATE:e}, which is about what 128-bit hashes can tell apart"),
-                "try 1e-12, or keep every key with an exact filter",
+                format!("above {LEAST_RATE:e}, the least that 128-bit hashes can keep"),
+                "try 1e-12",
             )),
             rate => Ok(rate),
         }

@@ -7,9 +7,7 @@ use super::closed_forms::{bloom_bits, bloom_capacity, bloom_fill, bloom_fpr, lar
 use crate::cells::buffer::LINE_BITS;
 use crate::format::golomb::code_bits;
 use crate::key::KeyHash;
-use crate::promise::{
-    Error, Goal, MAX_ITEMS, MAX_MEMORY_BITS, Promise, Result, Spec, Status, rate_text, size_text,
-};
+use crate::promise::{Error, Goal, MAX_ITEMS, MAX_MEMORY_BITS, Promise, Result, Spec, Status, rate_text, size_text};
 use libm::{log, log1p, pow};
 use std::f64::consts::LN_2;
 

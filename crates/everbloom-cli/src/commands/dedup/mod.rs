@@ -12,7 +12,7 @@ mod window;
 
 pub(crate) use state::filter_bytes;
 
-use crate::args::{GoalArgs, ImportanceArgs, KeyArgs, OnError, quantity};
+use crate::args::{GoalArgs, ImportanceArgs, KeyArgs, OnError, Refresh, quantity};
 use crate::failure::{Ending, Failure, Result};
 use crate::input::{BlockReader, Source, is_stdin};
 use crate::platform::Interrupt;
@@ -20,7 +20,7 @@ use crate::progress::Bar;
 use crate::record::{Layout, RecordReader};
 use crate::{output, report};
 use block_output::{Mode, Options};
-use clap::{Args, ValueEnum};
+use clap::Args;
 use engine::{Engine, Finished, Setup};
 use everbloom::internal::forecast;
 use everbloom::{Goal, Plan, Spec, Window, filters};
@@ -103,15 +103,6 @@ pub(crate) struct Dedup {
     /// How many threads work [default: one per core]
     #[arg(long, value_name = "COUNT", value_parser = quantity::count)]
     threads: Option<u64>,
-}
-
-/// Whether a repeat counts as a fresh arrival.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum Refresh {
-    /// A key stays while it keeps coming
-    Yes,
-    /// A key goes when the line that was written leaves the window
-    No,
 }
 
 /// Memory of the filter when none is asked for: 64 MiB.

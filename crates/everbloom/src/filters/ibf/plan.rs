@@ -6,8 +6,7 @@
 //! and rounded **up**; where a stream is unlike the one expected, random cells make up the difference.
 
 use super::parameters::{
-    CellImportance, Deletion, Insertion, LEAST_LIMIT_SHARE, MAX_HASHES, Parameters, cell_importance_of,
-    scheme_of,
+    CellImportance, Deletion, Insertion, LEAST_LIMIT_SHARE, MAX_HASHES, Parameters, cell_importance_of, scheme_of,
 };
 use super::reinsertion;
 use crate::filter::model::{Effort, MOST_CHANGED};
