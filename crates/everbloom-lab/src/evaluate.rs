@@ -143,7 +143,7 @@ impl Contender {
     ) -> Result<()> {
         let start = Instant::now();
         self.filter.make_room(hashes)?;
-        self.filter.observe_hashes(hashes, importances, verdicts);
+        self.filter.observe_hashes(hashes, importances, verdicts)?;
         self.time += start.elapsed();
         for (index, (truth, verdict)) in truths.iter().zip(verdicts.iter()).enumerate() {
             self.judged.record(importances.at(index), *truth, *verdict);

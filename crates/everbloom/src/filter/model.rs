@@ -142,3 +142,18 @@ pub(crate) fn never_forgetting(plan: &Plan, stream: &Stream, state: impl Fn(f64)
     let integral = Integral { state: &|time| state(footprint.distinct(time)), fnr: &|_, _| 0.0, levels: ALL_ALIKE };
     integral.forecast(stream, plan.promise, Method::ClosedForm)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_would_crawl_is_refused_with_the_nearest_that_does_not() {
+        let effort = |given: u64, changed: f64, grows: bool| Effort { parameter: "number", given, changed, grows };
+        assert!(effort(1024, 1024.0, true).checked().is_ok());
+        let many = effort(4096, 4096.0, true).checked().expect_err("too many").to_string();
+        assert!(many.contains("number is 4096, but must be at most 1024"), "{many}");
+        let few = effort(10, 2048.0, false).checked().expect_err("too few").to_string();
+        assert!(few.contains("number is 10, but must be at least 20"), "{few}");
+    }
+}

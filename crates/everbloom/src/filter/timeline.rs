@@ -166,6 +166,7 @@ impl Timeline {
         times: Times<'_>,
         verdicts: &mut [Verdict],
     ) -> Result<()> {
+        importances.check(hashes.len())?;
         let count = hashes.len().min(verdicts.len());
         let mut start = 0;
         while start < count {
@@ -178,7 +179,7 @@ impl Timeline {
                 windowed(filter)?.advance_by(step.generations);
             }
             let end = start + step.arrivals;
-            filter.observe_hashes(&hashes[start..end], importances.skip(start), &mut verdicts[start..end]);
+            filter.observe_checked(&hashes[start..end], importances.skip(start), &mut verdicts[start..end]);
             start = end;
         }
         Ok(())

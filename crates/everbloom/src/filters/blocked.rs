@@ -321,7 +321,7 @@ impl Filter for Blocked {
         Verdict::from_seen(!self.insert_hash(hash))
     }
 
-    fn observe_hashes(&mut self, hashes: &[KeyHash], _importances: Importances<'_>, verdicts: &mut [Verdict]) {
+    fn observe_checked(&mut self, hashes: &[KeyHash], _importances: Importances<'_>, verdicts: &mut [Verdict]) {
         let count = hashes.len().min(verdicts.len());
         self.base.count(count);
         blocks::observe_batch(self.blocks.lines_mut(), &hashes[..count], &mut verdicts[..count]);

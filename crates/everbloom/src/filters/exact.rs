@@ -188,11 +188,11 @@ impl Filter for Exact {
 
     fn observe_hash(&mut self, hash: KeyHash, _importance: Importance) -> Verdict {
         let mut verdicts = [Verdict::Distinct];
-        self.observe_hashes(&[hash], Importances::default(), &mut verdicts);
+        self.observe_checked(&[hash], Importances::default(), &mut verdicts);
         verdicts[0]
     }
 
-    fn observe_hashes(&mut self, hashes: &[KeyHash], _importances: Importances<'_>, verdicts: &mut [Verdict]) {
+    fn observe_checked(&mut self, hashes: &[KeyHash], _importances: Importances<'_>, verdicts: &mut [Verdict]) {
         let count = hashes.len().min(verdicts.len());
         self.base.count(count);
         self.table.observe(&hashes[..count], &mut verdicts[..count]);
@@ -201,7 +201,7 @@ impl Filter for Exact {
     fn insert_hashes(&mut self, hashes: &[KeyHash]) {
         let mut verdicts = [Verdict::Distinct; TOGETHER];
         for hashes in hashes.chunks(TOGETHER) {
-            self.observe_hashes(hashes, Importances::default(), &mut verdicts[..hashes.len()]);
+            self.observe_checked(hashes, Importances::default(), &mut verdicts[..hashes.len()]);
         }
     }
 

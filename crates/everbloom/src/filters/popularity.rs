@@ -340,7 +340,7 @@ impl Filter for Popularity {
         Verdict::from_seen(!self.insert_hash(hash))
     }
 
-    fn observe_hashes(&mut self, hashes: &[KeyHash], _importances: Importances<'_>, verdicts: &mut [Verdict]) {
+    fn observe_checked(&mut self, hashes: &[KeyHash], _importances: Importances<'_>, verdicts: &mut [Verdict]) {
         let count = hashes.len().min(verdicts.len());
         self.insert_each(&hashes[..count], |index, new| verdicts[index] = Verdict::from_seen(!new));
     }

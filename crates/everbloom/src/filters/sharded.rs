@@ -32,7 +32,7 @@
 //! let run = |threads| {
 //!     let mut filter = Sharded::from_plan(&plan).expect("fits");
 //!     let mut verdicts = vec![Verdict::Distinct; hashes.len()];
-//!     filter.observe_on(threads, &hashes, Importances::default(), &mut verdicts);
+//!     filter.observe_on(threads, &hashes, Importances::default(), &mut verdicts).expect("one importance for all");
 //!     verdicts
 //! };
 //! assert_eq!(run(1), run(3));
@@ -161,7 +161,7 @@ impl Batch {
             Importances::All(_) => importances,
             Importances::Each(_) => Importances::Each(&self.importances),
         };
-        filter.observe_hashes(&self.hashes, importances, &mut self.verdicts);
+        filter.observe_checked(&self.hashes, importances, &mut self.verdicts);
     }
 }
 
@@ -218,6 +218,18 @@ impl Sharded {
     ///
     /// Worth it for batches of tens of thousands: threads are started for every call.
     pub fn observe_on(
+        &mut self,
+        threads: usize,
+        hashes: &[KeyHash],
+        importances: Importances<'_>,
+        verdicts: &mut [Verdict],
+    ) -> Result<()> {
+        importances.check(hashes.len())?;
+        self.observe_in_parts(threads, hashes, importances, verdicts);
+        Ok(())
+    }
+
+    fn observe_in_parts(
         &mut self,
         threads: usize,
         hashes: &[KeyHash],
@@ -298,8 +310,8 @@ impl Filter for Sharded {
         self.shards[at].observe_hash(hash, importance)
     }
 
-    fn observe_hashes(&mut self, hashes: &[KeyHash], importances: Importances<'_>, verdicts: &mut [Verdict]) {
-        self.observe_on(1, hashes, importances, verdicts);
+    fn observe_checked(&mut self, hashes: &[KeyHash], importances: Importances<'_>, verdicts: &mut [Verdict]) {
+        self.observe_in_parts(1, hashes, importances, verdicts);
     }
 
     fn insert_hash(&mut self, hash: KeyHash) -> bool {

@@ -189,7 +189,7 @@ impl Counts {
                 Some(each) if !each.is_empty() => Importances::Each(each),
                 _ => Importances::default(),
             };
-            filter.observe_hashes(hashes, importances, &mut verdicts[..hashes.len()]);
+            filter.observe_checked(hashes, importances, &mut verdicts[..hashes.len()]);
             for (place, verdict) in verdicts[..hashes.len()].iter().enumerate() {
                 let place_in_all = index * part + place;
                 let late = place_in_all * 10 >= scaled.lags.len() * 9;

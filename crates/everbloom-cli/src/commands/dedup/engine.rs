@@ -321,8 +321,7 @@ impl Drop for CloseOnPanic<'_> {
 fn observe(filter: &mut AnyFilter, batch: &Batch, verdicts: &mut Vec<Verdict>) -> Result<()> {
     verdicts.resize(batch.hashes().len(), Verdict::Distinct);
     filter.make_room(batch.hashes())?;
-    filter.observe_hashes(batch.hashes(), batch.importances(), verdicts);
-    Ok(())
+    Ok(filter.observe_hashes(batch.hashes(), batch.importances(), verdicts)?)
 }
 
 impl Saving {

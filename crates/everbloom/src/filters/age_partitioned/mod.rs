@@ -355,7 +355,7 @@ impl Filter for AgePartitioned {
         verdicts[0]
     }
 
-    fn observe_hashes(&mut self, hashes: &[KeyHash], _importances: Importances<'_>, verdicts: &mut [Verdict]) {
+    fn observe_checked(&mut self, hashes: &[KeyHash], _importances: Importances<'_>, verdicts: &mut [Verdict]) {
         run(Observing { filter: self, hashes, verdicts });
     }
 

@@ -520,7 +520,7 @@ impl Filter for Ibf {
         with_cells!(&mut self.memory, cells => policy.observe_one(cells, (hash, importance, seed)))
     }
 
-    fn observe_hashes(&mut self, hashes: &[KeyHash], importances: Importances<'_>, verdicts: &mut [Verdict]) {
+    fn observe_checked(&mut self, hashes: &[KeyHash], importances: Importances<'_>, verdicts: &mut [Verdict]) {
         let count = hashes.len().min(verdicts.len());
         let mut seeds = [0; CHUNK];
         for (part, verdicts) in verdicts[..count].chunks_mut(CHUNK).enumerate() {

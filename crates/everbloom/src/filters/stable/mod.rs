@@ -412,7 +412,7 @@ impl Filter for Stable {
         verdict[0]
     }
 
-    fn observe_hashes(&mut self, hashes: &[KeyHash], _importances: Importances<'_>, verdicts: &mut [Verdict]) {
+    fn observe_checked(&mut self, hashes: &[KeyHash], _importances: Importances<'_>, verdicts: &mut [Verdict]) {
         let count = hashes.len().min(verdicts.len());
         let (hashes, verdicts) = (&hashes[..count], &mut verdicts[..count]);
         let mut draws = [0; CHUNK];
