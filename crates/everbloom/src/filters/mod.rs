@@ -168,7 +168,8 @@ pub(crate) fn forecast(plan: &Plan, stream: &Stream) -> Result<Option<Forecast>>
     if is_sharded(&plan.spec) {
         return match scaled(plan, 1.0)? {
             Some(whole) => forecast(&whole, stream),
-            None => Ok(None),
+            // What has no size to put together is asked about one shard, which sees its part of the stream.
+            None => forecast(&sharded::one_of(plan), &stream.part(plan.spec.required(SHARDS)?)),
         };
     }
     (kind(&plan.spec)?.model.forecast)(plan, stream)

@@ -105,9 +105,15 @@ mod tests {
     fn shards_are_forecast_as_the_whole_they_make_up() {
         let stream = Stream::uniform(200_000, 100_000).expect("a stream");
         let goal = Goal::new().memory_bits(1 << 20).expected_items(100_000).fpr(0.05);
+        for parts in ["exact", "stacked"] {
+            let plan = filters::plan(&Spec::new(parts).with(filters::SHARDS, 8), &goal).expect(parts);
+            let found = forecast(&plan, &stream).expect(parts);
+            assert!(found.predicted_fpr <= 0.05 && found.predicted_fnr == 0.0, "{parts}: {found:?}");
+        }
         let able = filters::KINDS.iter().filter(|kind| kind.can.shard && !kind.can.grow);
         for kind in able {
-            let whole = filters::plan(&Spec::new(kind.name), &goal).expect(kind.name);
+            let ample = if kind.can.forget { goal.clone() } else { goal.clone().memory_bits(1 << 24) };
+            let whole = filters::plan(&Spec::new(kind.name), &ample).expect(kind.name);
             let Some((part, share)) = kind.model.scaled(&whole.spec, 8.0).expect("a full spec") else { continue };
             let memory_bits = (whole.memory_bits as f64 * share * 8.0) as u64;
             let shards = Plan { spec: part.with(filters::SHARDS, 8), memory_bits, ..whole.clone() };

@@ -153,9 +153,13 @@ impl Question {
         })
     }
 
-    /// The distinct keys that the filter must be planned for, if they are known.
+    /// The distinct keys that the filter must be planned for, if they are known: no fewer than a sample has.
     fn expected(&self) -> Option<u64> {
-        self.goal.expected_items.or_else(|| self.stream.as_ref().map(Stream::distinct))
+        match (self.goal.expected_items, &self.stream) {
+            (Some(items), Some(stream)) if stream.is_learned() => Some(items.max(stream.distinct())),
+            (Some(items), _) => Some(items),
+            (None, stream) => stream.as_ref().map(Stream::distinct),
+        }
     }
 
     fn goal(&self) -> Goal {

@@ -15,7 +15,7 @@ const SEED: u64 = 0x0e5e_b100;
 const LEAST_BITS: f64 = 8_192.0;
 
 /// A simulation is at most so many times as long as wanted.
-const MOST_TIMES: f64 = 3.0;
+const MOST_TIMES: f64 = 2.0;
 
 /// A simulated filter is at most this large, 512 KiB, however much memory there is: a stream that leaves more of it empty
 /// is played shorter still,
@@ -37,7 +37,7 @@ const LEVELS: usize = 16;
 const LOOKS: usize = 64;
 
 /// as long as that does not read more than this.
-const MOST_BITS_LOOKED_AT: u64 = 1 << 25;
+const MOST_BITS_LOOKED_AT: u64 = 1 << 24;
 
 /// The stream that filters of about `memory_bits` are tried on, with about `arrivals` arrivals.
 pub(super) fn scaled(stream: &Stream, memory_bits: u64, arrivals: f64) -> ScaledStream {
@@ -181,7 +181,7 @@ impl Counts {
     fn run(&mut self, filter: &mut dyn Filter, scaled: &ScaledStream, patience: Patience) {
         self.fills = vec![0.0];
         let most_missed = patience.most_missed(scaled);
-        let looks = LOOKS.min((MOST_BITS_LOOKED_AT / filter.memory_bits().max(1)) as usize).max(LOOKS / 8);
+        let looks = LOOKS.min((MOST_BITS_LOOKED_AT / filter.memory_bits().max(1)) as usize).max(LOOKS / 16);
         let part = scaled.hashes.len().div_ceil(looks).max(1);
         let mut verdicts = vec![Verdict::Distinct; part];
         for (index, hashes) in scaled.hashes.chunks(part).enumerate() {
