@@ -67,7 +67,7 @@ impl Trial {
             }
             Step::ObserveBatch(keys) => {
                 let mut verdicts = vec![Verdict::Distinct; keys.len()];
-                self.filter.observe_batch(keys, Importances::default(), &mut verdicts);
+                self.filter.observe_batch(keys, Importances::default(), &mut verdicts).expect("one importance for each");
                 for (key, verdict) in keys.iter().zip(verdicts) {
                     assert_eq!(self.observe(*key, Importance::FULL), verdict);
                 }

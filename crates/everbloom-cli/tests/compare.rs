@@ -270,3 +270,15 @@ fn generated_streams_are_keys_and_importances() {
     let listing = String::from_utf8(folder.output_of(&["lab", "generate", "--list"])).expect("text");
     assert_eq!(listing.lines().count(), everbloom_lab::datasets::KINDS.len());
 }
+
+#[test]
+fn a_spec_larger_than_the_memory_is_shown_with_its_own() {
+    let folder = folder_with("linear");
+    let specs = ["bloom:num_bits=8388608,num_hashes=5", "bloom:num_bits=8192,num_hashes=1", "ranked"];
+    let mut arguments = vec!["--memory", "1KiB", "--fpr", "0.1%", "--expect", "20000"];
+    specs.iter().for_each(|spec| arguments.extend(["--filter", spec]));
+    let document = compare(&folder, &arguments);
+    let bits: Vec<f64> = (0..3).map(|index| number(&row(&document, index)["memory_bits"])).collect();
+    assert_eq!(bits[..2], [8_388_608.0, 8192.0]);
+    assert!(bits[2] <= 8192.0, "{bits:?}");
+}

@@ -548,3 +548,112 @@ fn what_cannot_be_mapped_is_refused() {
     folder.output_of(&["build", "keys.txt", "--fpr", "1%", "--compress", "-o", "small.ebf"]);
     assert_refused(&folder.run(&["query", "small.ebf", "keys.txt", "--mmap"]), "without compression");
 }
+
+#[test]
+fn a_set_that_does_not_fit_is_refused_with_a_memory_and_a_rate_that_do() {
+    let folder = Folder::new();
+    folder.write("keys.txt", numbered("user", 20_000));
+    let build = |memory: &str, fpr: &str| {
+        folder.run(&["build", "keys.txt", "-o", "keys.ebf", "--memory", memory, "--fpr", fpr])
+    };
+    for memory in ["4KiB", "1KiB", "64B", "100b"] {
+        let refused = build(memory, "0.1%");
+        assert_refused(&refused, "0.1%");
+        assert!(!common::exists(folder.path("keys.ebf")), "{memory}: a file was written");
+        let message = error_of(&refused);
+        let enough = message.split("; give ").nth(1).and_then(|rest| rest.split(' ').next()).expect("a size");
+        assert!(build(enough, "0.1%").status.success(), "{message}");
+        std::fs::remove_file(folder.path("keys.ebf")).expect("it was written");
+    }
+    let message = error_of(&build("4KiB", "0.1%"));
+    let rate = message.split("accept a rate of ").nth(1).expect("a rate");
+    assert!(build("4KiB", rate).status.success(), "{message}");
+    let info = json_of(&folder.output_of(&["info", "keys.ebf", "--format", "json"]));
+    assert_eq!(info["predicted_fnr"], 0.0, "{info}");
+}
+
+#[test]
+fn specs_larger_than_the_memory_are_refused() {
+    let folder = Folder::new();
+    folder.write("keys.txt", numbered("user", 100));
+    for (spec, size) in [
+        ("bloom:num_bits=8388608,num_hashes=5", "1MiB"),
+        ("blocked:num_bits=8388608", "1MiB"),
+        ("counting:num_cells=2097152,num_hashes=5,cell_bits=4", "1MiB"),
+        ("bloom:num_bits=1048576,num_hashes=5,shards=8", "1MiB"),
+        ("ranked:num_words=131072,lanes=4,lane_bits=16", "1MiB"),
+        ("reservoir:memory_bits=8388608,num_filters=8", "1MiB"),
+        ("stable:num_cells=8388608,cell_max=1,num_hashes=3,decrements=7", "1MiB"),
+        ("aging:window=10000,num_lines=8192", "1MiB"),
+        ("age_partitioned:window=10000,num_blocks=4096,num_hashes=7", "1MiB"),
+        ("scalable:initial_items=1000000,target_fpr=0.01", "grows"),
+    ] {
+        for command in ["build", "dedup"] {
+            let refused = folder.run(&[command, "keys.txt", "-o", "out", "--filter", spec, "--memory", "64KiB"]);
+            assert_refused(&refused, "64KiB");
+            assert!(error_of(&refused).contains(size), "{spec}: {}", error_of(&refused));
+            assert!(!common::exists(folder.path("out")), "{spec}: a file was written");
+        }
+    }
+    // Filters that grow begin small, and nobody bounded the memory here.
+    folder.output_of(&["build", "keys.txt", "-o", "out", "--filter", "exact", "--memory", "64KiB"]);
+    folder.output_of(&["dedup", "keys.txt", "-o", "lines", "--filter", "bloom:num_bits=1073741824,num_hashes=5"]);
+}
+
+#[test]
+fn parameters_that_would_crawl_are_refused_with_their_range() {
+    let folder = Folder::new();
+    folder.write("keys.txt", numbered("user", 100));
+    for (spec, range) in [
+        ("stable:num_cells=1000000,cell_max=1,num_hashes=3,decrements=65536", "at most 1024"),
+        ("ibf1:num_cells=100000,num_hashes=3,decrements=65536,cell_max=3", "at most 1024"),
+        ("spectral:num_cells=10000000,num_hashes=3,half_life=1", "at least"),
+        ("aging:window=1,num_lines=100000", "at least"),
+        ("age_partitioned:window=1,num_blocks=100000,num_hashes=7", "at least"),
+        ("bloom:num_bits=1000,num_hashes=100000", "between 1 and 64"),
+        ("reservoir:memory_bits=1000000,num_filters=1000", "between 1 and 64"),
+    ] {
+        assert_refused(&folder.run(&["dedup", "keys.txt", "--filter", spec]), range);
+    }
+}
+
+#[test]
+fn counts_go_on_past_255_and_full_counters_say_so() {
+    let folder = Folder::new();
+    let keys = "hot\n".repeat(1000) + &"warm\n".repeat(300) + &numbered("cold", 500);
+    folder.write("keys.txt", keys);
+    let asked = b"hot\nwarm\ncold-7\nnever\n";
+    for spec in ["spectral", "spectral:shards=4"] {
+        folder.output_of(&["build", "keys.txt", "--filter", spec, "--fpr", "0.01%", "-o", "counts.ebf"]);
+        let counts = folder.output_with(&["query", "counts.ebf", "--count-each"], asked);
+        assert_eq!(String::from_utf8_lossy(&counts), "1000\thot\n300\twarm\n1\tcold-7\n0\tnever\n", "{spec}");
+    }
+    folder.output_of(&["build", "keys.txt", "--filter", "spectral:cell_bits=8", "--fpr", "0.01%", "-o", "counts.ebf"]);
+    let counts = folder.output_with(&["query", "counts.ebf", "--count-each"], asked);
+    assert_eq!(String::from_utf8_lossy(&counts), "255+\thot\n255+\twarm\n1\tcold-7\n0\tnever\n");
+}
+
+#[test]
+fn the_same_expectation_gives_filters_that_merge_whatever_their_keys() {
+    let folder = Folder::new();
+    for (name, count) in [("few", 10), ("many", 9_000)] {
+        folder.write("keys.txt", numbered(name, count));
+        let file = format!("{name}.ebf");
+        folder.output_of(&["build", "keys.txt", "--expect", "10000", "--fpr", "0.1%", "-o", &file]);
+    }
+    folder.output_of(&["merge", "few.ebf", "many.ebf", "-o", "both.ebf"]);
+    assert_eq!(folder.output_of(&["query", "both.ebf", "keys.txt", "--count"]), b"9000\n");
+}
+
+#[test]
+fn parameters_that_break_the_asked_rate_are_refused_only_if_it_was_asked_for() {
+    let folder = Folder::new();
+    folder.write("keys.txt", numbered("user", 100));
+    let spec = ["--filter", "bloom:num_bits=8192,num_hashes=5", "--expect", "2000"];
+    let run =
+        |command: &str, more: &[&str]| folder.run(&[&[command, "keys.txt", "-o", "out"], &spec[..], more].concat());
+    for command in ["build", "dedup"] {
+        assert_refused(&run(command, &["--fpr", "1%"]), "a rate of 1% for 2000 keys");
+        assert_eq!(run(command, &[]).status.code(), Some(0), "{command}");
+    }
+}

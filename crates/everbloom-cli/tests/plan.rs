@@ -131,3 +131,105 @@ fn goals_that_cannot_be_kept_name_one_that_can() {
         assert!(message.contains(expected), "{arguments:?}: {message}");
     }
 }
+
+#[test]
+fn a_named_filter_keeps_the_asked_rate_on_every_stream() {
+    let folder = Folder::new();
+    folder.write("sample.txt", recent(30_000));
+    folder.write("lags.txt", "10 1\n1000 2\n");
+    for filter in ["ranked", "stable", "ibf1", "age_partitioned"] {
+        for stream in ["uniform", "zipf:1", "lag:lags.txt", "sample.txt"] {
+            let found = plan(
+                &folder,
+                &["--filter", filter, "--memory", "4KiB", "--expect", "60000", "--fpr", "2%", "--stream", stream],
+            );
+            for rate in ["predicted_fpr", "stream_fpr"] {
+                assert!(found[rate].as_f64() <= Some(0.02), "{filter} on {stream}: {found}");
+            }
+        }
+    }
+}
+
+#[test]
+fn what_was_counted_has_a_standard_error_and_what_was_calculated_has_none() {
+    let folder = Folder::new();
+    let wanted = ["--memory", "4KiB", "--expect", "60000", "--fpr", "2%", "--stream", "uniform"];
+    let counted = plan(&folder, &wanted);
+    assert_eq!(counted["method"], "simulation");
+    assert!(counted["stream_fpr_error"].as_f64() > Some(0.0), "{counted}");
+    assert!(counted["predicted_fnr_error"].as_f64() > Some(0.0), "{counted}");
+    let all: Vec<&str> = ["plan"].into_iter().chain(wanted).collect();
+    let text = String::from_utf8(folder.output_of(&all)).expect("text");
+    assert_eq!(text.matches('±').count(), 2, "{text}");
+    let calculated = plan(&folder, &["--memory", "4MiB", "--expect", "60000", "--fpr", "2%", "--stream", "uniform"]);
+    assert_eq!(calculated["method"], "closed form");
+    assert!(calculated["stream_fpr_error"].is_null(), "{calculated}");
+}
+
+#[test]
+fn shards_are_forecast_as_one_filter() {
+    let folder = Folder::new();
+    let wanted = ["--memory", "2MiB", "--expect", "1e6", "--fpr", "1%", "--stream", "uniform"];
+    for shards in ["2", "8", "64"] {
+        let spec = format!("bloom:shards={shards}");
+        let found = plan(&folder, &wanted.into_iter().chain(["--filter", &spec]).collect::<Vec<_>>());
+        assert!(found["predicted_fpr"].as_f64() <= Some(0.01), "{found}");
+        // On average over a stream that fills it, a Bloom filter errs a few times less than at its end.
+        let on_stream = found["stream_fpr"].as_f64().expect("a rate");
+        assert!((0.001..0.01).contains(&on_stream), "{found}");
+    }
+}
+
+/// The words of a command as a shell reads them; only specs are quoted here.
+fn words(command: &Value) -> Vec<String> {
+    command.as_str().expect("a command").split(' ').map(|word| word.trim_matches('\'').to_string()).collect()
+}
+
+#[test]
+fn the_command_is_what_was_planned_with_every_option_that_was_given() {
+    let folder = Folder::new();
+    folder.write("in.txt", recent(3_000));
+    for (arguments, options) in [
+        (vec!["--window", "2000"], vec!["--window 2000", "--fpr 2%"]),
+        (vec!["--window", "2000", "--refresh", "no"], vec!["--window 2000 --refresh no"]),
+        (vec!["--window", "24h", "--expect", "50k"], vec!["--window 24h", "--expect 50000"]),
+        (vec!["--window", "90s", "--memory", "64KiB"], vec!["--window 90s", "--memory 64KiB"]),
+        (vec!["--memory", "4KiB", "--seed", "7"], vec!["--memory 4KiB", "--seed 7", "--filter"]),
+        (
+            vec!["--memory", "65536b", "--expect", "1e6", "--stream", "zipf:1", "--key", "1,2", "--delimiter", ","],
+            vec!["--memory 8KiB", "--expect 1000000", "--key '1,2'", "--delimiter ','"],
+        ),
+        (
+            vec!["--expect", "1000", "--memory", "2KiB", "--filter", "bloom"],
+            vec!["build KEYS", "--memory 2KiB", "--expect 1000"],
+        ),
+    ] {
+        let all: Vec<&str> = arguments.iter().copied().chain(["--fpr", "2%"]).collect();
+        let found = plan(&folder, &all);
+        for option in options {
+            assert!(found["command"].as_str().is_some_and(|command| command.contains(option)), "{option}: {found}");
+        }
+        // Run as it is, it uses the filter that was planned.
+        let mut command: Vec<String> = words(&found["command"])[1..].to_vec();
+        let built = command[0] == "build";
+        if built {
+            command[1] = "in.txt".into();
+        } else {
+            command.extend(["in.txt", "--stats", "stats.json", "-o", "out.txt"].map(String::from));
+        }
+        folder.output_of(&command.iter().map(String::as_str).collect::<Vec<_>>());
+        let report = match built {
+            true => folder.output_of(&["info", "keys.ebf", "--format", "json"]),
+            false => folder.read("stats.json"),
+        };
+        let report: Value = serde_json::from_slice(&report).expect("JSON");
+        assert_eq!(report["filter"], found["filter"], "{}", found["command"]);
+    }
+}
+
+#[test]
+fn a_window_of_time_needs_its_lines_or_a_memory() {
+    let folder = Folder::new();
+    assert!(refused(&folder, &["--window", "24h"]).contains("how many"));
+    assert!(refused(&folder, &["--window", "24h", "--expect", "100", "--filter", "aging"]).contains("no window"));
+}

@@ -148,7 +148,7 @@ impl Contender {
     ) -> Result<()> {
         let start = Instant::now();
         self.filter.make_room(hashes)?;
-        self.filter.observe_hashes(hashes, importances, verdicts);
+        self.filter.observe_hashes(hashes, importances, verdicts)?;
         self.time += start.elapsed();
         if let Some(place) = self.watch.note(verdicts) {
             self.watch.break_at(before + place as u64 + 1);

@@ -40,7 +40,9 @@ pub fn grid(spec: &Spec, goal: &Goal) -> Result<Vec<Plan>> {
     for variant in variants(spec, goal.importance) {
         let rates = FACTORS.iter().filter_map(|factor| Some(goal.target_fpr? * factor));
         for rate in rates.filter(|rate| *rate < HIGHEST_RATE) {
-            if let Ok(plan) = goal.clone().fpr(rate).plan(&variant.to_string())
+            let mut goal = goal.clone();
+            goal.target_fpr = Some(rate);
+            if let Ok(plan) = goal.plan(&variant.to_string())
                 && known.insert(plan.spec.to_string())
             {
                 plans.push(plan);

@@ -143,7 +143,9 @@ fn run_size(cells: u64, options: &Options, bars: &mut Vec<Bar>) {
     for _ in 0..(cells as usize / chunk).max(4) {
         let (keys, importances) = stream.take(chunk);
         for filter in &mut filters {
-            filter.observe_batch(&keys, Importances::Each(&importances), &mut verdicts);
+            filter
+                .observe_batch(&keys, Importances::Each(&importances), &mut verdicts)
+                .expect("one importance for each");
         }
     }
     for round in 0..options.rounds {
@@ -151,7 +153,9 @@ fn run_size(cells: u64, options: &Options, bars: &mut Vec<Bar>) {
         for index in turn(round, filters.len()) {
             let filter = &mut filters[index];
             times[index].0.push(per_item(chunk, || {
-                filter.observe_batch(&keys, Importances::Each(&importances), &mut verdicts);
+                filter
+                    .observe_batch(&keys, Importances::Each(&importances), &mut verdicts)
+                    .expect("one importance for each");
             }));
             filter.observe(keys[0], Importance::FULL);
             assert!(filter.contains(keys[0]), "{} forgot at once", label(CONTENDERS[index]));

@@ -76,7 +76,7 @@ impl Contender {
 
     fn batched(name: &'static str, mut filter: AnyFilter) -> Self {
         let observe = move |keys: &[u64], verdicts: &mut [Verdict]| {
-            filter.observe_batch(keys, Importances::default(), verdicts);
+            filter.observe_batch(keys, Importances::default(), verdicts).expect("one importance for each");
         };
         Contender { name, observe: Box::new(observe) }
     }
@@ -233,7 +233,9 @@ fn two_threads(bytes: u64, options: &Options, bars: &mut Vec<Bar>) {
             let mut verdicts = [vec![Verdict::Distinct; hashes.len()], vec![Verdict::Distinct; hashes.len()]];
             for index in turn(round, 2) {
                 let start = process_nanoseconds();
-                filters[index].observe_on(index + 1, &hashes, Importances::default(), &mut verdicts[index]);
+                filters[index]
+                    .observe_on(index + 1, &hashes, Importances::default(), &mut verdicts[index])
+                    .expect("one importance for all");
                 times[index].0.push(process_nanoseconds() - start);
             }
             assert!(verdicts[0] == verdicts[1], "{kind}: verdicts depend on the number of threads");

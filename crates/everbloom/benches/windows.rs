@@ -56,7 +56,9 @@ fn all_new(arrivals: usize) -> Vec<String> {
     let mut wrong = 0u64;
     for start in (0..arrivals).step_by(BATCH) {
         let keys = keys::<u64>(start as u64, BATCH.min(arrivals - start));
-        filter.observe_batch(&keys, Importances::default(), &mut verdicts[..keys.len()]);
+        filter
+            .observe_batch(&keys, Importances::default(), &mut verdicts[..keys.len()])
+            .expect("one importance for each");
         wrong += verdicts[..keys.len()].iter().filter(|verdict| !verdict.is_distinct()).count() as u64;
     }
     let (rate, bound) = (wrong as f64 / arrivals as f64, bound(arrivals as f64));
@@ -80,7 +82,9 @@ fn every_other_repeats(arrivals: usize) -> Vec<String> {
             past[arrival % WINDOW] = key;
             batch.push(key);
         }
-        filter.observe_batch(&batch, Importances::default(), &mut verdicts[..batch.len()]);
+        filter
+            .observe_batch(&batch, Importances::default(), &mut verdicts[..batch.len()])
+            .expect("one importance for each");
         for (offset, verdict) in verdicts[..batch.len()].iter().enumerate() {
             let is_repeat = start + offset >= WINDOW && (start + offset) % 2 == 1;
             repeats += u64::from(is_repeat);
@@ -117,7 +121,9 @@ fn speed(options: &Options, bars: &mut Vec<Bar>) {
                 1 => part.iter().zip(&mut verdicts).for_each(|(key, verdict)| {
                     *verdict = single.observe(key, Importance::FULL);
                 }),
-                _ => batched.observe_batch(&part, Importances::default(), &mut verdicts),
+                _ => batched
+                    .observe_batch(&part, Importances::default(), &mut verdicts)
+                    .expect("one importance for each"),
             });
             found[index] += verdicts.iter().filter(|verdict| !verdict.is_distinct()).count() as u64;
             if round > 0 {

@@ -177,3 +177,19 @@ fn planning_allocates_next_to_nothing() {
         assert!(peak <= 1 << 20, "{spec}: {peak} bytes to plan");
     }
 }
+
+#[test]
+fn a_forecast_allocates_no_large_filter() {
+    let stream = everbloom::Stream::zipf(200_000, 60_000, 1.0).expect("a stream");
+    for kind in everbloom::internal::filters::KINDS.iter().filter(|kind| kind.can.run_forever) {
+        let mut question = everbloom::Question::new(Goal::new().memory("16GiB").fpr(0.01).filter(kind.name));
+        question.stream = Some(stream.clone());
+        let (mut answer, mut memory) = (None, 0);
+        let peak = measure(|| {
+            answer = question.answer().ok();
+            memory = answer.as_ref().map_or(0, |answer| answer.best.plan.memory_bits / 8);
+        });
+        // A few streams of 200,000 arrivals with their keys, and filters of half a megabyte.
+        assert!(peak.bytes_max <= 48 << 20, "{}: {} bytes to forecast {memory}", kind.name, peak.bytes_max);
+    }
+}

@@ -118,7 +118,7 @@ proptest! {
         let seen: Vec<bool> = members.iter().map(|member| !single.insert_hash(*member)).collect();
         batched.insert_hashes(members);
         let mut verdicts = vec![Verdict::from_seen(false); members.len()];
-        observing.observe_hashes(members, Importances::default(), &mut verdicts);
+        observing.observe_hashes(members, Importances::default(), &mut verdicts).expect("one for all");
         prop_assert_eq!(verdicts, seen.into_iter().map(Verdict::from_seen).collect::<Vec<_>>());
         prop_assert_eq!(encode(&batched), encode(&single));
         prop_assert_eq!(encode(&observing), encode(&single));

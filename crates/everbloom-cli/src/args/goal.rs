@@ -17,7 +17,7 @@ pub(crate) struct GoalArgs {
 /// What is wanted of any filter.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct WantedArgs {
-    /// The most memory the filter may use, such as 64MiB
+    /// The most memory the filter may use, such as 64MiB; exact and scalable filters begin within it, and grow
     #[arg(long, value_name = "SIZE", value_parser = quantity::size_in_bits, help_heading = "Filter")]
     pub(crate) memory: Option<u64>,
     /// The highest rate of false positives [default: 0.1%]
@@ -37,10 +37,9 @@ pub(crate) const DEFAULT_FPR: f64 = 0.001;
 impl WantedArgs {
     /// The goal as typed.
     pub(crate) fn goal(&self) -> Goal {
-        let mut goal = Goal::new().fpr(self.fpr.unwrap_or(DEFAULT_FPR)).hashing(self.hashing());
-        goal.memory_bits = self.memory;
-        goal.expected_items = self.expect;
-        goal
+        let mut goal = Goal::new().hashing(self.hashing());
+        (goal.memory_bits, goal.target_fpr, goal.expected_items) = (self.memory, self.fpr, self.expect);
+        goal.default_fpr(DEFAULT_FPR)
     }
 
     /// How keys are hashed.

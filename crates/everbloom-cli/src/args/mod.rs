@@ -5,11 +5,20 @@ mod keys;
 mod promise;
 pub(crate) mod quantity;
 
-pub(crate) use goal::{GoalArgs, WantedArgs};
+pub(crate) use goal::{DEFAULT_FPR, GoalArgs, WantedArgs};
 pub(crate) use keys::{ImportanceArgs, KeyArgs, OnError, Scale};
 pub(crate) use promise::{EXIT_CODES, PromiseArgs};
 
 use clap::ValueEnum;
+
+/// Whether a repeat counts as a fresh arrival.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Refresh {
+    /// A key stays while it keeps coming
+    Yes,
+    /// A key goes when the line that was written leaves the window
+    No,
+}
 
 /// How results are printed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]

@@ -127,7 +127,7 @@ impl Build {
     }
 
     fn wanted(&self) -> Goal {
-        let mut goal = self.goal.goal();
+        let mut goal = self.goal.goal().never_forget();
         match self.filter_budget() {
             Some(bytes) => {
                 goal.target_fpr = None;
@@ -148,11 +148,16 @@ impl Build {
         // key, so that what is wrong with it is said before a long input is read.
         let mut nothing = Goal::new().hashing(self.goal.hashing());
         nothing.transmitted_bytes = self.filter_budget();
-        let from_nothing = forecast::plan(spec, &nothing);
-        if from_nothing.is_err() {
-            forecast::plan(spec, &self.wanted().expected_items(1))?;
+        if forecast::plan(spec, &nothing).is_ok() {
+            return Ok(Some(forecast::plan(spec, &self.wanted())?));
         }
-        Ok(from_nothing.ok())
+        match forecast::plan(spec, &self.wanted().expected_items(1)) {
+            // Whether the memory suffices, and which would, is only known with the number of keys.
+            Err(error) if !matches!(error, Error::Infeasible { .. } | Error::Parameter { name: "memory_bits", .. }) => {
+                Err(error.into())
+            }
+            _ => Ok(None),
+        }
     }
 
     fn insert_as_they_come(&self, reader: &mut RecordReader, plan: &Plan) -> Result<Filling> {
@@ -231,7 +236,7 @@ impl Filling {
         for (part, hashes) in hashes.chunks(TOGETHER).enumerate() {
             self.filter.make_room(hashes)?;
             self.verdicts.resize(hashes.len(), Verdict::Distinct);
-            self.filter.observe_hashes(hashes, Importances::default(), &mut self.verdicts);
+            self.filter.observe_hashes(hashes, Importances::default(), &mut self.verdicts)?;
             if let Some(place) = self.watch.note(&self.verdicts) {
                 self.is_broken_at(line(part * TOGETHER + place))?;
             }

@@ -54,7 +54,9 @@ pub(crate) struct Compare {
 impl Compare {
     pub(crate) fn run(self) -> Result<Ending> {
         let layout = Layout::new(&self.keys, &self.importance)?;
-        let goal = if layout.has_importance() { self.wanted.goal().with_importance() } else { self.wanted.goal() };
+        // What a spec gives itself is compared as it is, whatever the others get.
+        let goal = self.wanted.goal().only_defaults();
+        let goal = if layout.has_importance() { goal.with_importance() } else { goal };
         let contest = match self.matched {
             true => Contest::tuned(&self.specs(), !self.filters.is_empty(), &goal)?,
             false => self.contest(&goal)?,

@@ -27,7 +27,8 @@ pub(crate) struct Query {
     /// Print only the number of lines
     #[arg(long)]
     count: bool,
-    /// Print every line after the number of times its key came and a tab; for spectral filters
+    /// Print every line after the number of times its key came and a tab; for spectral filters. A counter that is full
+    /// has a plus sign: 65535+ is 65535 times or more
     #[arg(long, conflicts_with_all = ["count", "missing"])]
     count_each: bool,
     /// The most memory that a compressed filter may unpack to [default: 1GiB]
@@ -124,11 +125,14 @@ impl Asked<'_> {
         Ok(())
     }
 
-    fn count_hash(&self, hash: KeyHash) -> u64 {
-        match self {
-            Asked::Loaded(filter) => filter.as_multiplicity().map_or(0, |counts| counts.count_hash(hash)),
-            Asked::Mapped(..) => 0,
-        }
+    /// How often a key came, for people; a full counter knows no more than that it did so often.
+    fn count_of(&self, hash: KeyHash) -> String {
+        let counts = match self {
+            Asked::Loaded(filter) => filter.as_multiplicity(),
+            Asked::Mapped(..) => None,
+        };
+        let (count, most) = counts.map_or((0, u64::MAX), |counts| (counts.count_hash(hash), counts.most()));
+        if count >= most { format!("{count}+") } else { count.to_string() }
     }
 }
 
@@ -162,7 +166,7 @@ impl Answers<'_> {
             };
             self.matched += u64::from(is_match);
             if let (true, Some(hash)) = (self.query.count_each, hash) {
-                let count = asked.count_hash(hash);
+                let count = asked.count_of(hash);
                 self.stdout.write(format!("{count}\t").as_bytes())?;
                 self.print(batch.record(bytes, index))?;
             } else if is_match {

@@ -82,8 +82,8 @@ fn judge(set: &str, seed: u64) -> [Judged; 3] {
         let importance = Importance::new(arrival.importance, 50).expect("in range");
         let hashes = [arrival.key.hash_with(&Hashing::seeded(seed))];
         let mut verdicts = [Verdict::Distinct; 2];
-        bloom.observe_hashes(&hashes, Importances::All(importance), &mut verdicts[..1]);
-        stable.observe_hashes(&hashes, Importances::All(importance), &mut verdicts[1..]);
+        bloom.observe_hashes(&hashes, Importances::All(importance), &mut verdicts[..1]).expect("one for all");
+        stable.observe_hashes(&hashes, Importances::All(importance), &mut verdicts[1..]).expect("one for all");
         judged[0].record(importance, truth, verdicts[0]);
         judged[1].record(importance, truth, verdicts[1]);
         judged[2].record(importance, truth, aware.observe(arrival));

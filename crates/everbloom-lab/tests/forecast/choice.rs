@@ -45,7 +45,9 @@ fn judge(what: String, stream: &Stream, goal: Goal, source: &mut dyn Source) -> 
     let mut grids = Vec::new();
     let mut built: Vec<AnyFilter> = vec![answer.best.plan.build().expect("a filter")];
     for spec in contenders() {
-        let plans = grid(&spec, &goal).unwrap_or_default();
+        // The planner keeps the rate at every moment, not only on average over the stream.
+        let mut plans = grid(&spec, &goal.clone().only_defaults()).unwrap_or_default();
+        plans.retain(|plan| plan.promise.predicted_fpr <= target);
         grids.push((spec, plans.len()));
         built.extend(plans.iter().map(|plan| plan.build().expect("a filter")));
     }

@@ -2,7 +2,7 @@
 
 use super::Filter;
 use crate::key::{Hashing, Key, KeyHash};
-use crate::promise::{Importance, Importances, Verdict};
+use crate::promise::{Importance, Importances, Result, Verdict};
 use std::ops::Deref;
 
 /// How many keys are hashed before a filter is asked about them: enough to hide memory latency,
@@ -44,13 +44,20 @@ pub trait FilterExt: Filter {
         hashed_ahead(self, keys, |filter, _, hashes| filter.insert_hashes(hashes));
     }
 
-    /// [`FilterExt::observe`] for many keys.
-    fn observe_batch<K: Key>(&mut self, keys: &[K], importances: Importances<'_>, verdicts: &mut [Verdict]) {
+    /// [`FilterExt::observe`] for many keys. An error, and nothing observed, if there are fewer importances than keys.
+    fn observe_batch<K: Key>(
+        &mut self,
+        keys: &[K],
+        importances: Importances<'_>,
+        verdicts: &mut [Verdict],
+    ) -> Result<()> {
+        importances.check(keys.len())?;
         let keys = &keys[..keys.len().min(verdicts.len())];
         hashed_ahead(self, keys, |filter, start, hashes| {
             let verdicts = &mut verdicts[start..start + hashes.len()];
-            filter.observe_hashes(hashes, importances.skip(start), verdicts);
+            filter.observe_checked(hashes, importances.skip(start), verdicts);
         });
+        Ok(())
     }
 }
 

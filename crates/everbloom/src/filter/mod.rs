@@ -102,8 +102,22 @@ pub trait Filter: Any + CloneBoxed + std::fmt::Debug + Send + Sync {
     /// Says whether the key has been here, then remembers it.
     fn observe_hash(&mut self, hash: KeyHash, importance: Importance) -> Verdict;
 
-    /// [`Filter::observe_hash`] for a batch, with the same verdicts; `verdicts` is as long as `hashes`.
-    fn observe_hashes(&mut self, hashes: &[KeyHash], importances: Importances<'_>, verdicts: &mut [Verdict]) {
+    /// [`Filter::observe_hash`] for a batch, with the same verdicts; `verdicts` is as long as `hashes`. An error, and nothing
+    /// observed, if there are fewer importances than hashes.
+    fn observe_hashes(
+        &mut self,
+        hashes: &[KeyHash],
+        importances: Importances<'_>,
+        verdicts: &mut [Verdict],
+    ) -> Result<()> {
+        importances.check(hashes.len())?;
+        self.observe_checked(hashes, importances, verdicts);
+        Ok(())
+    }
+
+    #[doc(hidden)]
+    /// The same where it is known that there are importances for all.
+    fn observe_checked(&mut self, hashes: &[KeyHash], importances: Importances<'_>, verdicts: &mut [Verdict]) {
         let (count, distance) = (hashes.len().min(verdicts.len()), self.keys_ahead());
         pipelined(
             self,
@@ -247,4 +261,7 @@ pub trait Windowed {
 pub trait Multiplicity {
     /// How often the key came, or seems to have; never less than it did, unless counts decay or are full.
     fn count_hash(&self, hash: KeyHash) -> u64;
+
+    /// The highest count: a key that has it came so often, or more.
+    fn most(&self) -> u64;
 }

@@ -1,6 +1,6 @@
 //! What the registry knows about a kind's errors: how to forecast them, and how to try the kind small.
 
-use crate::promise::{Plan, Result, Spec};
+use crate::promise::{Error, Plan, Result, Spec};
 use crate::stream::integrate::{ALL_ALIKE, Integral};
 use crate::stream::{Forecast, Method, Stream};
 
@@ -24,8 +24,45 @@ pub struct Model {
     pub choices: Choices,
     /// The same where arrivals have importances, if it differs.
     pub choices_by_importance: Option<Choices>,
+    /// What an arrival costs with this full spec, where a parameter can make it too much.
+    pub(crate) effort: fn(&Spec) -> Result<Option<Effort>>,
     /// The forecast of a full spec, where there is a formula or a chain for the stream.
     pub(crate) forecast: fn(&Plan, &Stream) -> Result<Option<Forecast>>,
+}
+
+/// The most cells or words that an arrival may change, on average: so many take up to 0.1 ms.
+pub(crate) const MOST_CHANGED: u32 = 1024;
+
+/// What an arrival costs.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Effort {
+    /// The parameter that decides it.
+    pub(crate) parameter: &'static str,
+    /// Its value.
+    pub(crate) given: u64,
+    /// The cells or words that are changed, on average.
+    pub(crate) changed: f64,
+    /// Whether more of the parameter costs more, or less.
+    pub(crate) grows: bool,
+}
+
+impl Effort {
+    /// Refuses what would crawl, and says how far one can go.
+    pub(crate) fn checked(self) -> Result<()> {
+        let over = self.changed / f64::from(MOST_CHANGED);
+        if over <= 1.0 {
+            return Ok(());
+        }
+        let needed = match self.grows {
+            true => format!("at most {}", (self.given as f64 / over) as u64),
+            false => format!("at least {}", (self.given as f64 * over).ceil() as u64),
+        };
+        let remedy = format!(
+            "every arrival would change {:.0} cells on average, and beyond {MOST_CHANGED} a filter is too slow to use",
+            self.changed
+        );
+        Err(Error::parameter(self.parameter, self.given, needed, remedy))
+    }
 }
 
 impl Model {
@@ -39,6 +76,7 @@ impl Model {
             accesses: None,
             choices: &[],
             choices_by_importance: None,
+            effort: |_| Ok(None),
             forecast: |_, _| Ok(None),
         }
     }
@@ -77,12 +115,12 @@ impl Model {
         variants
     }
 
-    /// A spec with about 1/`divisor` of the size, and its true part of the size. `None` if the kind does not
-    /// scale.
+    /// A spec with about 1/`divisor` of the size, and its true part of the size; a divisor below 1 makes it larger.
+    /// `None` if the kind does not scale.
     pub(crate) fn scaled(&self, spec: &Spec, divisor: f64) -> Result<Option<(Spec, f64)>> {
         let Some(leading) = self.sizes.first() else { return Ok(None) };
         let (whole, unit) = (spec.required::<u64>(leading)? as f64, (self.unit)(spec)?.max(1) as f64);
-        let part = ((whole / divisor / unit).round().max(1.0) * unit).min(whole.max(unit));
+        let part = ((whole / divisor / unit).round().max(1.0) * unit).min((whole / divisor.min(1.0)).max(unit));
         let share = part / whole;
         let mut scaled = Spec::new(spec.kind());
         for parameter in spec.parameters() {
@@ -103,4 +141,19 @@ pub(crate) fn never_forgetting(plan: &Plan, stream: &Stream, state: impl Fn(f64)
     let footprint = stream.footprint();
     let integral = Integral { state: &|time| state(footprint.distinct(time)), fnr: &|_, _| 0.0, levels: ALL_ALIKE };
     integral.forecast(stream, plan.promise, Method::ClosedForm)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_would_crawl_is_refused_with_the_nearest_that_does_not() {
+        let effort = |given: u64, changed: f64, grows: bool| Effort { parameter: "number", given, changed, grows };
+        assert!(effort(1024, 1024.0, true).checked().is_ok());
+        let many = effort(4096, 4096.0, true).checked().expect_err("too many").to_string();
+        assert!(many.contains("number is 4096, but must be at most 1024"), "{many}");
+        let few = effort(10, 2048.0, false).checked().expect_err("too few").to_string();
+        assert!(few.contains("number is 10, but must be at least 20"), "{few}");
+    }
 }

@@ -214,6 +214,7 @@ impl Timeline {
         times: Times<'_>,
         verdicts: &mut [Verdict],
     ) -> Result<usize> {
+        importances.check(hashes.len())?;
         let count = hashes.len().min(verdicts.len());
         let mut start = 0;
         while start < count {
@@ -232,7 +233,7 @@ impl Timeline {
             if step.arrivals == 0 {
                 break;
             }
-            filter.observe_hashes(&hashes[start..end], importances.skip(start), &mut verdicts[start..end]);
+            filter.observe_checked(&hashes[start..end], importances.skip(start), &mut verdicts[start..end]);
             start = end;
         }
         Ok(start)

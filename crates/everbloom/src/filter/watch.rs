@@ -179,9 +179,9 @@ impl Watch {
             Some((timeline, times)) => {
                 self.observe_window(filter, timeline, times, hashes, importances, verdicts, stop)
             }
-            None if stop => Ok(self.observe_until_broken(filter, hashes, importances, verdicts)),
+            None if stop => self.observe_until_broken(filter, hashes, importances, verdicts),
             None => {
-                filter.observe_hashes(hashes, importances, verdicts);
+                filter.observe_hashes(hashes, importances, verdicts)?;
                 Ok(Watched { judged: hashes.len(), passed: self.note(verdicts), is_burst: false })
             }
         }
@@ -193,21 +193,21 @@ impl Watch {
         hashes: &[KeyHash],
         importances: Importances<'_>,
         verdicts: &mut [Verdict],
-    ) -> Watched {
+    ) -> Result<Watched> {
         let mut judged = 0;
         while judged < hashes.len() {
             // So many cannot break it, whatever they are. When there is no room left, keys that are inside still fit.
             let room = self.limit.saturating_sub(self.came);
             let step = usize::try_from(room).unwrap_or(usize::MAX).clamp(1, hashes.len() - judged);
             if room == 0 && !filter.contains_hash(hashes[judged]) {
-                return Watched { judged, passed: Some(judged), is_burst: false };
+                return Ok(Watched { judged, passed: Some(judged), is_burst: false });
             }
             let part = judged..judged + step;
-            filter.observe_hashes(&hashes[part.clone()], importances.skip(judged), &mut verdicts[part.clone()]);
+            filter.observe_hashes(&hashes[part.clone()], importances.skip(judged), &mut verdicts[part.clone()])?;
             self.came += verdicts[part].iter().filter(|verdict| verdict.is_distinct()).count() as u64;
             judged += step;
         }
-        Watched { judged, passed: None, is_burst: false }
+        Ok(Watched { judged, passed: None, is_burst: false })
     }
 
     #[allow(clippy::too_many_arguments)]

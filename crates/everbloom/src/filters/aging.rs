@@ -47,6 +47,7 @@
 
 use crate::cells::blocks::{self, line_of};
 use crate::cells::buffer::{Buffer, LINE_BITS};
+use crate::filter::model::Effort;
 use crate::filter::{Abilities, Base, Body, Filter, Kind, Model, Restore, WindowParameters, Windowed, shows_base};
 use crate::format::StateWriter;
 use crate::key::{Hashing, KeyHash};
@@ -64,7 +65,7 @@ pub(crate) const KIND: Kind = Kind {
         window: Some(WindowParameters { parameter: "window", by_caller: None, refresh: None }),
         ..Abilities::STREAM
     },
-    model: Model::sized(&["num_lines", "window"]),
+    model: Model { effort, ..Model::sized(&["num_lines", "window"]) },
     plan: planned,
     build: |plan| Ok(Box::new(Aging::from_plan(plan)?)),
     restore: |from| Ok(Box::new(Aging::restore(from)?)),
@@ -108,6 +109,13 @@ impl Parameters {
     fn spec(&self) -> Spec {
         Spec::new(KIND.name).with("window", self.window).with("num_lines", self.num_lines)
     }
+}
+
+/// What it costs to empty a buffer once it is full.
+fn effort(spec: &Spec) -> Result<Option<Effort>> {
+    let Parameters { window, num_lines } = Parameters::from_spec(spec)?;
+    let changed = num_lines as f64 * (LINE_BITS / 64) as f64 / window as f64;
+    Ok(Some(Effort { parameter: "window", given: window, changed, grows: false }))
 }
 
 fn planned(spec: &Spec, goal: &Goal) -> Result<Plan> {

@@ -62,9 +62,11 @@ use crate::filter::{
 };
 use crate::key::{Hashing, Key, KeyHash};
 use crate::promise::{
-    Error, Goal, Importance, Importances, MAX_MEMORY_BITS, Plan, Promise, Result, Spec, Status, Verdict,
+    Error, Goal, Importance, Importances, MAX_MEMORY_BITS, Plan, Promise, Result, Spec, Status, Verdict, rate_text,
+    size_text,
 };
 use crate::simd;
+use crate::stream::sizing::promise_until;
 use crate::stream::{Forecast, Stream, closed_forms};
 use libm::log1p;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -117,7 +119,7 @@ impl Parameters {
         let kept = |num_blocks| Parameters { num_blocks }.predicted_fpr(expected_items) <= target_fpr;
         closed_forms::smallest(1, most, kept).map(|num_blocks| Parameters { num_blocks }).ok_or_else(|| {
             Error::Infeasible {
-                wanted: format!("a rate of {target_fpr} for {expected_items} keys"),
+                wanted: format!("a rate of {} for {expected_items} keys", rate_text(target_fpr)),
                 reason: "eight hashes in one cache line do not reach it".into(),
                 remedy: "take bloom, which uses as many hashes as the rate needs".into(),
             }
@@ -168,12 +170,12 @@ impl Parameters {
         };
         if let (Some(0), Some(rate)) = (items, goal.target_fpr) {
             return Err(Error::Infeasible {
-                wanted: format!("a rate of {rate}"),
+                wanted: format!("a rate of {}", rate_text(rate)),
                 reason: format!("{} bits cannot hold a single key at it", parameters.num_bits()),
                 remedy: "give more memory, or take bloom".into(),
             });
         }
-        let promise = parameters.promise(items);
+        let promise = parameters.promise(items, goal.target_fpr);
         Ok(Plan::new(parameters.spec(), parameters.num_bits(), promise, goal.hashing))
     }
 
@@ -195,16 +197,15 @@ impl Parameters {
             return Ok(needed);
         }
         Err(Error::Infeasible {
-            wanted: format!("a rate of {rate} for {items} keys"),
-            reason: format!("it needs {} bits, more than {memory_bits}", needed.num_bits()),
+            wanted: format!("a rate of {} for {items} keys", rate_text(rate)),
+            reason: format!("it needs {}, more than {}", size_text(needed.num_bits()), size_text(memory_bits)),
             remedy: "give that much memory, or take bloom, which needs a little less".into(),
         })
     }
 
-    fn promise(self, items: Option<u64>) -> Promise {
+    fn promise(self, items: Option<u64>, rate: Option<f64>) -> Promise {
         // Ten bits a key is what most people give it, about 1 %.
-        let items = items.unwrap_or(self.num_bits() / 10);
-        Promise::until(items, self.predicted_fpr(items))
+        promise_until(items, rate, [self.num_bits() / 10, self.num_bits()], |items| self.predicted_fpr(items))
     }
 }
 
@@ -239,13 +240,13 @@ pub struct Blocked {
 impl Blocked {
     /// A filter of this size.
     pub fn new(parameters: Parameters, hashing: Hashing) -> Result<Self> {
-        Self::with_promise(parameters, hashing, parameters.promise(None))
+        Self::with_promise(parameters, hashing, parameters.promise(None, None))
     }
 
     /// The smallest filter that keeps `target_fpr` for `expected_items` keys.
     pub fn with_rate(expected_items: u64, target_fpr: f64) -> Result<Self> {
         let parameters = Parameters::for_rate(expected_items, target_fpr)?;
-        Self::with_promise(parameters, Hashing::default(), parameters.promise(Some(expected_items)))
+        Self::with_promise(parameters, Hashing::default(), parameters.promise(Some(expected_items), Some(target_fpr)))
     }
 
     fn with_promise(parameters: Parameters, hashing: Hashing, promise: Promise) -> Result<Self> {
@@ -320,7 +321,7 @@ impl Filter for Blocked {
         Verdict::from_seen(!self.insert_hash(hash))
     }
 
-    fn observe_hashes(&mut self, hashes: &[KeyHash], _importances: Importances<'_>, verdicts: &mut [Verdict]) {
+    fn observe_checked(&mut self, hashes: &[KeyHash], _importances: Importances<'_>, verdicts: &mut [Verdict]) {
         let count = hashes.len().min(verdicts.len());
         self.base.count(count);
         blocks::observe_batch(self.blocks.lines_mut(), &hashes[..count], &mut verdicts[..count]);

@@ -129,7 +129,7 @@ fn planned(spec: &Spec, goal: &Goal) -> Result<Plan> {
 
 fn plan_of(size: Size, items: Option<u64>, goal: &Goal) -> Plan {
     let memory_bits = Bits::byte_length(size.num_cells) * 8;
-    let plan = Plan::new(spec_of(size), memory_bits, size.promise(items), goal.hashing);
+    let plan = Plan::new(spec_of(size), memory_bits, size.promise(items, goal.target_fpr), goal.hashing);
     match items {
         Some(items) if goal.compressed => Plan { notes: vec![sent_note(size, items)], ..plan },
         _ => plan,
@@ -265,13 +265,13 @@ pub struct Bloom {
 impl Bloom {
     /// A filter of this size.
     pub fn new(size: Size, hashing: Hashing) -> Result<Self> {
-        Self::with_promise(size, hashing, size.promise(None))
+        Self::with_promise(size, hashing, size.promise(None, None))
     }
 
     /// The smallest filter that keeps `target_fpr` for `expected_items` keys.
     pub fn with_rate(expected_items: u64, target_fpr: f64) -> Result<Self> {
         let size = Size::for_rate(expected_items, target_fpr)?;
-        Self::with_promise(size, Hashing::default(), size.promise(Some(expected_items)))
+        Self::with_promise(size, Hashing::default(), size.promise(Some(expected_items), Some(target_fpr)))
     }
 
     fn with_promise(size: Size, hashing: Hashing, promise: Promise) -> Result<Self> {
@@ -308,7 +308,7 @@ impl Bloom {
 
     /// The filter with these bits set, for `inserted` keys: how other filters become a plain one.
     pub(super) fn from_bits(size: Size, hashing: Hashing, bits: Bits, inserted: u64) -> Self {
-        let base = Base { arrivals: inserted, ..Base::new(spec_of(size), hashing, size.promise(None)) };
+        let base = Base { arrivals: inserted, ..Base::new(spec_of(size), hashing, size.promise(None, None)) };
         Bloom { size, base, bits }
     }
 

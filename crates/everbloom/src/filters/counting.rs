@@ -132,7 +132,7 @@ fn planned(spec: &Spec, goal: &Goal) -> Result<Plan> {
     let (size, items) = Size::planned(spec, goal, ["num_cells", "num_hashes"], cell_bits)?;
     let parameters = Parameters { size, cell_bits };
     let memory_bits = Counters::byte_length(size.num_cells, cell_bits).saturating_mul(8);
-    Ok(Plan::new(parameters.spec(), memory_bits, size.promise(items), goal.hashing))
+    Ok(Plan::new(parameters.spec(), memory_bits, size.promise(items, goal.target_fpr), goal.hashing))
 }
 
 fn forecast(plan: &Plan, stream: &Stream) -> Result<Option<Forecast>> {
@@ -151,14 +151,14 @@ pub struct Counting {
 impl Counting {
     /// A filter of this size.
     pub fn new(parameters: Parameters, hashing: Hashing) -> Result<Self> {
-        Self::with_promise(parameters, hashing, parameters.size.promise(None))
+        Self::with_promise(parameters, hashing, parameters.size.promise(None, None))
     }
 
     /// The smallest filter with 4-bit counters that keeps `target_fpr` for `expected_items` keys.
     pub fn with_rate(expected_items: u64, target_fpr: f64) -> Result<Self> {
         let size = Size::for_rate(expected_items, target_fpr)?;
         let parameters = Parameters { size, cell_bits: DEFAULT_CELL_BITS };
-        Self::with_promise(parameters, Hashing::default(), size.promise(Some(expected_items)))
+        Self::with_promise(parameters, Hashing::default(), size.promise(Some(expected_items), Some(target_fpr)))
     }
 
     fn with_promise(parameters: Parameters, hashing: Hashing, promise: Promise) -> Result<Self> {
@@ -228,7 +228,8 @@ impl Filter for Counting {
     }
 
     fn status(&self) -> Status {
-        self.parameters.size.status(self.base.arrivals, self.counters.fill())
+        let status = self.parameters.size.status(self.base.arrivals, self.counters.fill());
+        Status { full_counters: self.counters.count_saturated(), ..status }
     }
 
     fn contains_hash(&self, hash: KeyHash) -> bool {

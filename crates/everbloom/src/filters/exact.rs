@@ -46,6 +46,7 @@ use crate::filter::{Abilities, Base, Body, Combine, Filter, Kind, Merge, Model, 
 use crate::format::StateWriter;
 use crate::key::{Hashing, KeyHash};
 use crate::promise::{Error, Goal, Importance, Importances, Plan, Promise, Result, Spec, Status, Verdict};
+use crate::stream::sizing::promise_until;
 use crate::stream::{Forecast, Stream};
 use libm::ldexp;
 
@@ -70,8 +71,8 @@ fn rate(items: f64) -> f64 {
 /// The keys for which the promised rate holds, if nothing is said: more take 16 TB.
 const MOST_ITEMS: u64 = 1 << 40;
 
-fn promised(items: u64) -> Promise {
-    Promise::until(items, rate(items as f64))
+fn promised(items: Option<u64>, target: Option<f64>) -> Promise {
+    promise_until(items, target, [MOST_ITEMS, MOST_ITEMS], |items| rate(items as f64))
 }
 
 /// It begins with a line, so it fits into nearly any memory; what it grows to is the keys' affair.
@@ -90,7 +91,7 @@ fn planned(goal: &Goal) -> Result<Plan> {
         let needed = format!("at least {FIRST_BITS}, one cache line");
         return Err(Error::parameter("memory_bits", most, needed, "give more memory; it grows with the keys"));
     }
-    Ok(Plan::new(Spec::new(KIND.name), FIRST_BITS, promised(items), goal.hashing))
+    Ok(Plan::new(Spec::new(KIND.name), FIRST_BITS, promised(goal.expected_items, goal.target_fpr), goal.hashing))
 }
 
 fn forecast(plan: &Plan, stream: &Stream) -> Result<Option<Forecast>> {
@@ -108,7 +109,7 @@ pub struct Exact {
 impl Exact {
     /// An empty set.
     pub fn new(hashing: Hashing) -> Result<Self> {
-        Self::with_base(Base::new(Spec::new(KIND.name), hashing, promised(MOST_ITEMS)))
+        Self::with_base(Base::new(Spec::new(KIND.name), hashing, promised(None, None)))
     }
 
     fn with_base(base: Base) -> Result<Self> {
@@ -168,11 +169,11 @@ impl Filter for Exact {
 
     fn observe_hash(&mut self, hash: KeyHash, _importance: Importance) -> Verdict {
         let mut verdicts = [Verdict::Distinct];
-        self.observe_hashes(&[hash], Importances::default(), &mut verdicts);
+        self.observe_checked(&[hash], Importances::default(), &mut verdicts);
         verdicts[0]
     }
 
-    fn observe_hashes(&mut self, hashes: &[KeyHash], _importances: Importances<'_>, verdicts: &mut [Verdict]) {
+    fn observe_checked(&mut self, hashes: &[KeyHash], _importances: Importances<'_>, verdicts: &mut [Verdict]) {
         let count = hashes.len().min(verdicts.len());
         self.base.count(count);
         self.table.observe(&hashes[..count], &mut verdicts[..count]);
@@ -181,7 +182,7 @@ impl Filter for Exact {
     fn insert_hashes(&mut self, hashes: &[KeyHash]) {
         let mut verdicts = [Verdict::Distinct; TOGETHER];
         for hashes in hashes.chunks(TOGETHER) {
-            self.observe_hashes(hashes, Importances::default(), &mut verdicts[..hashes.len()]);
+            self.observe_checked(hashes, Importances::default(), &mut verdicts[..hashes.len()]);
         }
     }
 

@@ -19,8 +19,9 @@ pub mod spectral;
 pub mod stable;
 pub mod stacked;
 
+use crate::filter::model::Effort;
 use crate::filter::{Base, Filter, Kind, Restore, Watch};
-use crate::promise::{Error, Goal, Holds, Plan, Promise, Result, Spec, Standing, Status};
+use crate::promise::{Error, Goal, Holds, Plan, Promise, Result, Spec, Standing, Status, rate_text, size_text};
 use crate::stream::{Forecast, Stream};
 
 pub use blocked::AtomicBlocked;
@@ -93,7 +94,60 @@ pub(crate) fn plan(spec: &Spec, goal: &Goal) -> Result<Plan> {
         let problem = format!("only {able}, in one piece, is planned by the bytes that are sent");
         return Err(spec.error(problem, format!("take {able}, or leave the bytes open and compress what comes out")));
     }
-    if is_sharded(spec) { sharded::planned(spec, goal, plan_one) } else { plan_one(spec, goal) }
+    let plan = if is_sharded(spec) { sharded::planned(spec, goal, plan_one) } else { plan_one(spec, goal) }?;
+    if let Some(effort) = effort(&plan)? {
+        effort.checked()?;
+    }
+    within_memory(&plan, goal)?;
+    keeping_rate(plan, goal)
+}
+
+/// What an arrival costs, where a parameter can make it too much.
+fn effort(plan: &Plan) -> Result<Option<Effort>> {
+    let one = plan.spec.without(SHARDS);
+    (kind(&one)?.model.effort)(&one)
+}
+
+/// The cells or words that an arrival changes besides its own, on average.
+pub(crate) fn changed(plan: &Plan) -> Result<f64> {
+    Ok(effort(plan)?.map_or(0.0, |effort| effort.changed))
+}
+
+/// Refuses a plan that takes more memory than there is: its spec has sizes of its own.
+fn within_memory(plan: &Plan, goal: &Goal) -> Result<()> {
+    match goal.memory_bits {
+        Some(most) if plan.memory_bits > most && !goal.assumed_memory => Err(Error::Infeasible {
+            wanted: format!("a memory of {}", size_text(most)),
+            reason: format!(
+                "{} takes {}{}",
+                plan.spec,
+                size_text(plan.memory_bits),
+                if kind(&plan.spec)?.can.grow { " to begin with, and grows" } else { "" }
+            ),
+            remedy: "give that much memory, or leave its sizes to the plan".into(),
+        }),
+        _ => Ok(()),
+    }
+}
+
+/// The plan, unless its spec has parameters that break the rate which was asked for; one that nobody asked for is named
+/// in a note.
+fn keeping_rate(mut plan: Plan, goal: &Goal) -> Result<Plan> {
+    let (promise, Some(target)) = (plan.promise, goal.target_fpr) else { return Ok(plan) };
+    if promise.holds == Holds::Never || promise.predicted_fpr <= target {
+        return Ok(plan);
+    }
+    let items = goal.expected_items.map_or(String::new(), |items| format!(" for {items} keys"));
+    let (target, predicted) = (rate_text(target), rate_text(promise.predicted_fpr));
+    if goal.assumed_fpr {
+        plan.notes.push(format!("its parameters do not keep a rate of {target}{items}, but {predicted}"));
+        return Ok(plan);
+    }
+    Err(Error::Infeasible {
+        wanted: format!("a rate of {target}{items}"),
+        reason: format!("{} comes to {predicted}", plan.spec),
+        remedy: "accept that rate, or leave its parameters to the plan".into(),
+    })
 }
 
 /// What a filter is held to: its promise, which for one that is exact, and grows, has no end.
@@ -140,7 +194,8 @@ pub(crate) fn forecast(plan: &Plan, stream: &Stream) -> Result<Option<Forecast>>
     if is_sharded(&plan.spec) {
         return match scaled(plan, 1.0)? {
             Some(whole) => forecast(&whole, stream),
-            None => Ok(None),
+            // What has no size to put together is asked about one shard, which sees its part of the stream.
+            None => forecast(&sharded::one_of(plan), &stream.part(plan.spec.required(SHARDS)?)),
         };
     }
     (kind(&plan.spec)?.model.forecast)(plan, stream)

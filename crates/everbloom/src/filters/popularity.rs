@@ -117,7 +117,7 @@ fn planned(spec: &Spec, goal: &Goal) -> Result<Plan> {
     }
     let memory_bits = Bits::byte_length(size.num_cells) * 8;
     let spec = Spec::new(KIND.name).with("num_bits", size.num_cells).with("num_hashes", size.num_hashes);
-    Ok(Plan::new(spec, memory_bits, size.promise(items), goal.hashing))
+    Ok(Plan::new(spec, memory_bits, size.promise(items, goal.target_fpr), goal.hashing))
 }
 
 fn forecast(plan: &Plan, stream: &Stream) -> Result<Option<Forecast>> {
@@ -340,7 +340,7 @@ impl Filter for Popularity {
         Verdict::from_seen(!self.insert_hash(hash))
     }
 
-    fn observe_hashes(&mut self, hashes: &[KeyHash], _importances: Importances<'_>, verdicts: &mut [Verdict]) {
+    fn observe_checked(&mut self, hashes: &[KeyHash], _importances: Importances<'_>, verdicts: &mut [Verdict]) {
         let count = hashes.len().min(verdicts.len());
         self.insert_each(&hashes[..count], |index, new| verdicts[index] = Verdict::from_seen(!new));
     }

@@ -176,13 +176,6 @@ impl Parameters {
 fn planned(spec: &Spec, goal: &Goal) -> Result<Plan> {
     let parameters = Parameters::read(spec, goal)?;
     let memory_bits = Bits::byte_length(parameters.stage(0)?.num_cells) * 8;
-    if let Some(most) = goal.memory_bits.filter(|most| *most < memory_bits) {
-        return Err(Error::Infeasible {
-            wanted: format!("a first stage of {} keys", parameters.initial_items),
-            reason: format!("it takes {memory_bits} bits, more than {most}, and it will grow"),
-            remedy: "give fewer initial_items or more memory; for fixed memory take ranked".into(),
-        });
-    }
     Ok(Plan::new(parameters.spec(), memory_bits, parameters.promise(), goal.hashing))
 }
 

@@ -32,7 +32,7 @@
 //! let run = |threads| {
 //!     let mut filter = Sharded::from_plan(&plan).expect("fits");
 //!     let mut verdicts = vec![Verdict::Distinct; hashes.len()];
-//!     filter.observe_on(threads, &hashes, Importances::default(), &mut verdicts);
+//!     filter.observe_on(threads, &hashes, Importances::default(), &mut verdicts).expect("one importance for all");
 //!     verdicts
 //! };
 //! assert_eq!(run(1), run(3));
@@ -43,7 +43,11 @@ use crate::filter::{
     Abilities, Base, Body, Combine, Filter, Merge, Multiplicity, Removal, Restore, Windowed, same_shape, shows_base,
 };
 use crate::key::KeyHash;
-use crate::promise::{Error, Goal, Holds, Importance, Importances, Plan, Promise, Result, Spec, Status, Verdict};
+use crate::promise::{
+    Error, Goal, Holds, Importance, Importances, Plan, Promise, Result, Spec, Status, Verdict, rate_text, size_text,
+};
+use crate::stream::closed_forms::largest;
+use libm::log;
 
 /// The parameter that asks for shards.
 pub(crate) const SHARDS: &str = "shards";
@@ -59,23 +63,55 @@ pub(super) fn count_of(spec: &Spec) -> Result<u32> {
     Err(Error::parameter(SHARDS, count, needed, "a few for each thread are enough"))
 }
 
-/// Plans one shard with its part of the memory and of the keys.
-pub(super) fn planned(spec: &Spec, goal: &Goal, plan_one: fn(&Spec, &Goal) -> Result<Plan>) -> Result<Plan> {
+/// One build in so many has a shard with more keys than it was planned for.
+const RARITY: f64 = 1e3;
+
+/// The keys of the fullest of `count` shards, when `items` are dealt out by their hashes: more than this only in one build
+/// in [`RARITY`]. By Bernstein, a shard exceeds its mean by t with a probability of at most e^(−t²/(2·(mean + t/3))).
+fn largest_share(items: u64, count: u64) -> u64 {
+    let mean = items as f64 / count as f64;
+    let third = log(count as f64 * RARITY) / 3.0;
+    let excess = third + (third * third + 6.0 * third * mean).sqrt();
+    if count == 1 { items } else { items.min((mean + excess).ceil() as u64) }
+}
+
+/// The keys in all at which the fullest of `count` shards has `share`.
+fn items_of_share(share: u64, count: u64) -> u64 {
+    largest(share.saturating_mul(count), |items| largest_share(items, count) <= share)
+}
+
+/// The error of one shard, said of all of them: what they need together, if more memory would do.
+fn of_all(error: Error, spec: &Spec, goal: &Goal, plan_one: PlanOne) -> Error {
+    let (Error::Infeasible { wanted, .. }, Some(most)) = (&error, goal.memory_bits) else { return error };
+    match planned(spec, &Goal { memory_bits: None, ..goal.clone() }, plan_one) {
+        Ok(plan) if plan.memory_bits > most => Error::Infeasible {
+            wanted: match (goal.target_fpr, goal.expected_items) {
+                (Some(rate), Some(items)) => format!("a rate of {} for {items} keys", rate_text(rate)),
+                _ => wanted.clone(),
+            },
+            reason: format!("its shards need {} together, more than {}", size_text(plan.memory_bits), size_text(most)),
+            remedy: "give that much memory, fewer shards or a higher rate".into(),
+        },
+        _ => error,
+    }
+}
+
+/// How a kind plans one filter.
+type PlanOne = fn(&Spec, &Goal) -> Result<Plan>;
+
+/// Plans one shard with its part of the memory and the likely largest part of the keys, so that the promise of each is
+/// that of all.
+pub(super) fn planned(spec: &Spec, goal: &Goal, plan_one: PlanOne) -> Result<Plan> {
     let count = u64::from(count_of(spec)?);
     let part = Goal {
         memory_bits: goal.memory_bits.map(|bits| bits / count),
-        // Keys fall unevenly; the fullest of the shards still keeps the rate.
-        expected_items: goal.expected_items.map(|items| {
-            let mean = items as f64 / count as f64;
-            (mean + 4.0 * mean.sqrt()).ceil() as u64
-        }),
+        expected_items: goal.expected_items.map(|items| largest_share(items, count)),
         ..goal.clone()
     };
-    let one = plan_one(&spec.without(SHARDS), &part)?;
-    let holds = match (one.promise.holds, goal.expected_items) {
-        (Holds::UntilItems(_), Some(items)) => Holds::UntilItems(items),
-        (Holds::UntilItems(items), None) => Holds::UntilItems(items.saturating_mul(count)),
-        (other, _) => other,
+    let one = plan_one(&spec.without(SHARDS), &part).map_err(|error| of_all(error, spec, goal, plan_one))?;
+    let holds = match one.promise.holds {
+        Holds::UntilItems(items) => Holds::UntilItems(items_of_share(items, count)),
+        other => other,
     };
     Ok(Plan {
         spec: one.spec.with(SHARDS, count),
@@ -132,7 +168,7 @@ impl Batch {
             Importances::All(_) => importances,
             Importances::Each(_) => Importances::Each(&self.importances),
         };
-        filter.observe_hashes(&self.hashes, importances, &mut self.verdicts);
+        filter.observe_checked(&self.hashes, importances, &mut self.verdicts);
     }
 }
 
@@ -189,6 +225,18 @@ impl Sharded {
     ///
     /// Worth it for batches of tens of thousands: threads are started for every call.
     pub fn observe_on(
+        &mut self,
+        threads: usize,
+        hashes: &[KeyHash],
+        importances: Importances<'_>,
+        verdicts: &mut [Verdict],
+    ) -> Result<()> {
+        importances.check(hashes.len())?;
+        self.observe_in_parts(threads, hashes, importances, verdicts);
+        Ok(())
+    }
+
+    fn observe_in_parts(
         &mut self,
         threads: usize,
         hashes: &[KeyHash],
@@ -269,8 +317,8 @@ impl Filter for Sharded {
         self.shards[at].observe_hash(hash, importance)
     }
 
-    fn observe_hashes(&mut self, hashes: &[KeyHash], importances: Importances<'_>, verdicts: &mut [Verdict]) {
-        self.observe_on(1, hashes, importances, verdicts);
+    fn observe_checked(&mut self, hashes: &[KeyHash], importances: Importances<'_>, verdicts: &mut [Verdict]) {
+        self.observe_in_parts(1, hashes, importances, verdicts);
     }
 
     fn exact_arrivals(&self) -> u64 {
@@ -368,6 +416,10 @@ impl Windowed for Sharded {
 impl Multiplicity for Sharded {
     fn count_hash(&self, hash: KeyHash) -> u64 {
         self.shard(hash).as_multiplicity().map_or(0, |shard| shard.count_hash(hash))
+    }
+
+    fn most(&self) -> u64 {
+        self.shards[0].as_multiplicity().map_or(0, |shard| shard.most())
     }
 }
 

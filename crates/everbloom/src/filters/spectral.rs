@@ -47,7 +47,7 @@
 //! ```
 
 use crate::cells::counters::{Counters, MAX_CELL_BITS};
-use crate::filter::model::never_forgetting;
+use crate::filter::model::{Effort, never_forgetting};
 use crate::filter::{Abilities, Base, Body, Filter, Kind, Model, Multiplicity, Restore, Windowed, shows_base};
 use crate::format::StateWriter;
 use crate::key::{Hashing, KeyHash};
@@ -62,17 +62,17 @@ pub(crate) const KIND: Kind = Kind {
     summary: "counts how often each key came; counts can fade with a half-life",
     parameters: &["num_cells", "num_hashes", "cell_bits", "half_life"],
     can: Abilities { count: true, advance: true, fade: Some("half_life"), ..Abilities::SET },
-    model: Model { forecast, accesses: Some("num_hashes"), ..Model::sized(&["num_cells", "half_life"]) },
+    model: Model { forecast, effort, accesses: Some("num_hashes"), ..Model::sized(&["num_cells", "half_life"]) },
     plan: planned,
     build: |plan| Ok(Box::new(Spectral::from_plan(plan)?)),
     restore: |from| Ok(Box::new(Spectral::restore(from)?)),
     map: None,
 };
 
-/// Counts up to 255.
-pub const DEFAULT_CELL_BITS: u32 = 8;
-/// Counts up to 15, where the memory does not suffice for more.
-const NARROW_CELL_BITS: u32 = 4;
+/// Counts up to 65,535.
+pub const DEFAULT_CELL_BITS: u32 = 16;
+/// Counts up to 255 or 15, where the memory does not suffice for more.
+const NARROW_CELL_BITS: [u32; 2] = [8, 4];
 
 /// The parameters of a spectral filter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -91,7 +91,7 @@ impl Parameters {
         self.size.checked()?;
         if !(2..=MAX_CELL_BITS).contains(&self.cell_bits) {
             let needed = format!("between 2 and {MAX_CELL_BITS}");
-            return Err(Error::parameter("cell_bits", self.cell_bits, needed, "8 bits count up to 255"));
+            return Err(Error::parameter("cell_bits", self.cell_bits, needed, "16 bits count up to 65,535"));
         }
         if self.half_life > 1 << 56 {
             return Err(Error::parameter(
@@ -122,8 +122,8 @@ impl Parameters {
             .with("half_life", self.half_life)
     }
 
-    fn promise(&self, items: Option<u64>) -> Promise {
-        let promise = self.size.promise(items);
+    fn promise(&self, items: Option<u64>, rate: Option<f64>) -> Promise {
+        let promise = self.size.promise(items, rate);
         if self.half_life == 0 { promise } else { Promise { predicted_fnr: None, ..promise } }
     }
 }
@@ -134,14 +134,29 @@ fn forecast(plan: &Plan, stream: &Stream) -> Result<Option<Forecast>> {
     Ok((half_life == 0).then(|| never_forgetting(plan, stream, |items| size.state(items))))
 }
 
+/// What it costs to halve all counters, where that is asked for.
+fn effort(spec: &Spec) -> Result<Option<Effort>> {
+    let Parameters { size, cell_bits, half_life } = Parameters::from_spec(spec)?;
+    let words = size.num_cells / u64::from(64 / cell_bits);
+    let one = |half_life| {
+        let changed = words as f64 / half_life as f64;
+        Effort { parameter: "half_life", given: half_life, changed, grows: false }
+    };
+    Ok((half_life > 0).then(|| one(half_life)))
+}
+
 fn planned(spec: &Spec, goal: &Goal) -> Result<Plan> {
-    match planned_with(spec, goal) {
-        // Where memory is short, counts up to 15 are better than none.
-        Err(Error::Infeasible { .. }) if spec.get("cell_bits").is_none() => {
-            planned_with(&spec.clone().with("cell_bits", NARROW_CELL_BITS), goal)
-        }
-        plan => plan,
+    let plan = planned_with(spec, goal);
+    if !matches!(plan, Err(Error::Infeasible { .. })) || spec.get("cell_bits").is_some() {
+        return plan;
     }
+    // Where memory is short, low counts are better than none.
+    let narrow = |cell_bits: u32| {
+        let mut plan = planned_with(&spec.clone().with("cell_bits", cell_bits), goal).ok()?;
+        plan.notes.push(format!("the memory allows counts up to {}; a full counter says so", (1 << cell_bits) - 1));
+        Some(plan)
+    };
+    NARROW_CELL_BITS.into_iter().find_map(narrow).map_or(plan, Ok)
 }
 
 fn planned_with(spec: &Spec, goal: &Goal) -> Result<Plan> {
@@ -151,7 +166,7 @@ fn planned_with(spec: &Spec, goal: &Goal) -> Result<Plan> {
     Ok(Plan::new(
         parameters.spec(),
         Counters::byte_length(size.num_cells, parameters.cell_bits).saturating_mul(8),
-        parameters.promise(items),
+        parameters.promise(items, goal.target_fpr),
         goal.hashing,
     ))
 }
@@ -170,7 +185,7 @@ impl Spectral {
     /// A filter with these parameters.
     pub fn new(parameters: Parameters, hashing: Hashing) -> Result<Self> {
         let parameters = parameters.checked()?;
-        let promise = Promise { holds: Holds::Never, ..parameters.promise(None) };
+        let promise = Promise { holds: Holds::Never, ..parameters.promise(None, None) };
         Self::with_base(parameters, Base::new(parameters.spec(), hashing, promise))
     }
 
@@ -289,6 +304,10 @@ impl Multiplicity for Spectral {
     fn count_hash(&self, hash: KeyHash) -> u64 {
         self.smallest(hash).into()
     }
+
+    fn most(&self) -> u64 {
+        self.counters.max().into()
+    }
 }
 
 /// A generation is a half-life: for counts that fade with time, the caller halves them.
@@ -326,6 +345,31 @@ mod tests {
         let high = (0..2000u64).filter(|key| counts[*key as usize] > times(*key)).count();
         // At most the false-positive rate, with four standard deviations of room.
         assert!((high as f64) <= 20.0 + 4.0 * 20f64.sqrt(), "{high} counts are too high");
+    }
+
+    #[test]
+    fn a_full_counter_says_so_and_is_counted() {
+        let plan = Goal::new().expected_items(100).fpr(0.001).plan("spectral:cell_bits=8").expect("plans");
+        let mut filter = Spectral::from_plan(&plan).expect("fits");
+        let hash = "busy".hash_with(&plan.hashing);
+        (0..254).for_each(|_| {
+            filter.insert_hash(hash);
+        });
+        assert_eq!((filter.count_hash(hash), filter.status().full_counters), (254, 0));
+        (0..3).for_each(|_| {
+            filter.insert_hash(hash);
+        });
+        let full = u64::from(plan.spec.required::<u32>("num_hashes").expect("a full spec"));
+        assert_eq!((filter.count_hash(hash), filter.most(), filter.status().full_counters), (255, 255, full));
+    }
+
+    #[test]
+    fn counters_are_as_wide_as_the_memory_allows() {
+        let wide = Goal::new().expected_items(1000).fpr(0.01).plan("spectral").expect("plans");
+        assert_eq!((wide.spec.get("cell_bits"), wide.notes.len()), (Some("16"), 0));
+        let narrow = Goal::new().expected_items(1000).fpr(0.01).memory_bits(80_000).plan("spectral").expect("plans");
+        assert_eq!(narrow.spec.get("cell_bits"), Some("8"));
+        assert!(narrow.notes[0].contains("up to 255"), "{:?}", narrow.notes);
     }
 
     #[test]

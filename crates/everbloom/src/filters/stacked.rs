@@ -179,13 +179,13 @@ impl Shapes {
 fn planned(spec: &Spec, goal: &Goal) -> Result<Plan> {
     if spec.get("map_slots").is_some() || spec.get("map_width").is_some() {
         let shapes = Shapes::from_spec(spec)?;
-        let promise = shapes.layers[0].promise(None);
+        let promise = shapes.layers[0].promise(goal.expected_items, goal.target_fpr);
         return Ok(Plan::new(shapes.spec(), shapes.memory_bits(), promise, goal.hashing));
     }
     let (size, items) = Size::planned(spec, goal, ["num_bits", "num_hashes"], 1)?;
     let scheme = spec.value("scheme", "the id of a scheme")?;
     let shapes = Shapes { layers: vec![size], maps: Vec::new(), scheme };
-    Ok(Plan::new(shapes.spec(), shapes.memory_bits(), size.promise(items), goal.hashing))
+    Ok(Plan::new(shapes.spec(), shapes.memory_bits(), size.promise(items, goal.target_fpr), goal.hashing))
 }
 
 /// On a stream no negatives are stored: what passes the first layer passes.

@@ -116,6 +116,30 @@ mod tests {
     use super::*;
 
     #[test]
+    fn shards_are_forecast_as_the_whole_they_make_up() {
+        let stream = Stream::uniform(200_000, 100_000).expect("a stream");
+        let goal = Goal::new().memory_bits(1 << 20).expected_items(100_000).fpr(0.05);
+        for parts in ["exact", "stacked"] {
+            let plan = filters::plan(&Spec::new(parts).with(filters::SHARDS, 8), &goal).expect(parts);
+            let found = forecast(&plan, &stream).expect(parts);
+            assert!(found.predicted_fpr <= 0.05 && found.predicted_fnr == 0.0, "{parts}: {found:?}");
+        }
+        let able = filters::KINDS.iter().filter(|kind| kind.can.shard && !kind.can.grow);
+        for kind in able {
+            let ample = if kind.can.forget { goal.clone() } else { goal.clone().memory_bits(1 << 24) };
+            let whole = filters::plan(&Spec::new(kind.name), &ample).expect(kind.name);
+            let Some((part, share)) = kind.model.scaled(&whole.spec, 8.0).expect("a full spec") else { continue };
+            let memory_bits = (whole.memory_bits as f64 * share * 8.0) as u64;
+            let shards = Plan { spec: part.with(filters::SHARDS, 8), memory_bits, ..whole.clone() };
+            let rates = |plan: &Plan| forecast(plan, &stream).map(|found| (found.predicted_fpr, found.predicted_fnr));
+            let (of_whole, of_shards) = (rates(&whole).expect("a forecast"), rates(&shards).expect("a forecast"));
+            let near = |one: f64, other: f64| (one - other).abs() <= 0.05 * one.max(other) + 1e-4;
+            let close = near(of_whole.0, of_shards.0) && near(of_whole.1, of_shards.1);
+            assert!(close, "{}: {of_shards:?}, not {of_whole:?}", shards.spec);
+        }
+    }
+
+    #[test]
     fn auto_takes_the_best_of_all_though_it_does_not_watch_the_others_to_the_end() {
         for (bits, rate) in [(1 << 16, 0.1), (1 << 20, 0.01), (1 << 27, 0.001)] {
             for importance in [false, true] {

@@ -5,12 +5,12 @@
 //! plan leaves open, first on a short simulation of the stream, then the best of them on a longer one.
 
 use super::simulate::{Patience, scaled, simulated};
-use super::{SIMULATED, by_formula, forecast};
+use super::{SIMULATED, forecast};
 use crate::filter::Kind;
 use crate::filters::{self, KINDS};
-use crate::promise::{Error, Goal, Holds, Plan, Result, Spec};
+use crate::promise::{Error, Goal, Holds, MAX_ITEMS, Plan, Rate, Result, Spec, Window, rate_text, size_text};
 use crate::stream::scaled::ScaledStream;
-use crate::stream::{Forecast, Method, Stream};
+use crate::stream::{Forecast, Stream};
 
 /// Arrivals of the first, short simulation.
 const SCREENED: f64 = 40_000.0;
@@ -47,8 +47,10 @@ pub struct Question {
     pub goal: Goal,
     /// The rate of false negatives to keep on the stream.
     pub target_fnr: Option<f64>,
-    /// Arrivals within which nothing may be missed.
-    pub window: Option<u64>,
+    /// The window in which nothing may be missed; one of time is expected to have `expected_items` arrivals.
+    pub window: Option<Window>,
+    /// Whether a repeat leaves its key's age in the window as it is.
+    pub keep_age: bool,
     /// The stream, if it is known.
     pub stream: Option<Stream>,
     /// The filter, if it is settled: only its parameters are open.
@@ -92,7 +94,7 @@ impl Question {
     /// The filter to take, and the runners-up with reasons.
     pub fn answer(&self) -> Result<Recommendation> {
         self.checked()?;
-        if let Some(window) = self.window {
+        if let Some(window) = &self.window {
             return self.for_window(window);
         }
         match &self.filter {
@@ -106,12 +108,27 @@ impl Question {
     fn for_named(&self, spec: &Spec) -> Result<Recommendation> {
         let plan = filters::plan(spec, &self.goal())?;
         let stream = self.stream()?;
-        let candidates = match (self.goal.memory_bits, &self.stream, filters::kind(spec)?.can.run_forever) {
+        let mut candidates = match (self.goal.memory_bits, &self.stream, filters::kind(spec)?.can.run_forever) {
             (Some(_), Some(_), true) => self.contenders(&stream)?,
-            _ => vec![Candidate { forecast: forecast(&plan, &stream)?, plan, reason: "it was asked for".into() }],
+            _ => Vec::new(),
         };
+        if candidates.is_empty() {
+            candidates.push(self.as_named(plan, &stream)?);
+        }
         let found = self.recommended(candidates, stream)?;
         self.check_target(found)
+    }
+
+    /// What was named, as it is planned. Where that promises nothing, what it comes to on the stream is said.
+    fn as_named(&self, mut plan: Plan, stream: &Stream) -> Result<Candidate> {
+        let forecast = forecast(&plan, stream)?;
+        if let (Holds::Never, Some(target)) = (plan.promise.holds, self.goal.target_fpr)
+            && forecast.predicted_fpr > target
+        {
+            let (target, predicted) = (rate_text(target), rate_text(forecast.predicted_fpr));
+            plan.notes.push(format!("its parameters do not keep a rate of {target} on this stream, but {predicted}"));
+        }
+        Ok(Candidate { forecast, plan, reason: "it was asked for".into() })
     }
 
     fn checked(&self) -> Result<()> {
@@ -139,9 +156,13 @@ impl Question {
         })
     }
 
-    /// The distinct keys that the filter must be planned for, if they are known.
+    /// The distinct keys that the filter must be planned for, if they are known: no fewer than a sample has.
     fn expected(&self) -> Option<u64> {
-        self.goal.expected_items.or_else(|| self.stream.as_ref().map(Stream::distinct))
+        match (self.goal.expected_items, &self.stream) {
+            (Some(items), Some(stream)) if stream.is_learned() => Some(items.max(stream.distinct())),
+            (Some(items), _) => Some(items),
+            (None, stream) => stream.as_ref().map(Stream::distinct),
+        }
     }
 
     fn goal(&self) -> Goal {
@@ -164,30 +185,71 @@ impl Question {
         }
     }
 
-    fn for_window(&self, window: u64) -> Result<Recommendation> {
+    /// The specs of the kinds that can keep a window, as they keep this one, each with its twin that turns its window by
+    /// arrivals: nobody turns it in a simulation.
+    fn windowed_specs(&self, window: &Window) -> Vec<(Spec, Spec)> {
+        let of = |kind: &Kind| {
+            let (takes, mut spec) = (kind.can.window?, self.spec_of(kind));
+            if self.keep_age {
+                spec = spec.with(takes.refresh?, "no");
+            }
+            let arrivals = match window {
+                Window::Arrivals(arrivals) => Some(*arrivals),
+                Window::Time(_) => self.goal.expected_items,
+            };
+            let twin = arrivals.iter().fold(spec, |spec, arrivals| spec.with(takes.parameter, arrivals));
+            Some(match window {
+                Window::Arrivals(_) => (twin.clone(), twin),
+                Window::Time(_) => (takes.by_caller.map(|(name, value)| twin.clone().with(name, value))?, twin),
+            })
+        };
+        let wanted = |kind: &&Kind| {
+            self.filter.as_ref().is_none_or(|spec| spec.kind() == kind.name || spec.kind() == super::AUTO)
+        };
+        KINDS.iter().filter(wanted).filter_map(of).collect()
+    }
+
+    fn for_window(&self, window: &Window) -> Result<Recommendation> {
+        if self.goal.memory_bits.or(self.goal.expected_items).is_none() && matches!(window, Window::Time(_)) {
+            let remedy = "say how many arrivals a window of that time has, or how much memory there is";
+            return Err(Error::parameter("expected_items", "not given", "given, or memory", remedy));
+        }
         // Windows count arrivals, so the number of keys that will ever come does not matter.
         let goal = Goal { expected_items: None, ..self.goal.clone() };
-        let wanted = |kind: &&Kind| self.filter.as_ref().is_none_or(|spec| spec.kind() == kind.name);
-        let windowed = KINDS.iter().filter(wanted).filter_map(|kind| Some((kind, kind.can.window?)));
-        let plans: Vec<_> = windowed
-            .map(|(kind, takes)| filters::plan(&self.spec_of(kind).with(takes.parameter, window), &goal))
-            .collect();
+        let specs = self.windowed_specs(window);
+        let plans: Vec<_> =
+            specs.iter().map(|(spec, twin)| Ok((filters::plan(spec, &goal)?, filters::plan(twin, &goal)?))).collect();
         if plans.is_empty() {
             let problem = "it has no window";
             let spec = self.filter.clone().unwrap_or_else(|| Spec::new(super::AUTO));
             let able = filters::names(|kind| kind.can.window.is_some());
             return Err(spec.error(problem, format!("take one of {able}, or name no filter")));
         }
-        let stream = match &self.stream {
-            Some(stream) => stream.clone(),
-            None => Stream::assumed(self.goal.expected_items.unwrap_or(window.saturating_mul(4)))?,
-        };
         let mut candidates = Vec::new();
-        for plan in plans.iter().flatten() {
-            let forecast = forecast(plan, &stream)?;
-            let reason = format!("misses nothing within {window} arrivals, in {} bits", plan.memory_bits);
+        let mut streams = Vec::new();
+        for (plan, twin) in plans.iter().flatten() {
+            let parameter = filters::kind(&plan.spec)?.can.window.map_or("", |takes| takes.parameter);
+            let arrivals: u64 = plan.spec.number(parameter)?.unwrap_or(1);
+            let assumed = match (&self.stream, window) {
+                (Some(stream), _) => stream.clone(),
+                (None, Window::Arrivals(_)) => {
+                    Stream::assumed(self.goal.expected_items.unwrap_or(arrivals.saturating_mul(4)).min(MAX_ITEMS / 2))?
+                }
+                (None, Window::Time(_)) => Stream::assumed(arrivals.saturating_mul(4).min(MAX_ITEMS / 2))?,
+            };
+            let forecast = forecast(twin, &assumed)?;
+            let within = match window {
+                Window::Arrivals(arrivals) => format!("{arrivals} arrivals"),
+                Window::Time(_) => format!("the window, of up to {arrivals} arrivals"),
+            };
+            let reason = format!("misses nothing within {within}, in {}", size_text(plan.memory_bits));
             candidates.push(Candidate { plan: plan.clone(), forecast, reason });
+            streams.push(assumed);
         }
+        let stream = match streams.into_iter().next() {
+            Some(stream) => stream,
+            None => self.stream()?,
+        };
         candidates.sort_by_key(|candidate| candidate.plan.memory_bits);
         match plans.into_iter().find_map(Result::err) {
             Some(error) if candidates.is_empty() => Err(error),
@@ -219,22 +281,14 @@ impl Question {
         let stream = self.stream()?;
         let mut candidates = Vec::new();
         for kind in self.sets() {
-            for factor in self.factors() {
-                let Ok(plan) = filters::plan(&self.spec_of(kind), &self.goal_at(*factor)) else { continue };
-                if !self.fits(&plan, &stream) || plan.promise.predicted_fnr != Some(0.0) {
-                    continue;
-                }
-                let forecast = forecast(&plan, &stream)?;
-                if self.is_kept(&plan, &forecast, 1.0) {
-                    let reason = match *factor > 1.0 {
-                        true => {
-                            format!("misses nothing; late in the stream its rate rises to {:.4}", forecast.late_fpr)
-                        }
-                        false => format!("misses nothing and keeps its rate for {expected} keys"),
-                    };
-                    candidates.push(Candidate { plan, forecast, reason });
-                    break;
-                }
+            let Ok(plan) = filters::plan(&self.spec_of(kind), &self.goal()) else { continue };
+            if !self.fits(&plan, &stream) || plan.promise.predicted_fnr != Some(0.0) {
+                continue;
+            }
+            let forecast = forecast(&plan, &stream)?;
+            if self.is_kept(&plan, &forecast, 1.0) {
+                let reason = format!("misses nothing and keeps its rate for {expected} keys");
+                candidates.push(Candidate { plan, forecast, reason });
             }
         }
         candidates.sort_by_key(|candidate| candidate.plan.memory_bits);
@@ -246,20 +300,6 @@ impl Question {
     /// needed where keys are counted.
     fn sets(&self) -> impl Iterator<Item = &'static Kind> {
         KINDS.iter().filter(|kind| !kind.can.forget && !kind.can.grow && self.is_asked_for(kind))
-    }
-
-    /// What plans are made for, as multiples of the asked rate. A filter often errs less than it promises; on
-    /// a stream that was described what counts is what it does there.
-    fn factors(&self) -> &'static [f64] {
-        match (self.goal.target_fpr, &self.stream) {
-            (Some(_), Some(_)) => &[1.0, 1.5, 2.0, 3.0, 4.0, 6.0, 8.0],
-            _ => &[1.0],
-        }
-    }
-
-    fn goal_at(&self, factor: f64) -> Goal {
-        let rate = self.goal.target_fpr.map(|rate| if factor == 1.0 { rate } else { (rate * factor).min(0.9) });
-        Goal { target_fpr: rate, ..self.goal() }
     }
 
     /// The spec of a kind, with what was settled about it.
@@ -289,6 +329,9 @@ impl Question {
         if let Some(found) = self.non_forgetting()? {
             return Ok(found);
         }
+        if self.goal.never_forget {
+            return Err(self.too_small());
+        }
         let stream = self.stream()?;
         // On a stream that is only assumed, a short simulation tells as much as a long one.
         let candidates = match self.stream {
@@ -300,6 +343,39 @@ impl Question {
         };
         let found = self.recommended(candidates, stream)?;
         self.check_target(found)
+    }
+
+    /// Why no filter that never forgets fits, with the memory and the rate that would do.
+    fn too_small(&self) -> Error {
+        let goal = self.goal();
+        let (Some(items), Some(most)) = (goal.expected_items, goal.memory_bits) else {
+            let remedy = "say how many distinct keys will come";
+            return Error::parameter("expected_items", "not given", "given", remedy);
+        };
+        let plans = |goal: &Goal| -> Vec<Plan> {
+            self.sets().filter_map(|kind| filters::plan(&self.spec_of(kind), goal).ok()).collect()
+        };
+        let needed = plans(&Goal { memory_bits: None, ..goal.clone() }).iter().map(|plan| plan.memory_bits).min();
+        let kept = plans(&Goal { target_fpr: None, ..goal.clone() });
+        let lowest = kept.iter().map(|plan| plan.promise.predicted_fpr).fold(1.0, f64::min);
+        // What a filter comes to is not always what one can be planned for.
+        let rates = std::iter::successors(Some(lowest), |rate| Some(rate * 1.01)).take_while(|rate| *rate < 0.99);
+        let written = rates.filter_map(|rate| Rate::from(rate_text(rate).as_str()).get().ok()).take(50);
+        let rate = written.map(|rate| Goal { target_fpr: Some(rate), ..goal.clone() }).find(|at| !plans(at).is_empty());
+        let remedies = [
+            needed.map(|bits| format!("give {} of memory", size_text(bits))),
+            rate.and_then(|goal| goal.target_fpr).map(|rate| format!("accept a rate of {}", rate_text(rate))),
+        ];
+        let remedies: Vec<_> = remedies.into_iter().flatten().collect();
+        let asked = goal.target_fpr.map_or(String::new(), |rate| format!("a rate of {} for ", rate_text(rate)));
+        Error::Infeasible {
+            wanted: format!("{asked}{items} keys, none of them forgotten,"),
+            reason: match needed {
+                Some(bits) => format!("that takes {}, more than {}", size_text(bits), size_text(most)),
+                None => "no filter reaches it".into(),
+            },
+            remedy: if remedies.is_empty() { "expect fewer keys".into() } else { remedies.join(", or ") },
+        }
     }
 
     /// The recommendation, if it misses no more than asked.
@@ -314,18 +390,18 @@ impl Question {
         let best = &found.best;
         let enough = Question { goal: Goal { memory_bits: None, ..self.goal.clone() }, ..self.clone() };
         let bits = match enough.without_memory() {
-            Ok(enough) => format!("give about {} bits, or ", enough.best.plan.memory_bits),
+            Ok(enough) => format!("give about {}, or ", size_text(enough.best.plan.memory_bits)),
             Err(_) => String::new(),
         };
         Error::Infeasible {
-            wanted: format!("missing at most {wanted} of the repeats"),
+            wanted: format!("missing at most {} of the repeats", rate_text(wanted)),
             reason: format!(
-                "the best forecast for {} bits is {:.4}, of {}",
-                self.goal.memory_bits.unwrap_or_default(),
-                best.forecast.predicted_fnr,
+                "the best forecast for {} is {}, of {}",
+                size_text(self.goal.memory_bits.unwrap_or_default()),
+                rate_text(best.forecast.predicted_fnr),
                 best.plan.spec
             ),
-            remedy: format!("{bits}accept {:.4}", best.forecast.predicted_fnr),
+            remedy: format!("{bits}accept {}", rate_text(best.forecast.predicted_fnr)),
         }
     }
 
@@ -365,8 +441,7 @@ impl Question {
         }
         let of_each: Vec<_> = one_of_each(screened.clone()).into_iter().take(RUNNERS_UP + 1).collect();
         // Those that promise the rate are among them, should the others turn out not to keep it.
-        let promising =
-            |one: &&Candidate| self.goal.target_fpr.is_none_or(|target| one.plan.promise.predicted_fpr <= target);
+        let promising = |one: &&Candidate| one.plan.promise.holds != Holds::Never;
         let promising: Vec<_> = screened.iter().filter(promising).take(2).cloned().collect();
         let mut finalists: Vec<Candidate> = Vec::new();
         for candidate in screened.into_iter().take(FINALISTS).chain(promising).chain(of_each) {
@@ -437,19 +512,19 @@ impl Question {
         self.filter.as_ref().is_some_and(|spec| spec.kind() != super::AUTO)
     }
 
-    /// Whether the asked rate is promised, or kept on the stream that was described, with some slack for what
-    /// a short simulation does not know.
+    /// Whether the asked rate is promised; where a filter promises nothing, whether it comes to no more and keeps it on
+    /// the stream that was described, with some slack for what a short simulation does not know.
     fn is_kept(&self, plan: &Plan, forecast: &Forecast, slack: f64) -> bool {
         let Some(target) = self.goal.target_fpr else { return true };
-        let promised = plan.promise.holds != Holds::Never && plan.promise.predicted_fpr <= target;
-        promised || self.is_named() || self.stream.is_some() && forecast.predicted_fpr <= target * slack
+        let on_stream = || self.stream.is_some() && forecast.predicted_fpr <= target * slack;
+        plan.promise.predicted_fpr <= target && (plan.promise.holds != Holds::Never || on_stream())
     }
 
     fn forecast_on(&self, plan: &Plan, stream: &Stream, scaled: &ScaledStream, patience: Patience) -> Result<Forecast> {
         // Chains are near, but a simulation that all contenders share tells them apart without bias.
-        match by_formula(plan, stream)? {
-            Some(forecast) if forecast.method == Method::ClosedForm => Ok(forecast),
-            _ => simulated(plan, stream, scaled, patience)?.map_or_else(|| forecast(plan, stream), Ok),
+        match simulated(plan, stream, scaled, patience)? {
+            Some(forecast) => Ok(forecast),
+            None => forecast(plan, stream),
         }
     }
 
@@ -482,12 +557,8 @@ struct Trial<'q> {
 impl Trial<'_> {
     /// Tries a filter, if it can be planned and keeps the rate.
     fn add(&mut self, spec: &Spec) {
-        for factor in self.question.factors() {
-            match self.tried(spec, *factor) {
-                Ok(true) => {}
-                Ok(false) => break,
-                Err(error) => self.refusal = self.refusal.take().or(Some(error)),
-            }
+        if let Err(error) = self.tried(spec) {
+            self.refusal = self.refusal.take().or(Some(error));
         }
     }
 
@@ -501,18 +572,16 @@ impl Trial<'_> {
         Patience { missed, by_importance: question.goal.importance }
     }
 
-    /// Whether a filter planned for a multiple of the rate keeps the rate, so that a higher one may, too.
-    fn tried(&mut self, spec: &Spec, factor: f64) -> Result<bool> {
-        let plan = filters::plan(spec, &self.question.goal_at(factor))?;
+    fn tried(&mut self, spec: &Spec) -> Result<()> {
+        let plan = filters::plan(spec, &self.question.goal())?;
         if known(&self.candidates, &plan) || !self.question.fits(&plan, self.stream) {
-            return Ok(true);
+            return Ok(());
         }
         let forecast = self.question.forecast_on(&plan, self.stream, &self.scaled, self.patience())?;
-        let kept = self.question.is_kept(&plan, &forecast, self.slack);
-        if kept {
+        if self.question.is_kept(&plan, &forecast, self.slack) {
             self.candidates.push(Candidate { plan, forecast, reason: "forgets least on this stream".into() });
         }
-        Ok(kept)
+        Ok(())
     }
 }
 

@@ -3,7 +3,7 @@
 use crate::filter::Filter;
 use crate::filters;
 use crate::key::Hashing;
-use crate::promise::{Importances, Plan, Promise, Result, Verdict};
+use crate::promise::{Holds, Importances, Plan, Promise, Result, Verdict};
 use crate::stream::integrate::by_octave;
 use crate::stream::scaled::ScaledStream;
 use crate::stream::{Forecast, Method, RateAt, Stream};
@@ -15,13 +15,29 @@ const SEED: u64 = 0x0e5e_b100;
 const LEAST_BITS: f64 = 8_192.0;
 
 /// A simulation is at most so many times as long as wanted.
-const MOST_TIMES: f64 = 3.0;
+const MOST_TIMES: f64 = 2.0;
+
+/// A simulated filter is at most this large, 512 KiB, however much memory there is: a stream that leaves more of it empty
+/// is played shorter still,
+const MOST_BITS: f64 = 4_194_304.0;
+
+/// but not so short that nothing can be told.
+const FEWEST_ARRIVALS: f64 = 500.0;
+
+/// A simulation changes at most about so many cells besides those of its keys,
+const MOST_CHANGES: f64 = 8e6;
+
+/// and one of many that are compared so many.
+const MOST_CHANGES_OF_EACH: f64 = 5e5;
 
 /// Rows of the curve by importance.
 const LEVELS: usize = 16;
 
-/// How often a run looks at the share of cells in use.
+/// How often a run looks at the share of cells in use,
 const LOOKS: usize = 64;
+
+/// as long as that does not read more than this.
+const MOST_BITS_LOOKED_AT: u64 = 1 << 24;
 
 /// The stream that filters of about `memory_bits` are tried on, with about `arrivals` arrivals.
 pub(super) fn scaled(stream: &Stream, memory_bits: u64, arrivals: f64) -> ScaledStream {
@@ -33,7 +49,19 @@ fn numbered(stream: &Stream, memory_bits: u64, arrivals: f64, round: u64) -> Sca
     let most = (memory_bits as f64 / LEAST_BITS).max(1.0);
     // Where the stream is very long for the memory, the filter must be smaller still.
     let divisor = wanted.min(most).max(wanted / MOST_TIMES);
-    ScaledStream::new(stream, divisor.max(1.0), SEED + round)
+    let roomy = (memory_bits as f64 / MOST_BITS).min(stream.arrivals() as f64 / FEWEST_ARRIVALS);
+    ScaledStream::new(stream, divisor.max(roomy).max(1.0), SEED, round)
+}
+
+/// The filter that sees a stream played scaled down; `None` if its kind does not scale.
+fn small(plan: &Plan, scaled: &ScaledStream) -> Result<Option<Plan>> {
+    // Where even the shortest stream leaves nearly all of it empty, a smaller one is as good.
+    filters::scaled(plan, scaled.divisor.max(plan.memory_bits as f64 / MOST_BITS))
+}
+
+/// The arrivals that a simulation of this plan can afford.
+fn affordable(plan: &Plan, changes: f64) -> Result<f64> {
+    Ok((changes / filters::changed(plan)?.max(1.0)).max(FEWEST_ARRIVALS))
 }
 
 /// Rounds that a stream shorter than wanted is simulated for, at most.
@@ -41,6 +69,7 @@ const MOST_ROUNDS: f64 = 6.0;
 
 /// What the plan's filter does on several simulations, together of about so many arrivals.
 pub(super) fn simulated_long(plan: &Plan, stream: &Stream, arrivals: f64) -> Result<Option<Forecast>> {
+    let arrivals = arrivals.min(affordable(plan, MOST_CHANGES)?);
     let mut counts = Counts::default();
     let mut zeros = 1.0;
     let first = scaled(stream, plan.memory_bits, arrivals);
@@ -48,7 +77,7 @@ pub(super) fn simulated_long(plan: &Plan, stream: &Stream, arrivals: f64) -> Res
     for round in 0..rounds {
         let next = if round == 0 { None } else { Some(numbered(stream, plan.memory_bits, arrivals, round)) };
         let scaled = next.as_ref().unwrap_or(&first);
-        let Some(mut small) = filters::scaled(plan, scaled.divisor)? else { return Ok(None) };
+        let Some(mut small) = small(plan, scaled)? else { return Ok(None) };
         // A simulation brings its own hashes; the filter's random choices come from its own seed.
         small.hashing = Hashing::seeded(SEED + round);
         let mut filter = filters::build(&small)?;
@@ -92,7 +121,10 @@ pub(super) fn simulated(
     scaled: &ScaledStream,
     patience: Patience,
 ) -> Result<Option<Forecast>> {
-    let Some(small) = filters::scaled(plan, scaled.divisor)? else { return Ok(None) };
+    let arrivals = affordable(plan, MOST_CHANGES_OF_EACH)?;
+    let shorter = (arrivals < scaled.hashes.len() as f64).then(|| self::scaled(stream, plan.memory_bits, arrivals));
+    let scaled = shorter.as_ref().unwrap_or(scaled);
+    let Some(small) = small(plan, scaled)? else { return Ok(None) };
     let mut filter = filters::build(&small)?;
     let mut counts = Counts::default();
     counts.run(filter.as_mut(), scaled, patience);
@@ -115,8 +147,10 @@ impl Tally {
         if self.of > 0.0 { self.wrong / self.of } else { 0.0 }
     }
 
+    /// Never 0, for what did not happen among so few may happen: as if one more had been wrong and one right.
     fn standard_error(self) -> f64 {
-        if self.of > 0.0 { (self.rate() * (1.0 - self.rate()) / self.of).sqrt() } else { 0.0 }
+        let rate = (self.wrong + 1.0) / (self.of + 2.0);
+        if self.of > 0.0 { (rate * (1.0 - rate) / (self.of + 2.0)).sqrt() } else { 0.0 }
     }
 }
 
@@ -147,14 +181,15 @@ impl Counts {
     fn run(&mut self, filter: &mut dyn Filter, scaled: &ScaledStream, patience: Patience) {
         self.fills = vec![0.0];
         let most_missed = patience.most_missed(scaled);
-        let part = scaled.hashes.len().div_ceil(LOOKS).max(1);
+        let looks = LOOKS.min((MOST_BITS_LOOKED_AT / filter.memory_bits().max(1)) as usize).max(LOOKS / 16);
+        let part = scaled.hashes.len().div_ceil(looks).max(1);
         let mut verdicts = vec![Verdict::Distinct; part];
         for (index, hashes) in scaled.hashes.chunks(part).enumerate() {
             let importances = match scaled.importances.get(index * part..index * part + hashes.len()) {
                 Some(each) if !each.is_empty() => Importances::Each(each),
                 _ => Importances::default(),
             };
-            filter.observe_hashes(hashes, importances, &mut verdicts[..hashes.len()]);
+            filter.observe_checked(hashes, importances, &mut verdicts[..hashes.len()]);
             for (place, verdict) in verdicts[..hashes.len()].iter().enumerate() {
                 let place_in_all = index * part + place;
                 let late = place_in_all * 10 >= scaled.lags.len() * 9;
@@ -198,12 +233,19 @@ impl Counts {
         let share = |tally: &Tally| if self.negatives.of > 0.0 { tally.of / self.negatives.of } else { 0.0 };
         let levels = self.by_importance.iter().enumerate().filter(|(_, tally)| tally.of > 0.0);
         let middle = |level: usize| ((level as f64 + 0.5) / LEVELS as f64).min(1.0);
+        // A promise is kept whatever comes, so what was counted above it is chance.
+        let bound = match promise.holds {
+            Holds::Always => promise.predicted_fpr,
+            Holds::UntilItems(items) if items >= stream.distinct() => promise.predicted_fpr,
+            _ => 1.0,
+        };
         Forecast {
             promise: Promise { predicted_fnr: Some(self.negatives.rate()), ..promise },
             method: Method::Simulation,
-            predicted_fpr: (self.positives.rate() + self.positives.standard_error()).min(1.0),
+            predicted_fpr: (self.positives.rate() + self.positives.standard_error()).min(bound),
             standard_error: self.positives.standard_error(),
             predicted_fnr: self.negatives.rate(),
+            fnr_standard_error: self.negatives.standard_error(),
             late_fpr: self.late_positives.rate(),
             late_fnr: self.late_negatives.rate(),
             wfp: self.importance_wrong.0 / self.importance.max(1e-300),

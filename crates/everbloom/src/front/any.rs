@@ -69,9 +69,27 @@ impl AnyFilter {
         self.filter.as_mut().insert_batch(keys);
     }
 
-    /// [`AnyFilter::observe`] for many keys; `verdicts` is as long as `keys`.
-    pub fn observe_batch<K: Key>(&mut self, keys: &[K], importances: Importances<'_>, verdicts: &mut [Verdict]) {
-        self.filter.as_mut().observe_batch(keys, importances, verdicts);
+    /// [`AnyFilter::observe`] for many keys; `verdicts` is as long as `keys`. An error, and nothing observed, if there are
+    /// fewer importances than keys.
+    ///
+    /// ```
+    /// use everbloom::{Goal, Importance, Importances, Verdict};
+    ///
+    /// let mut seen = Goal::new().memory("64KiB").fpr("1%").build()?;
+    /// let mut verdicts = [Verdict::Distinct; 2];
+    /// let one = [Importance::FULL];
+    /// assert!(seen.observe_batch(&["a", "a"], Importances::Each(&one), &mut verdicts).is_err());
+    /// seen.observe_batch(&["a", "a"], Importances::default(), &mut verdicts)?;
+    /// assert_eq!(verdicts, [Verdict::Distinct, Verdict::Duplicate]);
+    /// # Ok::<(), everbloom::Error>(())
+    /// ```
+    pub fn observe_batch<K: Key>(
+        &mut self,
+        keys: &[K],
+        importances: Importances<'_>,
+        verdicts: &mut [Verdict],
+    ) -> Result<()> {
+        self.filter.as_mut().observe_batch(keys, importances, verdicts)
     }
 
     /// The items that the filter has not seen yet; it remembers every one.
@@ -94,7 +112,7 @@ impl AnyFilter {
         abilities::remove(self.filter.as_mut(), &key)
     }
 
-    /// How often the key came, or seems to have.
+    /// How often the key came, or seems to have; at least so often where its counters are full ([`Info::full_counters`]).
     pub fn count(&self, key: impl Key) -> Result<u64> {
         abilities::count(self.filter.as_ref(), &key)
     }

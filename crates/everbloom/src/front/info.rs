@@ -23,6 +23,8 @@ pub struct Info {
     pub estimated_items: Option<f64>,
     /// Keys for which memory to grow was refused.
     pub refused: u64,
+    /// Counters at their largest value, which may stand for more.
+    pub full_counters: u64,
 }
 
 impl Info {
@@ -37,6 +39,7 @@ impl Info {
             estimated_fpr: status.estimated_fpr,
             estimated_items: status.estimated_items,
             refused: status.refused,
+            full_counters: status.full_counters,
         }
     }
 }

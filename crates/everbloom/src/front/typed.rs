@@ -92,14 +92,15 @@ macro_rules! front_door {
                 FilterExt::insert_batch(self, keys);
             }
 
-            /// Says of each of many keys whether it has been here, and remembers it; `verdicts` is as long as `keys`.
+            /// Says of each of many keys whether it has been here, and remembers it; `verdicts` is as long as `keys`. An
+            /// error if there are fewer importances.
             pub fn observe_batch<K: Key>(
                 &mut self,
                 keys: &[K],
                 importances: Importances<'_>,
                 verdicts: &mut [Verdict],
-            ) {
-                FilterExt::observe_batch(self, keys, importances, verdicts);
+            ) -> Result<()> {
+                FilterExt::observe_batch(self, keys, importances, verdicts)
             }
 
             /// Takes one insertion of the key back, if this kind can; false if the key is not there.

@@ -13,6 +13,9 @@ pub(crate) const MAX_MEMORY_BITS: u64 = 1 << 60;
 /// "always" in the format.
 pub(crate) const MAX_ITEMS: u64 = 1 << 60;
 
+/// Rates are above this: 128 bits of hash do not tell so many keys apart that a lower one could be kept.
+pub(crate) const LEAST_RATE: f64 = 1e-30;
+
 /// What a user wants of a filter. Say what you know; the planner does the rest.
 ///
 /// ```
@@ -44,6 +47,12 @@ pub struct Goal {
     pub transmitted_bytes: Option<u64>,
     /// How keys are hashed.
     pub hashing: Hashing,
+    /// Whether a key that was inserted may never be missed, whichever kind the planner chooses.
+    pub never_forget: bool,
+    /// Whether nobody asked for the target rate: what breaks it is then said, not refused.
+    pub(crate) assumed_fpr: bool,
+    /// Whether nobody bounded the memory: it is what there is to plan with, and a spec may give itself more.
+    pub(crate) assumed_memory: bool,
     /// What could not be read of what was given; the first such error surfaces when the goal is planned.
     pub(crate) problem: Option<Error>,
 }
@@ -76,22 +85,52 @@ impl Goal {
         self
     }
 
-    /// Bounds the memory of the filter's state: a number of bytes, or a size such as `64MiB`. Filters that grow
-    /// (`scalable`, `exact`) begin within it, and take more as keys come.
+    /// Bounds the memory of the filter's state: a number of bytes, or a size such as `64MiB`. A spec whose own sizes take
+    /// more is refused. Filters that grow (`scalable`, `exact`) begin within it, and take more as keys come.
     pub fn memory(mut self, size: impl Into<Size>) -> Self {
-        self.memory_bits = self.kept(size.into().named("memory").get());
+        (self.memory_bits, self.assumed_memory) = (self.kept(size.into().named("memory").get()), false);
         self
     }
 
     /// The same in bits.
     pub fn memory_bits(mut self, bits: u64) -> Self {
-        self.memory_bits = Some(bits);
+        (self.memory_bits, self.assumed_memory) = (Some(bits), false);
+        self
+    }
+
+    /// The memory in bits to plan with where nobody bounded it. A spec whose own sizes are larger is taken.
+    pub fn default_memory_bits(mut self, bits: u64) -> Self {
+        if self.memory_bits.is_none() {
+            (self.memory_bits, self.assumed_memory) = (Some(bits), true);
+        }
+        self
+    }
+
+    /// Takes memory and rate as what to plan with, not as bounds: specs whose own parameters exceed them are planned all
+    /// the same, to be compared.
+    pub fn only_defaults(mut self) -> Self {
+        (self.assumed_memory, self.assumed_fpr) = (true, true);
         self
     }
 
     /// Sets the rate of false positives to keep: a number, or a percentage such as `1%`.
     pub fn fpr(mut self, rate: impl Into<Rate>) -> Self {
-        self.target_fpr = self.kept(rate.into().named("fpr").get());
+        (self.target_fpr, self.assumed_fpr) = (self.kept(rate.into().named("fpr").get()), false);
+        self
+    }
+
+    /// The rate to plan for where nobody asked for one. Parameters that break it are taken, with a note.
+    pub fn default_fpr(mut self, rate: impl Into<Rate>) -> Self {
+        if self.target_fpr.is_none() {
+            (self, self.assumed_fpr) = (self.fpr(rate), true);
+        }
+        self
+    }
+
+    /// Says that no key may be missed once it was inserted: the planner's own choice then falls on no kind that forgets,
+    /// and is refused if the memory does not suffice.
+    pub fn never_forget(mut self) -> Self {
+        self.never_forget = true;
         self
     }
 
@@ -181,6 +220,12 @@ impl Goal {
                 rate,
                 "above 0 and below 1",
                 "a filter always errs a little; try 0.001",
+            )),
+            Some(rate) if rate <= LEAST_RATE => Err(Error::parameter(
+                "target_fpr",
+                rate,
+                format!("above {LEAST_RATE:e}, the least that 128-bit hashes can keep"),
+                "try 1e-12",
             )),
             rate => Ok(rate),
         }

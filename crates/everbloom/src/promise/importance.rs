@@ -139,11 +139,24 @@ impl ImportanceScale {
 pub enum Importances<'a> {
     /// Every arrival matters alike.
     All(Importance),
-    /// One per arrival, as many as there are hashes.
+    /// One per arrival, as many as there are hashes; fewer are an error of whatever takes the batch.
     Each(&'a [Importance]),
 }
 
 impl<'a> Importances<'a> {
+    /// Refuses fewer importances than arrivals.
+    pub fn check(&self, arrivals: usize) -> Result<()> {
+        match self {
+            Importances::Each(each) if each.len() < arrivals => Err(Error::parameter(
+                "importances",
+                each.len(),
+                format!("one for each of {arrivals} arrivals"),
+                "give as many as there are keys, or one for all",
+            )),
+            _ => Ok(()),
+        }
+    }
+
     /// The importance of arrival `index`.
     #[inline]
     pub fn at(&self, index: usize) -> Importance {

@@ -1,6 +1,6 @@
 //! A filter on paper, and what it promises.
 
-use super::Spec;
+use super::{LEAST_RATE, Spec};
 use crate::key::Hashing;
 
 /// Until when a promise holds.
@@ -32,6 +32,7 @@ pub struct Promise {
 impl Promise {
     /// The promise of a filter that never forgets and fills up at `items`.
     pub(crate) fn until(items: u64, predicted_fpr: f64) -> Self {
+        let predicted_fpr = predicted_fpr.max(LEAST_RATE);
         Promise { predicted_fpr, predicted_fnr: Some(0.0), holds: Holds::UntilItems(items), exact_until: None }
     }
 

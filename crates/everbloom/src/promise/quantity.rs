@@ -20,7 +20,7 @@
 //! # Ok::<(), everbloom::Error>(())
 //! ```
 
-use super::{Error, MAX_MEMORY_BITS, Result};
+use super::{Error, LEAST_RATE, MAX_MEMORY_BITS, Result};
 use core::time::Duration;
 use std::str::FromStr;
 
@@ -194,6 +194,10 @@ impl Rate {
 }
 
 fn checked_rate(rate: f64, given: &str) -> Result<f64> {
+    if rate > 0.0 && rate <= LEAST_RATE {
+        let needed = format!("above {LEAST_RATE:e}, the least that 128-bit hashes can keep");
+        return Err(Error::parameter("rate", given, needed, "try 1e-12"));
+    }
     if rate > 0.0 && rate < 1.0 {
         Ok(rate)
     } else {
@@ -311,6 +315,54 @@ impl FromStr for Window {
             Err(Error::parameter("window", shown(text), "at least 1ms and at most a thousand years", "try 24h"))
         }
     }
+}
+
+/// A number of bits as a size that [`Size`] reads, rounded up to at most three digits and a half: `352KiB`, `1.2MiB`.
+/// What fits into the one fits into the other.
+///
+/// ```
+/// use everbloom::internal::promise::{Size, size_text};
+///
+/// assert_eq!(size_text(64 << 13), "64KiB");
+/// assert_eq!(size_text((64 << 13) + 1), "65KiB");
+/// assert_eq!(size_text(1000), "125B");
+/// assert!(Size::from(size_text(12_345_678).as_str()).get()? >= 12_345_678);
+/// # Ok::<(), everbloom::Error>(())
+/// ```
+pub fn size_text(bits: u64) -> String {
+    let bytes = bits.div_ceil(8);
+    let units = [("PiB", 50), ("TiB", 40), ("GiB", 30), ("MiB", 20), ("KiB", 10)];
+    let Some((unit, shift)) = units.into_iter().find(|(_, shift)| bytes >= 1 << shift) else {
+        return format!("{bytes}B");
+    };
+    // In tenths, of which the small units need none.
+    let tenths = (u128::from(bytes) * 10).div_ceil(1 << shift);
+    match tenths {
+        tenths if tenths % 10 == 0 => format!("{}{unit}", tenths / 10),
+        tenths if shift == 10 || tenths >= 1000 => format!("{}{unit}", tenths.div_ceil(10)),
+        tenths => format!("{}.{}{unit}", tenths / 10, tenths % 10),
+    }
+}
+
+/// A rate as a percentage that [`Rate`] reads, rounded up to three digits: `1%`, `0.0321%`, `1e-7%`.
+///
+/// ```
+/// use everbloom::internal::promise::{Rate, rate_text};
+///
+/// assert_eq!((rate_text(0.01), rate_text(0.123_45), rate_text(1e-9)), ("1%".into(), "12.4%".into(), "1e-7%".into()));
+/// assert!(Rate::from(rate_text(0.032_117).as_str()).get()? >= 0.032_117);
+/// # Ok::<(), everbloom::Error>(())
+/// ```
+pub fn rate_text(rate: f64) -> String {
+    let percent = 100.0 * rate;
+    if percent.is_nan() || percent <= 0.0 {
+        return "0%".into();
+    }
+    let step = libm::exp10(libm::floor(libm::log10(percent)) - 2.0);
+    // A hair below is the number itself, as a percentage of a double.
+    let digits = libm::ceil(percent / step - 1e-6);
+    let text: f64 = format!("{digits}e{}", libm::round(libm::log10(step))).parse().unwrap_or(percent);
+    if text < 1e-4 { format!("{text:e}%") } else { format!("{text}%") }
 }
 
 macro_rules! from_numbers {

@@ -183,6 +183,12 @@ impl LagCurve {
         Ok(with_repeats(low))
     }
 
+    /// The curve of a stream that is so many times as short.
+    pub(super) fn shortened(&self, times: f64) -> Self {
+        let point = |(lag, beyond, distinct): &(f64, f64, f64)| (lag / times, *beyond, distinct / times);
+        LagCurve { points: self.points.iter().map(point).collect() }
+    }
+
     fn segment(&self, lag: f64) -> usize {
         self.points.partition_point(|point| point.0 <= lag).max(1) - 1
     }

@@ -52,6 +52,8 @@ pub struct Forecast {
     pub standard_error: f64,
     /// False negatives among its repeats.
     pub predicted_fnr: f64,
+    /// The standard error of that, where it was counted; not included in it.
+    pub fnr_standard_error: f64,
     /// False positives among the distinct keys of the last tenth of the arrivals.
     pub late_fpr: f64,
     /// False negatives among the repeats of the last tenth of the arrivals.

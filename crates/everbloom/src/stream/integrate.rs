@@ -71,6 +71,7 @@ impl Integral<'_> {
             predicted_fpr,
             standard_error: 0.0,
             predicted_fnr: missed.all,
+            fnr_standard_error: 0.0,
             late_fpr,
             late_fnr: missed.late,
             wfp: predicted_fpr * distinct / arrivals,

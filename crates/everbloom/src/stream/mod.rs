@@ -125,6 +125,19 @@ impl Stream {
         Stream { arrivals, repeats: Repeats::Learned(Arc::new(kept)), importance }
     }
 
+    /// What one of so many equal parts of the keys sees of it.
+    pub(crate) fn part(&self, parts: u32) -> Self {
+        let count = f64::from(parts);
+        let repeats = match &self.repeats {
+            Repeats::Drawn { universe, exponent } => {
+                Repeats::Drawn { universe: (universe / count).max(1.0), exponent: *exponent }
+            }
+            Repeats::Lags(curve) => Repeats::Lags(curve.shortened(count)),
+            Repeats::Learned(kept) => Repeats::Lags(kept.curve().shortened(count)),
+        };
+        Stream { arrivals: (self.arrivals / u64::from(parts)).max(1), repeats, importance: self.importance }
+    }
+
     /// The same stream with importances, fixed for each key.
     pub fn with_importance(mut self, mix: ImportanceMix) -> Self {
         self.importance = Some(mix);

@@ -53,6 +53,7 @@ struct Record {
     importance: Importance,
 }
 
+/// Whether a key is in the first of 2^`halvings` parts.
 fn is_kept(hash: KeyHash, halvings: u32) -> bool {
     hash.shard(1 << halvings) == 0
 }
@@ -132,13 +133,15 @@ impl Kept {
         &self.curve
     }
 
-    /// The keys of one shard in about `divisor`; the divisor is rounded to a power of two.
-    pub(super) fn scaled_down(&self, divisor: f64) -> ScaledStream {
+    /// The keys of one part in about `divisor`, another one in the next round; the divisor is rounded to a power of two.
+    pub(super) fn scaled_down(&self, divisor: f64, round: u64) -> ScaledStream {
         let halvings = (log2(divisor).round().max(0.0) as u32).clamp(self.halvings, 40);
         let divisor = exp2(f64::from(halvings));
         let mut scaled = ScaledStream::empty(divisor);
         let mut last = LastSeen::default();
-        for record in self.records.iter().filter(|record| is_kept(record.hash, halvings)) {
+        // The first part of those that were kept has parts of its own, which come first.
+        let part = round % (1 << (halvings - self.halvings));
+        for record in self.records.iter().filter(|record| record.hash.shard(1 << halvings) == part) {
             let lag = last.lag(key_of(record.hash), record.arrival as usize);
             scaled.hashes.push(record.hash);
             scaled.lags.push(if lag == 0 { 0 } else { ((f64::from(lag) / divisor) as u32).max(1) });
@@ -187,7 +190,7 @@ mod tests {
         let wanted = 400_000.0 * (1.0 - (-1.3e6f64 / 4e5).exp());
         // Kept keys are a binomial half.
         assert!((stream.distinct() as f64 - wanted).abs() < 4.0 * wanted.sqrt(), "{}", stream.distinct());
-        let scaled = ScaledStream::new(&stream, 1.0, 0);
+        let scaled = ScaledStream::new(&stream, 1.0, 0, 0);
         assert_eq!(scaled.divisor, 2.0);
         assert!((600_000..700_000).contains(&scaled.hashes.len()));
     }

@@ -28,8 +28,10 @@ pub struct ScaledStream {
 const MOST_ARRIVALS: f64 = 4e6;
 
 impl ScaledStream {
-    /// About every `divisor`-th arrival of a stream, the same ones for the same seed.
-    pub fn new(stream: &Stream, divisor: f64, seed: u64) -> Self {
+    /// About every `divisor`-th arrival of a stream, the same ones for the same seed and round; another round has others,
+    /// as long as there are any.
+    pub fn new(stream: &Stream, divisor: f64, seed: u64, round: u64) -> Self {
+        let seed = seed.wrapping_add(round);
         let divisor = divisor.max(stream.arrivals as f64 / MOST_ARRIVALS).max(1.0);
         let arrivals = (stream.arrivals as f64 / divisor).ceil() as usize;
         let mut generator = Generator::seeded(seed);
@@ -42,7 +44,7 @@ impl ScaledStream {
                 let keys = by_lag(curve, divisor, arrivals, &mut generator);
                 Self::of_keys(keys.into_iter(), divisor, stream.importance(), seed)
             }
-            Repeats::Learned(kept) => kept.scaled_down(divisor),
+            Repeats::Learned(kept) => kept.scaled_down(divisor, round),
         }
     }
 
@@ -165,7 +167,7 @@ mod tests {
             Stream::by_lag(400_000, 120_000, &[(10.0, 1.0), (1000.0, 1.0), (100_000.0, 1.0)]).expect("a stream"),
         ];
         for (stream, divisor) in streams.iter().flat_map(|stream| [1.0, 7.3].map(|divisor| (stream, divisor))) {
-            let found = distinct(&ScaledStream::new(stream, divisor, 3));
+            let found = distinct(&ScaledStream::new(stream, divisor, 3, 0));
             let wanted = stream.distinct() as f64;
             // Each new key is a throw at most; half a per cent more for what the generators round.
             let sigma = (wanted * divisor).sqrt();
@@ -177,7 +179,7 @@ mod tests {
     fn lags_follow_the_footprint() {
         let stream =
             Stream::by_lag(200_000, 60_000, &[(10.0, 1.0), (1000.0, 1.0), (100_000.0, 1.0)]).expect("a stream");
-        let scaled = ScaledStream::new(&stream, 1.0, 9);
+        let scaled = ScaledStream::new(&stream, 1.0, 9, 0);
         let footprint = stream.footprint();
         for lag in [10.0, 300.0, 5000.0] {
             let late = &scaled.lags[100_000..];
@@ -190,7 +192,7 @@ mod tests {
     #[test]
     fn the_same_seed_plays_the_same_stream() {
         let stream = Stream::zipf(50_000, 10_000, 1.1).expect("a stream");
-        assert_eq!(ScaledStream::new(&stream, 2.0, 1).lags, ScaledStream::new(&stream, 2.0, 1).lags);
-        assert_ne!(ScaledStream::new(&stream, 2.0, 1).lags, ScaledStream::new(&stream, 2.0, 2).lags);
+        assert_eq!(ScaledStream::new(&stream, 2.0, 1, 0).lags, ScaledStream::new(&stream, 2.0, 1, 0).lags);
+        assert_ne!(ScaledStream::new(&stream, 2.0, 1, 0).lags, ScaledStream::new(&stream, 2.0, 1, 1).lags);
     }
 }

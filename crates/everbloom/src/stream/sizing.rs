@@ -7,7 +7,7 @@ use super::closed_forms::{bloom_bits, bloom_capacity, bloom_fill, bloom_fpr, lar
 use crate::cells::buffer::LINE_BITS;
 use crate::format::golomb::code_bits;
 use crate::key::KeyHash;
-use crate::promise::{Error, Goal, MAX_MEMORY_BITS, Promise, Result, Spec, Status};
+use crate::promise::{Error, Goal, MAX_ITEMS, MAX_MEMORY_BITS, Promise, Result, Spec, Status, rate_text, size_text};
 use libm::{log, log1p, pow};
 use std::f64::consts::LN_2;
 
@@ -22,6 +22,26 @@ pub struct Size {
     pub num_cells: u64,
     /// Probes per key.
     pub num_hashes: u32,
+}
+
+/// What a filter that fills up promises, whose rate rises with the keys inside: the asked rate for as many keys as it is
+/// kept for, if those that are expected are among them; otherwise what it comes to with these, or with as many as it is
+/// made for if nothing is asked. `made_for_and_most` are these keys and the most to look at.
+pub(crate) fn promise_until(
+    items: Option<u64>,
+    rate: Option<f64>,
+    made_for_and_most: [u64; 2],
+    rate_at: impl Fn(u64) -> f64,
+) -> Promise {
+    let [made_for, most] = made_for_and_most;
+    let capacity = rate.map(|rate| (rate, largest(most.min(MAX_ITEMS), |items| rate_at(items) <= rate)));
+    match (capacity, items) {
+        (Some((rate, capacity)), items) if capacity >= items.unwrap_or(1) => Promise::until(capacity, rate),
+        (_, items) => {
+            let items = items.unwrap_or(made_for);
+            Promise::until(items, rate_at(items))
+        }
+    }
 }
 
 /// The whole numbers of hashes next to the real optimum.
@@ -110,7 +130,7 @@ impl Size {
         let (capacity, size) = if one.0 >= other.0 { one } else { other };
         if capacity == 0 {
             return Err(Error::Infeasible {
-                wanted: format!("a rate of {target_fpr}"),
+                wanted: format!("a rate of {}", rate_text(target_fpr)),
                 reason: format!("{num_cells} cells cannot hold a single key at it"),
                 remedy: format!("give at least {} cells", Self::for_rate(1, target_fpr)?.num_cells),
             });
@@ -178,10 +198,10 @@ impl Size {
         items.is_finite().then_some(items)
     }
 
-    /// The promise for this many keys, or for the ideal number.
-    pub(crate) fn promise(self, items: Option<u64>) -> Promise {
-        let items = items.unwrap_or_else(|| self.ideal_items());
-        Promise::until(items, self.predicted_fpr(items))
+    /// What is promised where this rate and this many keys are asked for, as far as they are.
+    pub(crate) fn promise(self, items: Option<u64>, rate: Option<f64>) -> Promise {
+        let most = self.num_cells.saturating_mul(64);
+        promise_until(items, rate, [self.ideal_items(), most], |items| self.predicted_fpr(items))
     }
 
     /// The size for a spec and a goal, with the number of keys that the rate is promised for.
@@ -239,8 +259,8 @@ impl Size {
             return Ok(());
         }
         Err(Error::Infeasible {
-            wanted: format!("a rate of {rate} for {items} keys"),
-            reason: format!("{} cells and {} hashes come to {predicted:.2e}", self.num_cells, self.num_hashes),
+            wanted: format!("a rate of {} for {items} keys", rate_text(rate)),
+            reason: format!("{} cells and {} hashes come to {}", self.num_cells, self.num_hashes, rate_text(predicted)),
             remedy: "give more memory, or leave num_hashes to the plan".into(),
         })
     }
@@ -251,12 +271,13 @@ impl Size {
         if needed.num_cells <= most {
             return Ok(needed);
         }
-        let reason = format!("it needs {} bits", needed.num_cells.saturating_mul(u64::from(cell_bits)));
+        // Memory comes in whole cache lines, and no cell straddles two words of one.
+        let lines = |cells: u64| cells.div_ceil(8 * u64::from(64 / cell_bits)).saturating_mul(LINE_BITS);
         let kept = Self::for_cells(most.max(1), items)?.predicted_fpr(items);
         Err(Error::Infeasible {
-            wanted: format!("a rate of {rate} for {items} keys"),
-            reason: format!("{reason}, more than the {} there are", most.saturating_mul(u64::from(cell_bits))),
-            remedy: format!("give that much memory, or accept a rate of {kept:.2e}"),
+            wanted: format!("a rate of {} for {items} keys", rate_text(rate)),
+            reason: format!("it needs {}, more than {}", size_text(lines(needed.num_cells)), size_text(lines(most))),
+            remedy: format!("give that much memory, or accept a rate of {}", rate_text(kept)),
         })
     }
 }
@@ -289,6 +310,6 @@ mod tests {
     fn impossible_goals_say_what_would_work() {
         let goal = Goal::new().memory_bits(1000).expected_items(1000).fpr(0.01);
         let error = Size::planned(&Spec::new("bloom"), &goal, ["num_bits", "num_hashes"], 1).expect_err("1 bit a key");
-        assert!(error.to_string().contains("9595 bits"), "{error}");
+        assert!(error.to_string().contains("it needs 2KiB, more than 64B"), "{error}");
     }
 }

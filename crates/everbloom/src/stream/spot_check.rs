@@ -109,7 +109,7 @@ mod tests {
             let keys: Vec<u64> = (0..4096).map(|_| generator.below(30_000)).collect();
             let hashes: Vec<_> = keys.iter().map(|key| hashing.hash_u64(*key)).collect();
             let mut verdicts = vec![Verdict::Distinct; hashes.len()];
-            filter.observe_hashes(&hashes, Importances::default(), &mut verdicts);
+            filter.observe_hashes(&hashes, Importances::default(), &mut verdicts).expect("as many importances");
             let wrong = |(key, verdict): (&u64, &Verdict)| !seen.insert(*key) && verdict.is_distinct();
             missed += keys.iter().zip(&verdicts).map(wrong).filter(|wrong| *wrong).count() as f64;
             check.observe(&hashes, &verdicts);

@@ -101,7 +101,7 @@ fn verifying_notices_every_flipped_byte_of_the_body() {
         }
     }
     // Set bits behind the end, under a right checksum.
-    let document = Document::parse(&encode(&*used("bloom:num_bits=1000,num_hashes=3")));
+    let document = Document::parse(&encode(&*used("bloom:num_bits=9000,num_hashes=3")));
     let lie = document.with_body(vec![0xff; document.body.len()]).bytes();
     assert!(Decoder::new().decode(&lie).is_err());
     assert!(View::open(Aligned::new(&lie).bytes(), None).expect("a header").verify().is_err());

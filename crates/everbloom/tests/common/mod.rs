@@ -119,7 +119,9 @@ pub fn observe_batched(filter: &mut dyn Filter, arrivals: &[(u64, Importance)], 
     let mut start = 0;
     for size in sizes.iter().cycle() {
         let end = (start + size).min(keys.len());
-        filter.observe_batch(&keys[start..end], Importances::Each(&weights[start..end]), &mut verdicts[start..end]);
+        filter
+            .observe_batch(&keys[start..end], Importances::Each(&weights[start..end]), &mut verdicts[start..end])
+            .expect("one each");
         start = end;
         if start == keys.len() {
             break;

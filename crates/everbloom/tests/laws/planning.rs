@@ -1,6 +1,7 @@
 //! Goals become plans that keep them, and plans become exactly the filters they describe.
 
-use crate::common::{arrivals, bare_kinds, is_exact, observe_all, small, variants};
+use crate::common::{arrivals, bare_kinds, filling_kinds, is_exact, observe_all, small, variants};
+use everbloom::internal::promise::size_text;
 use everbloom::{Goal, Hashing, Holds, Plan, Spec};
 use std::sync::LazyLock;
 
@@ -152,6 +153,91 @@ fn the_words_of_a_full_spec_are_the_kinds_own_in_order() {
         assert_eq!(spec.kind(), kind.name);
         for word in spec.parameters() {
             assert!(order.any(|known| *known == word), "{spec}: {word} is unknown or out of order");
+        }
+    }
+}
+
+#[test]
+fn a_spec_larger_than_the_memory_is_refused_with_both_sizes() {
+    let ample = Goal::new().memory("64KiB").expected_items(10_000).fpr(0.03);
+    for spec in variants().into_iter().filter(|spec| !is_exact(spec)) {
+        let Ok(plan) = ample.plan(&spec) else { continue };
+        let full = plan.spec.to_string();
+        let scarce = Goal::new().memory("2KiB");
+        assert!(plan.memory_bits > 2 << 13, "{plan:?}");
+        let error = scarce.plan(&full).expect_err(&full).to_string();
+        assert!(error.contains("2KiB") && error.contains(&size_text(plan.memory_bits)), "{error}");
+        // Where the memory is only what others get, the spec is taken as it is.
+        let taken = [scarce.clone().only_defaults(), Goal::new().default_memory_bits(2 << 13)];
+        for goal in taken {
+            assert_eq!(goal.plan(&full).expect(&full).memory_bits, plan.memory_bits, "{full}");
+        }
+    }
+}
+
+#[test]
+fn the_asked_rate_is_promised_for_as_many_keys_as_it_is_kept_for() {
+    for kind in filling_kinds() {
+        let asked = Goal::new().expected_items(1000).fpr(0.01);
+        let full = asked.plan(&kind).expect(&kind).spec.to_string();
+        // The same parameters, with keys to spare: the rate is the asked one, and holds for as many keys as before.
+        let spared = asked.clone().expected_items(10).plan(&full).expect(&full);
+        assert_eq!(spared.promise, asked.plan(&full).expect(&full).promise, "{full}");
+        assert_eq!(spared.promise.predicted_fpr, 0.01, "{full}");
+        assert!(matches!(spared.promise.holds, Holds::UntilItems(items) if items >= 1000), "{full}: {spared:?}");
+        // Without a rate, it is what the parameters come to with these keys.
+        let open = Goal::new().expected_items(10).plan(&full).expect(&full);
+        assert_eq!(open.promise.holds, Holds::UntilItems(10), "{full}");
+        assert!(open.promise.predicted_fpr < 0.01, "{full}: {open:?}");
+    }
+}
+
+#[test]
+fn parameters_that_break_an_asked_rate_are_refused_and_an_assumed_one_is_noted() {
+    for kind in filling_kinds().into_iter().filter(|kind| !is_exact(kind)) {
+        let full = Goal::new().expected_items(1000).fpr(0.01).plan(&kind).expect(&kind).spec.to_string();
+        let asked = Goal::new().expected_items(10_000).fpr(0.01);
+        let error = asked.plan(&full).expect_err(&full).to_string();
+        assert!(error.contains("a rate of 1% for 10000 keys"), "{error}");
+        let assumed = Goal::new().expected_items(10_000).default_fpr(0.01).plan(&full).expect(&full);
+        assert!(assumed.notes.iter().any(|note| note.contains("do not keep a rate of 1%")), "{assumed:?}");
+        assert!(assumed.promise.predicted_fpr > 0.01, "{assumed:?}");
+    }
+}
+
+#[test]
+fn no_rate_is_promised_that_hashes_cannot_keep() {
+    for kind in kinds_and_auto() {
+        let mut goal = Goal::new().memory_bits(1 << 24).expected_items(10);
+        goal.target_fpr = Some(1e-30);
+        let error = goal.plan(&kind).expect_err(&kind).to_string();
+        assert!(error.contains("128-bit hashes"), "{error}");
+        let ample = Goal::new().memory_bits(1 << 24).expected_items(2);
+        if let Ok(plan) = ample.plan(&kind) {
+            assert!(plan.promise.predicted_fpr >= 1e-30, "{plan:?}");
+        }
+    }
+}
+
+#[test]
+fn what_may_not_forget_is_refused_with_a_memory_and_a_rate_that_do() {
+    for (memory, items, rate) in
+        [("32KiB", 200_000, 0.001), ("1KiB", 5_000, 0.05), ("100B", 77, 1e-6), ("3MiB", 4_000_000, 0.01)]
+    {
+        let goal = Goal::new().memory(memory).expected_items(items).fpr(rate).never_forget();
+        let error = goal.plan("auto").expect_err(memory).to_string();
+        let after =
+            |mark: &str| error.rsplit(mark).next().and_then(|rest| rest.split([' ', ',', ';']).next()).expect("text");
+        let enough =
+            goal.clone().memory(after("; give ")).plan("auto").unwrap_or_else(|refusal| panic!("{error}: {refusal}"));
+        let kept = goal
+            .clone()
+            .fpr(after("accept a rate of "))
+            .plan("auto")
+            .unwrap_or_else(|refusal| panic!("{error}: {refusal}"));
+        for plan in [enough, kept] {
+            assert_eq!(plan.promise.predicted_fnr, Some(0.0), "{plan:?}");
+            assert!(matches!(plan.promise.holds, Holds::UntilItems(until) if until >= items), "{plan:?}");
         }
     }
 }

@@ -1,10 +1,10 @@
 //! Nothing that can be written down as a spec or a goal panics, hangs or builds a broken filter.
 
-use crate::common::{arrivals, observe_all, variants};
+use crate::common::{arrivals, observe_all, small, variants};
 use everbloom::filters::{Blocked, Bloom, Counting, KINDS, blocked, bloom};
 use everbloom::internal::codec::{Decoder, encode};
 use everbloom::internal::key::Generator;
-use everbloom::{Error, Goal, Hashing, Spec};
+use everbloom::{Error, Goal, Hashing, Importance, Importances, Key, KeyHash, Spec, Verdict};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// Filters larger than this are planned but not built; nor is memory that does not exist asked for.
@@ -233,5 +233,22 @@ fn more_memory_than_there_can_be_gives_an_error() {
             let Err(error) = plan.build() else { panic!("{plan:?} was built") };
             assert!(matches!(error, Error::OutOfMemory { .. }), "{}: {error}", kind.name);
         }
+    }
+}
+
+#[test]
+fn fewer_importances_than_keys_are_an_error_and_nothing_is_observed() {
+    for spec in variants() {
+        let mut filter = small(&spec, 1);
+        let keys: Vec<u64> = (0..10).collect();
+        let (weights, mut verdicts) = ([Importance::FULL; 9], [Verdict::Distinct; 10]);
+        let error =
+            filter.observe_batch(&keys, Importances::Each(&weights), &mut verdicts).expect_err(&spec).to_string();
+        assert!(error.contains("importances is 9") && error.contains("each of 10"), "{error}");
+        let hashes: Vec<KeyHash> = keys.iter().map(|key| key.hash_with(filter.hashing())).collect();
+        assert!(filter.observe_hashes(&hashes, Importances::Each(&weights), &mut verdicts).is_err(), "{spec}");
+        assert_eq!(filter.status().arrivals, 0, "{spec}");
+        filter.observe_hashes(&hashes[..9], Importances::Each(&weights), &mut verdicts).expect(&spec);
+        assert_eq!(filter.status().arrivals, 9, "{spec}");
     }
 }

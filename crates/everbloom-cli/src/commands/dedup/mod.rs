@@ -13,7 +13,7 @@ mod window;
 
 pub(crate) use state::filter_bytes;
 
-use crate::args::{EXIT_CODES, GoalArgs, ImportanceArgs, KeyArgs, OnError, PromiseArgs, quantity};
+use crate::args::{EXIT_CODES, GoalArgs, ImportanceArgs, KeyArgs, OnError, PromiseArgs, Refresh, quantity};
 use crate::failure::{Ending, Failure, Result};
 use crate::input::{BlockReader, Source, is_stdin};
 use crate::platform::Interrupt;
@@ -22,7 +22,7 @@ use crate::record::{Layout, RecordReader};
 use crate::report::words;
 use crate::{output, report};
 use block_output::{Mode, Options};
-use clap::{Args, ValueEnum};
+use clap::Args;
 use engine::{Engine, Finished, Setup};
 use everbloom::internal::forecast;
 use everbloom::internal::promise::Standing;
@@ -114,15 +114,6 @@ pub(crate) struct Dedup {
     threads: Option<u64>,
 }
 
-/// Whether a repeat counts as a fresh arrival.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum Refresh {
-    /// A key stays while it keeps coming
-    Yes,
-    /// A key goes when the line that was written leaves the window
-    No,
-}
-
 /// Memory of the filter when none is asked for: 64 MiB.
 const DEFAULT_MEMORY_BITS: u64 = 64 << 23;
 /// More threads than this would not fit into 32 MiB with their blocks, and would wait anyway.
@@ -212,7 +203,7 @@ impl Dedup {
         goal.importance = layout.has_importance();
         let has_arrivals = matches!(self.window, Some(Window::Arrivals(_))) || self.timed_arrivals().is_some();
         if !has_arrivals {
-            goal.memory_bits.get_or_insert(DEFAULT_MEMORY_BITS);
+            goal = goal.default_memory_bits(DEFAULT_MEMORY_BITS);
         }
         if let Some(window) = self.window {
             let spec = forecast::windowed(&window, self.timed_arrivals(), self.refresh == Refresh::Yes)?;

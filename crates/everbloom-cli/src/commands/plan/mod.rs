@@ -1,20 +1,20 @@
 //! `everbloom plan`: which filter, how large, and what errors it will make.
 
 mod chart;
+mod command;
 mod stream;
 mod text;
 
-use crate::args::{Format, KeyArgs, quantity};
+use crate::args::{DEFAULT_FPR, Format, KeyArgs, Refresh, quantity};
 use crate::failure::{Ending, Result};
 use crate::report;
 use clap::Args;
 use everbloom::internal::forecast::limit::{self, Limit};
-use everbloom::{Candidate, Goal, Holds, Question, Recommendation, Spec};
+use everbloom::internal::promise::Window;
+use everbloom::internal::stream::Method;
+use everbloom::{Candidate, Goal, Hashing, Holds, Question, Recommendation, Spec};
 use serde::Serialize;
 use stream::{Mix, Repeats};
-
-/// The highest rate of false positives when none is given.
-const DEFAULT_FPR: f64 = 0.001;
 
 /// Says which filter to choose, how large it is and which errors to expect.
 ///
@@ -37,9 +37,16 @@ pub(crate) struct Plan {
     /// How many arrivals to expect [default: twice the distinct keys, or what the sample has]
     #[arg(long, value_name = "COUNT", value_parser = quantity::count)]
     arrivals: Option<u64>,
-    /// The last arrivals among which no repeat may be missed
-    #[arg(long, value_name = "COUNT", value_parser = quantity::count)]
-    window: Option<u64>,
+    /// The last arrivals (1000000) or the time (24h) within which no repeat may be missed, as for dedup; a time takes
+    /// --expect, the lines of a window, or --memory
+    #[arg(long, value_name = "COUNT|TIME", value_parser = quantity::window)]
+    window: Option<Window>,
+    /// Whether a repeat renews a key's age in the window
+    #[arg(long, value_name = "WHETHER", default_value = "yes", requires = "window")]
+    refresh: Refresh,
+    /// The seed of hashing and of every random choice [default: 0]
+    #[arg(long, value_name = "NUMBER", value_parser = quantity::seed)]
+    seed: Option<u64>,
     /// How keys come back: uniform, zipf:EXPONENT, lag:FILE (a lag and its weight per line), or a sample
     /// of the stream, .gz, .zst, .xz, .bz2 and .lz4 too
     #[arg(long, value_name = "HOW")]
@@ -61,7 +68,7 @@ impl Plan {
     pub(crate) fn run(self) -> Result<Ending> {
         let question = self.question()?;
         let answer = question.answer()?;
-        let document = Document::new(&question, &answer);
+        let document = Document::new(&question, &answer, command::to_use(&self, &answer));
         let brief = self.stream.is_none() && self.memory.is_none() && self.window.is_none() && self.filter.is_none();
         report::print(self.format, &document, || {
             if brief { text::one_line(&document, &answer) } else { text::render(&document, &answer) }
@@ -70,14 +77,16 @@ impl Plan {
     }
 
     fn question(&self) -> Result<Question> {
-        let mut goal = Goal::new().fpr(self.fpr.unwrap_or(DEFAULT_FPR));
-        (goal.memory_bits, goal.expected_items) = (self.memory, self.expect);
+        let mut goal = Goal::new();
+        (goal.memory_bits, goal.target_fpr, goal.expected_items) = (self.memory, self.fpr, self.expect);
+        goal = goal.default_fpr(DEFAULT_FPR).hashing(Hashing::seeded(self.seed.unwrap_or_default()));
         let mix = self.importance.as_ref().map(Mix::load).transpose()?;
         if let Some(mix) = mix {
             goal = goal.importance_mix(mix);
         }
         let mut question = Question::new(goal);
         (question.target_fnr, question.window) = (self.fnr, self.window);
+        question.keep_age = self.refresh == Refresh::No;
         question.filter = self.filter.clone();
         if let Some(repeats) = &self.stream {
             let stream = repeats.load(self)?;
@@ -125,7 +134,11 @@ struct Row {
     predicted_fpr: f64,
     /// The average on the stream.
     stream_fpr: f64,
+    /// Its standard error, where it was counted in a simulation.
+    stream_fpr_error: Option<f64>,
     predicted_fnr: f64,
+    /// Its standard error, where it was counted in a simulation.
+    predicted_fnr_error: Option<f64>,
     method: &'static str,
     reason: String,
 }
@@ -156,12 +169,15 @@ struct ImportanceRow {
 
 impl Row {
     fn new(candidate: &Candidate) -> Self {
+        let counted = |error| (candidate.forecast.method == Method::Simulation).then_some(error);
         Row {
             filter: candidate.plan.spec.to_string(),
             memory_bits: candidate.plan.memory_bits,
             predicted_fpr: candidate.plan.promise.predicted_fpr,
             stream_fpr: candidate.forecast.predicted_fpr,
+            stream_fpr_error: counted(candidate.forecast.standard_error),
             predicted_fnr: candidate.forecast.predicted_fnr,
+            predicted_fnr_error: counted(candidate.forecast.fnr_standard_error),
             method: candidate.forecast.method.name(),
             reason: candidate.reason.clone(),
         }
@@ -169,7 +185,7 @@ impl Row {
 }
 
 impl Document {
-    fn new(question: &Question, answer: &Recommendation) -> Self {
+    fn new(question: &Question, answer: &Recommendation, command: String) -> Self {
         let (plan, forecast) = (&answer.best.plan, &answer.best.forecast);
         let (promise, promised_items) = match plan.promise.holds {
             Holds::Always => ("always", None),
@@ -207,7 +223,7 @@ impl Document {
             fnr_by_importance: if question.goal.importance { by_importance.collect() } else { Vec::new() },
             limit_fnr: limit.map(|limit| limit.limit_fnr),
             limit_kind: limit.map(|limit| limit.limit_kind),
-            command: command(answer),
+            command,
             notes: plan.notes.clone(),
             runners_up: answer.runners_up.iter().map(Row::new).collect(),
         }
@@ -221,13 +237,4 @@ fn limit_of(question: &Question, answer: &Recommendation) -> Option<Limit> {
         return None;
     }
     limit::of(&answer.stream, memory_bits, fpr)
-}
-
-/// The command that uses the filter: on a stream, if one was described or the filter is made for one.
-fn command(answer: &Recommendation) -> String {
-    let spec = &answer.best.plan.spec;
-    match everbloom::internal::filters::kind(spec) {
-        Ok(kind) if kind.can.run_forever || !answer.assumed => format!("everbloom dedup --filter '{spec}'"),
-        _ => format!("everbloom build KEYS --filter '{spec}' -o keys.ebf"),
-    }
 }

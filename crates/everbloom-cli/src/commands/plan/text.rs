@@ -35,6 +35,11 @@ fn is_set(spec: &Spec) -> bool {
     filters::kind(spec).is_ok_and(|kind| !kind.forgets(spec))
 }
 
+/// A rate, with its standard error where it was counted.
+fn with_error(rate: f64, error: Option<f64>) -> String {
+    error.map_or_else(|| percent(rate), |error| format!("{} ± {}", percent(rate), percent(error)))
+}
+
 pub(super) fn render(document: &Document, answer: &Recommendation) -> String {
     let best = &document.best;
     let promise = match (document.promise, document.promised_items) {
@@ -53,14 +58,14 @@ pub(super) fn render(document: &Document, answer: &Recommendation) -> String {
             format!(
                 "{} at most, {promise}; about {} on this stream",
                 percent(best.predicted_fpr),
-                percent(best.stream_fpr)
+                with_error(best.stream_fpr, best.stream_fpr_error)
             ),
         ),
         (
             "false negatives",
             format!(
                 "{}, {} late in the stream, by {}",
-                percent(best.predicted_fnr),
+                with_error(best.predicted_fnr, best.predicted_fnr_error),
                 percent(document.late_fnr),
                 best.method
             ),

@@ -56,9 +56,9 @@ fn time(kind: &'static str, memory_bits: u64, items: usize, seed: u64) -> Result
     let mut filter = plan.build()?;
     let hashes: Vec<_> = (0..2 * items as u64).map(|key| key.hash_with(&hashing)).collect();
     let mut answers = vec![Answer::Distinct; items];
-    filter.observe_hashes(&hashes[..items], Importances::default(), &mut answers);
+    filter.observe_hashes(&hashes[..items], Importances::default(), &mut answers)?;
     let start = Instant::now();
-    filter.observe_hashes(&hashes[items..], Importances::default(), &mut answers);
+    filter.observe_hashes(&hashes[items..], Importances::default(), &mut answers)?;
     let each = start.elapsed().as_nanos() as f64 / items as f64;
     Ok(vec![Row::new("cost").label("kind", kind).label("memory", memory_bits).value("ns_per_item", each)])
 }

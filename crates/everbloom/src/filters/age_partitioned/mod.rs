@@ -102,7 +102,7 @@ pub(crate) const KIND: Kind = Kind {
         }),
         ..Abilities::STREAM
     },
-    model: Model::sized(&["num_blocks", "window"]),
+    model: Model { effort: plan::effort, ..Model::sized(&["num_blocks", "window"]) },
     plan: plan::planned,
     build: |plan| Ok(Box::new(AgePartitioned::from_plan(plan)?)),
     restore: |from| Ok(Box::new(AgePartitioned::restore(from)?)),
@@ -355,7 +355,7 @@ impl Filter for AgePartitioned {
         verdicts[0]
     }
 
-    fn observe_hashes(&mut self, hashes: &[KeyHash], _importances: Importances<'_>, verdicts: &mut [Verdict]) {
+    fn observe_checked(&mut self, hashes: &[KeyHash], _importances: Importances<'_>, verdicts: &mut [Verdict]) {
         run(Observing { filter: self, hashes, verdicts });
     }
 

@@ -2,6 +2,7 @@
 
 use super::KIND;
 use super::touched::Touched;
+use crate::filter::model::Effort;
 use crate::promise::{Error, Goal, Holds, MAX_MEMORY_BITS, Plan, Promise, Result, Spec, choice_name};
 use crate::stream::closed_forms::{largest, poisson_mean, smallest};
 use libm::{exp, log1p, pow};
@@ -173,6 +174,16 @@ impl Draft {
         let Draft { refresh, advance } = self;
         Parameters { window, num_blocks, num_hashes, refresh, advance }
     }
+}
+
+/// What the turns of the window cost: each empties a word of every block.
+pub(super) fn effort(spec: &Spec) -> Result<Option<Effort>> {
+    let parameters = Parameters::from_spec(spec)?;
+    let changed = match parameters.advance {
+        Advance::Arrivals => parameters.num_blocks as f64 / parameters.generation() as f64,
+        Advance::Caller => 0.0,
+    };
+    Ok(Some(Effort { parameter: "window", given: parameters.window, changed, grows: false }))
 }
 
 pub(super) fn planned(spec: &Spec, goal: &Goal) -> Result<Plan> {

@@ -144,6 +144,7 @@ const fn kind(id: u16, name: &'static str, summary: &'static str) -> Kind {
         can: Abilities { weigh_importance: true, ..Abilities::STREAM },
         model: Model {
             forecast: forecast::forecast,
+            effort: plan::effort,
             full_size: forecast::takes_full_size,
             ..Model::sized(&["num_cells", "fill_limit", "reinsert_slots", "reinsert_every"])
         },
@@ -519,7 +520,7 @@ impl Filter for Ibf {
         with_cells!(&mut self.memory, cells => policy.observe_one(cells, (hash, importance, seed)))
     }
 
-    fn observe_hashes(&mut self, hashes: &[KeyHash], importances: Importances<'_>, verdicts: &mut [Verdict]) {
+    fn observe_checked(&mut self, hashes: &[KeyHash], importances: Importances<'_>, verdicts: &mut [Verdict]) {
         let count = hashes.len().min(verdicts.len());
         let mut seeds = [0; CHUNK];
         for (part, verdicts) in verdicts[..count].chunks_mut(CHUNK).enumerate() {

@@ -6,10 +6,10 @@
 //! and rounded **up**; where a stream is unlike the one expected, random cells make up the difference.
 
 use super::parameters::{
-    CellImportance, Deletion, Insertion, LEAST_LIMIT_SHARE, MAX_DECREMENTS, MAX_HASHES, Parameters, cell_importance_of,
-    scheme_of,
+    CellImportance, Deletion, Insertion, LEAST_LIMIT_SHARE, MAX_HASHES, Parameters, cell_importance_of, scheme_of,
 };
 use super::reinsertion;
+use crate::filter::model::{Effort, MOST_CHANGED};
 use crate::promise::{Error, Goal, Holds, ImportanceMix, Plan, Promise, Result, Spec};
 use crate::stream::closed_forms::largest;
 use libm::{ceil, floor, log1p, log2, pow};
@@ -18,6 +18,12 @@ use libm::{ceil, floor, log1p, log2, pow};
 const DEFAULT_CELL_MAX: u32 = 3;
 
 const NUMBERS: [&str; 4] = ["num_cells", "num_hashes", "decrements", "cell_max"];
+
+/// What the decrements cost.
+pub(super) fn effort(spec: &Spec) -> Result<Option<Effort>> {
+    let decrements = Parameters::from_spec(spec)?.decrements;
+    Ok(Some(Effort { parameter: "decrements", given: decrements.into(), changed: decrements.into(), grows: true }))
+}
 
 pub(super) fn planned(spec: &Spec, goal: &Goal) -> Result<Plan> {
     let by_hand = NUMBERS.iter().all(|word| spec.get(word).is_some());
@@ -122,14 +128,14 @@ fn decrements_for(parameters: &Parameters, mix: &ImportanceMix, fill: f64) -> u3
     let values = Values::of(parameters, mix);
     let wanted = |worth: f64| {
         let short = |decrements: u64| fill_under_random(parameters, &values, decrements as f64 * worth) > fill;
-        largest(MAX_DECREMENTS.into(), |decrements| decrements == 0 || short(decrements)) + 1
+        largest(MOST_CHANGED.into(), |decrements| decrements == 0 || short(decrements)) + 1
     };
     let decrements = match parameters.deletion {
         Deletion::Random | Deletion::Probabilistic => wanted(1.0),
         Deletion::ProbabilisticP | Deletion::ProbabilisticVal => wanted(1.0 / fill),
         _ => ceil(f64::from(parameters.num_hashes) * values.mean() * (1.0 - fill)) as u64,
     };
-    decrements.clamp(1, MAX_DECREMENTS.into()) as u32
+    decrements.clamp(1, MOST_CHANGED.into()) as u32
 }
 
 /// The parameters that a goal comes to; words that are given are kept.

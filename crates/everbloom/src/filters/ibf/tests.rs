@@ -365,7 +365,7 @@ fn looking_ahead_changes_no_verdict_and_no_byte() {
             let arrivals: Vec<_> = (0..3000).map(|_| arrival(&mut generator, universe)).collect();
             let (hashes, importances): (Vec<_>, Vec<_>) = arrivals.iter().copied().unzip();
             let mut verdicts = vec![Verdict::Distinct; arrivals.len()];
-            at_once.observe_hashes(&hashes, Importances::Each(&importances), &mut verdicts);
+            at_once.observe_hashes(&hashes, Importances::Each(&importances), &mut verdicts).expect("one each");
             for ((hash, importance), verdict) in arrivals.into_iter().zip(verdicts) {
                 assert_eq!(one_by_one.observe_hash(hash, importance), verdict, "{deletion:?}");
             }

@@ -239,11 +239,11 @@ impl Filter for Graceful {
 
     fn observe_hash(&mut self, hash: KeyHash, _importance: Importance) -> Verdict {
         let mut verdicts = [Verdict::Distinct];
-        self.observe_hashes(&[hash], Importances::default(), &mut verdicts);
+        self.observe_checked(&[hash], Importances::default(), &mut verdicts);
         verdicts[0]
     }
 
-    fn observe_hashes(&mut self, hashes: &[KeyHash], _importances: Importances<'_>, verdicts: &mut [Verdict]) {
+    fn observe_checked(&mut self, hashes: &[KeyHash], _importances: Importances<'_>, verdicts: &mut [Verdict]) {
         let count = hashes.len().min(verdicts.len());
         let (mut hashes, mut verdicts) = (&hashes[..count], &mut verdicts[..count]);
         while let Some(table) = &mut self.table {
@@ -270,14 +270,14 @@ impl Filter for Graceful {
         for (hashes, verdicts) in hashes.chunks(TOGETHER).zip(verdicts.chunks_mut(TOGETHER)) {
             let mut own = [KeyHash { high: 0, low: 0 }; TOGETHER];
             own.iter_mut().zip(hashes).for_each(|(own, hash)| *own = kept(hash.high));
-            self.ranked.observe_hashes(&own[..hashes.len()], Importances::default(), verdicts);
+            self.ranked.observe_checked(&own[..hashes.len()], Importances::default(), verdicts);
         }
     }
 
     fn insert_hashes(&mut self, hashes: &[KeyHash]) {
         let mut verdicts = [Verdict::Distinct; TOGETHER];
         for hashes in hashes.chunks(TOGETHER) {
-            self.observe_hashes(hashes, Importances::default(), &mut verdicts[..hashes.len()]);
+            self.observe_checked(hashes, Importances::default(), &mut verdicts[..hashes.len()]);
         }
     }
 
@@ -351,7 +351,7 @@ mod tests {
             let mut filter = built(spec, bits);
             let most = filter.promise().exact_until.expect("it is exact first");
             let (keys, mut verdicts) = (hashes(0..most), vec![Verdict::Duplicate; most as usize]);
-            filter.observe_hashes(&keys, Importances::default(), &mut verdicts);
+            filter.observe_checked(&keys, Importances::default(), &mut verdicts);
             assert!(filter.is_exact() && verdicts.iter().all(|verdict| verdict.is_distinct()), "{spec}");
             let mut twin = Ranked::new(filter.parameters(), Hashing::default()).expect("memory");
             let mut ascending: Vec<u64> = keys.iter().map(|hash| hash.high).collect();

@@ -356,7 +356,7 @@ impl Filter for Ranked {
         self.observe_gated(hash, importance)
     }
 
-    fn observe_hashes(&mut self, hashes: &[KeyHash], importances: Importances<'_>, verdicts: &mut [Verdict]) {
+    fn observe_checked(&mut self, hashes: &[KeyHash], importances: Importances<'_>, verdicts: &mut [Verdict]) {
         let (count, distance) = (hashes.len().min(verdicts.len()), self.distance());
         let (hashes, verdicts) = (&hashes[..count], &mut verdicts[..count]);
         self.base.count(count);

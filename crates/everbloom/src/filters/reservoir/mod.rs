@@ -618,11 +618,11 @@ impl Filter for Reservoir {
 
     fn observe_hash(&mut self, hash: KeyHash, importance: Importance) -> Verdict {
         let mut verdict = [Verdict::Distinct];
-        self.observe_hashes(&[hash], Importances::All(importance), &mut verdict);
+        self.observe_checked(&[hash], Importances::All(importance), &mut verdict);
         verdict[0]
     }
 
-    fn observe_hashes(&mut self, hashes: &[KeyHash], _importances: Importances<'_>, verdicts: &mut [Verdict]) {
+    fn observe_checked(&mut self, hashes: &[KeyHash], _importances: Importances<'_>, verdicts: &mut [Verdict]) {
         let count = hashes.len().min(verdicts.len());
         let mut draws = [0; CHUNK];
         for (hashes, verdicts) in hashes[..count].chunks(CHUNK).zip(verdicts.chunks_mut(CHUNK)) {

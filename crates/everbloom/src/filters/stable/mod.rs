@@ -101,6 +101,7 @@ pub(crate) const KIND: Kind = Kind {
             ("cell_max", &["1", "3"]),
             ("num_hashes", &["1", "2", "3", "4", "6"]),
         ],
+        effort: plan::effort,
         forecast: plan::forecast,
         ..Model::sized(&["num_cells"])
     },
@@ -411,7 +412,7 @@ impl Filter for Stable {
         verdict[0]
     }
 
-    fn observe_hashes(&mut self, hashes: &[KeyHash], _importances: Importances<'_>, verdicts: &mut [Verdict]) {
+    fn observe_checked(&mut self, hashes: &[KeyHash], _importances: Importances<'_>, verdicts: &mut [Verdict]) {
         let count = hashes.len().min(verdicts.len());
         let (hashes, verdicts) = (&hashes[..count], &mut verdicts[..count]);
         let mut draws = [0; CHUNK];

@@ -2,6 +2,7 @@
 
 use super::KIND;
 use crate::cells::counters::Counters;
+use crate::filter::model::{Effort, MOST_CHANGED};
 use crate::promise::{Error, Goal, MAX_MEMORY_BITS, Plan, Promise, Result, Spec, choice_name};
 use crate::stream::cell_chain::{CellChain, CellRates};
 use crate::stream::integrate::{ALL_ALIKE, Integral};
@@ -238,6 +239,17 @@ pub(super) fn forecast(plan: &Plan, stream: &Stream) -> Result<Option<Forecast>>
     Ok(Some(integral.forecast(stream, plan.promise, Method::Chain)))
 }
 
+/// What the decrements cost: a run of them is lowered by the word.
+pub(super) fn effort(spec: &Spec) -> Result<Option<Effort>> {
+    let parameters = Parameters::from_spec(spec)?;
+    let together = match parameters.decrement {
+        Decrement::Run => 64 / parameters.cell_bits(),
+        Decrement::Independent => 1,
+    };
+    let changed = f64::from(parameters.decrements) / f64::from(together);
+    Ok(Some(Effort { parameter: "decrements", given: parameters.decrements.into(), changed, grows: true }))
+}
+
 pub(super) fn planned(spec: &Spec, goal: &Goal) -> Result<Plan> {
     let by_hand = ["num_cells", "cell_max", "num_hashes", "decrements"].iter().all(|word| spec.get(word).is_some());
     let parameters = if by_hand { Parameters::from_spec(spec)? } else { best(spec, goal)? };
@@ -293,13 +305,13 @@ fn candidate(spec: &Spec, goal: &Goal, target: f64, cell_max: u32, num_hashes: u
     if spec.get("decrements").is_some() {
         return Ok(draft);
     }
-    let most = draft.neighbourhood().min(u32::MAX.into());
+    let most = draft.neighbourhood().min(MOST_CHANGED.into());
     let keeps = |decrements| Parameters { decrements: decrements as u32, ..draft }.predicted_fpr() <= target;
     crate::stream::closed_forms::smallest(1, most, keeps)
         .map(|decrements| Parameters { decrements: decrements as u32, ..draft })
         .ok_or_else(|| Error::Infeasible {
             wanted: format!("a rate of {target}"),
-            reason: format!("lowering all of {most} cells at every arrival does not reach it"),
+            reason: format!("lowering {most} cells at every arrival does not reach it"),
             remedy: "give more memory or accept a higher rate".into(),
         })
 }

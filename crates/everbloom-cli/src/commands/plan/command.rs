@@ -1,0 +1,119 @@
+//! The command that uses what was planned, with every option that was given.
+
+use super::Plan;
+use crate::args::{KeyArgs, OnError, Refresh};
+use clap::ValueEnum;
+use everbloom::Recommendation;
+use everbloom::internal::promise::Window;
+use everbloom::internal::{filters, forecast};
+use std::time::Duration;
+
+/// On a stream, if one was described or the filter is made for one; otherwise for a set of keys.
+pub(super) fn to_use(plan: &Plan, answer: &Recommendation) -> String {
+    let spec = &answer.best.plan.spec;
+    let on_stream = filters::kind(spec).is_ok_and(|kind| kind.can.run_forever || !answer.assumed);
+    let mut words = vec!["everbloom".to_string()];
+    words.push(if on_stream { "dedup".into() } else { "build KEYS".into() });
+    match window_of(plan, answer) {
+        Some(window) => words.push(window),
+        None => words.push(format!("--filter {}", quoted(&spec.to_string()))),
+    }
+    let mut option = |name: &str, value: Option<String>| {
+        words.extend(value.map(|value| format!("--{name} {}", quoted(&value))));
+    };
+    option("memory", plan.memory.map(exact_size));
+    option("fpr", plan.fpr.map(exact_rate));
+    option("expect", plan.expect.map(|count| count.to_string()));
+    option("seed", plan.seed.map(|seed| seed.to_string()));
+    if plan.importance.is_some() && on_stream {
+        words.push("--importance FIELD --importance-max MAX".into());
+    }
+    words.extend(of_keys(&plan.keys));
+    if !on_stream {
+        words.push("-o keys.ebf".into());
+    }
+    words.join(" ")
+}
+
+/// The window, if `dedup --window` would plan this kind for it.
+fn window_of(plan: &Plan, answer: &Recommendation) -> Option<String> {
+    let window = plan.window.filter(|_| plan.filter.is_none())?;
+    let planned = forecast::windowed(&window, plan.expect, plan.refresh == Refresh::Yes).ok()?;
+    let refresh = if plan.refresh == Refresh::No { " --refresh no" } else { "" };
+    let text = match window {
+        Window::Arrivals(arrivals) => arrivals.to_string(),
+        Window::Time(time) => exact_time(time),
+        _ => return None,
+    };
+    (planned.kind() == answer.best.plan.spec.kind()).then(|| format!("--window {text}{refresh}"))
+}
+
+fn of_keys(keys: &KeyArgs) -> Vec<String> {
+    let delimiter = |byte: u8| match byte {
+        b'\t' => "\\t".to_string(),
+        0 => "\\0".to_string(),
+        byte => char::from(byte).to_string(),
+    };
+    let flags = [
+        (keys.csv, "--csv"),
+        (keys.header, "--header"),
+        (keys.json, "--json"),
+        (keys.ignore_case, "--ignore-case"),
+        (keys.null, "--null"),
+    ];
+    let how = |how: OnError| how.to_possible_value().map(|value| format!("--on-error {}", value.get_name()));
+    let mut words: Vec<String> =
+        flags.into_iter().filter(|(given, _)| *given).map(|(_, flag)| flag.to_string()).collect();
+    words.extend(keys.key.iter().map(|key| format!("--key {}", quoted(key))));
+    words.extend(keys.delimiter.map(|byte| format!("--delimiter {}", quoted(&delimiter(byte)))));
+    words.extend(keys.on_error.and_then(how));
+    words
+}
+
+/// A size as it can be typed, to the bit.
+fn exact_size(bits: u64) -> String {
+    let units = [("GiB", 8 << 30), ("MiB", 8 << 20), ("KiB", 8 << 10), ("", 8)];
+    let whole = units.into_iter().find(|(_, each)| bits.is_multiple_of(*each));
+    whole.map_or_else(|| format!("{bits}b"), |(unit, each)| format!("{}{unit}", bits / each))
+}
+
+/// A rate as it can be typed, to the last digit.
+fn exact_rate(rate: f64) -> String {
+    let percent = format!("{}%", 100.0 * rate);
+    let is_same = crate::args::quantity::rate(&percent) == Ok(rate);
+    if is_same && percent.len() < 8 { percent } else { format!("{rate:e}") }
+}
+
+/// A time as it can be typed.
+fn exact_time(time: Duration) -> String {
+    let (millis, units) = (time.as_millis(), [("h", 3_600_000), ("m", 60_000), ("s", 1000)]);
+    let whole = units.into_iter().find(|(_, each)| millis % each == 0);
+    whole.map_or_else(|| format!("{millis}ms"), |(unit, each)| format!("{}{unit}", millis / each))
+}
+
+/// A word as a shell reads it.
+fn quoted(word: &str) -> String {
+    let plain = |letter: char| letter.is_ascii_alphanumeric() || "-_./%".contains(letter);
+    if !word.is_empty() && word.chars().all(plain) { word.into() } else { format!("'{}'", word.replace('\'', "'\\''")) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::args::quantity;
+
+    #[test]
+    fn quantities_are_read_back_as_they_were() {
+        for bits in [1, 8, 65_536, 65_537, 8 << 30, (8 << 30) + 8] {
+            assert_eq!(quantity::size_in_bits(&exact_size(bits)), Ok(bits), "{}", exact_size(bits));
+        }
+        for rate in [0.01, 0.001, 0.3, 1.0 / 3.0, 1e-12, 0.07] {
+            assert_eq!(quantity::rate(&exact_rate(rate)), Ok(rate), "{}", exact_rate(rate));
+        }
+        for millis in [1, 1500, 60_000, 86_400_000] {
+            let time = Duration::from_millis(millis);
+            assert_eq!(quantity::window(&exact_time(time)), Ok(Window::Time(time)), "{}", exact_time(time));
+        }
+        assert_eq!((quoted("a b"), quoted("it's"), quoted("1%")), ("'a b'".into(), r"'it'\''s'".into(), "1%".into()));
+    }
+}
