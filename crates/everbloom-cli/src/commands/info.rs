@@ -37,6 +37,10 @@ struct Document {
     promise: &'static str,
     /// Whether the promise still holds: kept, broken or none.
     standing: &'static str,
+    /// The distinct keys up to which it makes no mistake, if it begins so.
+    exact_until: Option<u64>,
+    /// Arrivals that were judged so.
+    judged_exactly: u64,
     /// Whether a key that was inserted may be missed later.
     forgets: bool,
     #[serde(skip)]
@@ -83,6 +87,8 @@ fn describe(filter: &dyn Filter, file_bytes: u64, compressed: bool, keys: Option
         promised_items,
         promise: holds,
         standing: filters::standing(filter, &status).name(),
+        exact_until: promise.exact_until,
+        judged_exactly: filter.exact_arrivals(),
         forgets: filters::kind(filter.spec()).is_ok_and(|kind| kind.forgets(filter.spec())),
         is_exact: filters::kind(filter.spec()).is_ok_and(|kind| kind.can.be_exact),
         arrivals: status.arrivals,
@@ -135,7 +141,10 @@ fn promise(document: &Document) -> String {
         _ => return "none: its parameters were given by hand, or by a rule that keeps no rate".into(),
     };
     let rate = words::at_most(document.predicted_fpr);
-    format!("at most {rate} of keys that are not inside is taken for one that is, {until}")
+    let exact = document.exact_until.map_or(String::new(), |items| {
+        format!("no mistakes up to {} keys, but for chance collisions of hashes; then ", report::thousands(items))
+    });
+    format!("{exact}at most {rate} of keys that are not inside is taken for one that is, {until}")
 }
 
 fn still_holds(document: &Document) -> String {
@@ -156,6 +165,9 @@ fn still_holds(document: &Document) -> String {
 
 fn forgets(document: &Document) -> String {
     match document.forgets {
+        true if document.exact_until.is_some() && document.judged_exactly == document.arrivals => {
+            "not yet: every key so far is found; once there are too many, those that came long ago may be taken for new".into()
+        }
         true => "yes: keys that came long ago may be taken for new".into(),
         false => "no: every key that was inserted is found".into(),
     }
