@@ -14,6 +14,7 @@ const XZ_MIB: u32 = 128;
 /// What an xz decoder needs beside its dictionary.
 const XZ_OVERHEAD_KIB: u32 = 1 << 10;
 
+#[expect(clippy::large_enum_variant, reason = "there is one at a time, in a box of its own")]
 pub(super) enum Decoder {
     Gzip(Decompress),
     Zstd(zstd::stream::raw::Decoder<'static>),
