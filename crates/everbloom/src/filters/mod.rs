@@ -94,7 +94,16 @@ pub(crate) fn plan(spec: &Spec, goal: &Goal) -> Result<Plan> {
         let problem = format!("only {able}, in one piece, is planned by the bytes that are sent");
         return Err(spec.error(problem, format!("take {able}, or leave the bytes open and compress what comes out")));
     }
-    let plan = if is_sharded(spec) { sharded::planned(spec, goal, plan_one) } else { plan_one(spec, goal) }?;
+    let planned = |goal: &Goal| match is_sharded(spec) {
+        true => sharded::planned(spec, goal, plan_one),
+        false => plan_one(spec, goal),
+    };
+    // A spec that says everything is not held to a rate that nobody asked for.
+    let unasked = goal.assumed_fpr.then(|| Goal { target_fpr: None, ..goal.clone() });
+    let plan = match unasked.filter(|_| planned(&Goal::new()).is_ok()) {
+        Some(goal) => planned(&goal),
+        None => planned(goal),
+    }?;
     if let Some(effort) = effort(&plan)? {
         effort.checked()?;
     }
