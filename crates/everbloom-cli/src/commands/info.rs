@@ -138,7 +138,7 @@ fn promise(document: &Document) -> String {
     let until = match (document.promise, document.promised_items) {
         (_, Some(items)) => format!("up to {} keys", report::thousands(items)),
         ("always", _) => "however many come".into(),
-        _ => return "none: its parameters were given by hand, or by a rule that keeps no rate".into(),
+        _ => return format!("none: {} is a forecast, and no bound", report::percent(document.predicted_fpr)),
     };
     let rate = words::at_most(document.predicted_fpr);
     let exact = document.exact_until.map_or(String::new(), |items| {

@@ -135,7 +135,7 @@ pub(crate) fn bursting_window(watch: &Watch, window: Duration, highest_fpr: f64)
 
 /// Twice as many, or four times.
 pub(crate) fn busier_window(watch: &Watch, window: Duration, status: &Status) -> String {
-    let came = format!("{} lines within {}", thousands(watch.came()), span(window));
+    let came = format!("up to {} lines within {}", thousands(watch.came()), span(window));
     still_broken(watch, came, status, LINES.rated, LINES.mistaken)
 }
 

@@ -40,6 +40,16 @@ struct Record {
     verdict: Verdict,
 }
 
+/// Both halves of a hash: filters find their cells with one of them, and all cells are to be checked.
+fn mixed(hash: KeyHash) -> u64 {
+    hash.high ^ hash.low.rotate_left(32)
+}
+
+/// Whether a key is in the sample. This is asked for every arrival, so it costs next to nothing.
+fn is_kept(hash: KeyHash, halvings: u32) -> bool {
+    mixed(hash) & ((1 << halvings) - 1) == 0
+}
+
 /// What a filter missed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Missed {
@@ -62,15 +72,15 @@ impl SpotCheck {
     /// Takes note of the next verdicts.
     pub fn observe(&mut self, hashes: &[KeyHash], verdicts: &[Verdict]) {
         for (arrival, (hash, verdict)) in (self.arrivals..).zip(hashes.iter().zip(verdicts)) {
-            if hash.shard(1 << self.halvings) == 0 {
+            if is_kept(*hash, self.halvings) {
                 self.records.push(Record { hash: *hash, arrival, verdict: *verdict });
             }
         }
         self.arrivals += hashes.len() as u64;
         while self.records.len() > MOST_KEPT && self.halvings < 40 {
             self.halvings += 1;
-            let shards = 1 << self.halvings;
-            self.records.retain(|record| record.hash.shard(shards) == 0);
+            let halvings = self.halvings;
+            self.records.retain(|record| is_kept(record.hash, halvings));
         }
     }
 
@@ -81,7 +91,7 @@ impl SpotCheck {
             .records
             .iter()
             .filter_map(|record| {
-                let lag = last.lag(record.hash.high ^ record.hash.low.rotate_left(32), record.arrival as usize);
+                let lag = last.lag(mixed(record.hash), record.arrival as usize);
                 (lag > 0 && record.verdict.is_distinct()).then_some(lag)
             })
             .collect();

@@ -121,8 +121,8 @@ impl Judge {
         let text = match self.timeline.as_ref().map(|timeline| (timeline.window(), timeline.highest_fpr())) {
             None if was_broken => words::many_too_many(watch, &self.memory.status(), LINES),
             None => format!("{place}: {}", words::one_too_many(watch, LINES)),
-            Some((window, rate)) if is_burst => format!("{place}: {}", words::bursting_window(watch, window, rate)),
             Some((window, _)) if was_broken => words::busier_window(watch, window, &self.memory.status()),
+            Some((window, rate)) if is_burst => format!("{place}: {}", words::bursting_window(watch, window, rate)),
             Some((window, _)) => format!("{place}: {}", words::busy_window(watch, window)),
         };
         self.say(|remedy| format!("{text}; {remedy}"))
