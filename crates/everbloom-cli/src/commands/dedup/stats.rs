@@ -43,8 +43,11 @@ impl std::ops::AddAssign for Tally {
 /// The document of `--stats`.
 #[derive(Debug, Serialize)]
 pub(super) struct Stats {
+    /// The counts of this run.
     #[serde(flatten)]
     tally: Tally,
+    /// The counts of all runs with the same state.
+    total: Tally,
     seconds: f64,
     threads: usize,
     filter: String,
@@ -74,7 +77,7 @@ pub(super) struct Stats {
 
 impl Stats {
     pub(super) fn new(
-        tally: Tally,
+        (tally, total): (Tally, Tally),
         filter: &AnyFilter,
         watch: &Watch,
         seconds: f64,
@@ -86,6 +89,7 @@ impl Stats {
         let grows = filters::kind(filter.spec()).is_ok_and(|kind| kind.can.grow);
         Stats {
             tally,
+            total,
             seconds,
             threads,
             filter: filter.spec().to_string(),
@@ -135,8 +139,7 @@ impl Stats {
             (errors, 0) => format!(", {} without a key", thousands(errors)),
             (errors, _) => format!(", {} without a key left out", thousands(errors)),
         };
-        let earlier = if told.before.items > 0 { ", those of earlier runs included" } else { "" };
-        format!("{} lines{earlier}{what}{faulty}.", thousands(items))
+        format!("{} lines{what}{faulty}.", thousands(items))
     }
 
     /// How often the filter was wrong, as far as that is known.
@@ -144,7 +147,7 @@ impl Stats {
         let mistaken = if told.mode == Mode::Drop { "dropped" } else { "taken for a repeat" };
         let through = if told.mode == Mode::Drop { "got through" } else { "was taken for new" };
         let promised = crate::report::percent(self.predicted_fpr);
-        let is_stopped = self.broken_at.is_some_and(|record| record > self.tally.items);
+        let is_stopped = self.broken_at.is_some_and(|record| record > self.total.items);
         let standing = if is_stopped { Standing::Kept } else { self.standing };
         let wrong = match (standing, self.collision_probability) {
             (Standing::Kept, Some(_)) => format!(" No line was {mistaken} by mistake"),
@@ -182,13 +185,13 @@ impl Stats {
             _ if !told.forgets => Some(format!("no repeat {through}")),
             (_, None) => None,
             // Of lines that an earlier run had seen nothing is known.
-            (_, Some(missed)) if missed.found == 0 && told.before.items > 0 => None,
-            (_, Some(missed)) => Some(self.sampled(missed, told, through)),
+            (_, Some(missed)) if missed.found == 0 && self.has_earlier_runs() => None,
+            (_, Some(missed)) => Some(self.sampled(missed, through)),
         }
     }
 
-    fn sampled(&self, missed: &Missed, told: &Told, through: &str) -> String {
-        let of = if told.before.items > 0 { " of lines of this run" } else { "" };
+    fn sampled(&self, missed: &Missed, through: &str) -> String {
+        let of = if self.has_earlier_runs() { " of lines of this run" } else { "" };
         match (missed.found, missed.repeats()) {
             (0, Some(_)) => format!("no repeat {through}"),
             (found, None) => format!(
@@ -197,7 +200,7 @@ impl Stats {
                 thousands(missed.one_in)
             ),
             (_, Some(repeats)) => {
-                let found = (self.tally.repeats - told.before.repeats) as f64;
+                let found = self.tally.repeats as f64;
                 format!(
                     "about {} repeats{of} {through}, mostly ones last seen more than {} lines ago",
                     words::about_one_in(repeats / (repeats + found)),
@@ -205,6 +208,11 @@ impl Stats {
                 )
             }
         }
+    }
+
+    /// Whether the filter knows lines that this run did not see.
+    fn has_earlier_runs(&self) -> bool {
+        self.total.items > self.tally.items
     }
 
     fn cost(&self) -> String {
@@ -222,6 +230,4 @@ pub(super) struct Told {
     pub(super) forgets: bool,
     /// What a filter that forgets has missed in this run, if that is known.
     pub(super) missed: Option<Missed>,
-    /// What earlier runs have done.
-    pub(super) before: Tally,
 }
