@@ -106,11 +106,20 @@ fn folder_of(path: &Path) -> PathBuf {
 /// The bytes go to a file beside it, which is synced and only then renamed. What is not a regular
 /// file (`/dev/stdout`, a named pipe) is written to directly.
 pub(crate) fn replace(path: &Path, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<()> {
+    replace_held(path, |_| Ok(()), write).map(drop)
+}
+
+/// The same, with something done to the new file before it gets its name; gives that file.
+pub(crate) fn replace_held(
+    path: &Path,
+    prepare: impl FnOnce(&File) -> io::Result<()>,
+    write: impl FnOnce(&mut dyn Write) -> io::Result<()>,
+) -> Result<Option<File>> {
     let result = match fs::metadata(path) {
         Ok(metadata) if !metadata.is_file() => {
-            File::options().write(true).open(path).and_then(|file| write_into(&file, write))
+            File::options().write(true).open(path).and_then(|file| write_into(&file, write)).map(|()| None)
         }
-        existing => replace_file(path, existing.ok().as_ref(), write),
+        existing => replace_file(path, existing.ok().as_ref(), prepare, write).map(Some),
     };
     result.map_err(|error| match Failure::io(path.display(), &error) {
         // Only stdout may be left by its reader without a word.
@@ -122,8 +131,9 @@ pub(crate) fn replace(path: &Path, write: impl FnOnce(&mut dyn Write) -> io::Res
 fn replace_file(
     path: &Path,
     existing: Option<&fs::Metadata>,
+    prepare: impl FnOnce(&File) -> io::Result<()>,
     write: impl FnOnce(&mut dyn Write) -> io::Result<()>,
-) -> io::Result<()> {
+) -> io::Result<File> {
     // A link keeps pointing to the file; the file is what is replaced.
     let path = if existing.is_some() { fs::canonicalize(path)? } else { linked(path) };
     // A name that nobody can have put there before; gone again if anything fails.
@@ -131,12 +141,14 @@ fn replace_file(
         .prefix(".everbloom-")
         .permissions(platform::permissions_of_new_files())
         .tempfile_in(folder_of(&path))?;
+    prepare(aside.as_file())?;
     write_into(aside.as_file(), write)?;
     if let Some(existing) = existing {
         fs::set_permissions(aside.path(), existing.permissions())?;
     }
-    aside.persist(&path)?;
-    sync_directory(&path)
+    let file = aside.persist(&path)?;
+    sync_directory(&path)?;
+    Ok(file)
 }
 
 /// Where a link leads that leads to nothing yet.

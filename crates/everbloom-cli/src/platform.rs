@@ -1,14 +1,16 @@
-//! The calls that only Unix has, in one place: readiness, file identity.
+//! The calls that only Unix has, in one place: readiness, signals, locks, file identity.
 
 use crate::failure::{Failure, Result};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use std::fs::Metadata;
-use std::io::Write as _;
-use std::os::fd::{AsFd, OwnedFd};
-use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _};
+use rustix::fs::{FlockOperation, OFlags};
+use std::fs::{File, Metadata};
+use std::io::{Read as _, Write as _};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _, OpenOptionsExt as _};
 use std::os::unix::net::UnixStream;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 /// What there is to do about an input that may keep us waiting.
@@ -20,6 +22,8 @@ pub(crate) enum Readiness {
     Waiting,
     /// Somebody asked us to stop.
     Interrupted,
+    /// Nobody reads what we write any more.
+    ReaderGone,
 }
 
 const NO_TIME: Timespec = Timespec { tv_sec: 0, tv_nsec: 0 };
@@ -33,16 +37,50 @@ pub(crate) fn readiness(input: &OwnedFd) -> Readiness {
     }
 }
 
-/// Waits until `input` can be read or a signal asks us to stop, as long as patience lasts.
+/// Waits until `input` can be read, a signal asks us to stop or the reader of our output goes, as long as patience lasts.
 pub(crate) fn wait_for(input: &OwnedFd, interrupt: Option<&Interrupt>) -> Readiness {
-    let Some(interrupt) = interrupt else { return Readiness::Ready };
-    let mut waiting = [PollFd::new(input, PollFlags::IN), PollFd::new(&interrupt.wake, PollFlags::IN)];
-    // An interrupted poll has nothing to report but the signal itself, which `is_requested` knows.
-    let events = poll(&mut waiting, interrupt.patience.as_ref());
-    match (interrupt.is_requested(), events) {
-        (true, _) => Readiness::Interrupted,
-        (false, Ok(0)) => Readiness::Waiting,
-        (false, _) => Readiness::Ready,
+    match interrupt {
+        Some(interrupt) => interrupt.wait(Some((input.as_fd(), PollFlags::IN)), interrupt.patience.as_ref()),
+        // Until there is a writer, a named pipe would seem to be at its end.
+        None => match poll(&mut [PollFd::new(input, PollFlags::IN)], None) {
+            Ok(_) => Readiness::Ready,
+            Err(_) => Readiness::Waiting,
+        },
+    }
+}
+
+/// Whether the reader of a pipe or socket has gone, so that nothing written to it would arrive.
+pub(crate) fn is_reader_gone(output: &OwnedFd) -> bool {
+    let mut watched = [PollFd::new(output, PollFlags::empty())];
+    poll(&mut watched, Some(&NO_TIME)).is_ok_and(|_| is_gone(&watched[0]))
+}
+
+fn is_gone(output: &PollFd<'_>) -> bool {
+    output.revents().intersects(PollFlags::ERR | PollFlags::HUP)
+}
+
+/// Stdout, if its reader can go away.
+pub(crate) fn watched_stdout() -> Option<OwnedFd> {
+    let stdout = std::io::stdout().as_fd().try_clone_to_owned().ok()?;
+    let kind = File::from(stdout.try_clone().ok()?).metadata().ok()?.file_type();
+    (kind.is_fifo() || kind.is_socket()).then_some(stdout)
+}
+
+/// Opens a file to be read, without waiting for the writer of a named pipe.
+pub(crate) fn open(path: &Path) -> std::io::Result<File> {
+    let file = File::options().read(true).custom_flags(OFlags::NONBLOCK.bits() as i32).open(path)?;
+    // Whoever reads waits until there is something, so that reads need not be repeated.
+    let flags = rustix::fs::fcntl_getfl(&file)?;
+    rustix::fs::fcntl_setfl(&file, flags - OFlags::NONBLOCK)?;
+    Ok(file)
+}
+
+/// Locks a file against other processes until it is closed; false if one of them has it.
+pub(crate) fn try_lock(file: &File) -> std::io::Result<bool> {
+    match rustix::fs::flock(file, FlockOperation::NonBlockingLockExclusive) {
+        Ok(()) => Ok(true),
+        Err(rustix::io::Errno::WOULDBLOCK) => Ok(false),
+        Err(error) => Err(error.into()),
     }
 }
 
@@ -53,34 +91,107 @@ pub(crate) struct Interrupt {
     wake: UnixStream,
     ring: UnixStream,
     patience: Option<Timespec>,
+    /// The output whose reader may go while we wait.
+    output: Option<OwnedFd>,
+    /// Held while something is done that must not be broken off.
+    busy: Arc<Mutex<()>>,
+    is_ending: Arc<AtomicBool>,
 }
 
 /// What `request` holds when it was no signal.
 const STOPPED: usize = usize::MAX;
+/// Who is not done so long after a signal is held up by somebody else.
+const ORDERLY_END: Duration = Duration::from_millis(700);
+/// Saving and reporting may take longer.
+const LAST_WORDS: Duration = Duration::from_secs(20);
 
 impl Interrupt {
     /// Nobody has asked yet.
     pub(crate) fn new() -> Result<Self> {
         let (wake, ring) = UnixStream::pair().map_err(signals)?;
-        Ok(Interrupt { request: Arc::default(), wake, ring, patience: None })
+        let (busy, is_ending) = (Arc::default(), Arc::default());
+        Ok(Interrupt { request: Arc::default(), wake, ring, patience: None, output: None, busy, is_ending })
     }
 
-    /// From now on SIGINT and SIGTERM only ask, and no wait for input lasts longer than `patience`.
+    /// From now on SIGINT and SIGTERM only ask, and no wait for input lasts longer than `patience`. If the end does not
+    /// come soon, because a reader or a writer keeps us waiting, it comes without ceremony.
     pub(crate) fn catch_signals(&mut self, patience: Duration) -> Result<()> {
+        let (mut called, call) = UnixStream::pair().map_err(signals)?;
         for number in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM] {
-            let ring = self.ring.try_clone().map_err(signals)?;
+            let (ring, call) = (self.ring.try_clone().map_err(signals)?, call.try_clone().map_err(signals)?);
             signal_hook::flag::register_usize(number, Arc::clone(&self.request), number as usize)
                 .and_then(|_| signal_hook::low_level::pipe::register(number, ring))
+                .and_then(|_| signal_hook::low_level::pipe::register(number, call))
                 .map_err(signals)?;
         }
+        let (request, busy, is_ending) =
+            (Arc::clone(&self.request), Arc::clone(&self.busy), Arc::clone(&self.is_ending));
+        std::thread::spawn(move || {
+            if called.read_exact(&mut [0]).is_err() {
+                return;
+            }
+            std::thread::sleep(ORDERLY_END);
+            if is_ending.load(Ordering::Relaxed) {
+                std::thread::sleep(LAST_WORDS);
+            }
+            let _idle = busy.lock().unwrap_or_else(PoisonError::into_inner);
+            let signal = request.load(Ordering::Relaxed);
+            std::process::exit(128 + i32::try_from(signal).unwrap_or(signal_hook::consts::SIGTERM));
+        });
         let patience = patience.clamp(Duration::from_millis(1), Duration::from_secs(1 << 30));
         self.patience = Timespec::try_from(patience).ok();
         Ok(())
     }
 
-    /// Asks for an end.
+    /// Also notices when nobody reads this output any more.
+    pub(crate) fn watch_output(&mut self, output: Option<OwnedFd>) {
+        self.output = output;
+    }
+
+    /// Whether nobody reads the output any more.
+    pub(crate) fn is_reader_gone(&self) -> bool {
+        self.output.as_ref().is_some_and(is_reader_gone)
+    }
+
+    /// Waits for a moment.
+    pub(crate) fn pause(&self, moment: Duration) -> Readiness {
+        self.wait(None, Timespec::try_from(moment).ok().as_ref())
+    }
+
+    /// Waits until a descriptor is ready or there is nothing more to wait for.
+    pub(crate) fn wait(
+        &self,
+        descriptor: Option<(BorrowedFd<'_>, PollFlags)>,
+        patience: Option<&Timespec>,
+    ) -> Readiness {
+        let mut waiting = vec![PollFd::new(&self.wake, PollFlags::IN)];
+        waiting.extend(self.output.as_ref().map(|output| PollFd::new(output, PollFlags::empty())));
+        let outputs = waiting.len();
+        waiting.extend(descriptor.map(|(descriptor, events)| PollFd::from_borrowed_fd(descriptor, events)));
+        // An interrupted poll has nothing to report but the signal itself, which `is_requested` knows.
+        let events = poll(&mut waiting, patience);
+        match (self.is_requested(), events) {
+            (true, _) => Readiness::Interrupted,
+            (false, Ok(0) | Err(_)) => Readiness::Waiting,
+            (false, _) if waiting[1..outputs].iter().any(is_gone) => Readiness::ReaderGone,
+            (false, _) => Readiness::Ready,
+        }
+    }
+
+    /// Does something that no signal breaks off.
+    pub(crate) fn undisturbed<T>(&self, act: impl FnOnce() -> T) -> T {
+        let _busy = self.busy.lock().unwrap_or_else(PoisonError::into_inner);
+        act()
+    }
+
+    /// All is read and written: what is left to do keeps nobody waiting.
+    pub(crate) fn ending(&self) {
+        self.is_ending.store(true, Ordering::Relaxed);
+    }
+
+    /// Asks for an end. A signal that came before is not forgotten.
     pub(crate) fn stop(&self) {
-        self.request.store(STOPPED, Ordering::Relaxed);
+        let _ = self.request.compare_exchange(0, STOPPED, Ordering::Relaxed, Ordering::Relaxed);
         // The other end is ours, so there is a reader; a full buffer wakes it just as well.
         let _ = (&self.ring).write(&[0]);
     }
@@ -116,4 +227,20 @@ pub(crate) fn permissions_of_new_files() -> std::fs::Permissions {
 /// What makes two paths one file.
 pub(crate) fn identity(metadata: &Metadata) -> (u64, u64) {
     (metadata.dev(), metadata.ino())
+}
+
+/// The number that a file system knows a file by.
+pub(crate) fn inode(file: &File) -> Option<u64> {
+    file.metadata().ok().map(|data| data.ino())
+}
+
+/// Waits until a pipe takes something, and says how much it takes at once for certain.
+pub(crate) fn room_in_pipe(pipe: &File) -> usize {
+    // Whether there is room is all that matters; a reader that has gone makes the write fail.
+    let _ = poll(&mut [PollFd::new(pipe, PollFlags::OUT)], None);
+    #[cfg(target_os = "linux")]
+    if rustix::io::ioctl_fionread(pipe) == Ok(0) {
+        return rustix::pipe::fcntl_getpipe_size(pipe).unwrap_or(rustix::pipe::PIPE_BUF);
+    }
+    rustix::pipe::PIPE_BUF
 }

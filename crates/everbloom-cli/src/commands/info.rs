@@ -166,7 +166,8 @@ fn still_holds(document: &Document) -> String {
 fn forgets(document: &Document) -> String {
     match document.forgets {
         true if document.exact_until.is_some() && document.judged_exactly == document.arrivals => {
-            "not yet: every key so far is found; once there are too many, those that came long ago may be taken for new".into()
+            "not yet: every key so far is found; once there are too many, those that came long ago may be taken for new"
+                .into()
         }
         true => "yes: keys that came long ago may be taken for new".into(),
         false => "no: every key that was inserted is found".into(),

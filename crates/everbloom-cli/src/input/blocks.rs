@@ -1,10 +1,12 @@
 //! Blocks of whole records.
 
+use super::follow::{self, Followed, News};
 use super::framing::{Cutter, Framing};
+use super::place::Place;
 use super::room::{Room, Share};
 use super::source::{Arrival, Source};
 use crate::failure::{Failure, Result};
-use crate::platform::Interrupt;
+use crate::platform::{Interrupt, Readiness};
 use memchr::memchr_iter;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -19,26 +21,21 @@ const LONG_BYTES: usize = 4 * BLOCK_BYTES;
 /// Byte order marks: of UTF-8, which means nothing, and of UTF-16 in both orders.
 const MARKS: [&[u8]; 3] = [&[0xef, 0xbb, 0xbf], &[0xff, 0xfe], &[0xfe, 0xff]];
 
-/// How far the inputs have been read.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(crate) struct Position {
-    /// The input, counted from 0.
-    pub(crate) input: usize,
-    /// Bytes of it, unpacked.
-    pub(crate) offset: u64,
-}
-
 /// A buffer that ends where a record ends.
 #[derive(Debug, Default)]
 pub(crate) struct Block {
     bytes: Vec<u8>,
     filled: usize,
-    /// Where the inputs stand after this block.
-    pub(crate) position: Position,
+    /// Where its input stands after this block.
+    pub(crate) place: Place,
     /// Where it begins.
-    pub(crate) start: Position,
+    pub(crate) start: Place,
+    /// The inputs that ended since the block before.
+    pub(crate) ended: Vec<Place>,
     /// Whether the block is the first of its input.
     pub(crate) is_first: bool,
+    /// Whether it is a last record that had no ending and was given one.
+    pub(crate) is_unfinished: bool,
     /// The room that a long record takes.
     share: Option<Share>,
 }
@@ -122,7 +119,7 @@ pub(crate) enum Reading {
     Idle,
     /// There is no more.
     End,
-    /// A signal asked us to stop; the position says where.
+    /// A signal asked us to stop; the place says where.
     Interrupted,
 }
 
@@ -132,7 +129,17 @@ pub(crate) struct BlockReader {
     current: Option<Source>,
     framing: Framing,
     tail: Vec<u8>,
-    position: Position,
+    /// Whether the tail is all that is left of an input: a record without an ending.
+    has_last_record: bool,
+    place: Place,
+    /// Where to begin, input by input.
+    starts: Vec<Place>,
+    ended_places: Vec<Place>,
+    /// The inputs that are followed as they grow, if any are.
+    followed: Option<Vec<Option<Followed>>>,
+    /// Whether the input is no longer followed: another has its name.
+    is_left: bool,
+    lost: Option<Lost>,
     /// Whether nothing of the input has been looked at, so that it may begin with a byte order mark.
     at_start: bool,
     /// The length of that mark, until the block behind it is given.
@@ -140,7 +147,7 @@ pub(crate) struct BlockReader {
     /// The lines of the blocks so far, if records may have more than one and the input was read from its start.
     lines: Option<u64>,
     room: Arc<Room>,
-    /// Whether the input at `position` has been read to its end.
+    /// Whether the input at `place` has been read to its end.
     ended: bool,
     started: bool,
     failure: Option<Failure>,
@@ -159,7 +166,13 @@ impl BlockReader {
             current: None,
             framing: framing.into(),
             tail: Vec::new(),
-            position: Position::default(),
+            has_last_record: false,
+            place: Place::default(),
+            starts: Vec::new(),
+            ended_places: Vec::new(),
+            followed: None,
+            is_left: false,
+            lost: None,
             at_start: true,
             mark_bytes: 0,
             lines: None,
@@ -178,10 +191,21 @@ impl BlockReader {
         self
     }
 
-    /// Starts somewhere else than at the beginning.
-    pub(crate) fn start_at(mut self, position: Position) -> Self {
-        self.position = position;
+    /// Begins each input at a place of its own.
+    pub(crate) fn start_at(mut self, starts: Vec<Place>) -> Self {
+        self.starts = starts;
         self
+    }
+
+    /// Follows files as they grow, if it is so wished: only a signal ends that.
+    pub(crate) fn follow(mut self, wished: bool) -> Self {
+        self.followed = wished.then(|| self.paths.iter().map(|_| None).collect());
+        self
+    }
+
+    /// The first input that is not read from its start.
+    pub(crate) fn first_resumed(&self) -> Option<&PathBuf> {
+        self.starts.iter().find(|place| place.offset > 0).and_then(|place| self.paths.get(place.input))
     }
 
     /// How records are told apart.
@@ -194,14 +218,19 @@ impl BlockReader {
         self.current.as_ref().is_none_or(Source::may_wait)
     }
 
-    /// The inputs.
-    pub(crate) fn paths(&self) -> &[PathBuf] {
-        &self.paths
+    /// Whether this is the last input, so that nothing comes behind it.
+    pub(crate) fn is_last(&self, place: &Place) -> bool {
+        place.input + 1 == self.paths.len() && self.followed.is_none()
     }
 
-    /// How far the inputs have been read.
-    pub(crate) fn position(&self) -> Position {
-        self.position
+    /// The places of the inputs that ended and that no block has told of, and of the one that is being read.
+    pub(crate) fn take_places(&mut self) -> (Vec<Place>, Place) {
+        (std::mem::take(&mut self.ended_places), self.place.clone())
+    }
+
+    /// What a signal left of a pipe.
+    pub(crate) fn lost(&self) -> Option<&Lost> {
+        self.lost.as_ref()
     }
 
     /// A count of the bytes read as they are stored.
@@ -215,33 +244,89 @@ impl BlockReader {
             if let Some(failure) = self.failure.take() {
                 return Err(failure);
             }
-            if self.current.is_none() && !self.open_next()? {
-                return Ok(Reading::End);
+            block.is_unfinished = false;
+            if self.has_last_record {
+                block.start_with(&mut self.tail, &self.room);
+                self.give_last_record(block);
+                return Ok(self.given(block));
             }
-            block.is_first = !self.started;
-            block.start = self.position;
+            if self.current.is_none() {
+                match self.open_next()? {
+                    Reading::Block => {}
+                    other => {
+                        block.filled = 0;
+                        self.given(block);
+                        return Ok(other);
+                    }
+                }
+            }
             let reading = self.fill(block)?;
             if reading != Reading::Block || block.filled > 0 {
-                self.started |= block.filled > 0;
-                block.position = self.position;
+                self.given(block);
                 return Ok(reading);
             }
         }
     }
 
-    /// Opens the next input; false if there is none.
-    fn open_next(&mut self) -> Result<bool> {
-        let next = if self.ended { Position { input: self.position.input + 1, offset: 0 } } else { self.position };
-        // At the end of the last input the position stays there, in case it grows.
-        let Some(path) = self.paths.get(next.input) else { return Ok(false) };
-        self.position = next;
-        self.ended = false;
-        self.started = self.position.offset > 0;
+    /// The block is on its way.
+    fn given(&mut self, block: &mut Block) -> Reading {
+        block.is_first = !self.started && block.filled > 0;
+        self.started |= block.filled > 0;
+        block.place = self.place.clone();
+        block.ended = std::mem::take(&mut self.ended_places);
+        Reading::Block
+    }
+
+    /// Opens the next input.
+    fn open_next(&mut self) -> Result<Reading> {
+        let next = if self.ended { self.place.input + 1 } else { 0 };
+        if next < self.paths.len() {
+            let start = self.starts.get(next).cloned().unwrap_or_else(|| Place::start_of(next));
+            return self.open(start).map(|()| Reading::Block);
+        }
+        // At the end of the last input its place stays, in case it grows.
+        if self.followed.as_ref().is_none_or(|inputs| inputs.iter().all(Option::is_none)) {
+            return Ok(Reading::End);
+        }
+        self.open_followed()
+    }
+
+    /// Opens a followed input of which there is news, after a moment if there is none.
+    fn open_followed(&mut self) -> Result<Reading> {
+        for input in 0..self.paths.len() {
+            let Some(inputs) = &mut self.followed else { return Ok(Reading::End) };
+            let news = inputs[input].as_mut().map_or(News::Nothing, |followed| followed.look(&self.paths[input]));
+            let (place, is_left) = match news {
+                News::Nothing => continue,
+                News::Grown(place) | News::Emptied(place) => (place, false),
+                News::Left(place) => (place, true),
+                News::Created(file) => (Place { file: Some(file), ..Place::start_of(input) }, false),
+            };
+            self.open(place)?;
+            self.is_left = is_left;
+            return Ok(Reading::Block);
+        }
+        let Some(interrupt) = &self.interrupt else { return Ok(Reading::End) };
+        match interrupt.pause(follow::INTERVAL) {
+            Readiness::Interrupted => Ok(Reading::Interrupted),
+            Readiness::ReaderGone => Err(Failure::ClosedPipe),
+            Readiness::Ready | Readiness::Waiting => Ok(Reading::Idle),
+        }
+    }
+
+    fn open(&mut self, start: Place) -> Result<()> {
+        if std::mem::take(&mut self.ended) {
+            self.ended_places.push(self.place.clone());
+        }
+        self.started = start.offset > 0;
         self.at_start = !self.started;
         self.mark_bytes = 0;
+        self.is_left = false;
         self.lines = (self.framing.quoted_fields.is_some() && !self.started).then_some(0);
-        self.current = Some(Source::open_at(path, self.position.offset, &self.consumed)?);
-        Ok(true)
+        let source = Source::open_at(&self.paths[start.input], &start, &self.consumed)?;
+        self.place = Place { file: source.file(), ..start };
+        self.current = Some(source);
+        Ok(())
     }
 
     fn fill(&mut self, block: &mut Block) -> Result<Reading> {
@@ -261,10 +346,12 @@ impl BlockReader {
                     return Ok(Reading::Idle);
                 }
                 Ok(Arrival::Interrupted) => {
-                    if source.can_be_reread() {
-                        block.filled = 0;
+                    // A file gives it again; of a pipe all that is whole is taken.
+                    let end = if source.file().is_some() { 0 } else { cutter.last_end(block.bytes()).unwrap_or(0) };
+                    if source.file().is_none() && end < block.filled {
+                        self.lost = Some(Lost::new(source.name(), &block.bytes()[end..]));
                     }
-                    // What a pipe gave cannot be had again, so half a record is a record.
+                    block.filled = end;
                     self.advance(block);
                     return Ok(if block.filled > 0 { Reading::Block } else { Reading::Interrupted });
                 }
@@ -292,45 +379,105 @@ impl BlockReader {
         }
     }
 
-    /// The block is given, so the position is behind it.
-    fn advance(&mut self, block: &Block) {
+    /// The block is given, so the place is behind it.
+    fn advance(&mut self, block: &mut Block) {
         if !block.is_long() {
             // Long records come one after another, or hardly ever.
             self.room.forget_spare();
         }
+        block.start = self.place.further(self.mark_bytes);
         if block.filled > 0 {
-            self.position.offset += block.filled as u64 + std::mem::take(&mut self.mark_bytes);
+            self.place = block.start.further(block.filled as u64);
+            self.mark_bytes = 0;
             self.lines = self.lines.map(|lines| lines + memchr_iter(b'\n', block.bytes()).count() as u64);
+        }
+        if let Some(source) = &self.current
+            && let Some(member) = source.member()
+        {
+            self.place.stored = source.stored();
+            let known = self.place.member.get_or_insert_default();
+            if member.offset <= self.place.offset {
+                *known = member;
+            }
         }
     }
 
-    /// The input is read: the block takes all that is left of it.
+    /// The input is read: the block takes all whole records that are left of it, and the next one a record that has no
+    /// ending. Behind a failure there is none: nobody knows how it would have gone on.
     fn end_input(&mut self, block: &mut Block, mut cutter: Cutter, failure: Option<Failure>) -> Result<Reading> {
-        let name = self.current.take().map_or(String::new(), |source| source.name().to_string());
-        self.ended = true;
+        let name = self.current.as_ref().map_or(String::new(), |source| source.name().to_string());
         self.failure = failure;
         if std::mem::take(&mut self.at_start) {
             self.mark_bytes = skip_mark(block, &name)?;
         }
-        let end = cutter.last_end(block.bytes());
-        if let Some(opened) = cutter.open_quote() {
+        let end = cutter.last_end(block.bytes()).unwrap_or(0);
+        let is_followed = self.followed.is_some() && self.place.file.is_some() && !self.is_left;
+        if let (Some(opened), false) = (cutter.open_quote(), is_followed) {
             let lines = memchr_iter(b'\n', &block.bytes()[..opened]).count() as u64;
             let place = match self.lines {
                 Some(before) => format!("in line {}", before + lines + 1),
-                None => format!("at byte {}", self.position.offset + opened as u64 + 1),
+                None => format!("at byte {}", self.place.offset + opened as u64 + 1),
             };
             self.failure.get_or_insert_with(|| {
                 Failure::new(format!("{name}: the quote opened {place} is not closed; close it, or leave --csv out"))
             });
-            block.filled = end.unwrap_or(0);
         }
-        self.advance(block);
-        let more_follows = self.position.input + 1 < self.paths.len() && self.failure.is_none();
-        if more_follows && block.bytes().last().is_some_and(|last| *last != self.framing.ending) {
-            // Without it the last record would run into the next input's first.
-            block.push(self.framing.ending);
+        self.has_last_record = end < block.filled && self.failure.is_none() && !is_followed;
+        if self.has_last_record && end > 0 {
+            self.tail.extend_from_slice(&block.bytes()[end..]);
         }
+        if !self.has_last_record || end > 0 {
+            block.filled = end;
+            self.advance(block);
+        } else {
+            self.give_last_record(block);
+        }
+        self.leave_input(is_followed);
         Ok(Reading::Block)
+    }
+
+    /// The end of an input ends its last record, too.
+    fn give_last_record(&mut self, block: &mut Block) {
+        self.has_last_record = false;
+        block.is_unfinished = true;
+        block.start = self.place.further(self.mark_bytes);
+        self.place.unfinished = block.filled as u64 + std::mem::take(&mut self.mark_bytes);
+        let is_packed =
+            self.place.member.is_some() || self.current.as_ref().is_some_and(|source| source.member().is_some());
+        if !is_packed {
+            self.place.stored = self.place.offset + self.place.unfinished;
+        } else if let Some(source) = &self.current {
+            self.place.stored = source.stored();
+            self.place.member.get_or_insert_default();
+        }
+        block.push(self.framing.ending);
+    }
+
+    fn leave_input(&mut self, is_followed: bool) {
+        let seen = self.current.take().map_or(0, |source| source.stored());
+        self.ended = true;
+        let (Some(inputs), input) = (&mut self.followed, self.place.input) else { return };
+        inputs[input] = match (is_followed, self.is_left) {
+            (true, _) => Some(Followed::new(self.place.clone(), &self.paths[input], seen)),
+            (_, true) => Some(Followed::missing(input)),
+            _ => None,
+        };
+    }
+}
+
+/// The beginning of a record that came through a pipe, and whose end a signal kept from coming.
+#[derive(Debug, Clone)]
+pub(crate) struct Lost {
+    pub(crate) name: String,
+    pub(crate) bytes: usize,
+    /// Its first bytes.
+    pub(crate) start: Vec<u8>,
+}
+
+impl Lost {
+    fn new(name: &str, record: &[u8]) -> Self {
+        const SHOWN_BYTES: usize = 400;
+        Lost { name: name.to_string(), bytes: record.len(), start: record[..record.len().min(SHOWN_BYTES)].to_vec() }
     }
 }
 

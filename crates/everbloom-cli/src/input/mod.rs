@@ -4,14 +4,18 @@
 //! path ─ Source (Unpacker) ─ BlockReader (whole records) ─ Batch (where each record ends)
 //! ```
 //!
-//! A block is one large buffer that ends where a record ends; nothing is copied to take it apart.
+//! A block is one large buffer that ends where a record ends; nothing is copied to take it apart. A [`Place`] says how
+//! far an input has been read, and a [`Mark`] by what its file is known again.
 
 mod blocks;
+mod follow;
 mod framing;
+mod place;
 mod room;
 mod source;
 mod unpack;
 
-pub(crate) use blocks::{Block, BlockReader, Position, Reading};
+pub(crate) use blocks::{Block, BlockReader, Lost, Reading};
 pub(crate) use framing::Framing;
-pub(crate) use source::{Arrival, Source, is_stdin};
+pub(crate) use place::{Mark, Place};
+pub(crate) use source::{Arrival, Source, rereadable};

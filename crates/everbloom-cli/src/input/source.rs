@@ -1,30 +1,53 @@
 //! One input: a file or stdin, unpacked if it is packed.
 
-use super::unpack::{MAGIC_BYTES, Recognised, Unpacked, Unpacker, recognise};
+use super::place::{Member, Place};
+use super::unpack::{Unpacked, Unpacker};
 use crate::failure::{Failure, Result};
 use crate::platform::{self, Interrupt, Readiness};
 use std::fs::File;
 use std::io::{self, Read as _, Seek as _, SeekFrom};
 use std::os::fd::{AsFd as _, OwnedFd};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 const STDIN: &str = "stdin";
 
 /// Whether a path stands for stdin.
-pub(crate) fn is_stdin(path: &Path) -> bool {
+fn is_stdin(path: &Path) -> bool {
     path.as_os_str() == "-"
+}
+
+/// As many links as systems follow.
+const MOST_LINKS: usize = 40;
+
+/// The data of a file that a later run can read again: no pipe, and nothing that is only another name of stdin.
+pub(crate) fn rereadable(path: &Path) -> Option<std::fs::Metadata> {
+    let mut target = PathBuf::from(path);
+    for _ in 0..MOST_LINKS {
+        if is_stdin(&target) || target.starts_with("/dev") || target.starts_with("/proc") {
+            return None;
+        }
+        match (std::fs::read_link(&target), target.parent()) {
+            (Ok(next), Some(folder)) => target = folder.join(next),
+            _ => break,
+        }
+    }
+    path.metadata().ok().filter(std::fs::Metadata::is_file)
 }
 
 /// An open input.
 pub(crate) struct Source {
     name: String,
-    file: File,
+    file: Arc<File>,
     /// What unpacks it; nothing once it is known to be plain, and all that was read to know it is given.
     unpacker: Option<Unpacker>,
     waits: Option<OwnedFd>,
     can_be_reread: bool,
+    /// Where unpacking began.
+    base: Member,
+    /// Bytes read, as they are stored, from the file's start.
+    stored: u64,
     consumed: Arc<AtomicU64>,
 }
 
@@ -42,67 +65,86 @@ impl Source {
         checked.map_err(|error| Failure::io(path.display(), &error))
     }
 
-    /// Whether a file is stored packed, so that its length says nothing about what is in it.
-    pub(crate) fn is_packed(path: &Path) -> bool {
-        let mut start = Vec::new();
-        let read = File::open(path).and_then(|file| file.take(MAGIC_BYTES as u64).read_to_end(&mut start));
-        read.is_ok() && matches!(recognise(&start), Recognised::Packed(_))
-    }
-
     /// Opens `path`, or stdin for `-`. `consumed` counts the bytes as they are stored.
     pub(crate) fn open(path: &Path, consumed: &Arc<AtomicU64>) -> Result<Self> {
-        Self::open_at(path, 0, consumed)
+        Self::open_at(path, &Place::default(), consumed)
     }
 
-    /// Opens `path` at an offset into what it unpacks to. What may keep us waiting is not read yet.
-    pub(crate) fn open_at(path: &Path, offset: u64, consumed: &Arc<AtomicU64>) -> Result<Self> {
+    /// Opens `path` at a place, or goes on with the file that the place has. What may keep us waiting is not read yet.
+    pub(crate) fn open_at(path: &Path, place: &Place, consumed: &Arc<AtomicU64>) -> Result<Self> {
         let name = if is_stdin(path) { STDIN.to_string() } else { path.display().to_string() };
-        let source = open_file(path).and_then(|file| Self::new(file, name.clone(), consumed));
-        let source = source.and_then(|mut source| source.skip(offset).map(|()| source));
+        let file = place.file.clone().map_or_else(|| open_file(path).map(Arc::new), Ok);
+        let can_be_reread = place.file.is_some() || rereadable(path).is_some();
+        let source = file.and_then(|file| Self::new(file, name.clone(), can_be_reread, consumed));
+        let source = source.and_then(|mut source| source.go_to(place).map(|()| source));
         source.map_err(|error| Failure::io(name, &error))
     }
 
-    fn new(file: File, name: String, consumed: &Arc<AtomicU64>) -> io::Result<Self> {
+    fn new(file: Arc<File>, name: String, can_be_reread: bool, consumed: &Arc<AtomicU64>) -> io::Result<Self> {
         let metadata = file.metadata()?;
         if metadata.is_dir() {
             return Err(io::Error::other("is a directory"));
         }
-        let waits = platform::may_wait(&file, &metadata);
-        let can_be_reread = metadata.is_file() && name != STDIN;
-        Ok(Source { name, file, unpacker: Some(Unpacker::new()), waits, can_be_reread, consumed: Arc::clone(consumed) })
+        let waits = platform::may_wait(&*file, &metadata);
+        let can_be_reread = can_be_reread && metadata.is_file();
+        Ok(Source {
+            name,
+            file,
+            unpacker: Some(Unpacker::new()),
+            waits,
+            can_be_reread,
+            base: Member::default(),
+            stored: 0,
+            consumed: Arc::clone(consumed),
+        })
     }
 
-    /// Goes to an offset: where the file allows it by a jump, elsewhere by reading up to there.
-    fn skip(&mut self, offset: u64) -> io::Result<()> {
-        let (mut left, mut scratch) = (offset, vec![0; if offset > 0 { 1 << 16 } else { 0 }]);
+    /// Goes to a place: by a jump, and where the file is packed by unpacking the rest of the way.
+    fn go_to(&mut self, place: &Place) -> io::Result<()> {
+        if !self.can_be_reread {
+            return Ok(());
+        }
+        self.base = place.member.unwrap_or_default();
+        self.unpacker = match place.member {
+            Some(member) => Some(Unpacker::behind_member(member.stored > 0)),
+            None if place.offset > 0 => None,
+            None => Some(Unpacker::new()),
+        };
+        self.stored = place.member.map_or(place.offset, |member| member.stored);
+        (&*self.file).seek(SeekFrom::Start(self.stored))?;
+        self.consumed.fetch_add(self.stored, Ordering::Relaxed);
+        let mut left = place.member.map_or(0, |member| place.offset.saturating_sub(member.offset));
+        let mut scratch = vec![0; if left > 0 { 1 << 16 } else { 0 }];
         while left > 0 {
             let most = scratch.len().min(usize::try_from(left).unwrap_or(usize::MAX));
             match self.read(&mut scratch[..most], None)? {
                 Arrival::Bytes(count) => left -= count as u64,
-                // A plain file may have shrunk; its reader finds nothing there.
-                Arrival::End if self.unpacker.is_none() => return Ok(()),
-                Arrival::End => return Err(io::Error::other(format!("is shorter than {offset} bytes"))),
+                Arrival::End => return Err(io::Error::other(format!("is shorter than {} bytes", place.offset))),
                 Arrival::Nothing | Arrival::Interrupted => {}
-            }
-            let is_plain_file = self.unpacker.is_none() && self.waits.is_none();
-            if let (true, Ok(ahead)) = (is_plain_file, i64::try_from(left))
-                && self.file.seek(SeekFrom::Current(ahead)).is_ok()
-            {
-                self.consumed.fetch_add(left, Ordering::Relaxed);
-                return Ok(());
             }
         }
         Ok(())
     }
 
+    /// The file, if a later run can read it again.
+    pub(super) fn file(&self) -> Option<Arc<File>> {
+        self.can_be_reread.then(|| Arc::clone(&self.file))
+    }
+
+    /// How many bytes have been read as they are stored.
+    pub(super) fn stored(&self) -> u64 {
+        self.stored
+    }
+
+    /// The end of the last whole member, if the input is packed.
+    pub(super) fn member(&self) -> Option<Member> {
+        let member = self.unpacker.as_ref().and_then(Unpacker::member)?;
+        Some(Member { stored: self.base.stored + member.stored, offset: self.base.offset + member.offset })
+    }
+
     /// What to call it in messages.
     pub(crate) fn name(&self) -> &str {
         &self.name
-    }
-
-    /// Whether a later run can read the same bytes again.
-    pub(crate) fn can_be_reread(&self) -> bool {
-        self.can_be_reread
     }
 
     /// Whether a read would have to wait: all that has come is given, and no more is there.
@@ -142,14 +184,16 @@ impl Source {
                 Readiness::Interrupted => return Ok(Arrival::Interrupted),
                 Readiness::Waiting => return Ok(Arrival::Nothing),
                 Readiness::Ready => {}
+                Readiness::ReaderGone => return Err(io::ErrorKind::BrokenPipe.into()),
             }
-            let (mut file, consumed) = (&self.file, &self.consumed);
+            let (mut file, consumed, stored) = (&*self.file, &self.consumed, &mut self.stored);
             let mut read = |bytes: &mut [u8]| loop {
                 match file.read(bytes) {
                     Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                     Err(error) => return Err(error),
                     Ok(count) => {
                         consumed.fetch_add(count as u64, Ordering::Relaxed);
+                        *stored += count as u64;
                         return Ok(count);
                     }
                 }
@@ -187,5 +231,5 @@ pub(crate) enum Arrival {
 }
 
 fn open_file(path: &Path) -> io::Result<File> {
-    if is_stdin(path) { Ok(File::from(io::stdin().as_fd().try_clone_to_owned()?)) } else { File::open(path) }
+    if is_stdin(path) { Ok(File::from(io::stdin().as_fd().try_clone_to_owned()?)) } else { platform::open(path) }
 }

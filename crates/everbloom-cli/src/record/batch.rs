@@ -23,6 +23,17 @@ pub(crate) struct Batch {
 }
 
 impl Batch {
+    /// A key without its record, as [`Batch::first_key`] gave it.
+    pub(crate) fn of_key((hash, importance, time): (KeyHash, Option<Importance>, Option<i64>)) -> Self {
+        let (importances, times) = (importance.into_iter().collect(), time.into_iter().collect());
+        Batch { len: 1, ends: vec![0], hashes: vec![hash], importances, times, ..Batch::default() }
+    }
+
+    /// The first key, with its importance and time if it has them.
+    pub(crate) fn first_key(&self) -> Option<(KeyHash, Option<Importance>, Option<i64>)> {
+        Some((*self.hashes.first()?, self.importances.first().copied(), self.times.first().copied()))
+    }
+
     /// Takes the records of `bytes` from `start` on, as many as fit, and hashes their keys.
     /// The bytes are whole records, though the last may lack its delimiter.
     pub(crate) fn take(

@@ -2,7 +2,7 @@
 
 use super::{Batch, Extractor, Layout};
 use crate::failure::{Failure, Result};
-use crate::input::{Block, BlockReader, Framing, Position, Reading};
+use crate::input::{Block, BlockReader, Framing, Reading};
 use everbloom::Hashing;
 use std::path::Path;
 use std::sync::Arc;
@@ -12,25 +12,38 @@ pub(crate) struct RecordReader {
     blocks: BlockReader,
     layout: Layout,
     header: Option<Vec<u8>>,
+    is_header_written: bool,
     extractor: Option<Arc<Extractor>>,
 }
 
 impl RecordReader {
     /// Reads records as `layout` describes them.
     pub(crate) fn new(blocks: BlockReader, layout: Layout) -> Result<Self> {
-        let mut reader = RecordReader { blocks, layout, header: None, extractor: None };
+        let mut reader = RecordReader { blocks, layout, header: None, is_header_written: false, extractor: None };
         if !reader.layout.has_header {
             reader.extractor = Some(Arc::new(reader.layout.resolve(&[])?));
-        } else if reader.blocks.position() != Position::default() {
-            let first = first_record(&reader.blocks.paths()[0], reader.blocks.framing())?;
+        } else if let Some(path) = reader.blocks.first_resumed() {
+            // Its header was passed on when it was read from its start.
+            let first = first_record(path, reader.blocks.framing())?;
             reader.take_header(&first)?;
         }
         Ok(reader)
     }
 
+    /// With a header that is in the output already, if it is.
+    pub(crate) fn header_is_written(mut self, is_written: bool) -> Self {
+        self.is_header_written = is_written;
+        self
+    }
+
     /// Where the blocks come from.
     pub(crate) fn blocks(&self) -> &BlockReader {
         &self.blocks
+    }
+
+    /// The same, to be asked at the end what became of the inputs.
+    pub(crate) fn blocks_mut(&mut self) -> &mut BlockReader {
+        &mut self.blocks
     }
 
     /// What finds keys in the blocks read so far.
@@ -45,7 +58,7 @@ impl RecordReader {
             return Ok((reading, Header::default()));
         }
         let line = &block.bytes()[..self.blocks.framing().first_end(block.bytes())];
-        let header = Header { bytes: line.len(), is_new: self.header.is_none() };
+        let header = Header { bytes: line.len(), is_new: self.header.is_none() && !self.is_header_written };
         self.take_header(line)?;
         Ok((reading, header))
     }

@@ -84,7 +84,7 @@ impl FaultWatch {
 }
 
 /// A record that fits into a line and does nothing to a terminal.
-fn shown(record: &[u8]) -> String {
+pub(crate) fn shown(record: &[u8]) -> String {
     let ending = record.iter().rev().take_while(|byte| matches!(byte, b'\n' | b'\r' | 0)).count();
     let record = &record[..record.len() - ending];
     // A letter has at most four bytes.

@@ -14,15 +14,15 @@
 use super::block_output::{BlockOutput, Options};
 use super::in_order::InOrder;
 use super::judge::Judge;
+use super::lock::Lock;
 use super::outputs::Outputs;
-use super::state::{self, Journal};
+use super::state::{self, Journal, LastKey, LastRecord};
 use crate::failure::{Failure, Result};
-use crate::input::{Block, Framing, Position, Reading};
+use crate::input::{Block, Framing, Lost, Reading};
 use crate::platform::Interrupt;
 use crate::record::{Batch, Extractor, Header, RecordReader};
 use everbloom::internal::filter::Timeline;
 use everbloom::{Hashing, Verdict};
-use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -36,6 +36,8 @@ pub(super) struct Engine {
     framing: Framing,
     /// What long blocks come to. Allocators keep what a thread frees for that thread, so that one for each would stay.
     long_output: Mutex<BlockOutput>,
+    /// Whether a last record without an ending can be taken back from the output.
+    takes_back: bool,
     saving: Option<Arc<Saving>>,
     interrupt: Arc<Interrupt>,
     failure: Mutex<Option<Failure>>,
@@ -50,24 +52,30 @@ pub(super) struct Setup {
 
 /// Where and how often the state is saved.
 pub(super) struct Saving {
-    pub(super) path: PathBuf,
+    pub(super) lock: Lock,
     pub(super) interval: Duration,
     /// What does not change from one checkpoint to the next.
     pub(super) journal: Journal,
+    pub(super) interrupt: Arc<Interrupt>,
 }
 
 struct Intake {
     reader: RecordReader,
     turn: u64,
     is_over: bool,
+    /// A last record without an ending that can be taken back.
+    last: Option<(Block, Taken)>,
 }
 
 /// What is left when all is done.
 pub(super) struct Finished {
     pub(super) judge: Judge,
     pub(super) outputs: Outputs,
-    pub(super) position: Position,
     pub(super) failure: Option<Failure>,
+    /// What is to be saved beside the memory that is saved already, if the last record is not to be remembered yet.
+    pub(super) journal: Option<Journal>,
+    /// What a signal left of a pipe.
+    pub(super) lost: Option<Lost>,
 }
 
 /// What one thread carries along.
@@ -84,20 +92,24 @@ struct Taken {
     turn: u64,
     header: Header,
     extractor: Option<Arc<Extractor>>,
+    /// Whether it may be taken back by a later run, and is in no state.
+    is_provisional: bool,
 }
 
 impl Engine {
     pub(super) fn new(reader: RecordReader, judge: Judge, outputs: Outputs, setup: Setup) -> Self {
         let Setup { options, saving, interrupt } = setup;
         let (hashing, framing) = (*judge.memory.hashing(), reader.blocks().framing());
+        let takes_back = saving.is_some() && outputs.main.is_file();
         Engine {
-            intake: Mutex::new(Intake { reader, turn: 0, is_over: false }),
+            intake: Mutex::new(Intake { reader, turn: 0, is_over: false, last: None }),
             judge: InOrder::new(judge),
             outputs: InOrder::new(outputs),
             options,
             hashing,
             framing,
             long_output: Mutex::default(),
+            takes_back,
             saving,
             interrupt,
             failure: Mutex::new(None),
@@ -112,13 +124,62 @@ impl Engine {
             }
             self.work();
         });
-        let reader = self.intake.into_inner().unwrap_or_else(PoisonError::into_inner).reader;
+        let journal = self.finish_last_record().unwrap_or_else(|failure| {
+            self.remember(failure);
+            None
+        });
+        let mut reader = self.intake.into_inner().unwrap_or_else(PoisonError::into_inner).reader;
+        let mut outputs = self.outputs.into_inner();
+        let (ended, place) = reader.blocks_mut().take_places();
+        ended.iter().for_each(|place| outputs.marks.note(place));
+        outputs.place = place;
         Finished {
             judge: self.judge.into_inner(),
-            outputs: self.outputs.into_inner(),
-            position: reader.blocks().position(),
+            outputs,
             failure: self.failure.into_inner().unwrap_or_else(PoisonError::into_inner),
+            journal,
+            lost: reader.blocks().lost().cloned(),
         }
+    }
+
+    /// Writes a last record that had no ending, but only after the state is saved without it: if it goes on until the next
+    /// run, that one takes it back and judges it whole.
+    fn finish_last_record(&self) -> Result<Option<Journal>> {
+        let last = self.intake.lock().unwrap_or_else(PoisonError::into_inner).last.take();
+        let (Some((mut block, taken)), Some(saving)) = (last, &self.saving) else { return Ok(None) };
+        let place = block.place.clone();
+        let (mut journal, before) = {
+            let (Some(judge), Some(mut outputs)) = (self.judge.enter(taken.turn), self.outputs.enter(taken.turn))
+            else {
+                return Ok(None);
+            };
+            block.ended.drain(..).for_each(|place| outputs.marks.note(&place));
+            outputs.place = block.start.clone();
+            (saving.save(&judge, &outputs, false)?, outputs.written())
+        };
+        let mut worker = Worker { block, ..Worker::default() };
+        if !self.process(&mut worker, &taken)? {
+            return Ok(None);
+        }
+        let outputs = self.outputs.enter(taken.turn + 1);
+        let Some(mut outputs) = outputs else { return Ok(None) };
+        let Some(mark) = outputs.marks.mark(&place) else { return Ok(None) };
+        let key = worker.batch.first_key().map(|(hash, importance, time)| LastKey {
+            hash: (hash.high, hash.low),
+            importance: importance.map(|importance| (importance.value(), importance.max())),
+            time,
+        });
+        outputs.marks.note(&place);
+        journal.last_record = Some(LastRecord { mark, key, tally: worker.done.tally });
+        journal.files = outputs.marks.known();
+        journal.outputs = outputs.written();
+        for (after, before) in journal.outputs.iter_mut().zip(before) {
+            after.provisional += after.bytes - before.bytes;
+            after.bytes = before.bytes;
+        }
+        journal.closed = true;
+        outputs.sync()?;
+        Ok(Some(journal))
     }
 
     fn work(&self) {
@@ -143,7 +204,16 @@ impl Engine {
         match next {
             Ok((Reading::Block | Reading::Idle, header)) => {
                 intake.turn += 1;
-                Some(Taken { turn: intake.turn - 1, header, extractor: intake.reader.extractor().ok() })
+                let is_provisional = self.takes_back && block.is_unfinished && block.place.file.is_some();
+                let is_provisional = is_provisional && intake.reader.blocks().is_last(&block.place);
+                let extractor = intake.reader.extractor().ok();
+                let taken = Taken { turn: intake.turn - 1, header, extractor, is_provisional };
+                if !is_provisional {
+                    return Some(taken);
+                }
+                intake.is_over = true;
+                intake.last = Some((std::mem::take(block), taken));
+                None
             }
             Ok((Reading::End | Reading::Interrupted, _)) => {
                 intake.is_over = true;
@@ -165,7 +235,7 @@ impl Engine {
             std::mem::swap(done, &mut self.long_output.lock().unwrap_or_else(PoisonError::into_inner));
         }
         done.clear();
-        let (position, first) = (block.position, block.start);
+        let (place, first, ended) = (block.place.clone(), block.start.clone(), std::mem::take(&mut block.ended));
         let bytes = block.bytes_mut();
         let mut start = taken.header.bytes;
         if start > 0 {
@@ -184,7 +254,7 @@ impl Engine {
             stopped = self.judge_batch(&mut judge, bytes, batch, verdicts)?;
             start = batch.end();
         }
-        let is_due = self.saving.as_ref().is_some_and(|saving| judge.is_due(saving.interval));
+        let is_due = self.saving.as_ref().is_some_and(|saving| judge.is_due(saving.interval)) && !taken.is_provisional;
         let judge = if is_due || stopped.is_some() {
             Some(judge)
         } else {
@@ -195,9 +265,15 @@ impl Engine {
         done.records(bytes, batch, verdicts, self.options);
         let Some(mut outputs) = self.outputs.enter(taken.turn) else { return Ok(false) };
         outputs.tally += done.tally;
+        if self.saving.is_some() {
+            ended.iter().for_each(|place| outputs.marks.note(place));
+        }
+        outputs.place = place;
         let output = done.output(bytes, self.options);
         if !output.is_empty() {
             outputs.main.write(output)?;
+        } else if self.interrupt.is_reader_gone() {
+            return Err(Failure::ClosedPipe);
         }
         if let Some(duplicates) = outputs.duplicates.as_mut().filter(|_| !done.aside.is_empty()) {
             duplicates.write(&done.aside)?;
@@ -205,14 +281,15 @@ impl Engine {
         if let Some(failure) = stopped {
             if let (Failure::BrokenPromise(_), Some(mut judge)) = (&failure, judge) {
                 // A later run goes on with the record that was not written.
-                self.save(&judge, &outputs, Position { offset: first.offset + start as u64, ..first })?;
+                outputs.place = first.further(start as u64);
+                self.save(&judge, &outputs)?;
                 let record = judge.records + 1;
                 judge.watch.break_at(record);
             }
             return Err(failure);
         }
         if let Some(mut judge) = judge {
-            self.save(&judge, &outputs, position)?;
+            self.save(&judge, &outputs)?;
             (judge.saved, judge.saved_records) = (Instant::now(), judge.records);
             judge.pass();
         }
@@ -247,9 +324,9 @@ impl Engine {
     }
 
     /// Syncs the outputs, then saves what belongs to them.
-    fn save(&self, judge: &Judge, outputs: &Outputs, position: Position) -> Result<()> {
+    fn save(&self, judge: &Judge, outputs: &Outputs) -> Result<()> {
         let Some(saving) = &self.saving else { return Ok(()) };
-        saving.save(judge, outputs, position, false)
+        saving.save(judge, outputs, false).map(drop)
     }
 
     fn give_up(&self, failure: Failure) {
@@ -282,21 +359,27 @@ impl Drop for CloseOnPanic<'_> {
 }
 
 impl Saving {
-    /// Syncs the outputs, then saves what belongs to them.
-    pub(super) fn save(&self, judge: &Judge, outputs: &Outputs, position: Position, finished: bool) -> Result<()> {
+    /// Syncs the outputs, then saves what belongs to them; gives what was saved beside the memory.
+    pub(super) fn save(&self, judge: &Judge, outputs: &Outputs, closed: bool) -> Result<Journal> {
         outputs.sync()?;
+        let mut marks = outputs.marks.clone();
+        marks.note(&outputs.place);
         let journal = Journal {
-            input: position.input,
-            offset: position.offset,
-            finished,
-            output: outputs.main.written(),
-            duplicates: outputs.duplicates.as_ref().and_then(|sink| sink.written()),
-            tally: outputs.tally,
+            files: marks.known(),
+            closed,
+            outputs: outputs.written(),
+            tally: outputs.total(),
             clock: judge.timeline.as_ref().map(Timeline::state),
             new_keys: judge.watch.came(),
             broken_at: judge.watch.broken_at(),
             ..self.journal.clone()
         };
-        state::save(&self.path, &judge.memory, &journal)
+        self.interrupt.undisturbed(|| state::save(&self.lock, &judge.memory, &journal))?;
+        Ok(journal)
+    }
+
+    /// Saves what belongs to the memory that was saved last.
+    pub(super) fn save_journal(&self, journal: &Journal) -> Result<()> {
+        self.interrupt.undisturbed(|| state::save_journal(&self.lock, journal))
     }
 }

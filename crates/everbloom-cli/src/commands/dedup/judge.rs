@@ -1,6 +1,7 @@
 //! The filter, and who watches it: whether it keeps its promise, and how far things are.
 
 use super::progress::Progress;
+use super::state::LastKey;
 use super::window;
 use crate::args::PromiseArgs;
 use crate::failure::{Failure, Result};
@@ -9,7 +10,7 @@ use crate::report::thousands;
 use crate::report::words::{self, LINES};
 use everbloom::internal::filter::{Timeline, Watch, Watched};
 use everbloom::internal::stream::SpotCheck;
-use everbloom::{AnyFilter, Verdict};
+use everbloom::{AnyFilter, Importance, KeyHash, Verdict, filters};
 use std::time::{Duration, Instant};
 
 /// What all blocks pass, one by one.
@@ -33,6 +34,11 @@ pub(super) struct Judge {
 }
 
 impl Judge {
+    /// Whether the filter may forget a key.
+    pub(super) fn forgets(&self) -> bool {
+        filters::kind(self.memory.spec()).is_ok_and(|kind| kind.forgets(self.memory.spec()))
+    }
+
     /// Whether the time has come to save what has changed.
     pub(super) fn is_due(&self, interval: Duration) -> bool {
         self.records != self.saved_records && self.saved.elapsed() >= interval
@@ -82,6 +88,16 @@ impl Judge {
             let say = || words::note(&text);
             self.progress.as_ref().map_or_else(say, |progress| progress.hidden(say));
         }
+    }
+
+    /// Remembers a key that was judged before, and written accordingly.
+    pub(super) fn remember(&mut self, key: Option<LastKey>) -> Result<Option<Failure>> {
+        let Some(LastKey { hash: (high, low), importance, time }) = key else {
+            self.records += 1;
+            return Ok(None);
+        };
+        let importance = importance.map(|(value, max)| Importance::new(value, max)).transpose()?;
+        self.observe(&mut Batch::of_key((KeyHash { high, low }, importance, time)), &mut Vec::new())
     }
 
     /// A last look, when all has been read.

@@ -4,6 +4,9 @@ mod block_output;
 mod engine;
 mod in_order;
 mod judge;
+mod lock;
+mod marks;
+mod options;
 mod outputs;
 mod progress;
 mod resume;
@@ -15,12 +18,12 @@ pub(crate) use state::filter_bytes;
 
 use crate::args::{EXIT_CODES, GoalArgs, ImportanceArgs, KeyArgs, OnError, PromiseArgs, Refresh, quantity};
 use crate::failure::{Ending, Failure, Result};
-use crate::input::{BlockReader, Source, is_stdin};
+use crate::input::{BlockReader, Lost, Source};
 use crate::platform::Interrupt;
 use crate::progress::Bar;
-use crate::record::{Layout, RecordReader};
+use crate::record::{Layout, RecordReader, shown};
 use crate::report::words;
-use crate::{output, report};
+use crate::{output, platform, report};
 use block_output::{Mode, Options};
 use clap::Args;
 use engine::{Engine, Finished, Setup};
@@ -29,9 +32,10 @@ use everbloom::internal::promise::Standing;
 use everbloom::internal::stream::SpotCheck;
 use everbloom::{Goal, Plan, Spec, Window, filters};
 use judge::Judge;
+use lock::Lock;
 use progress::Progress;
-use resume::Resumption;
-use stats::{Stats, Tally, Told};
+use resume::{Held, Resumption};
+use stats::{Stats, Told};
 use std::io::IsTerminal as _;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -50,6 +54,9 @@ use window::WindowStats;
 pub(crate) struct Dedup {
     /// Files to read, .gz, .zst, .xz, .bz2 and .lz4 too [default: stdin]
     files: Vec<PathBuf>,
+    /// Keep reading files as they grow and are rotated, like tail -F, until a signal comes; a line is taken when it has ended
+    #[arg(short = 'F', long)]
+    follow: bool,
     /// Where to write [default: stdout]
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
@@ -123,27 +130,41 @@ impl Dedup {
     pub(crate) fn run(self) -> Result<Ending> {
         self.refuse_clashes()?;
         self.files.iter().try_for_each(|path| Source::check(path))?;
+        let Some(path) = &self.state else { return self.work(None) };
+        let lock = Lock::take(path)?;
+        let saved = state::load(&lock)?;
+        let dedup = match &saved {
+            Some((_, journal)) => options::adopt(path, &journal.options)?,
+            None => self,
+        };
+        dedup.work(Some(Held { lock, saved }))
+    }
+
+    fn work(self, held: Option<Held>) -> Result<Ending> {
         let started = Instant::now();
         let layout = Layout::new(&self.keys, &self.importance)?.with_time(self.time.as_deref())?;
         let mut interrupt = Interrupt::new()?;
         if self.state.is_some() {
             interrupt.catch_signals(self.checkpoint)?;
         }
+        let writes_stdout = self.output.is_none() && !self.count;
+        interrupt.watch_output(if writes_stdout { platform::watched_stdout() } else { None });
         let interrupt = Arc::new(interrupt);
-        let Resumption { mut judge, notes, outputs, position, saving } = resume::start(&self, &layout)?;
-        let blocks = BlockReader::new(self.files.clone(), self.keys.framing()).start_at(position);
+        let Resumption { mut judge, notes, outputs, starts, saving } = resume::start(&self, &layout, held, &interrupt)?;
+        let blocks = BlockReader::new(self.files.clone(), self.keys.framing()).start_at(starts).follow(self.follow);
+        let is_header_written = outputs.main.bytes() > 0;
         let reader = RecordReader::new(blocks.stop_on(Some(Arc::clone(&interrupt))), layout)?;
-        let stdout_is_free = self.output.is_some() || self.count;
-        let bar = Bar::for_terminal(reader.blocks().consumed(), &self.files, stdout_is_free);
+        let reader = reader.header_is_written(is_header_written);
+        let bar = Bar::for_terminal(reader.blocks().consumed(), &self.files, !writes_stdout);
         judge.progress = bar.filter(|_| !self.promise.quiet).map(Progress::new);
-        let forgets = filters::kind(judge.memory.spec()).is_ok_and(|kind| kind.forgets(judge.memory.spec()));
+        let forgets = judge.forgets();
         // A window is known to miss nothing.
         let is_checked = forgets && self.window.is_none() && self.wants_summary();
         judge.spot_check = is_checked.then(SpotCheck::default);
-        let before = outputs.tally;
         let saving = saving.map(Arc::new);
         let setup = Setup { options: self.options(), saving: saving.clone(), interrupt: Arc::clone(&interrupt) };
         let mut ended = Engine::new(reader, judge, outputs, setup).run(self.threads());
+        interrupt.ending();
         ended.judge.progress = None;
 
         if ended.failure.is_none() && interrupt.signal().is_none() {
@@ -152,16 +173,24 @@ impl Dedup {
         if ended.failure.is_none() {
             ended.failure = ended.judge.finish();
         }
+        // First the state, so that what is reported is safe.
+        if let (Some(saving), None) = (saving, &ended.failure) {
+            match &ended.journal {
+                Some(journal) => saving.save_journal(journal)?,
+                None => saving.save(&ended.judge, &ended.outputs, true).map(drop)?,
+            }
+        }
         let finished = ended.failure.is_none() && interrupt.signal().is_none();
-        self.report(&mut ended, notes, started, before, finished)?;
+        self.report(&mut ended, notes, started, finished)?;
         if let Some(failure) = ended.failure {
             return Err(failure);
         }
+        if let Some(Lost { name, bytes, start }) = &ended.lost {
+            let start = shown(start);
+            eprintln!("everbloom: {name}: {bytes} bytes of a line whose end had not come were not written: {start}");
+        }
         if let Some(note) = ended.judge.faults.note().filter(|_| !self.promise.quiet) {
             words::note(&note);
-        }
-        if let Some(saving) = saving {
-            saving.save(&ended.judge, &ended.outputs, ended.position, finished)?;
         }
         let is_broken = ended.judge.watch.broken_at().is_some();
         Ok(interrupt.signal().map_or(self.promise.ending(is_broken), Ending::Interrupted))
@@ -239,10 +268,6 @@ impl Dedup {
         self.threads.map_or_else(cores, |threads| threads as usize).min(MAX_THREADS)
     }
 
-    fn reads_only_files(&self) -> bool {
-        !self.files.is_empty() && self.files.iter().all(|path| !is_stdin(path) && path.is_file())
-    }
-
     /// Refuses calls that contradict themselves, or in which one file would destroy another.
     fn refuse_clashes(&self) -> Result<()> {
         if self.time.is_some() && self.window_time().is_none() {
@@ -254,14 +279,7 @@ impl Dedup {
         output::refuse_same(&outputs)
     }
 
-    fn report(
-        &self,
-        ended: &mut Finished,
-        notes: Vec<String>,
-        started: Instant,
-        before: Tally,
-        finished: bool,
-    ) -> Result<()> {
+    fn report(&self, ended: &mut Finished, notes: Vec<String>, started: Instant, finished: bool) -> Result<()> {
         let tally = ended.outputs.tally;
         if self.count && ended.failure.is_none() {
             let rows = [
@@ -278,20 +296,16 @@ impl Dedup {
         let seconds = started.elapsed().as_secs_f64();
         let Judge { memory, timeline, watch, spot_check, .. } = &mut ended.judge;
         let window = timeline.as_mut().map(|timeline| WindowStats::new(timeline, memory));
+        let missed = spot_check.take().map(SpotCheck::finish);
         let look = self.stats.is_some() || watch.standing() != Standing::Kept;
-        let stats = Stats::new(tally, memory, watch, look, seconds, self.threads(), finished).with(window, notes);
+        let tallies = (tally, ended.outputs.total());
+        let stats = Stats::new(tallies, &ended.judge, look, seconds, self.threads(), finished).with(window, notes);
         if let Some(path) = &self.stats {
             let text = report::json(&stats)?;
             output::replace(path, |out| out.write_all(text.as_bytes()))?;
         }
         if self.wants_summary() {
-            let told = Told {
-                mode: self.options().mode,
-                window: self.window,
-                forgets: filters::kind(memory.spec()).is_ok_and(|kind| kind.forgets(memory.spec())),
-                missed: spot_check.take().map(SpotCheck::finish),
-                before,
-            };
+            let told = Told { mode: self.options().mode, window: self.window, forgets: ended.judge.forgets(), missed };
             eprintln!("everbloom: {}", stats.summary(&told));
             stats.notes.iter().for_each(|note| words::note(note));
         }

@@ -1,25 +1,57 @@
 //! Where records go: the output, and the repeats aside.
 
+use super::marks::Marks;
 use super::state::Written;
 use super::stats::Tally;
 use crate::failure::{Failure, Result};
-use crate::output;
+use crate::input::Place;
+use crate::{output, platform};
+use memchr::memrchr;
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom, Write};
-use std::path::{Path, PathBuf};
+use std::os::unix::fs::FileTypeExt as _;
+use std::path::Path;
 
-/// The outputs, and what went through them.
+/// The outputs, what went through them, and how much of the inputs that was.
 pub(super) struct Outputs {
     pub(super) main: Sink,
     pub(super) duplicates: Option<Sink>,
+    /// The counts of this run.
     pub(super) tally: Tally,
+    /// The counts of earlier runs.
+    pub(super) before: Tally,
+    /// Files that earlier runs wrote, and this one does not.
+    pub(super) others: Vec<Written>,
+    pub(super) marks: Marks,
+    /// How far the input is that is being read.
+    pub(super) place: Place,
 }
 
 impl Outputs {
+    pub(super) fn new(main: Sink, duplicates: Option<Sink>, marks: Marks) -> Self {
+        let (tally, before) = (Tally::default(), Tally::default());
+        Outputs { main, duplicates, tally, before, others: Vec::new(), marks, place: Place::default() }
+    }
+
     /// Brings to disk what was written to files.
     pub(super) fn sync(&self) -> Result<()> {
-        self.main.sync()?;
-        self.duplicates.as_ref().map_or(Ok(()), Sink::sync)
+        self.sinks().try_for_each(Sink::sync)
+    }
+
+    /// The counts of all runs.
+    pub(super) fn total(&self) -> Tally {
+        let mut total = self.before;
+        total += self.tally;
+        total
+    }
+
+    /// All files that were ever written.
+    pub(super) fn written(&self) -> Vec<Written> {
+        self.others.iter().cloned().chain(self.sinks().filter_map(Sink::written)).collect()
+    }
+
+    fn sinks(&self) -> impl Iterator<Item = &Sink> {
+        [&self.main].into_iter().chain(&self.duplicates)
     }
 }
 
@@ -27,94 +59,145 @@ impl Outputs {
 pub(super) struct Sink {
     file: File,
     name: String,
-    path: Option<PathBuf>,
+    /// What a state calls it; nothing for stdout.
+    key: Option<String>,
+    kind: Kind,
+    ending: u8,
     bytes: u64,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    File,
+    Pipe,
+    Other,
+}
+
+/// How to go on with a file that an earlier run wrote.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Reopening {
+    /// Cut it to this length.
+    Cut(u64),
+    /// Keep all of it, but for a record without an ending behind this length.
+    KeepRecords(u64),
+    /// Keep all of it.
+    Append,
 }
 
 impl Sink {
     /// Standard output.
-    pub(super) fn stdout() -> Result<Self> {
-        Ok(Sink { file: output::raw_stdout()?, name: "stdout".into(), path: None, bytes: 0 })
+    pub(super) fn stdout(ending: u8) -> Result<Self> {
+        Self::new(output::raw_stdout()?, "stdout".into(), None, ending)
     }
 
     /// A file, from its beginning.
-    pub(super) fn create(path: &Path) -> Result<Self> {
+    pub(super) fn create(path: &Path, ending: u8) -> Result<Self> {
         let name = path.display().to_string();
         let file = File::create(path).map_err(|error| Failure::io(&name, &error))?;
-        let path = Some(std::path::absolute(path).map_err(|error| Failure::io(&name, &error))?);
-        Ok(Sink { file, name, path, bytes: 0 })
+        Self::new(file, name, Some(key(path)), ending)
     }
 
-    /// A file that an earlier run left: what it wrote after its last checkpoint is taken back.
-    pub(super) fn resume(path: &Path, bytes: u64) -> Result<Self> {
-        let mut sink = Self::open(path)?;
-        if sink.length()? < bytes {
-            return Err(Failure::at(
-                path,
-                format!(
-                    "is shorter than the {bytes} bytes that the state says were written; restore it, or remove the state"
-                ),
-            ));
-        }
-        sink.file
-            .set_len(bytes)
-            .and_then(|()| sink.file.seek(SeekFrom::End(0)))
-            .map_err(|error| sink.failure(&error))?;
-        sink.bytes = bytes;
-        Ok(sink)
-    }
-
-    /// A file to go on with, all of which is kept; a last record without its ending gets one.
-    pub(super) fn append(path: &Path, delimiter: u8) -> Result<Self> {
-        let mut sink = Self::open(path)?;
-        sink.bytes = sink.length()?;
-        let mut last = [delimiter];
-        if sink.bytes > 0 {
-            sink.file
-                .seek(SeekFrom::End(-1))
-                .and_then(|_| sink.file.read_exact(&mut last))
-                .map_err(|error| sink.failure(&error))?;
-        }
-        sink.file.seek(SeekFrom::End(0)).map_err(|error| sink.failure(&error))?;
-        if last[0] != delimiter {
-            sink.write(&[delimiter])?;
-        }
-        Ok(sink)
-    }
-
-    fn open(path: &Path) -> Result<Self> {
+    /// A file that an earlier run may have left.
+    pub(super) fn reopen(path: &Path, ending: u8, how: Reopening) -> Result<Self> {
         let name = path.display().to_string();
-        let file = File::options().read(true).write(true).create(true).truncate(false).open(path);
-        let file = file.map_err(|error| Failure::io(&name, &error))?;
-        let path = Some(std::path::absolute(path).map_err(|error| Failure::io(&name, &error))?);
-        Ok(Sink { file, name, path, bytes: 0 })
+        let is_pipe = path.metadata().is_ok_and(|data| !data.is_file());
+        let file = File::options().read(!is_pipe).write(true).create(true).truncate(false).open(path);
+        let mut sink = Self::new(file.map_err(|error| Failure::io(&name, &error))?, name, Some(key(path)), ending)?;
+        if sink.kind == Kind::File {
+            sink.go_on(how)?;
+        }
+        Ok(sink)
     }
 
-    fn length(&self) -> Result<u64> {
-        self.file.metadata().map(|metadata| metadata.len()).map_err(|error| self.failure(&error))
+    fn new(file: File, name: String, key: Option<String>, ending: u8) -> Result<Self> {
+        let kind = file.metadata().map_err(|error| Failure::io(&name, &error))?.file_type();
+        let kind = match (kind.is_file(), kind.is_fifo()) {
+            (true, _) => Kind::File,
+            (_, true) => Kind::Pipe,
+            _ => Kind::Other,
+        };
+        Ok(Sink { file, name, key, kind, ending, bytes: 0 })
     }
 
-    /// Writes at once.
+    fn go_on(&mut self, how: Reopening) -> Result<()> {
+        let cut = match how {
+            Reopening::Cut(bytes) => Some(bytes),
+            Reopening::KeepRecords(bytes) => self.last_ending().map_err(|error| self.failure(&error))?.max(Some(bytes)),
+            Reopening::Append => None,
+        };
+        let set = cut.map_or(Ok(()), |bytes| self.file.set_len(bytes)).and_then(|()| self.file.seek(SeekFrom::End(0)));
+        self.bytes = set.map_err(|error| self.failure(&error))?;
+        if self.last_ending().map_err(|error| self.failure(&error))? != Some(self.bytes) && self.bytes > 0 {
+            // Somebody else's last line.
+            self.write(&[self.ending])?;
+        }
+        Ok(())
+    }
+
+    /// Where the last record ends that has an ending; leaves the file at its end.
+    fn last_ending(&mut self) -> std::io::Result<Option<u64>> {
+        let mut end = self.file.seek(SeekFrom::End(0))?;
+        let mut bytes = vec![0; 1 << 16];
+        while end > 0 {
+            let count = end.min(bytes.len() as u64);
+            self.file.seek(SeekFrom::Start(end - count))?;
+            self.file.read_exact(&mut bytes[..count as usize])?;
+            if let Some(at) = memrchr(self.ending, &bytes[..count as usize]) {
+                self.file.seek(SeekFrom::End(0))?;
+                return Ok(Some(end - count + at as u64 + 1));
+            }
+            end -= count;
+        }
+        self.file.seek(SeekFrom::End(0)).map(|_| None)
+    }
+
+    /// Whether it is a file, of which a record can be taken back.
+    pub(super) fn is_file(&self) -> bool {
+        self.kind == Kind::File && self.key.is_some()
+    }
+
+    /// How many bytes of it belong to this state.
+    pub(super) fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    /// Writes whole records at once. Into a pipe goes what fits, so that its reader gets no half a record if we are ended
+    /// while it keeps us waiting.
     pub(super) fn write(&mut self, bytes: &[u8]) -> Result<()> {
-        self.file.write_all(bytes).map_err(|error| self.failure(&error))?;
+        let mut left = bytes;
+        while !left.is_empty() {
+            let most = if self.kind == Kind::Pipe { platform::room_in_pipe(&self.file) } else { left.len() };
+            let fits = &left[..left.len().min(most)];
+            // A record that does not fit into a pipe is given in pieces.
+            let count = memrchr(self.ending, fits).map_or(fits.len(), |at| at + 1);
+            let count = if most >= left.len() { left.len() } else { count };
+            self.file.write_all(&left[..count]).map_err(|error| self.failure(&error))?;
+            left = &left[count..];
+        }
         self.bytes += bytes.len() as u64;
         Ok(())
     }
 
-    /// What a state says of this file; nothing for stdout.
-    pub(super) fn written(&self) -> Option<Written> {
-        self.path.as_ref().map(|path| Written { path: path.display().to_string(), bytes: self.bytes })
+    /// What a state says of this file.
+    fn written(&self) -> Option<Written> {
+        let path = self.key.clone().filter(|_| self.kind == Kind::File)?;
+        Some(Written { path, bytes: self.bytes, provisional: 0, is_open: true })
     }
 
     fn sync(&self) -> Result<()> {
-        let is_file = self.path.is_some() && self.file.metadata().is_ok_and(|metadata| metadata.is_file());
-        if is_file { self.file.sync_data().map_err(|error| self.failure(&error)) } else { Ok(()) }
+        if self.is_file() { self.file.sync_data().map_err(|error| self.failure(&error)) } else { Ok(()) }
     }
 
     fn failure(&self, error: &std::io::Error) -> Failure {
         match Failure::io(&self.name, error) {
-            Failure::ClosedPipe if self.path.is_some() => Failure::reader_gone(&self.name),
+            Failure::ClosedPipe if self.key.is_some() => Failure::reader_gone(&self.name),
             failure => failure,
         }
     }
+}
+
+/// What a state calls a file that was written.
+pub(super) fn key(path: &Path) -> String {
+    let path = std::path::absolute(path).unwrap_or_else(|_| path.to_path_buf());
+    path.to_str().map_or_else(|| path.as_os_str().as_encoded_bytes().escape_ascii().to_string(), str::to_string)
 }

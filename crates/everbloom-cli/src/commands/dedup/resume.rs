@@ -1,22 +1,28 @@
 //! How a run starts: afresh, or where an earlier one ended.
 
-use super::Dedup;
-use super::block_output::Mode;
 use super::engine::Saving;
 use super::judge::Judge;
-use super::outputs::{Outputs, Sink};
-use super::state::{self, Journal, Written};
-use super::stats::Tally;
-use super::window;
+use super::lock::Lock;
+use super::marks::{self, Growth, Marks};
+use super::outputs::{self, Outputs, Reopening, Sink};
+use super::state::{Journal, Written};
+use super::{Dedup, options, window};
 use crate::args::OnError;
 use crate::failure::{Failure, Result};
-use crate::input::{Position, Source};
+use crate::input::{Place, rereadable};
+use crate::platform::Interrupt;
 use crate::record::{FaultWatch, KeyOptions, Layout};
-use clap::ValueEnum;
 use everbloom::internal::filter::Watch;
-use everbloom::{AnyFilter, Plan, filters};
+use everbloom::{AnyFilter, filters};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Instant;
+
+/// A state that is ours, and what it holds.
+pub(super) struct Held {
+    pub(super) lock: Lock,
+    pub(super) saved: Option<(AnyFilter, Journal)>,
+}
 
 /// What a run starts with.
 pub(super) struct Resumption {
@@ -24,47 +30,88 @@ pub(super) struct Resumption {
     /// What else the plan says of the filter.
     pub(super) notes: Vec<String>,
     pub(super) outputs: Outputs,
-    pub(super) position: Position,
+    /// Where each input is read from.
+    pub(super) starts: Vec<Place>,
     pub(super) saving: Option<Saving>,
 }
 
-/// Reads the state if there is one, and opens the outputs accordingly.
-pub(super) fn start(dedup: &Dedup, layout: &Layout) -> Result<Resumption> {
-    let planned = dedup.plan_memory(layout)?;
-    let notes = planned.notes.clone();
-    let Some(path) = &dedup.state else {
-        let judge = judge(dedup, planned.build()?, &Tally::default())?;
-        let (outputs, position) = (fresh(dedup)?, Position::default());
-        return Ok(Resumption { judge, notes, outputs, position, saving: None });
+/// Goes on with a state if there is one, and opens the outputs accordingly.
+pub(super) fn start(
+    dedup: &Dedup,
+    layout: &Layout,
+    held: Option<Held>,
+    interrupt: &Arc<Interrupt>,
+) -> Result<Resumption> {
+    let Some(Held { lock, saved }) = held else {
+        let planned = dedup.plan_memory(layout)?;
+        let notes = planned.notes.clone();
+        let judge = judge(dedup, planned.build()?, 0)?;
+        return Ok(Resumption { judge, notes, outputs: fresh(dedup)?, starts: Vec::new(), saving: None });
     };
-    let mut journal = journal_of(dedup, &planned);
-    journal.note = KeyOptions::of(&dedup.keys).to_note()?;
-    let (judge, outputs, position) = match state::load(path)? {
-        None => (judge(dedup, planned.build()?, &Tally::default())?, fresh(dedup)?, Position::default()),
+    let mut journal = Journal {
+        options: options::typed(),
+        note: KeyOptions::of(&dedup.keys).to_note()?,
+        reads_pipe: !dedup.reads_only_files(),
+        process: std::process::id(),
+        ..Journal::default()
+    };
+    let (judge, outputs, starts) = match saved {
+        None => {
+            let planned = dedup.plan_memory(layout)?;
+            journal.notes.clone_from(&planned.notes);
+            (judge(dedup, planned.build()?, 0)?, fresh(dedup)?, Vec::new())
+        }
         Some((memory, saved)) => {
-            check_same(path, &journal, &saved)?;
-            let position = position(dedup, path, &journal, &saved)?;
-            let mut judge = judge(dedup, memory, &saved.tally)?;
-            if let (Some(timeline), Some(clock)) = (&mut judge.timeline, &saved.clock) {
-                timeline.resume(clock).map_err(|error| Failure::at(path, error))?;
-            }
-            judge.watch = judge.watch.resumed(saved.new_keys, saved.broken_at);
-            // Before an output is opened: where the promise must not be broken, nothing is written.
-            if let Some(failure) = judge.welcome() {
-                return Err(failure);
-            }
-            (judge, reopen(dedup, &saved)?, position)
+            journal.options.clone_from(&saved.options);
+            journal.notes.clone_from(&saved.notes);
+            resumed(dedup, lock.path(), memory, saved)?
         }
     };
-    let saving = Saving { path: path.clone(), interval: dedup.checkpoint, journal };
-    // What cannot be saved is better known before the input is read; and from here on the state says
-    // which inputs it is in the middle of.
-    saving.save(&judge, &outputs, position, false)?;
-    Ok(Resumption { judge, notes, outputs, position, saving: Some(saving) })
+    let notes = journal.notes.clone();
+    let saving = Saving { lock, interval: dedup.checkpoint, journal, interrupt: Arc::clone(interrupt) };
+    // What cannot be saved is better known before the input is read.
+    saving.save(&judge, &outputs, false)?;
+    Ok(Resumption { judge, notes, outputs, starts, saving: Some(saving) })
+}
+
+fn resumed(dedup: &Dedup, path: &Path, memory: AnyFilter, mut saved: Journal) -> Result<(Judge, Outputs, Vec<Place>)> {
+    let marks = Marks::new(std::mem::take(&mut saved.files), &dedup.files);
+    let (starts, says) = starts(dedup, &marks)?;
+    // Nothing is changed before everything is checked.
+    let named: Vec<&PathBuf> = dedup.output.iter().chain(&dedup.duplicates).collect();
+    named.iter().try_for_each(|output| check_output(output, &saved.outputs))?;
+
+    let mut judge = judge(dedup, memory, saved.tally.items)?;
+    if let (Some(timeline), Some(clock)) = (&mut judge.timeline, &saved.clock) {
+        timeline.resume(clock).map_err(|error| Failure::at(path, error))?;
+    }
+    judge.watch = judge.watch.resumed(saved.new_keys, saved.broken_at);
+    if let Some(last) = saved.last_record.take()
+        && !takes_back(dedup, &marks, &starts, &saved.outputs, marks.input_of(&last.mark))
+    {
+        // It stays as it was written, and is remembered from now on.
+        if let Some(failure) = judge.remember(last.key)? {
+            return Err(failure);
+        }
+        saved.tally += last.tally;
+        for written in &mut saved.outputs {
+            written.bytes += std::mem::take(&mut written.provisional);
+        }
+    }
+    // Before an output is opened: where the promise must not be broken, nothing is written.
+    if let Some(failure) = judge.welcome() {
+        return Err(failure);
+    }
+    if !dedup.promise.quiet {
+        says.iter().for_each(|say| eprintln!("everbloom: {say}"));
+    }
+    let mut outputs = reopen(dedup, &saved, marks)?;
+    outputs.before = saved.tally;
+    Ok((judge, outputs, starts))
 }
 
 /// The filter, watched from here on.
-fn judge(dedup: &Dedup, mut memory: AnyFilter, tally: &Tally) -> Result<Judge> {
+fn judge(dedup: &Dedup, mut memory: AnyFilter, records: u64) -> Result<Judge> {
     let timeline = dedup.window_time().map(|window| window::timeline(window, &mut memory)).transpose()?;
     let watch = match &timeline {
         Some(timeline) => Watch::over_window(&memory.promise(), timeline),
@@ -82,154 +129,122 @@ fn judge(dedup: &Dedup, mut memory: AnyFilter, tally: &Tally) -> Result<Judge> {
         promise: dedup.promise,
         remedy: dedup.remedy(),
         progress: None,
-        records: tally.items,
+        records,
         saved: Instant::now(),
-        saved_records: tally.items,
+        saved_records: records,
     })
 }
 
-/// What this call would save.
-fn journal_of(dedup: &Dedup, planned: &Plan) -> Journal {
-    Journal {
-        filter: planned.spec.to_string(),
-        seed: dedup.goal.wanted.seed,
-        keys: choices(dedup),
-        note: String::new(),
-        inputs: dedup.files.iter().map(|path| absolute(path)).collect(),
-        input: 0,
-        offset: 0,
-        finished: false,
-        output: None,
-        duplicates: None,
-        tally: Tally::default(),
-        clock: None,
-        new_keys: 0,
-        broken_at: None,
-    }
-}
-
-/// The options that must be the same for two runs to share a state, as they are typed.
-fn choices(dedup: &Dedup) -> String {
-    let (keys, importance, options) = (&dedup.keys, &dedup.importance, dedup.options());
-    let mut typed = vec![keys.key.as_ref().map_or("whole lines".to_string(), |key| format!("--key {key}"))];
-    let flags = [
-        (keys.csv, "--csv"),
-        (keys.json, "--json"),
-        (keys.header, "--header"),
-        (keys.ignore_case, "--ignore-case"),
-        (keys.null, "--null"),
-        (options.mode == Mode::Flag, "--flag"),
-        (options.mode == Mode::OnlyDuplicates, "--only-duplicates"),
-        (options.mode == Mode::Count, "--count"),
-    ];
-    typed.extend(flags.iter().filter(|(given, _)| *given).map(|(_, flag)| flag.to_string()));
-    let default = if keys.csv { b',' } else { b'\t' };
-    let delimiter = keys.delimiter.filter(|delimiter| *delimiter != default);
-    typed.extend(delimiter.map(|delimiter| format!("--delimiter {:?}", char::from(delimiter))));
-    if let (Some(field), Some(max)) = (&importance.importance, importance.importance_max) {
-        let scale = value_name(importance.importance_scale);
-        typed.push(format!("--importance {field} --importance-max {max} --importance-scale {scale}"));
-    }
-    typed.extend(dedup.window_time().map(|window| format!("--window {window:?}")));
-    typed.extend(dedup.time.as_ref().map(|time| format!("--time {time}")));
-    typed.push(format!("--on-error {}", value_name(options.on_error)));
-    typed.join(" ")
-}
-
-/// A choice as it is typed.
-fn value_name(choice: impl ValueEnum) -> String {
-    choice.to_possible_value().map_or(String::new(), |value| value.get_name().to_string())
-}
-
-/// Refuses a state that other choices made.
-fn check_same(path: &Path, now: &Journal, saved: &Journal) -> Result<()> {
-    let differs = |what: &str, saved: &dyn std::fmt::Display, now: &dyn std::fmt::Display| {
-        let advice = "repeat the options it was saved with, or name another state file";
-        Failure::at(path, format!("the state was saved with {what} {saved}, not {now}; {advice}"))
-    };
-    if saved.filter != now.filter {
-        return Err(differs("filter", &saved.filter, &now.filter));
-    }
-    if saved.seed != now.seed {
-        return Err(differs("seed", &saved.seed, &now.seed));
-    }
-    if saved.keys != now.keys {
-        return Err(differs("the options", &saved.keys, &now.keys));
-    }
-    Ok(())
-}
-
-/// Where to go on reading.
-///
-/// The same files: where the last run stopped, so that a log that has grown is read from there on.
-/// Other files after a finished run, or a pipe, whose past is gone: from the beginning.
-fn position(dedup: &Dedup, path: &Path, now: &Journal, saved: &Journal) -> Result<Position> {
-    let is_same = saved.inputs == now.inputs && dedup.reads_only_files();
-    let was_interrupted = !saved.finished && !saved.inputs.is_empty() && saved.inputs.iter().all(|name| name != "-");
-    if !is_same {
-        if was_interrupted {
-            let inputs = saved.inputs.join(" ");
-            return Err(Failure::at(
-                path,
-                format!("the state is in the middle of {inputs}; name the same files to go on, or another state file"),
-            ));
+/// Where to go on reading: files that are known, where they were left; all else from its start.
+fn starts(dedup: &Dedup, marks: &Marks) -> Result<(Vec<Place>, Vec<String>)> {
+    let mut says = Vec::new();
+    let mut start = |input: usize| {
+        let Some((mark, path)) = marks.of_input(input) else { return Ok(Place::start_of(input)) };
+        let growth = marks::growth(mark, path, dedup.keys.ending());
+        let place = match growth.map_err(|error| Failure::io(path.display(), &error))? {
+            Growth::None => mark.place_behind(input),
+            Growth::Ended => mark.place_behind(input).further(1),
+            Growth::WentOn => mark.place(input),
+        };
+        if place.offset > 0 {
+            says.push(format!("resuming {} at byte {}", path.display(), place.offset));
         }
-        return Ok(Position::default());
-    }
-    let has_shrunk = dedup
-        .files
-        .get(saved.input)
-        .and_then(|file| file.metadata().ok())
-        .is_some_and(|data| !Source::is_packed(&dedup.files[saved.input]) && data.len() < saved.offset);
-    match (has_shrunk, saved.finished) {
-        (false, _) => Ok(Position { input: saved.input, offset: saved.offset }),
-        // A log that was rotated is a new one.
-        (true, true) => Ok(Position::default()),
-        (true, false) => Err(Failure::at(
-            &dedup.files[saved.input],
-            format!(
-                "is shorter than the {} bytes that the state says were read; restore it, or remove the state",
-                saved.offset
-            ),
-        )),
-    }
+        Ok(place)
+    };
+    let starts = (0..dedup.files.len()).map(&mut start).collect::<Result<_>>()?;
+    Ok((starts, says))
+}
+
+/// Whether a last record without an ending is taken back, to be judged whole: its file is read again from before it, and
+/// it is the last thing in outputs that are written again.
+fn takes_back(dedup: &Dedup, marks: &Marks, starts: &[Place], outputs: &[Written], input: Option<usize>) -> bool {
+    let went_on = input.is_some_and(|input| {
+        marks.of_input(input).is_some_and(|(mark, _)| mark.unfinished > 0 && starts[input].offset == mark.offset)
+    });
+    let named: Vec<(String, &PathBuf)> =
+        dedup.output.iter().chain(&dedup.duplicates).map(|path| (outputs::key(path), path)).collect();
+    went_on
+        && outputs.iter().filter(|written| written.provisional > 0).all(|written| {
+            let path = named.iter().find(|(key, _)| *key == written.path);
+            let length = path.and_then(|(_, path)| path.metadata().ok()).map(|data| data.len());
+            length == Some(written.bytes + written.provisional)
+        })
 }
 
 fn fresh(dedup: &Dedup) -> Result<Outputs> {
-    let main = dedup.output.as_deref().map_or_else(Sink::stdout, Sink::create)?;
-    let duplicates = dedup.duplicates.as_deref().map(Sink::create).transpose()?;
-    Ok(Outputs { main, duplicates, tally: Tally::default() })
+    let ending = dedup.keys.ending();
+    let create = |path: &PathBuf| Sink::create(path, ending);
+    let main = dedup.output.as_ref().map_or_else(|| Sink::stdout(ending), create)?;
+    let duplicates = dedup.duplicates.as_ref().map(create).transpose()?;
+    Ok(Outputs::new(main, duplicates, Marks::new(Vec::new(), &dedup.files)))
 }
 
-fn reopen(dedup: &Dedup, saved: &Journal) -> Result<Outputs> {
-    let open = |path: &PathBuf, written: &Option<Written>| reopen_file(dedup, path, written.as_ref(), saved.finished);
-    let main = dedup.output.as_ref().map_or_else(Sink::stdout, |path| open(path, &saved.output))?;
-    let duplicates = dedup.duplicates.as_ref().map(|path| open(path, &saved.duplicates)).transpose()?;
-    Ok(Outputs { main, duplicates, tally: saved.tally })
-}
-
-fn reopen_file(dedup: &Dedup, path: &Path, written: Option<&Written>, finished: bool) -> Result<Sink> {
-    match written {
-        Some(written) if written.path == absolute(path) => {
-            // What a pipe brought since the last checkpoint is nowhere but in the output.
-            if dedup.reads_only_files() {
-                Sink::resume(path, written.bytes)
-            } else {
-                Sink::append(path, dedup.keys.ending())
-            }
+/// Refuses an output that lacks what the state says is in it.
+fn check_output(path: &Path, written: &[Written]) -> Result<()> {
+    let key = outputs::key(path);
+    let Some(Written { bytes: 1.., .. }) = written.iter().find(|written| written.path == key) else { return Ok(()) };
+    let bytes = written.iter().find(|written| written.path == key).map_or(0, |written| written.bytes);
+    let remedy = "restore it, or name another output, or start anew with another state";
+    match path.metadata() {
+        Ok(data) if data.is_file() && data.len() < bytes => {
+            let problem = format!("is shorter than the {bytes} bytes that the state says were written");
+            Err(Failure::at(path, format!("{problem}; {remedy}")))
         }
-        Some(written) if !finished && dedup.reads_only_files() => Err(Failure::at(
-            path,
-            format!("the state belongs to the output {}; name that one, or another state file", written.path),
-        )),
-        _ => Sink::create(path),
+        Ok(_) => Ok(()),
+        Err(_) => {
+            Err(Failure::at(path, format!("is gone, with {bytes} bytes that the state says were written; {remedy}")))
+        }
     }
 }
 
-fn absolute(path: &Path) -> String {
-    if crate::input::is_stdin(path) {
-        "-".to_string()
-    } else {
-        std::path::absolute(path).unwrap_or_else(|_| path.to_path_buf()).display().to_string()
+fn reopen(dedup: &Dedup, saved: &Journal, marks: Marks) -> Result<Outputs> {
+    let ending = dedup.keys.ending();
+    let open = |path: &PathBuf| {
+        let (how, say) = reopening(path, saved);
+        if let Some(say) = say.filter(|_| !dedup.promise.quiet) {
+            eprintln!("everbloom: note: {}: {say}", path.display());
+        }
+        Sink::reopen(path, ending, how)
+    };
+    let main = dedup.output.as_ref().map_or_else(|| Sink::stdout(ending), open)?;
+    let duplicates = dedup.duplicates.as_ref().map(open).transpose()?;
+    let mut outputs = Outputs::new(main, duplicates, marks);
+    let named: Vec<String> = dedup.output.iter().chain(&dedup.duplicates).map(|path| outputs::key(path)).collect();
+    let others = saved.outputs.iter().filter(|written| !named.contains(&written.path));
+    outputs.others = others.map(|written| Written { is_open: false, ..written.clone() }).collect();
+    Ok(outputs)
+}
+
+/// What to do with what an output has beyond what the state knows, and what to say about it.
+fn reopening(path: &Path, saved: &Journal) -> (Reopening, Option<String>) {
+    let key = outputs::key(path);
+    let length = path.metadata().map_or(0, |data| data.len());
+    let Some(written) = saved.outputs.iter().find(|written| written.path == key) else {
+        let say = format!("has {length} bytes already, which are kept");
+        return (Reopening::Append, (length > 0).then_some(say));
+    };
+    let more = length.saturating_sub(written.bytes);
+    match (more, written.is_open && !saved.closed, saved.reads_pipe) {
+        (0, ..) => (Reopening::Append, None),
+        (_, true, false) => {
+            let say = format!("{more} bytes written after the last checkpoint are taken back");
+            (Reopening::Cut(written.bytes), Some(say))
+        }
+        // What a pipe brought since the last checkpoint is nowhere but in the output.
+        (_, true, true) => {
+            let say =
+                format!("{more} bytes written after the last checkpoint are kept, and their lines not remembered");
+            (Reopening::KeepRecords(written.bytes), Some(say))
+        }
+        (_, false, _) if more == written.provisional => (Reopening::Cut(written.bytes), None),
+        (_, false, _) => {
+            (Reopening::Append, Some(format!("{more} bytes that others wrote behind the last run are kept")))
+        }
+    }
+}
+
+impl Dedup {
+    pub(super) fn reads_only_files(&self) -> bool {
+        !self.files.is_empty() && self.files.iter().all(|path| rereadable(path).is_some())
     }
 }

@@ -2,55 +2,55 @@
 //!
 //! ```text
 //! memory    the filter as a whole .ebf document (so `info` and `query` read state files, too)
-//! journal   JSON: how keys are chosen, how far the inputs and outputs are
+//! journal   JSON: the options that decide verdicts, how far the inputs and outputs are
 //! footer    length of the memory, length of the journal, XXH3-64 of both, magic
 //! ```
 
+use super::lock::Lock;
+use super::options::Typed;
 use super::stats::Tally;
 use crate::failure::{Failure, Result};
-use crate::filter_file;
-use crate::output;
+use crate::input::Mark;
 use everbloom::AnyFilter;
 use everbloom::internal::codec;
 use serde::{Deserialize, Serialize};
+use std::fs::File;
 use std::io::{self, BufReader, Read, Seek, SeekFrom, Write};
-use std::path::Path;
 use xxhash_rust::xxh3::Xxh3;
 
 const MAGIC: [u8; 8] = *b"EBDEDUP\x01";
 const FOOTER_BYTES: u64 = 32;
-/// No journal is longer; what claims to be is not read.
-const MAX_JOURNAL_BYTES: u64 = 1 << 24;
 
 /// What is saved beside the memory.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub(super) struct Journal {
-    /// The filter's spec.
-    pub(super) filter: String,
-    pub(super) seed: u64,
-    /// How keys are found in records, and what is done with them, in words.
-    pub(super) keys: String,
+    /// The options that decide verdicts.
+    pub(super) options: Vec<Typed>,
     /// How keys are found, as the memory's own note has it.
     #[serde(skip)]
     pub(super) note: String,
-    /// The inputs, and how far they have been read.
-    pub(super) inputs: Vec<String>,
-    pub(super) input: usize,
-    pub(super) offset: u64,
-    /// Whether every input was read to its end.
-    pub(super) finished: bool,
-    pub(super) output: Option<Written>,
-    pub(super) duplicates: Option<Written>,
+    /// What else the plan says of the filter.
+    pub(super) notes: Vec<String>,
+    /// Every file that was read, and how far.
+    pub(super) files: Vec<Mark>,
+    /// Whether the run ended in order, so that it wrote nothing behind what the state knows.
+    pub(super) closed: bool,
+    /// Whether something was read that cannot be read again.
+    pub(super) reads_pipe: bool,
+    /// Every file that was written.
+    pub(super) outputs: Vec<Written>,
+    /// A record that is written and not remembered, in case it goes on.
+    pub(super) last_record: Option<LastRecord>,
+    /// The counts of all runs.
     pub(super) tally: Tally,
     /// Where a window of time is.
-    #[serde(default)]
     pub(super) clock: Option<Vec<u8>>,
     /// What the promise's watch has counted.
-    #[serde(default)]
     pub(super) new_keys: u64,
     /// The record that broke the promise.
-    #[serde(default)]
     pub(super) broken_at: Option<u64>,
+    /// Who saved it.
+    pub(super) process: u32,
 }
 
 /// An output file, and how much of it belongs to the state.
@@ -58,14 +58,49 @@ pub(super) struct Journal {
 pub(super) struct Written {
     pub(super) path: String,
     pub(super) bytes: u64,
+    /// Bytes of the last record behind them.
+    pub(super) provisional: u64,
+    /// Whether the run that saved the state wrote to it.
+    pub(super) is_open: bool,
+}
+
+/// The last record of a file that had no ending when it was read.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(super) struct LastRecord {
+    /// The file.
+    pub(super) mark: Mark,
+    /// The key's hash, importance and time, if it has a key.
+    pub(super) key: Option<LastKey>,
+    pub(super) tally: Tally,
+}
+
+/// A key as the filter knows it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct LastKey {
+    pub(super) hash: (u64, u64),
+    pub(super) importance: Option<(u32, u32)>,
+    pub(super) time: Option<i64>,
 }
 
 /// Saves a state: aside, synced, renamed.
-pub(super) fn save(path: &Path, memory: &AnyFilter, journal: &Journal) -> Result<()> {
+pub(super) fn save(lock: &Lock, memory: &AnyFilter, journal: &Journal) -> Result<()> {
+    write(lock, journal, |out| codec::encode_noted_to(memory.as_ref(), &journal.note, out))
+}
+
+/// Saves another journal beside the same memory.
+pub(super) fn save_journal(lock: &Lock, journal: &Journal) -> Result<()> {
+    let fail = |error: io::Error| Failure::io(lock.path().display(), &error);
+    let mut file = lock.file().map_err(fail)?;
+    let length = file.metadata().map_err(fail)?.len();
+    let footer = Footer::read(&mut file, length).map_err(fail)?.ok_or_else(|| Failure::at(lock.path(), NO_STATE))?;
+    write(lock, journal, |out| io::copy(&mut (&file).take(footer.memory_bytes), out).map(drop))
+}
+
+fn write(lock: &Lock, journal: &Journal, memory: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<()> {
     let text = serde_json::to_vec(journal).map_err(Failure::new)?;
-    output::replace(path, |out| {
+    lock.replace(|out| {
         let mut hashed = Hashed { inner: &mut *out, hash: Xxh3::new(), bytes: 0 };
-        codec::encode_noted_to(memory.as_ref(), &journal.note, &mut hashed)?;
+        memory(&mut hashed)?;
         let memory_bytes = hashed.bytes;
         hashed.write_all(&text)?;
         let checksum = hashed.hash.digest();
@@ -76,26 +111,25 @@ pub(super) fn save(path: &Path, memory: &AnyFilter, journal: &Journal) -> Result
     })
 }
 
+const NO_STATE: &str = "is not a state that dedup saved; name another file, or remove it";
+
 /// Reads a state, or `None` if there is none yet.
-pub(super) fn load(path: &Path) -> Result<Option<(AnyFilter, Journal)>> {
-    if !path.try_exists().map_err(|error| Failure::io(path.display(), &error))? {
+pub(super) fn load(lock: &Lock) -> Result<Option<(AnyFilter, Journal)>> {
+    let fail = |error: io::Error| Failure::io(lock.path().display(), &error);
+    let mut file = lock.file().map_err(fail)?;
+    let length = file.metadata().map_err(fail)?.len();
+    if length == 0 {
         return Ok(None);
     }
-    let (mut file, length) = filter_file::open(path)?;
-    let Some(footer) = Footer::read(&mut file, length).map_err(|error| Failure::io(path.display(), &error))? else {
-        return Err(Failure::at(path, "is not a state that dedup saved; name another file, or remove it"));
+    let Some(footer) = Footer::read(&mut file, length).map_err(fail)? else {
+        return Err(Failure::at(lock.path(), NO_STATE));
     };
-    read_whole(&mut file, footer).map(Some).map_err(|failure| match failure {
-        Failure::Message(message) => Failure::at(path, message),
-        quiet => quiet,
-    })
+    read_whole(&mut file, footer).map(Some).map_err(|failure| failure.within(lock.path()))
 }
 
-fn read_whole(file: &mut std::fs::File, footer: Footer) -> Result<(AnyFilter, Journal)> {
+fn read_whole(file: &mut File, footer: Footer) -> Result<(AnyFilter, Journal)> {
     let damaged = || Failure::new("the state is damaged; restore it from a copy, or remove it to start anew");
-    let mut text = vec![0; footer.journal_bytes as usize];
-    file.seek(SeekFrom::Start(footer.memory_bytes)).and_then(|_| file.read_exact(&mut text)).map_err(|_| damaged())?;
-    let journal: Journal = serde_json::from_slice(&text).map_err(|_| damaged())?;
+    let text = footer.journal(file).map_err(|_| damaged())?;
     file.rewind().map_err(|_| damaged())?;
     let mut hashed = Hashed { inner: BufReader::with_capacity(1 << 16, file), hash: Xxh3::new(), bytes: 0 };
     let memory = codec::Decoder::new().read(&mut hashed, footer.memory_bytes)?.into();
@@ -103,7 +137,23 @@ fn read_whole(file: &mut std::fs::File, footer: Footer) -> Result<(AnyFilter, Jo
     if hashed.hash.digest() != footer.checksum {
         return Err(damaged());
     }
+    // Nothing is wrong with the bytes, so it is the version that does not fit.
+    let journal = serde_json::from_slice(&text).map_err(|_| {
+        Failure::new("the state was saved by another version of dedup; go on with that one, or name another state file")
+    })?;
     Ok((memory, journal))
+}
+
+/// Who saved a state, as far as that can be told.
+pub(super) fn process_of(mut file: &File) -> Option<u32> {
+    #[derive(Deserialize)]
+    struct Saved {
+        process: u32,
+    }
+    let mut file = file.try_clone().ok().filter(|_| file.rewind().is_ok())?;
+    let length = file.metadata().ok()?.len();
+    let footer = Footer::read(&mut file, length).ok()??;
+    serde_json::from_slice::<Saved>(&footer.journal(&mut file).ok()?).ok().map(|saved| saved.process)
 }
 
 /// The last bytes of a state file.
@@ -116,7 +166,7 @@ pub(super) struct Footer {
 
 impl Footer {
     /// The footer of a file of `length` bytes, if it is a state; leaves the file at its start.
-    fn read(file: &mut std::fs::File, length: u64) -> io::Result<Option<Self>> {
+    fn read(file: &mut File, length: u64) -> io::Result<Option<Self>> {
         let Some(start) = length.checked_sub(FOOTER_BYTES) else { return Ok(None) };
         let mut bytes = [0; FOOTER_BYTES as usize];
         file.seek(SeekFrom::Start(start))?;
@@ -127,12 +177,21 @@ impl Footer {
         let mut word = || words.next().unwrap_or_default();
         let footer = Footer { memory_bytes: word(), journal_bytes: word(), checksum: word() };
         let fits = footer.memory_bytes.checked_add(footer.journal_bytes) == Some(start);
-        Ok((magic == MAGIC && fits && footer.journal_bytes <= MAX_JOURNAL_BYTES).then_some(footer))
+        Ok((magic == MAGIC && fits).then_some(footer))
+    }
+
+    /// The journal as it is written.
+    fn journal(&self, file: &mut File) -> io::Result<Vec<u8>> {
+        // The file is as long as the footer says, so that this is no more than there is.
+        let mut text = vec![0; self.journal_bytes as usize];
+        file.seek(SeekFrom::Start(self.memory_bytes))?;
+        file.read_exact(&mut text)?;
+        Ok(text)
     }
 }
 
 /// How many bytes of a file are its filter: all, unless it is a state.
-pub(crate) fn filter_bytes(file: &mut std::fs::File, length: u64) -> io::Result<u64> {
+pub(crate) fn filter_bytes(file: &mut File, length: u64) -> io::Result<u64> {
     Ok(Footer::read(file, length)?.map_or(length, |footer| footer.memory_bytes))
 }
 

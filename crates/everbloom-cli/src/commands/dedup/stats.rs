@@ -1,12 +1,12 @@
 //! What happened, in numbers.
 
 use super::block_output::Mode;
+use super::judge::Judge;
 use super::window::WindowStats;
 use crate::report::{percent, short_size, thousands, words};
-use everbloom::internal::filter::Watch;
 use everbloom::internal::promise::Standing;
 use everbloom::internal::stream::Missed;
-use everbloom::{AnyFilter, Status, Window, filters};
+use everbloom::{Status, Window, filters};
 use serde::{Deserialize, Serialize};
 
 /// Every record is written, dropped or skipped: `items = written + dropped + skipped`.
@@ -43,8 +43,11 @@ impl std::ops::AddAssign for Tally {
 /// The document of `--stats`.
 #[derive(Debug, Serialize)]
 pub(super) struct Stats {
+    /// The counts of this run.
     #[serde(flatten)]
     tally: Tally,
+    /// The counts of all runs with the same state.
+    total: Tally,
     seconds: f64,
     threads: usize,
     filter: String,
@@ -79,22 +82,22 @@ pub(super) struct Stats {
 impl Stats {
     /// With a `look` at all of the filter's cells, which a summary of what was kept can do without.
     pub(super) fn new(
-        tally: Tally,
-        filter: &AnyFilter,
-        watch: &Watch,
+        (tally, total): (Tally, Tally),
+        judge: &Judge,
         look: bool,
         seconds: f64,
         threads: usize,
         finished: bool,
     ) -> Self {
+        let Judge { memory: filter, watch, exact, .. } = judge;
         let promise = filter.promise();
         let can = filters::kind(filter.spec()).ok().map(|kind| kind.can);
         let is_exact = can.is_some_and(|can| can.be_exact);
-        let (judged, judged_exactly) = (tally.items - tally.errors, filter.exact_arrivals());
-        let errs_not = is_exact || can.is_some_and(|can| can.exact_first) && judged_exactly == judged;
+        let errs_not = is_exact || exact.is_some();
         let status = if look || errs_not { filter.status() } else { Status::default() };
         Stats {
             tally,
+            total,
             seconds,
             threads,
             filter: filter.spec().to_string(),
@@ -108,8 +111,8 @@ impl Stats {
             standing: watch.standing(),
             broken_at: watch.broken_at(),
             collision_probability: errs_not.then(|| status.collision_probability()),
-            judged_exactly,
-            judged,
+            judged_exactly: filter.exact_arrivals(),
+            judged: total.items - total.errors,
             finished,
             notes: Vec::new(),
             window: None,
@@ -135,7 +138,7 @@ impl Stats {
 
     /// How much came before the filter began to forget, if it did not forget at first.
     fn exact_part(&self) -> String {
-        if self.judged_exactly == 0 || self.judged_exactly == self.judged {
+        if self.judged_exactly == 0 || self.collision_probability.is_some() {
             return String::new();
         }
         let share = self.judged_exactly as f64 / self.judged as f64;
@@ -157,8 +160,7 @@ impl Stats {
             (errors, 0) => format!(", {} without a key", thousands(errors)),
             (errors, _) => format!(", {} without a key left out", thousands(errors)),
         };
-        let earlier = if told.before.items > 0 { ", those of earlier runs included" } else { "" };
-        format!("{} lines{earlier}{what}{faulty}.", thousands(items))
+        format!("{} lines{what}{faulty}.", thousands(items))
     }
 
     /// How often the filter was wrong, as far as that is known.
@@ -166,7 +168,7 @@ impl Stats {
         let mistaken = if told.mode == Mode::Drop { "dropped" } else { "taken for a repeat" };
         let through = if told.mode == Mode::Drop { "got through" } else { "was taken for new" };
         let promised = percent(self.predicted_fpr);
-        let is_stopped = self.broken_at.is_some_and(|record| record > self.tally.items);
+        let is_stopped = self.broken_at.is_some_and(|record| record > self.total.items);
         let standing = if is_stopped { Standing::Kept } else { self.standing };
         let wrong = match (standing, self.collision_probability) {
             (Standing::Kept, Some(_)) => format!(" No line was {mistaken} by mistake"),
@@ -204,13 +206,13 @@ impl Stats {
             _ if !told.forgets || self.collision_probability.is_some() => Some(format!("no repeat {through}")),
             (_, None) => None,
             // Of lines that an earlier run had seen nothing is known.
-            (_, Some(missed)) if missed.found == 0 && told.before.items > 0 => None,
-            (_, Some(missed)) => Some(self.sampled(missed, told, through)),
+            (_, Some(missed)) if missed.found == 0 && self.has_earlier_runs() => None,
+            (_, Some(missed)) => Some(self.sampled(missed, through)),
         }
     }
 
-    fn sampled(&self, missed: &Missed, told: &Told, through: &str) -> String {
-        let of = if told.before.items > 0 { " of lines of this run" } else { "" };
+    fn sampled(&self, missed: &Missed, through: &str) -> String {
+        let of = if self.has_earlier_runs() { " of lines of this run" } else { "" };
         match (missed.found, missed.repeats()) {
             (0, Some(_)) => format!("no repeat {through}"),
             (found, None) => format!(
@@ -219,7 +221,7 @@ impl Stats {
                 thousands(missed.one_in)
             ),
             (_, Some(repeats)) => {
-                let found = (self.tally.repeats - told.before.repeats) as f64;
+                let found = self.tally.repeats as f64;
                 format!(
                     "about {} repeats{of} {through}, mostly ones last seen more than {} lines ago",
                     words::about_one_in(repeats / (repeats + found)),
@@ -227,6 +229,11 @@ impl Stats {
                 )
             }
         }
+    }
+
+    /// Whether the filter knows lines that this run did not see.
+    fn has_earlier_runs(&self) -> bool {
+        self.total.items > self.tally.items
     }
 
     fn cost(&self) -> String {
@@ -244,6 +251,4 @@ pub(super) struct Told {
     pub(super) forgets: bool,
     /// What a filter that forgets has missed in this run, if that is known.
     pub(super) missed: Option<Missed>,
-    /// What earlier runs have done.
-    pub(super) before: Tally,
 }

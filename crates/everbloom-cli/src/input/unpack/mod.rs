@@ -10,6 +10,7 @@
 mod decoder;
 mod lz4;
 
+use super::place::Member;
 use decoder::Decoder;
 use std::io;
 use std::ops::RangeInclusive;
@@ -51,12 +52,9 @@ const MAGICS: [Magic; 8] = [
     Magic { bytes: &[0x50, 0x2a, 0x4d, 0x18], varies: Some((0, 0x50..=0x5f)), packing: Packing::Skippable },
 ];
 
-/// The longest of [`MAGICS`].
-pub(super) const MAGIC_BYTES: usize = 10;
-
 /// What the first bytes of an input say.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Recognised {
+enum Recognised {
     Packed(Packing),
     Plain,
     /// They are too few to tell.
@@ -64,7 +62,7 @@ pub(super) enum Recognised {
 }
 
 /// What the bytes at the start of an input say of it.
-pub(super) fn recognise(start: &[u8]) -> Recognised {
+fn recognise(start: &[u8]) -> Recognised {
     let mut verdict = Recognised::Plain;
     for magic in &MAGICS {
         let fits = |(index, byte): (usize, &u8)| match &magic.varies {
@@ -111,6 +109,12 @@ pub(super) struct Unpacker {
     /// Whether the last call left nothing to give.
     is_hungry: bool,
     failure: Option<io::Error>,
+    /// Stored bytes that are used and no longer here.
+    gone: u64,
+    /// Bytes given.
+    given: u64,
+    /// The end of the last whole member.
+    member: Member,
 }
 
 enum Stage {
@@ -132,7 +136,20 @@ impl Unpacker {
             has_ended: false,
             is_hungry: true,
             failure: None,
+            gone: 0,
+            given: 0,
+            member: Member::default(),
         }
+    }
+
+    /// For an input that is known to be packed, behind its first members if there are any.
+    pub(super) fn behind_member(is_packed: bool) -> Self {
+        Unpacker { is_packed, ..Unpacker::new() }
+    }
+
+    /// The end of the last whole member, counted from where this began; nothing if the input is not packed.
+    pub(super) fn member(&self) -> Option<Member> {
+        self.is_packed.then_some(self.member)
     }
 
     /// What has been read and not been used.
@@ -154,6 +171,7 @@ impl Unpacker {
     pub(super) fn feed(&mut self, read: impl FnOnce(&mut [u8]) -> io::Result<usize>) -> io::Result<()> {
         self.stored.copy_within(self.used..self.filled, 0);
         self.filled -= self.used;
+        self.gone += self.used as u64;
         self.used = 0;
         let count = read(&mut self.stored[self.filled..])?;
         self.filled += count;
@@ -171,7 +189,10 @@ impl Unpacker {
         self.is_hungry = false;
         let ending = loop {
             match self.step(&mut bytes[count..]) {
-                Ok(Step::Gave(more)) => count += more,
+                Ok(Step::Gave(more)) => {
+                    count += more;
+                    self.given += more as u64;
+                }
                 Ok(Step::Went) => {}
                 Ok(Step::Stopped(ending)) => break ending,
                 Err(failure) if count > 0 => {
@@ -179,6 +200,9 @@ impl Unpacker {
                     return Ok(Unpacked::Bytes(count));
                 }
                 Err(failure) => return Err(failure),
+            }
+            if matches!(self.stage, Stage::Between) {
+                self.member = Member { stored: self.gone + self.used as u64, offset: self.given };
             }
             if count == bytes.len() {
                 return Ok(Unpacked::Bytes(count));
@@ -279,6 +303,5 @@ mod tests {
         assert_eq!(recognise(b"(a"), Recognised::Plain);
         assert_eq!(recognise(&[0x5f, 0x2a, 0x4d, 0x18]), Recognised::Packed(Packing::Skippable));
         assert_eq!(recognise(&[0x60, 0x2a, 0x4d, 0x18]), Recognised::Plain);
-        assert!(MAGICS.iter().all(|magic| magic.bytes.len() <= MAGIC_BYTES));
     }
 }

@@ -1,0 +1,132 @@
+//! How far an input has been read, and how a file is known again.
+
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt as _;
+use std::sync::Arc;
+
+use crate::platform;
+use serde::{Deserialize, Serialize};
+use std::path::Path;
+use xxhash_rust::xxh3::xxh3_64;
+
+/// So many bytes at its start, and before the place reached, tell a file from others.
+const FINGERPRINT_BYTES: u64 = 64 << 10;
+
+/// How far an input has been read.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Place {
+    /// The input, counted from 0.
+    pub(crate) input: usize,
+    /// Bytes of it, unpacked, that are whole records and have been given.
+    pub(crate) offset: u64,
+    /// Bytes behind them that were given as a record, though it had no ending.
+    pub(crate) unfinished: u64,
+    /// Bytes as they are stored, the unfinished record included.
+    pub(crate) stored: u64,
+    /// Where unpacking can begin; nothing if the input is not packed.
+    pub(crate) member: Option<Member>,
+    /// The file, if it is one that a later run can read again.
+    pub(crate) file: Option<Arc<File>>,
+}
+
+/// The end of a packed member, which is where the next one starts.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Member {
+    /// Bytes as they are stored.
+    pub(crate) stored: u64,
+    /// Bytes unpacked.
+    pub(crate) offset: u64,
+}
+
+impl Place {
+    /// The start of an input.
+    pub(crate) fn start_of(input: usize) -> Self {
+        Place { input, ..Place::default() }
+    }
+
+    /// The place so many bytes of whole records further on.
+    pub(crate) fn further(&self, bytes: u64) -> Self {
+        let offset = self.offset + bytes;
+        Place { offset, stored: if self.member.is_some() { self.stored } else { offset }, ..self.clone() }
+    }
+}
+
+/// What is kept of a file to go on with it later, by whatever name it then has.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Mark {
+    /// What it was called.
+    pub(crate) name: String,
+    inode: u64,
+    /// How many times the same file was named before it, among the inputs of its run.
+    nth: usize,
+    pub(crate) offset: u64,
+    pub(crate) unfinished: u64,
+    pub(crate) stored: u64,
+    member: Option<Member>,
+    /// Of the first bytes.
+    head: u64,
+    /// Of the last ones before the place reached.
+    tail: u64,
+}
+
+impl Mark {
+    /// The mark of a place; nothing of what cannot be read again.
+    pub(crate) fn of(place: &Place, path: &Path, nth: usize) -> Option<Self> {
+        let file = place.file.as_deref()?;
+        let (head, tail) = fingerprints(file, place.stored).ok()?;
+        Some(Mark {
+            name: path.display().to_string(),
+            inode: platform::inode(file)?,
+            nth,
+            offset: place.offset,
+            unfinished: place.unfinished,
+            stored: place.stored,
+            member: place.member,
+            head,
+            tail,
+        })
+    }
+
+    /// Whether it is of this inode, named for the nth time.
+    pub(crate) fn is_of(&self, inode: u64, nth: usize) -> bool {
+        (self.inode, self.nth) == (inode, nth)
+    }
+
+    /// Whether another mark is to take the place of this one.
+    pub(crate) fn is_renewed_by(&self, other: &Mark) -> bool {
+        self.is_of(other.inode, other.nth)
+    }
+
+    /// Whether the file still begins with all that was read of it.
+    pub(crate) fn fits(&self, file: &File) -> bool {
+        let is_long_enough = file.metadata().is_ok_and(|data| data.len() >= self.stored);
+        is_long_enough && fingerprints(file, self.stored).is_ok_and(|found| found == (self.head, self.tail))
+    }
+
+    /// Where to go on, before the record that had no ending.
+    pub(crate) fn place(&self, input: usize) -> Place {
+        let (offset, member) = (self.offset, self.member);
+        Place { input, offset, member, stored: if member.is_some() { self.stored } else { offset }, ..Place::default() }
+    }
+
+    /// Where to go on, behind it.
+    pub(crate) fn place_behind(&self, input: usize) -> Place {
+        Place { offset: self.offset + self.unfinished, stored: self.stored, ..self.place(input) }
+    }
+
+    /// Whether nothing packs it, so that its bytes are where they seem to be.
+    pub(crate) fn is_plain(&self) -> bool {
+        self.member.is_none()
+    }
+}
+
+/// Hashes of the first bytes and of the last before `end`.
+fn fingerprints(file: &File, end: u64) -> io::Result<(u64, u64)> {
+    let length = end.min(FINGERPRINT_BYTES);
+    let mut bytes = vec![0; length as usize];
+    file.read_exact_at(&mut bytes, 0)?;
+    let head = xxh3_64(&bytes);
+    file.read_exact_at(&mut bytes, end - length)?;
+    Ok((head, xxh3_64(&bytes)))
+}
