@@ -142,7 +142,7 @@ impl Build {
     fn plan_without_counting(&self) -> Result<Option<Plan>> {
         let spec = &self.goal.filter;
         if self.goal.wanted.expect.is_some() {
-            return Ok(Some(forecast::plan(spec, &self.wanted())?));
+            return Ok(Some(forecast::held_to_rate(forecast::plan(spec, &self.wanted())?, &self.wanted())?));
         }
         // A spec that can be planned from nothing says everything itself. Any other is tried with one
         // key, so that what is wrong with it is said before a long input is read.
@@ -182,7 +182,8 @@ impl Build {
         }
         // In the order they came, repeats and all: some filters count them, some forget the oldest.
         let goal = self.wanted().expected_items(distinct(&hashes).len() as u64);
-        let filter = forecast::plan(&self.goal.filter, &goal)?.build()?;
+        let plan = forecast::held_to_rate(forecast::plan(&self.goal.filter, &goal)?, &goal)?;
+        let filter = plan.build()?;
         let mut filling = Filling::new(filter, self.promise, self.remedy());
         filling.insert(&hashes, |key| key as u64 + 1)?;
         filling.finish()

@@ -7,8 +7,10 @@ use crate::input::BlockReader;
 use crate::mapped::Mapped;
 use crate::output::Stdout;
 use crate::record::{Batch, FaultWatch, KeyOptions, Layout, Part, RecordReader, for_each_batch};
+use crate::report::words::{self, KEYS};
 use clap::Args;
-use everbloom::{AnyFilter, Hashing, KeyHash, View};
+use everbloom::internal::promise::Standing;
+use everbloom::{AnyFilter, Hashing, KeyHash, View, filters};
 use std::path::PathBuf;
 
 /// Prints the lines whose keys are in the filter, each as soon as it was read; exits with 1 if there are none.
@@ -92,6 +94,11 @@ impl Query {
 
     fn load(&self) -> Result<AnyFilter> {
         let filter = filter_file::load(&self.filter, self.memory, self.scheme.as_deref())?;
+        let status = filter.status();
+        if filters::standing(filter.as_ref(), &status) == Standing::Broken {
+            let seen = words::seen_in_cells(&filter.promise(), &status, KEYS);
+            words::warn(&format!("{}: {seen}; build it anew with a larger --expect", self.filter.display()));
+        }
         if self.count_each {
             // A kind that does not count says so, and which ones do.
             filter.count(0).map_err(|error| Failure::at(&self.filter, error))?;

@@ -142,19 +142,26 @@ fn within_memory(plan: &Plan, goal: &Goal) -> Result<()> {
 /// The plan, unless its spec has parameters that break the rate which was asked for; one that nobody asked for is named
 /// in a note.
 fn keeping_rate(mut plan: Plan, goal: &Goal) -> Result<Plan> {
-    let (promise, Some(target)) = (plan.promise, goal.target_fpr) else { return Ok(plan) };
-    if promise.holds == Holds::Never || promise.predicted_fpr <= target {
-        return Ok(plan);
+    let (Some(broken), Some(target)) = (broken_rate(&plan, goal), goal.target_fpr) else { return Ok(plan) };
+    if !goal.assumed_fpr {
+        return Err(broken);
     }
-    let items = goal.expected_items.map_or(String::new(), |items| format!(" for {items} keys"));
-    let (target, predicted) = (rate_text(target), rate_text(promise.predicted_fpr));
-    if goal.assumed_fpr {
-        plan.notes.push(format!("its parameters do not keep a rate of {target}{items}, but {predicted}"));
-        return Ok(plan);
-    }
-    Err(Error::Infeasible {
-        wanted: format!("a rate of {target}{items}"),
-        reason: format!("{} comes to {predicted}", plan.spec),
+    let (target, predicted) = (rate_text(target), rate_text(plan.promise.predicted_fpr));
+    plan.notes.push(format!("its parameters do not keep a rate of {target}{}, but {predicted}", for_items(goal)));
+    Ok(plan)
+}
+
+fn for_items(goal: &Goal) -> String {
+    goal.expected_items.map_or(String::new(), |items| format!(" for {items} keys"))
+}
+
+/// The error that a plan does not keep the rate of a goal, if it does not: for callers that hold it to one that is only
+/// usual.
+pub(crate) fn broken_rate(plan: &Plan, goal: &Goal) -> Option<Error> {
+    let (promise, target) = (plan.promise, goal.target_fpr?);
+    (promise.holds != Holds::Never && promise.predicted_fpr > target).then(|| Error::Infeasible {
+        wanted: format!("a rate of {}{}", rate_text(target), for_items(goal)),
+        reason: format!("{} comes to {}", plan.spec, rate_text(promise.predicted_fpr)),
         remedy: "accept that rate, or leave its parameters to the plan".into(),
     })
 }

@@ -60,6 +60,12 @@ pub fn exact_first(shape: &Spec, goal: &Goal, items: u64) -> Option<Plan> {
     plans.find(|plan| plan.promise.exact_until.is_some_and(|until| until >= items))
 }
 
+/// The plan, unless it breaks the rate for keys whose number is known, be the rate asked for or only usual.
+pub fn held_to_rate(plan: Plan, goal: &Goal) -> Result<Plan> {
+    let broken = goal.expected_items.and_then(|_| filters::broken_rate(&plan, goal));
+    broken.map_or(Ok(plan), Err)
+}
+
 /// A plan for so many keys as are expected, which grows and keeps the rate when more come.
 pub fn growing(shape: &Spec, goal: &Goal) -> Result<Plan> {
     let able = filters::KINDS.iter().find(|kind| kind.can.grow && !kind.can.be_exact);

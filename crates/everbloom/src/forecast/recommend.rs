@@ -410,8 +410,8 @@ impl Question {
         let non_forgetting = self.non_forgetting()?;
         let most = non_forgetting.as_ref().map_or(1 << 40, |found| found.best.plan.memory_bits);
         let with = |bits: u64| Question { goal: self.goal.clone().memory_bits(bits), target_fnr: None, ..self.clone() };
-        let high = libm::log2(most as f64);
-        let (mut low, mut high, mut best) = ((high - 10.0).max(9.0), high, non_forgetting);
+        let highest = libm::log2(most as f64);
+        let (mut low, mut high, mut best) = ((highest - 10.0).max(9.0), highest, non_forgetting.clone());
         while high - low > 0.04 {
             let middle = 0.5 * (low + high);
             match with(libm::exp2(middle) as u64).screened() {
@@ -420,6 +420,15 @@ impl Question {
                 }
                 _ => low = middle,
             }
+        }
+        // These were short simulations. A longer one has the last word.
+        while high < highest {
+            let found = with(libm::exp2(high) as u64).screened()?;
+            let forecast = forecast(&found.best.plan, &found.stream)?;
+            if forecast.predicted_fnr <= wanted {
+                return Ok(Recommendation { best: Candidate { forecast, ..found.best }, ..found });
+            }
+            (high, best) = (high + 0.05, non_forgetting.clone());
         }
         best.ok_or_else(|| self.nothing_fits())
     }
@@ -604,6 +613,8 @@ impl Candidate {
                 -100.0 * more_memory,
                 accesses(&self.plan)
             )
+        } else if mine.wfn <= theirs.wfn {
+            "misses as much, and errs from the first key on".into()
         } else {
             format!("misses more of what matters: wfn {:.3} %, not {:.3} %", 100.0 * mine.wfn, 100.0 * theirs.wfn)
         };

@@ -76,7 +76,8 @@ mod tests {
             let hashing = Hashing::seeded(seed);
             let goal = Goal::new().expected_items(items).fpr(0.01).hashing(hashing);
             let mut filter = goal.plan(spec).and_then(|plan| plan.build()).expect("fits");
-            let keys: Vec<_> = (0..(items as f64 * times) as u64).map(|key| hashing.hash_u64(key)).collect();
+            let Holds::UntilItems(promised) = filter.promise().holds else { panic!("{spec} fills up") };
+            let keys: Vec<_> = (0..(promised as f64 * times) as u64).map(|key| hashing.hash_u64(key)).collect();
             filter.insert_hashes(&keys);
             filter.insert_hashes(&keys);
             filter.promise().standing(&filter.status())

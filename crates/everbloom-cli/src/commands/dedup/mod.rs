@@ -67,7 +67,7 @@ pub(crate) struct Dedup {
     #[command(flatten)]
     goal: GoalArgs,
     /// Drop every repeat of a key among the last so many lines (1000000) or within a time (24h, 90s, 7d),
-    /// without exception; older ones are forgotten.
+    /// without exception; older ones are forgotten, in steps: some up to a twentieth, or 30 lines, later.
     ///
     /// Lines: takes the memory it needs, or refuses if --memory is less. Time: planned for --expect lines
     /// in a window, or for as many as --memory holds; when more come the window stays whole, and the rate
@@ -151,6 +151,7 @@ impl Dedup {
         interrupt.watch_output(if writes_stdout { platform::watched_stdout() } else { None });
         let interrupt = Arc::new(interrupt);
         let Resumption { mut judge, notes, outputs, starts, saving } = resume::start(&self, &layout, held, &interrupt)?;
+        notes.iter().filter(|_| !self.promise.quiet).for_each(|note| words::note(note));
         let blocks = BlockReader::new(self.files.clone(), self.keys.framing()).start_at(starts).follow(self.follow);
         let is_header_written = outputs.main.bytes() > 0;
         let reader = RecordReader::new(blocks.stop_on(Some(Arc::clone(&interrupt))), layout)?;
@@ -247,7 +248,7 @@ impl Dedup {
                 Some(plan) => Ok(plan),
                 None => Ok(forecast::plan(filter, &goal)?),
             },
-            _ => Ok(forecast::plan(filter, &goal)?),
+            _ => Ok(forecast::held_to_rate(forecast::plan(filter, &goal)?, &goal)?),
         }
     }
 
@@ -307,7 +308,6 @@ impl Dedup {
         if self.wants_summary() {
             let told = Told { mode: self.options().mode, window: self.window, forgets: ended.judge.forgets(), missed };
             eprintln!("everbloom: {}", stats.summary(&told));
-            stats.notes.iter().for_each(|note| words::note(note));
         }
         Ok(())
     }

@@ -331,7 +331,7 @@ mod tests {
     use crate::key::{Hashing, Key};
 
     fn built(spec: &str, bits: u64) -> Graceful {
-        Graceful::from_plan(&Goal::new().memory_bits(bits).fpr(0.01).plan(spec).expect("a plan")).expect("memory")
+        Graceful::from_plan(&Goal::new().memory_bits(bits).fpr(0.03).plan(spec).expect("a plan")).expect("memory")
     }
 
     fn hashes(keys: std::ops::Range<u64>) -> Vec<KeyHash> {
