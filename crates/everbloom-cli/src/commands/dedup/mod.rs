@@ -42,7 +42,7 @@ use window::WindowStats;
 
 /// Writes each line that is new, in order, and keeps within the memory it was given.
 ///
-/// With --state a later run goes on where this one ended. From files into a file (-o), the result is then
+/// With --state a later run goes on where this one ended, with the same filter and keys. From files into a file (-o), the result is then
 /// byte for byte that of one uninterrupted run, even after kill -9. To stdout, or from a pipe, lines
 /// since the last checkpoint may be written twice but are never lost.
 ///
