@@ -182,7 +182,8 @@ fn each_of_several_files_may_grow() {
         append(&folder, name, &format!("\n{name}3\n"));
         run(&folder, &arguments);
     }
-    assert_eq!(text(&folder, "out"), "a1\na2\nb1\nb2\nc1\nc2\nb3\na3\nc3\n");
+    // The last line of all has no ending, so that it is taken back until it has one.
+    assert_eq!(text(&folder, "out"), "a1\na2\nb1\nb2\nc1\nb3\na3\nc2\nc3\n");
     assert_eq!(text(&folder, "dup"), "");
 }
 
@@ -224,7 +225,7 @@ fn stdin_has_no_mark() {
         let input = File::open(folder.path("in")).expect("a file");
         let arguments = ["dedup", "--exact", "--state", "s", "--stats", "stats", "/dev/stdin"];
         let output = folder.command(&arguments).stdin(input).output().expect("everbloom runs");
-        assert_eq!((error_of(&output).as_str(), common::lines(&output.stdout).len() - 1), ("", count), "{output:?}");
+        assert_eq!((error_of(&output).as_str(), common::lines(&output.stdout).len()), ("", count), "{output:?}");
         assert_eq!(json_of(&folder.read("stats"))["items"], 2, "it is read from its start");
     }
 }
