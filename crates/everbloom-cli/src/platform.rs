@@ -42,10 +42,10 @@ pub(crate) fn wait_for(input: &OwnedFd, interrupt: Option<&Interrupt>) -> Readin
     match interrupt {
         Some(interrupt) => interrupt.wait(Some((input.as_fd(), PollFlags::IN)), interrupt.patience.as_ref()),
         // Until there is a writer, a named pipe would seem to be at its end.
-        None => match poll(&mut [PollFd::new(input, PollFlags::IN)], None) {
-            Ok(_) => Readiness::Ready,
-            Err(_) => Readiness::Waiting,
-        },
+        None => {
+            while poll(&mut [PollFd::new(input, PollFlags::IN)], None) == Err(rustix::io::Errno::INTR) {}
+            Readiness::Ready
+        }
     }
 }
 
@@ -130,13 +130,18 @@ impl Interrupt {
             if called.read_exact(&mut [0]).is_err() {
                 return;
             }
-            std::thread::sleep(ORDERLY_END);
-            if is_ending.load(Ordering::Relaxed) {
-                std::thread::sleep(LAST_WORDS);
+            loop {
+                std::thread::sleep(ORDERLY_END);
+                if is_ending.load(Ordering::Relaxed) {
+                    std::thread::sleep(LAST_WORDS);
+                }
+                if let Ok(_idle) = busy.try_lock() {
+                    let signal = request.load(Ordering::Relaxed);
+                    std::process::exit(128 + i32::try_from(signal).unwrap_or(signal_hook::consts::SIGTERM));
+                }
+                // A state is being saved; what comes behind it has its time, too.
+                drop(busy.lock());
             }
-            let _idle = busy.lock().unwrap_or_else(PoisonError::into_inner);
-            let signal = request.load(Ordering::Relaxed);
-            std::process::exit(128 + i32::try_from(signal).unwrap_or(signal_hook::consts::SIGTERM));
         });
         let patience = patience.clamp(Duration::from_millis(1), Duration::from_secs(1 << 30));
         self.patience = Timespec::try_from(patience).ok();

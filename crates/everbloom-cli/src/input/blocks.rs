@@ -248,33 +248,31 @@ impl BlockReader {
             if self.has_last_record {
                 block.start_with(&mut self.tail, &self.room);
                 self.give_last_record(block);
-                return Ok(self.given(block));
+                return Ok(self.give(block, Reading::Block));
             }
             if self.current.is_none() {
-                match self.open_next()? {
-                    Reading::Block => {}
-                    other => {
-                        block.filled = 0;
-                        self.given(block);
-                        return Ok(other);
-                    }
+                let opened = self.open_next()?;
+                if opened != Reading::Block {
+                    block.filled = 0;
+                    return Ok(self.give(block, opened));
                 }
             }
-            let reading = self.fill(block)?;
+            let reading = if self.current.is_some() { self.fill(block)? } else { continue };
             if reading != Reading::Block || block.filled > 0 {
-                self.given(block);
-                return Ok(reading);
+                return Ok(self.give(block, reading));
             }
         }
     }
 
-    /// The block is on its way.
-    fn given(&mut self, block: &mut Block) -> Reading {
+    /// The block is on its way, with what it has to tell.
+    fn give(&mut self, block: &mut Block, reading: Reading) -> Reading {
         block.is_first = !self.started && block.filled > 0;
         self.started |= block.filled > 0;
         block.place = self.place.clone();
-        block.ended = std::mem::take(&mut self.ended_places);
-        Reading::Block
+        if matches!(reading, Reading::Block | Reading::Idle) {
+            block.ended = std::mem::take(&mut self.ended_places);
+        }
+        reading
     }
 
     /// Opens the next input.
@@ -324,8 +322,18 @@ impl BlockReader {
         self.is_left = false;
         self.lines = (self.framing.quoted_fields.is_some() && !self.started).then_some(0);
         let source = Source::open_at(&self.paths[start.input], &start, &self.consumed)?;
+        let is_read = start.is_read;
         self.place = Place { file: source.file(), ..start };
-        self.current = Some(source);
+        self.current = Some(source).filter(|_| !is_read);
+        if is_read {
+            self.place.is_read = false;
+            self.ended = true;
+            if let Some(inputs) = &mut self.followed {
+                let (place, input) = (self.place.clone(), self.place.input);
+                let seen = place.stored;
+                inputs[input] = Some(Followed::new(place, &self.paths[input], seen));
+            }
+        }
         Ok(())
     }
 

@@ -26,6 +26,8 @@ pub(crate) struct Place {
     pub(crate) stored: u64,
     /// Where unpacking can begin; nothing if the input is not packed.
     pub(crate) member: Option<Member>,
+    /// Whether there is nothing to read, because the unfinished record is all there is behind the offset.
+    pub(crate) is_read: bool,
     /// The file, if it is one that a later run can read again.
     pub(crate) file: Option<Arc<File>>,
 }
@@ -110,9 +112,15 @@ impl Mark {
         Place { input, offset, member, stored: if member.is_some() { self.stored } else { offset }, ..Place::default() }
     }
 
-    /// Where to go on, behind it.
+    /// The same place as it was left, if there is nothing new.
+    pub(crate) fn place_left(&self, input: usize) -> Place {
+        let (unfinished, stored) = (self.unfinished, self.stored);
+        Place { unfinished, stored, is_read: unfinished > 0, ..self.place(input) }
+    }
+
+    /// Where to go on in a file that is not packed, behind the ending that the record got.
     pub(crate) fn place_behind(&self, input: usize) -> Place {
-        Place { offset: self.offset + self.unfinished, stored: self.stored, ..self.place(input) }
+        Place { offset: self.stored, stored: self.stored, ..self.place(input) }.further(1)
     }
 
     /// Whether nothing packs it, so that its bytes are where they seem to be.

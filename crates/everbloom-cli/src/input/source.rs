@@ -101,7 +101,7 @@ impl Source {
 
     /// Goes to a place: by a jump, and where the file is packed by unpacking the rest of the way.
     fn go_to(&mut self, place: &Place) -> io::Result<()> {
-        if !self.can_be_reread {
+        if !self.can_be_reread || place.is_read {
             return Ok(());
         }
         self.base = place.member.unwrap_or_default();

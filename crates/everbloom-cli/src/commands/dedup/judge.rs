@@ -1,7 +1,7 @@
 //! The filter, and who watches it: whether it keeps its promise, and how far things are.
 
 use super::progress::Progress;
-use super::state::LastKey;
+use super::state::{LastKey, LastRecord};
 use super::window;
 use crate::args::PromiseArgs;
 use crate::failure::{Failure, Result};
@@ -90,10 +90,10 @@ impl Judge {
         }
     }
 
-    /// Remembers a key that was judged before, and written accordingly.
-    pub(super) fn remember(&mut self, key: Option<LastKey>) -> Result<Option<Failure>> {
-        let Some(LastKey { hash: (high, low), importance, time }) = key else {
-            self.records += 1;
+    /// Remembers a record that was judged before, and written accordingly; without a key, it only counts.
+    pub(super) fn remember(&mut self, last: &LastRecord) -> Result<Option<Failure>> {
+        let Some(LastKey { hash: (high, low), importance, time }) = last.key else {
+            self.records += last.tally.items;
             return Ok(None);
         };
         let importance = importance.map(|(value, max)| Importance::new(value, max)).transpose()?;

@@ -44,9 +44,9 @@ use window::WindowStats;
 
 /// Writes each line that is new, in order, and keeps within the memory it was given.
 ///
-/// With --state a later run goes on where this one ended. From files into a file (-o), the result is then
-/// byte for byte that of one uninterrupted run, even after kill -9. To stdout, or from a pipe, lines
-/// since the last checkpoint may be written twice but are never lost.
+/// With --state a later run goes on where this one ended, with the same filter and keys. From files into
+/// a file (-o), the result is then byte for byte that of one uninterrupted run, even after kill -9. To
+/// stdout, or from a pipe, lines since the last checkpoint may be written twice but are never lost.
 ///
 /// Memory stays within --memory plus 32 MiB plus three times the longest record. Threads do not change the result.
 #[derive(Debug, Args)]
@@ -54,7 +54,7 @@ use window::WindowStats;
 pub(crate) struct Dedup {
     /// Files to read, .gz, .zst, .xz, .bz2 and .lz4 too [default: stdin]
     files: Vec<PathBuf>,
-    /// Keep reading files as they grow and are rotated, like tail -F, until a signal comes; a line is taken when it has ended
+    /// Keep reading files as they grow and are rotated, like tail -F, until a signal comes
     #[arg(short = 'F', long)]
     follow: bool,
     /// Where to write [default: stdout]

@@ -9,7 +9,7 @@ use super::state::{Journal, Written};
 use super::{Dedup, options, window};
 use crate::args::OnError;
 use crate::failure::{Failure, Result};
-use crate::input::{Place, rereadable};
+use crate::input::{Mark, Place, rereadable};
 use crate::platform::Interrupt;
 use crate::record::{FaultWatch, KeyOptions, Layout};
 use everbloom::internal::filter::Watch;
@@ -76,7 +76,8 @@ pub(super) fn start(
 
 fn resumed(dedup: &Dedup, path: &Path, memory: AnyFilter, mut saved: Journal) -> Result<(Judge, Outputs, Vec<Place>)> {
     let marks = Marks::new(std::mem::take(&mut saved.files), &dedup.files);
-    let (starts, says) = starts(dedup, &marks)?;
+    let retaken = saved.last_record.as_ref().and_then(|last| retaken(dedup, &marks, &saved.outputs, &last.mark));
+    let (starts, says) = starts(dedup, &marks, retaken)?;
     // Nothing is changed before everything is checked.
     let named: Vec<&PathBuf> = dedup.output.iter().chain(&dedup.duplicates).collect();
     named.iter().try_for_each(|output| check_output(output, &saved.outputs))?;
@@ -86,11 +87,9 @@ fn resumed(dedup: &Dedup, path: &Path, memory: AnyFilter, mut saved: Journal) ->
         timeline.resume(clock).map_err(|error| Failure::at(path, error))?;
     }
     judge.watch = judge.watch.resumed(saved.new_keys, saved.broken_at);
-    if let Some(last) = saved.last_record.take()
-        && !takes_back(dedup, &marks, &starts, &saved.outputs, marks.input_of(&last.mark))
-    {
+    if let (Some(last), None) = (saved.last_record.take(), retaken) {
         // It stays as it was written, and is remembered from now on.
-        if let Some(failure) = judge.remember(last.key)? {
+        if let Some(failure) = judge.remember(&last)? {
             return Err(failure);
         }
         saved.tally += last.tally;
@@ -136,18 +135,19 @@ fn judge(dedup: &Dedup, mut memory: AnyFilter, records: u64) -> Result<Judge> {
 }
 
 /// Where to go on reading: files that are known, where they were left; all else from its start.
-fn starts(dedup: &Dedup, marks: &Marks) -> Result<(Vec<Place>, Vec<String>)> {
+fn starts(dedup: &Dedup, marks: &Marks, retaken: Option<usize>) -> Result<(Vec<Place>, Vec<String>)> {
     let mut says = Vec::new();
     let mut start = |input: usize| {
         let Some((mark, path)) = marks.of_input(input) else { return Ok(Place::start_of(input)) };
         let growth = marks::growth(mark, path, dedup.keys.ending());
         let place = match growth.map_err(|error| Failure::io(path.display(), &error))? {
-            Growth::None => mark.place_behind(input),
-            Growth::Ended => mark.place_behind(input).further(1),
-            Growth::WentOn => mark.place(input),
+            Growth::Ended => mark.place_behind(input),
+            Growth::None if retaken != Some(input) => mark.place_left(input),
+            _ => mark.place(input),
         };
-        if place.offset > 0 {
-            says.push(format!("resuming {} at byte {}", path.display(), place.offset));
+        let reached = place.offset + place.unfinished;
+        if reached > 0 {
+            says.push(format!("resuming {} at byte {reached}", path.display()));
         }
         Ok(place)
     };
@@ -155,20 +155,20 @@ fn starts(dedup: &Dedup, marks: &Marks) -> Result<(Vec<Place>, Vec<String>)> {
     Ok((starts, says))
 }
 
-/// Whether a last record without an ending is taken back, to be judged whole: its file is read again from before it, and
-/// it is the last thing in outputs that are written again.
-fn takes_back(dedup: &Dedup, marks: &Marks, starts: &[Place], outputs: &[Written], input: Option<usize>) -> bool {
-    let went_on = input.is_some_and(|input| {
-        marks.of_input(input).is_some_and(|(mark, _)| mark.unfinished > 0 && starts[input].offset == mark.offset)
-    });
+/// The input whose last record had no ending and is taken back, to be judged whole: it is read again from before that
+/// record, which is the last thing in outputs that are written again.
+fn retaken(dedup: &Dedup, marks: &Marks, outputs: &[Written], last: &Mark) -> Option<usize> {
+    let input = marks.input_of(last)?;
+    let (mark, path) = marks.of_input(input)?;
+    let has_ended = marks::growth(mark, path, dedup.keys.ending()).is_ok_and(|growth| growth == Growth::Ended);
     let named: Vec<(String, &PathBuf)> =
         dedup.output.iter().chain(&dedup.duplicates).map(|path| (outputs::key(path), path)).collect();
-    went_on
-        && outputs.iter().filter(|written| written.provisional > 0).all(|written| {
-            let path = named.iter().find(|(key, _)| *key == written.path);
-            let length = path.and_then(|(_, path)| path.metadata().ok()).map(|data| data.len());
-            length == Some(written.bytes + written.provisional)
-        })
+    let can_be_cut = outputs.iter().filter(|written| written.provisional > 0).all(|written| {
+        let path = named.iter().find(|(key, _)| *key == written.path);
+        let length = path.and_then(|(_, path)| path.metadata().ok()).map(|data| data.len());
+        length == Some(written.bytes + written.provisional)
+    });
+    (can_be_cut && !has_ended).then_some(input)
 }
 
 fn fresh(dedup: &Dedup) -> Result<Outputs> {
