@@ -357,7 +357,7 @@ fn two_inputs_never_run_into_each_other() {
     folder.write("a.txt", "one");
     folder.write("b.txt", "two");
     folder.output_of(&["build", "a.txt", "b.txt", "-o", "keys.ebf"]);
-    assert_eq!(folder.output_of(&["query", "keys.ebf", "a.txt", "b.txt"]), b"one\ntwo");
+    assert_eq!(folder.output_of(&["query", "keys.ebf", "a.txt", "b.txt"]), b"one\ntwo\n");
 }
 
 #[test]

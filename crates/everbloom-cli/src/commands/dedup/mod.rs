@@ -45,7 +45,7 @@ use window::WindowStats;
 /// Writes each line that is new, in order, and keeps within the memory it was given.
 ///
 /// With --state a later run goes on where this one ended, with the same filter and keys. From files into
-/// a file (-o), the result is then byte for byte that of one uninterrupted run, even after kill -9. To
+/// a file (-o), even after kill -9, the result is then byte for byte that of one uninterrupted run. To
 /// stdout, or from a pipe, lines since the last checkpoint may be written twice but are never lost.
 ///
 /// Memory stays within --memory plus 32 MiB plus three times the longest record. Threads do not change the result.
