@@ -50,7 +50,7 @@ pub(crate) type Result<T, E = Failure> = std::result::Result<T, E>;
 impl Failure {
     /// A failure with a line to show.
     pub(crate) fn new(message: impl Display) -> Self {
-        Failure::Message(one_line(&message.to_string()))
+        Failure::Message(harmless(&one_line(&message.to_string())))
     }
 
     /// An I/O failure, with what it happened to.
@@ -119,6 +119,24 @@ fn plain_words(error: &io::Error) -> String {
     let words = text.split(" (os error").next().unwrap_or(&text);
     let mut letters = words.chars();
     letters.next().map(|first| first.to_lowercase().chain(letters).collect()).unwrap_or_default()
+}
+
+/// The most letters of a message: what came from an input may be of any length.
+const MOST_LETTERS: usize = 2000;
+
+/// A message that does nothing to a terminal, and ends.
+fn harmless(text: &str) -> String {
+    let mut said = String::with_capacity(text.len().min(MOST_LETTERS));
+    for letter in text.chars().take(MOST_LETTERS) {
+        match letter.is_control() {
+            true => said.extend(letter.escape_default()),
+            false => said.push(letter),
+        }
+    }
+    if text.chars().nth(MOST_LETTERS).is_some() {
+        said.push('…');
+    }
+    said
 }
 
 fn one_line(text: &str) -> String {

@@ -44,15 +44,15 @@ fn finish(result: Result<Ending, Failure>) -> ExitCode {
         Ok(ending) => ending.into(),
         Err(Failure::ClosedPipe) => ExitCode::SUCCESS,
         Err(Failure::Message(message)) => {
-            eprintln!("everbloom: {message}");
+            report::words::say(message);
             ExitCode::from(2)
         }
         Err(Failure::Gone(message)) => {
-            eprintln!("everbloom: {message}");
+            report::words::say(message);
             ExitCode::from(1)
         }
         Err(Failure::BrokenPromise(message)) => {
-            eprintln!("everbloom: {message}");
+            report::words::say(message);
             Ending::BrokenPromise.into()
         }
     }

@@ -1,6 +1,7 @@
 //! Bytes out: stdout in large writes, and files that are whole or not there.
 
 use crate::failure::{Failure, Result};
+use crate::input::is_stdin;
 use crate::platform;
 use std::ffi::OsString;
 use std::fs::{self, File};
@@ -51,6 +52,10 @@ pub(crate) fn print(text: &str) -> Result<()> {
 /// Refuses to write where one of the inputs is read.
 pub(crate) fn refuse_overwriting(output: &Path, inputs: &[PathBuf]) -> Result<()> {
     let target = Place::of(output);
+    let reads_stdin = inputs.is_empty() || inputs.iter().any(|input| is_stdin(input));
+    if target.is_some() && reads_stdin && Place::of_stdin() == target {
+        return Err(Failure::at(output, "is also read as stdin; write to another file"));
+    }
     match inputs.iter().find(|input| target.is_some() && Place::of(input) == target) {
         Some(input) => Err(Failure::at(output, format!("is also read as {}; write to another file", input.display()))),
         None => Ok(()),
@@ -80,6 +85,12 @@ enum Place {
 }
 
 impl Place {
+    fn of_stdin() -> Option<Self> {
+        let stdin = io::stdin().as_fd().try_clone_to_owned().ok()?;
+        let data = File::from(stdin).metadata().ok()?;
+        data.is_file().then(|| Place::File(platform::identity(&data)))
+    }
+
     fn of(path: &Path) -> Option<Self> {
         match fs::metadata(path) {
             Ok(data) => data.is_file().then(|| Place::File(platform::identity(&data))),

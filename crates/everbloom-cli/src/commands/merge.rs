@@ -48,9 +48,9 @@ impl Merge {
             let other = filter_file::key_options(path)?;
             if other != keys {
                 let (first, path) = (first.display(), path.display());
-                eprintln!(
-                    "everbloom: note: the keys of {first} are {keys}, those of {path} {other}; the merged file says nothing of keys"
-                );
+                words::note(&format!(
+                    "the keys of {first} are {keys}, those of {path} {other}; the merged file says nothing of keys"
+                ));
                 keys = KeyOptions::default();
             }
             let other = filter_file::load(path, self.memory, self.scheme.as_deref())?;

@@ -87,7 +87,7 @@ impl Query {
             return Ok((stored.arguments(&self.keys), (!stored.is_whole_lines()).then_some(note)));
         }
         if !stored.is_whole_lines() && given != stored {
-            eprintln!("everbloom: note: {name} was built with {stored}; the keys looked up are {given}, as given");
+            words::note(&format!("{name} was built with {stored}; the keys looked up are {given}, as given"));
         }
         Ok((self.keys.clone(), None))
     }

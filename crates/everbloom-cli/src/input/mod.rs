@@ -18,4 +18,4 @@ mod unpack;
 pub(crate) use blocks::{Block, BlockReader, Lost, Reading};
 pub(crate) use framing::Framing;
 pub(crate) use place::{Mark, Place};
-pub(crate) use source::{Arrival, Source, rereadable};
+pub(crate) use source::{Arrival, Source, is_stdin, rereadable};

@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 const STDIN: &str = "stdin";
 
 /// Whether a path stands for stdin.
-fn is_stdin(path: &Path) -> bool {
+pub(crate) fn is_stdin(path: &Path) -> bool {
     path.as_os_str() == "-"
 }
 

@@ -3,16 +3,22 @@
 use super::{percent, short_size, thousands};
 use everbloom::internal::filter::Watch;
 use everbloom::{AnyFilter, Promise, Status};
+use std::io::Write as _;
 use std::time::Duration;
+
+/// Says something on stderr. Nobody may be listening there, which is no reason to stop.
+pub(crate) fn say(text: impl std::fmt::Display) {
+    let _ = writeln!(std::io::stderr(), "everbloom: {text}");
+}
 
 /// Says something that is not an error.
 pub(crate) fn warn(text: &str) {
-    eprintln!("everbloom: warning: {text}");
+    say(format_args!("warning: {text}"));
 }
 
 /// Says something that is good to know.
 pub(crate) fn note(text: &str) {
-    eprintln!("everbloom: note: {text}");
+    say(format_args!("note: {text}"));
 }
 
 /// The line with which the keys no longer fit into the memory as they are.

@@ -72,6 +72,11 @@ impl InPlace {
         self.length
     }
 
+    /// Whether nothing is inside.
+    pub fn is_empty(&self) -> bool {
+        self.length == 0
+    }
+
     /// Lines that are, or may soon be, in use.
     pub fn lines(&self) -> u64 {
         self.lines

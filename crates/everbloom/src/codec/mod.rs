@@ -231,7 +231,7 @@ impl<'d> Decoder<'d> {
             let available = body.remaining();
             Ok(self.read_document(body, available, None, depth + 1)?.0)
         };
-        let (promise, scheme) = (promised(&header, &spec)?, self.scheme);
+        let (promise, scheme) = (promised(header, &spec)?, self.scheme);
         filters::restore(
             header.kind_id,
             Restore { spec: &spec, hashing, promise, state, body, scheme, read_part: &read_part },

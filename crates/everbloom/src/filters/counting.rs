@@ -228,8 +228,8 @@ impl Filter for Counting {
     }
 
     fn status(&self) -> Status {
-        let status = self.parameters.size.status(self.base.arrivals, self.counters.fill());
-        Status { full_counters: self.counters.count_saturated(), ..status }
+        // A full counter never falls again: what it stands for stays inside, which breaks no promise.
+        self.parameters.size.status(self.base.arrivals, self.counters.fill())
     }
 
     fn contains_hash(&self, hash: KeyHash) -> bool {

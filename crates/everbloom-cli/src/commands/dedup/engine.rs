@@ -120,7 +120,10 @@ impl Engine {
     pub(super) fn run(self, threads: usize) -> Finished {
         std::thread::scope(|scope| {
             for _ in 1..threads {
-                scope.spawn(|| self.work());
+                // Where no more threads are to be had, those there are do all of it.
+                if std::thread::Builder::new().spawn_scoped(scope, || self.work()).is_err() {
+                    break;
+                }
             }
             self.work();
         });

@@ -188,7 +188,9 @@ impl Dedup {
         }
         if let Some(Lost { name, bytes, start }) = &ended.lost {
             let start = shown(start);
-            eprintln!("everbloom: {name}: {bytes} bytes of a line whose end had not come were not written: {start}");
+            words::say(format_args!(
+                "{name}: {bytes} bytes of a line whose end had not come were not written: {start}"
+            ));
         }
         if let Some(note) = ended.judge.faults.note().filter(|_| !self.promise.quiet) {
             words::note(&note);
@@ -307,7 +309,7 @@ impl Dedup {
         }
         if self.wants_summary() {
             let told = Told { mode: self.options().mode, window: self.window, forgets: ended.judge.forgets(), missed };
-            eprintln!("everbloom: {}", stats.summary(&told));
+            words::say(stats.summary(&told));
         }
         Ok(())
     }

@@ -12,6 +12,7 @@ use crate::failure::{Failure, Result};
 use crate::input::{Mark, Place, rereadable};
 use crate::platform::Interrupt;
 use crate::record::{FaultWatch, KeyOptions, Layout};
+use crate::report::words;
 use everbloom::internal::filter::Watch;
 use everbloom::{AnyFilter, filters};
 use std::path::{Path, PathBuf};
@@ -102,7 +103,7 @@ fn resumed(dedup: &Dedup, path: &Path, memory: AnyFilter, mut saved: Journal) ->
         return Err(failure);
     }
     if !dedup.promise.quiet {
-        says.iter().for_each(|say| eprintln!("everbloom: {say}"));
+        says.iter().for_each(words::say);
     }
     let mut outputs = reopen(dedup, &saved, marks)?;
     outputs.before = saved.tally;
@@ -202,7 +203,7 @@ fn reopen(dedup: &Dedup, saved: &Journal, marks: Marks) -> Result<Outputs> {
     let open = |path: &PathBuf| {
         let (how, say) = reopening(path, saved);
         if let Some(say) = say.filter(|_| !dedup.promise.quiet) {
-            eprintln!("everbloom: note: {}: {say}", path.display());
+            words::note(&format!("{}: {say}", path.display()));
         }
         Sink::reopen(path, ending, how)
     };
