@@ -274,7 +274,8 @@ fn a_full_disk_is_exit_2_and_the_state_stays_whole() {
     folder.write("in.txt", stream(500_000, 400_000));
     let state = ["--state", "seen.ebf", "--memory", "4KiB", "--checkpoint", "1ms"];
     folder.output_of(&[&["dedup", "one.txt", "-o", "out.txt"], &state[..]].concat());
-    let output = folder.run_on_full_disk(512, &[&["dedup", "in.txt", "-o", "more.txt"], &state[..]].concat());
+    let output =
+        folder.run_on_full_disk(512, &[&["dedup", "in.txt", "-o", "more.txt", "--quiet"], &state[..]].concat());
     assert_refused(&output, "more.txt");
     folder.output_of(&["info", "seen.ebf"]);
     folder.output_of(&[&["dedup", "in.txt", "-o", "more.txt", "--quiet"], &state[..]].concat());

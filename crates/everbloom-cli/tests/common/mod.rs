@@ -85,7 +85,10 @@ pub(crate) fn feed(mut command: Command, input: &[u8]) -> Output {
 
 pub(crate) fn stdout_of(output: Output, arguments: &[&str]) -> Vec<u8> {
     assert!(output.status.success(), "{arguments:?} → {}: {}", output.status, error_of(&output));
-    assert_eq!(error_of(&output), "", "{arguments:?} says something unasked");
+    // That the keys no longer fit as they are is always said.
+    let says = error_of(&output);
+    let unasked: Vec<&str> = says.lines().filter(|line| !line.contains("all before were judged exactly")).collect();
+    assert_eq!(unasked, Vec::<&str>::new(), "{arguments:?} says something unasked");
     output.stdout
 }
 

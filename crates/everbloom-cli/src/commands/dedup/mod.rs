@@ -151,7 +151,10 @@ impl Dedup {
         interrupt.watch_output(if writes_stdout { platform::watched_stdout() } else { None });
         let interrupt = Arc::new(interrupt);
         let Resumption { mut judge, notes, outputs, starts, saving } = resume::start(&self, &layout, held, &interrupt)?;
-        notes.iter().filter(|_| !self.promise.quiet).for_each(|note| words::note(note));
+        // What breaks the usual rate is said unasked.
+        let is_worse = !self.exact && judge.watch.promise().predicted_fpr > self.goal.goal().target_fpr.unwrap_or(1.0);
+        let says = is_worse && !self.wants_summary() && !self.promise.quiet;
+        notes.iter().filter(|_| says).for_each(|note| words::note(note));
         let blocks = BlockReader::new(self.files.clone(), self.keys.framing()).start_at(starts).follow(self.follow);
         let is_header_written = outputs.main.bytes() > 0;
         let reader = RecordReader::new(blocks.stop_on(Some(Arc::clone(&interrupt))), layout)?;
@@ -310,6 +313,7 @@ impl Dedup {
         if self.wants_summary() {
             let told = Told { mode: self.options().mode, window: self.window, forgets: ended.judge.forgets(), missed };
             words::say(stats.summary(&told));
+            stats.notes.iter().for_each(|note| words::note(note));
         }
         Ok(())
     }
