@@ -8,6 +8,7 @@
 mod args;
 mod commands;
 mod failure;
+mod fault;
 mod filter_file;
 mod input;
 #[allow(unsafe_code)]

@@ -1,6 +1,7 @@
 //! Bytes out: stdout in large writes, and files that are whole or not there.
 
 use crate::failure::{Failure, Result};
+use crate::fault::{self, Fallible};
 use crate::input::is_stdin;
 use crate::platform;
 use std::ffi::OsString;
@@ -147,6 +148,7 @@ fn replace_file(
 ) -> io::Result<File> {
     // A link keeps pointing to the file; the file is what is replaced.
     let path = if existing.is_some() { fs::canonicalize(path)? } else { linked(path) };
+    fault::point("create")?;
     // A name that nobody can have put there before; gone again if anything fails.
     let aside = tempfile::Builder::new()
         .prefix(".everbloom-")
@@ -157,6 +159,7 @@ fn replace_file(
     if let Some(existing) = existing {
         fs::set_permissions(aside.path(), existing.permissions())?;
     }
+    fault::point("rename")?;
     let file = aside.persist(&path)?;
     sync_directory(&path)?;
     Ok(file)
@@ -175,17 +178,19 @@ fn linked(path: &Path) -> PathBuf {
 }
 
 fn write_into(file: &File, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> io::Result<()> {
-    let mut buffered = BufWriter::with_capacity(BUFFER_BYTES, file);
+    let mut buffered = BufWriter::with_capacity(BUFFER_BYTES, Fallible(file));
     write(&mut buffered)?;
     buffered.flush()?;
     drop(buffered);
     match file.metadata()?.is_file() {
-        true => file.sync_all(),
+        true => fault::point("sync").and_then(|()| file.sync_all()),
         false => Ok(()),
     }
 }
 
 /// A rename is only safe on disk once its directory is.
 fn sync_directory(path: &Path) -> io::Result<()> {
-    File::open(folder_of(path))?.sync_all()
+    let folder = File::open(folder_of(path))?;
+    fault::point("sync")?;
+    folder.sync_all()
 }

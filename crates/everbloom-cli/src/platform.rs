@@ -1,6 +1,7 @@
 //! The calls that only Unix has, in one place: readiness, signals, locks, file identity.
 
 use crate::failure::{Failure, Result};
+use crate::fault;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{FlockOperation, OFlags};
 use std::fs::{File, Metadata};
@@ -68,6 +69,7 @@ pub(crate) fn watched_stdout() -> Option<OwnedFd> {
 
 /// Opens a file to be read, without waiting for the writer of a named pipe.
 pub(crate) fn open(path: &Path) -> std::io::Result<File> {
+    fault::point("open")?;
     let file = File::options().read(true).custom_flags(OFlags::NONBLOCK.bits() as i32).open(path)?;
     // Whoever reads waits until there is something, so that reads need not be repeated.
     let flags = rustix::fs::fcntl_getfl(&file)?;
@@ -77,6 +79,7 @@ pub(crate) fn open(path: &Path) -> std::io::Result<File> {
 
 /// Locks a file against other processes until it is closed; false if one of them has it.
 pub(crate) fn try_lock(file: &File) -> std::io::Result<bool> {
+    fault::point("lock")?;
     match rustix::fs::flock(file, FlockOperation::NonBlockingLockExclusive) {
         Ok(()) => Ok(true),
         Err(rustix::io::Errno::WOULDBLOCK) => Ok(false),

@@ -331,7 +331,9 @@ impl BlockReader {
             if let Some(inputs) = &mut self.followed {
                 let (place, input) = (self.place.clone(), self.place.input);
                 let seen = place.stored;
-                inputs[input] = Some(Followed::new(place, &self.paths[input], seen));
+                let path = &self.paths[input];
+                let followed = Followed::new(place, path, seen);
+                inputs[input] = Some(followed.map_err(|error| Failure::io(path.display(), &error))?);
             }
         }
         Ok(())
@@ -440,7 +442,7 @@ impl BlockReader {
         } else {
             self.give_last_record(block);
         }
-        self.leave_input(is_followed);
+        self.leave_input(is_followed)?;
         Ok(Reading::Block)
     }
 
@@ -461,15 +463,20 @@ impl BlockReader {
         block.push(self.framing.ending);
     }
 
-    fn leave_input(&mut self, is_followed: bool) {
+    fn leave_input(&mut self, is_followed: bool) -> Result<()> {
         let seen = self.current.take().map_or(0, |source| source.stored());
         self.ended = true;
-        let (Some(inputs), input) = (&mut self.followed, self.place.input) else { return };
+        let (Some(inputs), input) = (&mut self.followed, self.place.input) else { return Ok(()) };
+        let path = &self.paths[input];
         inputs[input] = match (is_followed, self.is_left) {
-            (true, _) => Some(Followed::new(self.place.clone(), &self.paths[input], seen)),
+            (true, _) => {
+                let followed = Followed::new(self.place.clone(), path, seen);
+                Some(followed.map_err(|error| Failure::io(path.display(), &error))?)
+            }
             (_, true) => Some(Followed::missing(input)),
             _ => None,
         };
+        Ok(())
     }
 }
 

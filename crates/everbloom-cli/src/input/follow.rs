@@ -1,8 +1,9 @@
 //! Files that are followed as they grow, as `tail -F` does: by name, through every rotation.
 
 use super::place::{Mark, Place};
-use crate::platform;
+use crate::{fault, platform};
 use std::fs::{File, Metadata};
+use std::io;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
@@ -37,9 +38,9 @@ pub(super) enum News {
 
 impl Followed {
     /// A file of which `seen` bytes have been read, up to `place` in whole records.
-    pub(super) fn new(place: Place, path: &Path, seen: u64) -> Self {
+    pub(super) fn new(place: Place, path: &Path, seen: u64) -> io::Result<Self> {
         let modified = place.file.as_ref().and_then(|file| file.metadata().ok()).and_then(|data| data.modified().ok());
-        Followed { mark: Mark::of(&place, path, 0), place, seen, modified }
+        Ok(Followed { mark: Mark::of(&place, path, 0)?, place, seen, modified })
     }
 
     /// A name that has no file yet.
@@ -49,14 +50,20 @@ impl Followed {
 
     pub(super) fn look(&mut self, path: &Path) -> News {
         let Some(file) = &self.place.file else {
-            let opened = File::open(path).ok().filter(|file| file.metadata().is_ok_and(|data| data.is_file()));
+            let opened = fault::point("open")
+                .and_then(|()| File::open(path))
+                .ok()
+                .filter(|file| file.metadata().is_ok_and(|data| data.is_file()));
             return opened.map_or(News::Nothing, |file| News::Created(Arc::new(file)));
         };
         let Ok(data) = file.metadata() else { return News::Nothing };
         let modified = data.modified().ok();
         let is_changed = data.len() != self.seen || modified != self.modified;
+        let fits = || self.mark.as_ref().map_or(Ok(false), |mark| mark.fits(file));
+        // What cannot be read now is looked at again.
+        let Ok(is_same) = (if is_changed { fits() } else { Ok(true) }) else { return News::Nothing };
         self.modified = modified;
-        if is_changed && !self.mark.as_ref().is_some_and(|mark| mark.fits(file)) {
+        if !is_same {
             let start = Place { file: Some(Arc::clone(file)), ..Place::start_of(self.place.input) };
             return News::Emptied(start);
         }

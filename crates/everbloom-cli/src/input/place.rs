@@ -5,7 +5,7 @@ use std::io;
 use std::os::unix::fs::FileExt as _;
 use std::sync::Arc;
 
-use crate::platform;
+use crate::{fault, platform};
 use serde::{Deserialize, Serialize};
 use std::path::Path;
 use xxhash_rust::xxh3::xxh3_64;
@@ -73,13 +73,14 @@ pub(crate) struct Mark {
 }
 
 impl Mark {
-    /// The mark of a place; nothing of what cannot be read again.
-    pub(crate) fn of(place: &Place, path: &Path, nth: usize) -> Option<Self> {
-        let file = place.file.as_deref()?;
-        let (head, tail) = fingerprints(file, place.stored).ok()?;
-        Some(Mark {
+    /// The mark of a place; nothing of what cannot be read again, or is no longer there.
+    pub(crate) fn of(place: &Place, path: &Path, nth: usize) -> io::Result<Option<Self>> {
+        let Some(file) = place.file.as_deref() else { return Ok(None) };
+        let Some((head, tail)) = fingerprints(file, place.stored)? else { return Ok(None) };
+        let Some(inode) = platform::inode(file) else { return Ok(None) };
+        Ok(Some(Mark {
             name: path.display().to_string(),
-            inode: platform::inode(file)?,
+            inode,
             nth,
             offset: place.offset,
             unfinished: place.unfinished,
@@ -87,7 +88,7 @@ impl Mark {
             member: place.member,
             head,
             tail,
-        })
+        }))
     }
 
     /// Whether it is of this inode, named for the nth time.
@@ -101,9 +102,8 @@ impl Mark {
     }
 
     /// Whether the file still begins with all that was read of it.
-    pub(crate) fn fits(&self, file: &File) -> bool {
-        let is_long_enough = file.metadata().is_ok_and(|data| data.len() >= self.stored);
-        is_long_enough && fingerprints(file, self.stored).is_ok_and(|found| found == (self.head, self.tail))
+    pub(crate) fn fits(&self, file: &File) -> io::Result<bool> {
+        Ok(fingerprints(file, self.stored)? == Some((self.head, self.tail)))
     }
 
     /// Where to go on, before the record that had no ending.
@@ -129,12 +129,21 @@ impl Mark {
     }
 }
 
-/// Hashes of the first bytes and of the last before `end`.
-fn fingerprints(file: &File, end: u64) -> io::Result<(u64, u64)> {
+/// Hashes of the first bytes and of the last before `end`; nothing if the file does not go that far.
+fn fingerprints(file: &File, end: u64) -> io::Result<Option<(u64, u64)>> {
+    match read_fingerprints(file, end) {
+        Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => Ok(None),
+        found => found.map(Some),
+    }
+}
+
+fn read_fingerprints(file: &File, end: u64) -> io::Result<(u64, u64)> {
     let length = end.min(FINGERPRINT_BYTES);
     let mut bytes = vec![0; length as usize];
+    fault::point("read")?;
     file.read_exact_at(&mut bytes, 0)?;
     let head = xxh3_64(&bytes);
+    fault::point("read")?;
     file.read_exact_at(&mut bytes, end - length)?;
     Ok((head, xxh3_64(&bytes)))
 }

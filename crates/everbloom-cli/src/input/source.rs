@@ -3,6 +3,7 @@
 use super::place::{Member, Place};
 use super::unpack::{Unpacked, Unpacker};
 use crate::failure::{Failure, Result};
+use crate::fault::{self, Fallible};
 use crate::platform::{self, Interrupt, Readiness};
 use std::fs::File;
 use std::io::{self, Read as _, Seek as _, SeekFrom};
@@ -59,7 +60,7 @@ impl Source {
         }
         let checked = path.metadata().and_then(|data| match (data.is_dir(), data.is_file()) {
             (true, _) => Err(io::Error::other("is a directory")),
-            (_, true) => File::open(path).map(drop),
+            (_, true) => fault::point("open").and_then(|()| File::open(path)).map(drop),
             _ => Ok(()),
         });
         checked.map_err(|error| Failure::io(path.display(), &error))
@@ -186,7 +187,7 @@ impl Source {
                 Readiness::Ready => {}
                 Readiness::ReaderGone => return Err(io::ErrorKind::BrokenPipe.into()),
             }
-            let (mut file, consumed, stored) = (&*self.file, &self.consumed, &mut self.stored);
+            let (mut file, consumed, stored) = (Fallible(&*self.file), &self.consumed, &mut self.stored);
             let mut read = |bytes: &mut [u8]| loop {
                 match file.read(bytes) {
                     Err(error) if error.kind() == io::ErrorKind::Interrupted => {}

@@ -134,12 +134,13 @@ impl Engine {
         let mut reader = self.intake.into_inner().unwrap_or_else(PoisonError::into_inner).reader;
         let mut outputs = self.outputs.into_inner();
         let (ended, place) = reader.blocks_mut().take_places();
-        ended.iter().for_each(|place| outputs.marks.note(place));
+        let noted = ended.iter().try_for_each(|place| outputs.marks.note(place));
         outputs.place = place;
+        let failure = self.failure.into_inner().unwrap_or_else(PoisonError::into_inner);
         Finished {
             judge: self.judge.into_inner(),
             outputs,
-            failure: self.failure.into_inner().unwrap_or_else(PoisonError::into_inner),
+            failure: failure.or(noted.err()),
             journal,
             lost: reader.blocks().lost().cloned(),
         }
@@ -156,7 +157,7 @@ impl Engine {
             else {
                 return Ok(None);
             };
-            block.ended.drain(..).for_each(|place| outputs.marks.note(&place));
+            block.ended.drain(..).try_for_each(|place| outputs.marks.note(&place))?;
             outputs.place = block.start.clone();
             (saving.save(&judge, &outputs, false)?, outputs.written())
         };
@@ -166,13 +167,13 @@ impl Engine {
         }
         let outputs = self.outputs.enter(taken.turn + 1);
         let Some(mut outputs) = outputs else { return Ok(None) };
-        let Some(mark) = outputs.marks.mark(&place) else { return Ok(None) };
+        let Some(mark) = outputs.marks.mark(&place)? else { return Ok(None) };
         let key = worker.batch.first_key().map(|(hash, importance, time)| LastKey {
             hash: (hash.high, hash.low),
             importance: importance.map(|importance| (importance.value(), importance.max())),
             time,
         });
-        outputs.marks.note(&place);
+        outputs.marks.note(&place)?;
         journal.last_record = Some(LastRecord { mark, key, tally: worker.done.tally });
         journal.files = outputs.marks.known();
         journal.outputs = outputs.written();
@@ -269,7 +270,7 @@ impl Engine {
         let Some(mut outputs) = self.outputs.enter(taken.turn) else { return Ok(false) };
         outputs.tally += done.tally;
         if self.saving.is_some() {
-            ended.iter().for_each(|place| outputs.marks.note(place));
+            ended.iter().try_for_each(|place| outputs.marks.note(place))?;
         }
         outputs.place = place;
         let output = done.output(bytes, self.options);
@@ -366,7 +367,7 @@ impl Saving {
     pub(super) fn save(&self, judge: &Judge, outputs: &Outputs, closed: bool) -> Result<Journal> {
         outputs.sync()?;
         let mut marks = outputs.marks.clone();
-        marks.note(&outputs.place);
+        marks.note(&outputs.place)?;
         let journal = Journal {
             files: marks.known(),
             closed,

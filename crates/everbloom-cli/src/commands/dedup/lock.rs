@@ -5,7 +5,7 @@
 
 use super::state;
 use crate::failure::{Failure, Result};
-use crate::{output, platform};
+use crate::{fault, output, platform};
 use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
@@ -79,8 +79,10 @@ impl Drop for Lock {
 }
 
 fn open_or_create(path: &Path) -> io::Result<File> {
+    fault::point("open")?;
     match File::open(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            fault::point("create")?;
             File::options().read(true).write(true).create(true).truncate(false).open(path)
         }
         opened => opened,

@@ -1,5 +1,7 @@
 //! What is known of the files that were ever read with a state.
 
+use crate::failure::{Failure, Result};
+use crate::fault;
 use crate::input::{Mark, Place, rereadable};
 use std::fs::File;
 use std::io;
@@ -46,30 +48,37 @@ impl Marks {
     }
 
     /// The mark that a file had, if it still begins with all that was read of it.
-    pub(super) fn of_input(&self, input: usize) -> Option<(&Mark, &Path)> {
-        let Input { path, inode, nth } = self.inputs.get(input)?;
-        let inode = (*inode)?;
-        let mark = self.known.iter().find(|mark| mark.is_of(inode, *nth))?;
-        mark.fits(&File::open(path).ok()?).then_some((mark, path.as_path()))
+    pub(super) fn of_input(&self, input: usize) -> Result<Option<(&Mark, &Path)>> {
+        let Some(Input { path, inode: Some(inode), nth }) = self.inputs.get(input) else { return Ok(None) };
+        let Some(mark) = self.known.iter().find(|mark| mark.is_of(*inode, *nth)) else { return Ok(None) };
+        let fits = fault::point("open").and_then(|()| File::open(path)).and_then(|file| mark.fits(&file));
+        let fits = fits.map_err(|error| Failure::io(path.display(), &error))?;
+        Ok(fits.then_some((mark, path.as_path())))
     }
 
     /// Which of the inputs has this mark.
-    pub(super) fn input_of(&self, wanted: &Mark) -> Option<usize> {
-        (0..self.inputs.len()).find(|input| self.of_input(*input).is_some_and(|(mark, _)| mark.is_renewed_by(wanted)))
+    pub(super) fn input_of(&self, wanted: &Mark) -> Result<Option<usize>> {
+        for input in 0..self.inputs.len() {
+            if self.of_input(input)?.is_some_and(|(mark, _)| mark.is_renewed_by(wanted)) {
+                return Ok(Some(input));
+            }
+        }
+        Ok(None)
     }
 
     /// Takes note of how far an input has been read.
-    pub(super) fn note(&mut self, place: &Place) {
-        let Some(mark) = self.mark(place) else { return };
+    pub(super) fn note(&mut self, place: &Place) -> Result<()> {
+        let Some(mark) = self.mark(place)? else { return Ok(()) };
         match self.known.iter_mut().find(|known| known.is_renewed_by(&mark)) {
             Some(known) => *known = mark,
             None => self.known.push(mark),
         }
+        Ok(())
     }
 
-    pub(super) fn mark(&self, place: &Place) -> Option<Mark> {
-        let input = self.inputs.get(place.input)?;
-        Mark::of(place, &input.path, input.nth)
+    pub(super) fn mark(&self, place: &Place) -> Result<Option<Mark>> {
+        let Some(Input { path, nth, .. }) = self.inputs.get(place.input) else { return Ok(None) };
+        Mark::of(place, path, *nth).map_err(|error| Failure::io(path.display(), &error))
     }
 
     pub(super) fn known(&self) -> Vec<Mark> {
@@ -78,9 +87,15 @@ impl Marks {
 }
 
 /// What became of the record without an ending that a file had.
-pub(super) fn growth(mark: &Mark, path: &Path, ending: u8) -> io::Result<Growth> {
+pub(super) fn growth(mark: &Mark, path: &Path, ending: u8) -> Result<Growth> {
+    read_growth(mark, path, ending).map_err(|error| Failure::io(path.display(), &error))
+}
+
+fn read_growth(mark: &Mark, path: &Path, ending: u8) -> io::Result<Growth> {
+    fault::point("open")?;
     let file = File::open(path)?;
     let mut next = [0];
+    fault::point("read")?;
     Ok(match file.read_at(&mut next, mark.stored)? {
         0 => Growth::None,
         _ if mark.is_plain() && mark.unfinished > 0 && next[0] == ending => Growth::Ended,

@@ -4,6 +4,7 @@ use super::marks::Marks;
 use super::state::Written;
 use super::stats::Tally;
 use crate::failure::{Failure, Result};
+use crate::fault::{self, Fallible};
 use crate::input::Place;
 use crate::{output, platform};
 use memchr::memrchr;
@@ -93,7 +94,8 @@ impl Sink {
     /// A file, from its beginning.
     pub(super) fn create(path: &Path, ending: u8) -> Result<Self> {
         let name = path.display().to_string();
-        let file = File::create(path).map_err(|error| Failure::io(&name, &error))?;
+        let file =
+            fault::point("create").and_then(|()| File::create(path)).map_err(|error| Failure::io(&name, &error))?;
         Self::new(file, name, Some(key(path)), ending)
     }
 
@@ -101,7 +103,8 @@ impl Sink {
     pub(super) fn reopen(path: &Path, ending: u8, how: Reopening) -> Result<Self> {
         let name = path.display().to_string();
         let is_pipe = path.metadata().is_ok_and(|data| !data.is_file());
-        let file = File::options().read(!is_pipe).write(true).create(true).truncate(false).open(path);
+        let options = File::options().read(!is_pipe).write(true).create(true).truncate(false).clone();
+        let file = fault::point("open").and_then(|()| options.open(path));
         let mut sink = Self::new(file.map_err(|error| Failure::io(&name, &error))?, name, Some(key(path)), ending)?;
         if sink.kind == Kind::File {
             sink.go_on(how)?;
@@ -125,7 +128,9 @@ impl Sink {
             Reopening::KeepRecords(bytes) => self.last_ending().map_err(|error| self.failure(&error))?.max(Some(bytes)),
             Reopening::Append => None,
         };
-        let set = cut.map_or(Ok(()), |bytes| self.file.set_len(bytes)).and_then(|()| self.file.seek(SeekFrom::End(0)));
+        let set = cut
+            .map_or(Ok(()), |bytes| fault::point("truncate").and_then(|()| self.file.set_len(bytes)))
+            .and_then(|()| self.file.seek(SeekFrom::End(0)));
         self.bytes = set.map_err(|error| self.failure(&error))?;
         if self.last_ending().map_err(|error| self.failure(&error))? != Some(self.bytes) && self.bytes > 0 {
             // Somebody else's last line.
@@ -141,7 +146,7 @@ impl Sink {
         while end > 0 {
             let count = end.min(bytes.len() as u64);
             self.file.seek(SeekFrom::Start(end - count))?;
-            self.file.read_exact(&mut bytes[..count as usize])?;
+            Fallible(&self.file).read_exact(&mut bytes[..count as usize])?;
             if let Some(at) = memrchr(self.ending, &bytes[..count as usize]) {
                 self.file.seek(SeekFrom::End(0))?;
                 return Ok(Some(end - count + at as u64 + 1));
@@ -171,7 +176,7 @@ impl Sink {
             // A record that does not fit into a pipe is given in pieces.
             let count = memrchr(self.ending, fits).map_or(fits.len(), |at| at + 1);
             let count = if most >= left.len() { left.len() } else { count };
-            self.file.write_all(&left[..count]).map_err(|error| self.failure(&error))?;
+            Fallible(&self.file).write_all(&left[..count]).map_err(|error| self.failure(&error))?;
             left = &left[count..];
         }
         self.bytes += bytes.len() as u64;
@@ -185,7 +190,10 @@ impl Sink {
     }
 
     fn sync(&self) -> Result<()> {
-        if self.is_file() { self.file.sync_data().map_err(|error| self.failure(&error)) } else { Ok(()) }
+        if !self.is_file() {
+            return Ok(());
+        }
+        fault::point("sync").and_then(|()| self.file.sync_data()).map_err(|error| self.failure(&error))
     }
 
     fn failure(&self, error: &std::io::Error) -> Failure {

@@ -77,7 +77,10 @@ pub(super) fn start(
 
 fn resumed(dedup: &Dedup, path: &Path, memory: AnyFilter, mut saved: Journal) -> Result<(Judge, Outputs, Vec<Place>)> {
     let marks = Marks::new(std::mem::take(&mut saved.files), &dedup.files);
-    let retaken = saved.last_record.as_ref().and_then(|last| retaken(dedup, &marks, &saved.outputs, &last.mark));
+    let retaken = match &saved.last_record {
+        Some(last) => retaken(dedup, &marks, &saved.outputs, &last.mark)?,
+        None => None,
+    };
     let (starts, says) = starts(dedup, &marks, retaken)?;
     // Nothing is changed before everything is checked.
     let named: Vec<&PathBuf> = dedup.output.iter().chain(&dedup.duplicates).collect();
@@ -139,9 +142,8 @@ fn judge(dedup: &Dedup, mut memory: AnyFilter, records: u64) -> Result<Judge> {
 fn starts(dedup: &Dedup, marks: &Marks, retaken: Option<usize>) -> Result<(Vec<Place>, Vec<String>)> {
     let mut says = Vec::new();
     let mut start = |input: usize| {
-        let Some((mark, path)) = marks.of_input(input) else { return Ok(Place::start_of(input)) };
-        let growth = marks::growth(mark, path, dedup.keys.ending());
-        let place = match growth.map_err(|error| Failure::io(path.display(), &error))? {
+        let Some((mark, path)) = marks.of_input(input)? else { return Ok(Place::start_of(input)) };
+        let place = match marks::growth(mark, path, dedup.keys.ending())? {
             Growth::Ended => mark.place_behind(input),
             Growth::None if retaken != Some(input) => mark.place_left(input),
             _ => mark.place(input),
@@ -158,10 +160,10 @@ fn starts(dedup: &Dedup, marks: &Marks, retaken: Option<usize>) -> Result<(Vec<P
 
 /// The input whose last record had no ending and is taken back, to be judged whole: it is read again from before that
 /// record, which is the last thing in outputs that are written again.
-fn retaken(dedup: &Dedup, marks: &Marks, outputs: &[Written], last: &Mark) -> Option<usize> {
-    let input = marks.input_of(last)?;
-    let (mark, path) = marks.of_input(input)?;
-    let has_ended = marks::growth(mark, path, dedup.keys.ending()).is_ok_and(|growth| growth == Growth::Ended);
+fn retaken(dedup: &Dedup, marks: &Marks, outputs: &[Written], last: &Mark) -> Result<Option<usize>> {
+    let Some(input) = marks.input_of(last)? else { return Ok(None) };
+    let Some((mark, path)) = marks.of_input(input)? else { return Ok(None) };
+    let has_ended = marks::growth(mark, path, dedup.keys.ending())? == Growth::Ended;
     let named: Vec<(String, &PathBuf)> =
         dedup.output.iter().chain(&dedup.duplicates).map(|path| (outputs::key(path), path)).collect();
     let can_be_cut = outputs.iter().filter(|written| written.provisional > 0).all(|written| {
@@ -169,7 +171,7 @@ fn retaken(dedup: &Dedup, marks: &Marks, outputs: &[Written], last: &Mark) -> Op
         let length = path.and_then(|(_, path)| path.metadata().ok()).map(|data| data.len());
         length == Some(written.bytes + written.provisional)
     });
-    (can_be_cut && !has_ended).then_some(input)
+    Ok((can_be_cut && !has_ended).then_some(input))
 }
 
 fn fresh(dedup: &Dedup) -> Result<Outputs> {

@@ -10,6 +10,7 @@ use super::lock::Lock;
 use super::options::Typed;
 use super::stats::Tally;
 use crate::failure::{Failure, Result};
+use crate::fault::Fallible;
 use crate::input::Mark;
 use everbloom::AnyFilter;
 use everbloom::internal::codec;
@@ -93,7 +94,7 @@ pub(super) fn save_journal(lock: &Lock, journal: &Journal) -> Result<()> {
     let mut file = lock.file().map_err(fail)?;
     let length = file.metadata().map_err(fail)?.len();
     let footer = Footer::read(&mut file, length).map_err(fail)?.ok_or_else(|| Failure::at(lock.path(), NO_STATE))?;
-    write(lock, journal, |out| io::copy(&mut (&file).take(footer.memory_bytes), out).map(drop))
+    write(lock, journal, |out| io::copy(&mut Fallible(&file).take(footer.memory_bytes), out).map(drop))
 }
 
 fn write(lock: &Lock, journal: &Journal, memory: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<()> {
@@ -131,7 +132,7 @@ fn read_whole(file: &mut File, footer: Footer) -> Result<(AnyFilter, Journal)> {
     let damaged = || Failure::new("the state is damaged; restore it from a copy, or remove it to start anew");
     let text = footer.journal(file).map_err(|_| damaged())?;
     file.rewind().map_err(|_| damaged())?;
-    let mut hashed = Hashed { inner: BufReader::with_capacity(1 << 16, file), hash: Xxh3::new(), bytes: 0 };
+    let mut hashed = Hashed { inner: BufReader::with_capacity(1 << 16, Fallible(file)), hash: Xxh3::new(), bytes: 0 };
     let memory = codec::Decoder::new().read(&mut hashed, footer.memory_bytes)?.into();
     hashed.hash.update(&text);
     if hashed.hash.digest() != footer.checksum {
@@ -170,7 +171,7 @@ impl Footer {
         let Some(start) = length.checked_sub(FOOTER_BYTES) else { return Ok(None) };
         let mut bytes = [0; FOOTER_BYTES as usize];
         file.seek(SeekFrom::Start(start))?;
-        file.read_exact(&mut bytes)?;
+        Fallible(&*file).read_exact(&mut bytes)?;
         file.rewind()?;
         let (words, magic) = bytes.split_at(24);
         let mut words = words.chunks_exact(8).map(|word| u64::from_le_bytes(word.try_into().unwrap_or_default()));
@@ -185,7 +186,7 @@ impl Footer {
         // The file is as long as the footer says, so that this is no more than there is.
         let mut text = vec![0; self.journal_bytes as usize];
         file.seek(SeekFrom::Start(self.memory_bytes))?;
-        file.read_exact(&mut text)?;
+        Fallible(&*file).read_exact(&mut text)?;
         Ok(text)
     }
 }

@@ -1,0 +1,94 @@
+//! `dedup` keeps to the memory that `--help` says, whatever the threads and modes: `--memory`, 32 MiB, three times the
+//! longest record, and what the decoder of a packed input needs to look back.
+//!
+//! The kernel tells a parent only the maximum over all of its children, so each run has a parent of its own: this test,
+//! started again.
+
+#![cfg(target_os = "linux")]
+
+mod common;
+
+use common::Folder;
+use nix::sys::resource::{UsageWho, getrusage};
+use std::process::{Command, Stdio};
+
+const MIB: u64 = 1 << 20;
+const MEMORY: u64 = 16 * MIB;
+const FIXED: u64 = 32 * MIB;
+/// What the packed input is packed with.
+const WINDOW_LOG: u32 = 23;
+const HELPER: &str = "the_parent_of_one_run";
+const COMMAND: &str = "EVERBLOOM_TEST_MEASURED";
+
+/// Runs the command of the environment, and prints the most memory it had.
+#[test]
+fn the_parent_of_one_run() {
+    let Ok(command) = std::env::var(COMMAND) else { return };
+    let mut words = command.split('\n');
+    let mut child = Command::new(words.next().expect("a program"));
+    let status = child.args(words).stdin(Stdio::null()).stdout(Stdio::null()).status().expect("everbloom runs");
+    assert!(status.success(), "{command}: {status}");
+    let usage = getrusage(UsageWho::RUSAGE_CHILDREN).expect("what the child used");
+    println!("peak {}", usage.max_rss() * 1024);
+}
+
+fn peak(folder: &Folder, arguments: &str) -> u64 {
+    let words = arguments.split_whitespace().map(str::to_string);
+    let command = [env!("CARGO_BIN_EXE_everbloom").to_string()].into_iter().chain(words).collect::<Vec<_>>();
+    let mut parent = Command::new(std::env::current_exe().expect("this test"));
+    parent.args(["--exact", HELPER, "--nocapture"]).env(COMMAND, command.join("\n")).current_dir(folder.path(""));
+    let output = parent.output().expect("this test runs");
+    let text = String::from_utf8_lossy(&output.stdout);
+    let peak = text.split_once("peak ").and_then(|(_, rest)| rest.split_whitespace().next()?.parse().ok());
+    peak.unwrap_or_else(|| panic!("{arguments}: {text} {}", String::from_utf8_lossy(&output.stderr)))
+}
+
+/// Short lines, each twice, so that every mode has something to write.
+fn lines(count: u64) -> Vec<u8> {
+    (0..count).flat_map(|line| format!("{},\"a name of {line}\"\n", line / 2).into_bytes()).collect()
+}
+
+#[test]
+fn memory_stays_within_what_help_says() {
+    let folder = Folder::new();
+    let short = lines(1_500_000);
+    // Long ones next to each other, so that all threads have one.
+    let long_bytes = 12 * MIB;
+    let mut long = lines(100_000);
+    for number in 0..6 {
+        long.extend(format!("{number},\"").into_bytes());
+        long.resize(long.len() + long_bytes as usize - 10, b'x');
+        long.extend(b"\"\n");
+    }
+    folder.write("short", &short);
+    folder.write("long", &long);
+    let mut encoder = zstd::Encoder::new(Vec::new(), 1).expect("zstd");
+    encoder.window_log(WINDOW_LOG).and_then(|()| std::io::Write::write_all(&mut encoder, &short)).expect("zstd");
+    folder.write("packed.zst", encoder.finish().expect("zstd"));
+    let inputs = [("short", 100, 0), ("long", long_bytes, 0), ("packed.zst", 100, 1 << WINDOW_LOG)];
+    let modes = [
+        "-o out --duplicates dup",
+        "--flag --duplicates dup",
+        "--only-duplicates",
+        "--count --stats stats",
+        "--csv --key 1 -o out --state s --checkpoint 0s --duplicates dup",
+        "--window 10000 -o out",
+    ];
+    let mut wrong = Vec::new();
+    for (input, longest, window) in inputs {
+        for (index, mode) in modes.iter().enumerate() {
+            for threads in [1, 8] {
+                let _ = std::fs::remove_file(folder.path("s"));
+                let call = format!("dedup --quiet --memory 16MiB {mode} --threads {threads} {input}");
+                let (peak, limit) = (peak(&folder, &call), MEMORY + FIXED + 3 * longest + window);
+                println!("{:6.1} of {:6.1} MiB: {call}", peak as f64 / MIB as f64, limit as f64 / MIB as f64);
+                if peak > limit {
+                    wrong.push(format!("{call}: {peak} bytes, more than {limit}"));
+                }
+                // The filter of a window is as small as it may be; all others show that something was measured.
+                assert!(peak > 4 * MIB || index == 5, "{call}: {peak} bytes are no dedup");
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
