@@ -446,7 +446,7 @@ fn followed_files_are_read_as_they_grow_and_are_rotated() {
     let folder = Folder::new();
     folder.write("log", "one\ntw");
     folder.write("other", "x\n");
-    let arguments = with(&["--follow", "log", "other"]);
+    let arguments = with(&["--follow", "--duplicates", "dup", "log", "other"]);
     let mut run = Running::start(&folder, &arguments, Stdio::null(), Stdio::null());
     let is = |expected: &str| fs::read(folder.path("out")).is_ok_and(|out| out == expected.as_bytes());
     wait_until("whole lines", || is("one\nx\n"));
@@ -472,6 +472,7 @@ fn followed_files_are_read_as_they_grow_and_are_rotated() {
     run.signal("TERM");
     let (_, said) = run.end();
     assert!(said.contains("resuming log at byte 5") && said.contains("resuming other at byte 4"), "{said}");
+    assert_eq!(text(&folder, "dup"), "", "nothing is read twice");
 }
 
 #[test]

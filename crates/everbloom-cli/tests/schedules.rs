@@ -154,7 +154,7 @@ impl Day {
         }
         let ended = child.wait_with_output().expect("an end");
         let said = error_of(&ended);
-        self.story.push(format!("→ {}: {said}", ended.status));
+        self.story.push(format!("→ {}: {said}\n{}", ended.status, self.sizes()));
         self.check(!said.contains("panicked"), "a panic");
     }
 
@@ -163,8 +163,14 @@ impl Day {
         let arguments = self.arguments(false);
         let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
         let ended = self.folder.run(&arguments);
-        self.story.push(format!("{} → {}: {}", arguments.join(" "), ended.status, error_of(&ended)));
+        let (call, said) = (arguments.join(" "), error_of(&ended));
+        self.story.push(format!("{call} → {}: {said}\n{}", ended.status, self.sizes()));
         self.check(ended.status.success(), "a failure without a cause");
+    }
+
+    fn sizes(&self) -> String {
+        let size = |name: &String| fs::metadata(self.folder.path(name)).map_or(0, |data| data.len());
+        self.folder.names().iter().map(|name| format!("{name} {} ", size(name))).collect()
     }
 
     /// All that was written is read, kept elsewhere and taken out of the file.

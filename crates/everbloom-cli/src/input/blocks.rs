@@ -126,6 +126,8 @@ pub(crate) enum Reading {
 /// Reads inputs one after another; a block never spans two of them.
 pub(crate) struct BlockReader {
     paths: Vec<PathBuf>,
+    /// How many of them were opened, the first time round.
+    opened: usize,
     current: Option<Source>,
     framing: Framing,
     tail: Vec<u8>,
@@ -163,6 +165,7 @@ impl BlockReader {
         }
         BlockReader {
             paths,
+            opened: 0,
             current: None,
             framing: framing.into(),
             tail: Vec::new(),
@@ -277,8 +280,9 @@ impl BlockReader {
 
     /// Opens the next input.
     fn open_next(&mut self) -> Result<Reading> {
-        let next = if self.ended { self.place.input + 1 } else { 0 };
+        let next = self.opened;
         if next < self.paths.len() {
+            self.opened += 1;
             let start = self.starts.get(next).cloned().unwrap_or_else(|| Place::start_of(next));
             return self.open(start).map(|()| Reading::Block);
         }
