@@ -6,7 +6,7 @@ use super::place::Place;
 use super::room::{Room, Share};
 use super::source::{Arrival, Source};
 use crate::failure::{Failure, Result};
-use crate::platform::{Interrupt, Readiness};
+use crate::platform::{self, Interrupt, Readiness};
 use memchr::memchr_iter;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -316,7 +316,16 @@ impl BlockReader {
         }
     }
 
-    fn open(&mut self, start: Place) -> Result<()> {
+    fn open(&mut self, mut start: Place) -> Result<()> {
+        if let Some(inode) = start.inode.take() {
+            // By now another file may have its name.
+            let path = &self.paths[start.input];
+            let file = Arc::new(platform::open(path).map_err(|error| Failure::io(path.display(), &error))?);
+            if platform::inode(&file) != Some(inode) {
+                start = Place::start_of(start.input);
+            }
+            start.file = Some(file);
+        }
         if std::mem::take(&mut self.ended) {
             self.ended_places.push(self.place.clone());
         }
