@@ -17,6 +17,7 @@ const TASKS: &[Task] = &[
     ("test", "every test of the workspace, examples in the documentation included", test),
     ("lint", "format, clippy and documentation, warnings denied", |_| lint()),
     ("accuracy", "filters against references, promises and each other, the long runs included", accuracy),
+    ("soak", "dedup through so many days of signals, rotation and full disks [1000], from a seed on [0]", soak),
     ("ci", "lint, then test: what must hold before a change lands", ci),
     ("book", "the book as HTML in book/book, with mdBook", book),
     ("bench-dedup", "dedup beside huniq and runiq: CPU, memory, wrong answers", bench_dedup::run),
@@ -52,6 +53,13 @@ fn test(arguments: &[String]) -> Outcome {
 fn accuracy(arguments: &[String]) -> Outcome {
     let measured = ["--", "--include-ignored", "--nocapture", "--test-threads=1"].map(String::from);
     cargo("test", &["--package", "everbloom-lab", "--test", "accuracy"], &[arguments, &measured].concat(), &[])
+}
+
+/// What follows is a count, and a seed to begin with.
+fn soak(arguments: &[String]) -> Outcome {
+    let days = if arguments.is_empty() { "1000".to_string() } else { arguments.join(" ") };
+    let fixed = ["--package", "everbloom-cli", "--test", "schedules", "--", "--nocapture"];
+    cargo("test", &fixed, &[], &[("EVERBLOOM_SOAK", days.as_str())])
 }
 
 fn lint() -> Outcome {

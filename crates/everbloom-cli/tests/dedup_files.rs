@@ -402,8 +402,9 @@ fn nobody_keeps_a_signal_waiting() {
     wait_until("a state", || has_state("a"));
     waiting.signal("TERM");
     assert_eq!(waiting.end().0, Some(143));
-    let mut waiting = Running::start(&folder, &["dedup", "--state", "idle"], Stdio::piped(), Stdio::null());
-    wait_until("a state", || has_state("idle"));
+    let before = folder.read("a");
+    let mut waiting = Running::start(&folder, &["dedup", "--state", "a"], Stdio::piped(), Stdio::null());
+    wait_until("a state of its own", || folder.read("a") != before);
     waiting.signal("INT");
     assert_eq!(waiting.end().0, Some(130));
     // A reader that does not read.
@@ -446,7 +447,7 @@ fn followed_files_are_read_as_they_grow_and_are_rotated() {
     let folder = Folder::new();
     folder.write("log", "one\ntw");
     folder.write("other", "x\n");
-    let arguments = with(&["--follow", "log", "other"]);
+    let arguments = with(&["--follow", "--duplicates", "dup", "log", "other"]);
     let mut run = Running::start(&folder, &arguments, Stdio::null(), Stdio::null());
     let is = |expected: &str| fs::read(folder.path("out")).is_ok_and(|out| out == expected.as_bytes());
     wait_until("whole lines", || is("one\nx\n"));
@@ -472,6 +473,7 @@ fn followed_files_are_read_as_they_grow_and_are_rotated() {
     run.signal("TERM");
     let (_, said) = run.end();
     assert!(said.contains("resuming log at byte 5") && said.contains("resuming other at byte 4"), "{said}");
+    assert_eq!(text(&folder, "dup"), "", "nothing is read twice");
 }
 
 #[test]

@@ -215,7 +215,9 @@ fn the_command_is_what_was_planned_with_every_option_that_was_given() {
         if built {
             command[1] = "in.txt".into();
         } else {
-            command.extend(["in.txt", "--stats", "stats.json", "-o", "out.txt"].map(String::from));
+            // The input has no second field, which does not matter here.
+            let more = ["in.txt", "--stats", "stats.json", "-o", "out.txt", "--on-error", "keep"];
+            command.extend(more.map(String::from));
         }
         folder.output_of(&command.iter().map(String::as_str).collect::<Vec<_>>());
         let report = match built {

@@ -50,7 +50,7 @@ struct Day {
 
 impl Day {
     fn new(seed: u64) -> Self {
-        let folder = Folder::new();
+        let folder = Folder::without_disk();
         folder.write("log", "");
         folder.write("other", "");
         let (written, story) = (BTreeMap::new(), Vec::new());
@@ -64,12 +64,19 @@ impl Day {
 
     /// A line that is new, or one in five times was there before.
     fn line(&mut self) -> String {
-        let number = if self.lines > 0 && self.chance.one_in(5) {
-            self.chance.below(self.lines)
-        } else {
-            self.lines += 1;
-            self.lines - 1
-        };
+        if self.lines == 0 || !self.chance.one_in(5) {
+            return self.new_line();
+        }
+        let number = self.chance.below(self.lines);
+        self.write(number)
+    }
+
+    fn new_line(&mut self) -> String {
+        self.lines += 1;
+        self.write(self.lines - 1)
+    }
+
+    fn write(&mut self, number: u64) -> String {
         let line = format!("{number} {}\n", "x".repeat((number % 60) as usize));
         *self.written.entry(line.clone()).or_default() += 1;
         line
@@ -154,7 +161,7 @@ impl Day {
         }
         let ended = child.wait_with_output().expect("an end");
         let said = error_of(&ended);
-        self.story.push(format!("→ {}: {said}", ended.status));
+        self.story.push(format!("→ {}: {said}\n{}", ended.status, self.sizes()));
         self.check(!said.contains("panicked"), "a panic");
     }
 
@@ -163,15 +170,23 @@ impl Day {
         let arguments = self.arguments(false);
         let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
         let ended = self.folder.run(&arguments);
-        self.story.push(format!("{} → {}: {}", arguments.join(" "), ended.status, error_of(&ended)));
+        let (call, said) = (arguments.join(" "), error_of(&ended));
+        self.story.push(format!("{call} → {}: {said}\n{}", ended.status, self.sizes()));
         self.check(ended.status.success(), "a failure without a cause");
     }
 
-    /// All that was written is read, kept elsewhere and taken out of the file.
+    fn sizes(&self) -> String {
+        let size = |name: &String| fs::metadata(self.folder.path(name)).map_or(0, |data| data.len());
+        self.folder.names().iter().map(|name| format!("{name} {} ", size(name))).collect()
+    }
+
+    /// All that was written is read, kept elsewhere and taken out of the file. What comes then begins with another line:
+    /// nobody can tell a file that begins as it did from one that was never emptied.
     fn empty(&mut self) {
         self.end_line();
         self.finish();
-        self.folder.write("log", "");
+        let line = self.new_line();
+        self.folder.write("log", line);
         self.story.push("emptied".into());
     }
 

@@ -6,7 +6,7 @@ use super::place::Place;
 use super::room::{Room, Share};
 use super::source::{Arrival, Source};
 use crate::failure::{Failure, Result};
-use crate::platform::{Interrupt, Readiness};
+use crate::platform::{self, Interrupt, Readiness};
 use memchr::memchr_iter;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -126,6 +126,8 @@ pub(crate) enum Reading {
 /// Reads inputs one after another; a block never spans two of them.
 pub(crate) struct BlockReader {
     paths: Vec<PathBuf>,
+    /// How many of them were opened, the first time round.
+    opened: usize,
     current: Option<Source>,
     framing: Framing,
     tail: Vec<u8>,
@@ -163,6 +165,7 @@ impl BlockReader {
         }
         BlockReader {
             paths,
+            opened: 0,
             current: None,
             framing: framing.into(),
             tail: Vec::new(),
@@ -277,8 +280,9 @@ impl BlockReader {
 
     /// Opens the next input.
     fn open_next(&mut self) -> Result<Reading> {
-        let next = if self.ended { self.place.input + 1 } else { 0 };
+        let next = self.opened;
         if next < self.paths.len() {
+            self.opened += 1;
             let start = self.starts.get(next).cloned().unwrap_or_else(|| Place::start_of(next));
             return self.open(start).map(|()| Reading::Block);
         }
@@ -312,7 +316,16 @@ impl BlockReader {
         }
     }
 
-    fn open(&mut self, start: Place) -> Result<()> {
+    fn open(&mut self, mut start: Place) -> Result<()> {
+        if let Some(inode) = start.inode.take() {
+            // By now another file may have its name.
+            let path = &self.paths[start.input];
+            let file = Arc::new(platform::open(path).map_err(|error| Failure::io(path.display(), &error))?);
+            if platform::inode(&file) != Some(inode) {
+                start = Place::start_of(start.input);
+            }
+            start.file = Some(file);
+        }
         if std::mem::take(&mut self.ended) {
             self.ended_places.push(self.place.clone());
         }

@@ -30,6 +30,8 @@ pub(crate) struct Place {
     pub(crate) is_read: bool,
     /// The file, if it is one that a later run can read again.
     pub(crate) file: Option<Arc<File>>,
+    /// The file that it is a place in, until that is open.
+    pub(crate) inode: Option<u64>,
 }
 
 /// The end of a packed member, which is where the next one starts.
@@ -108,8 +110,9 @@ impl Mark {
 
     /// Where to go on, before the record that had no ending.
     pub(crate) fn place(&self, input: usize) -> Place {
-        let (offset, member) = (self.offset, self.member);
-        Place { input, offset, member, stored: if member.is_some() { self.stored } else { offset }, ..Place::default() }
+        let (offset, member, inode) = (self.offset, self.member, Some(self.inode));
+        let stored = if member.is_some() { self.stored } else { offset };
+        Place { input, offset, member, stored, inode, ..Place::default() }
     }
 
     /// The same place as it was left, if there is nothing new.

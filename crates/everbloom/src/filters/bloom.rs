@@ -274,7 +274,7 @@ impl Bloom {
         Self::with_promise(size, Hashing::default(), size.promise(Some(expected_items), Some(target_fpr)))
     }
 
-    fn with_promise(size: Size, hashing: Hashing, promise: Promise) -> Result<Self> {
+    pub(crate) fn with_promise(size: Size, hashing: Hashing, promise: Promise) -> Result<Self> {
         Self::with_base(size.checked()?, Base::new(spec_of(size), hashing, promise))
     }
 

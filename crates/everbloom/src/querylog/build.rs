@@ -15,7 +15,9 @@ pub fn build(scheme: &Arc<Scheme>, members: &[KeyHash], bits: u64) -> Result<Any
     let num_bits = (bits / 512 * 512).max(1);
     let mut filter: AnyFilter = match scheme.recipe() {
         Recipe::Standard => {
-            Bloom::new(Size::for_cells(num_bits, members.len().max(1) as u64)?, *scheme.hashing())?.into()
+            let items = members.len().max(1) as u64;
+            let size = Size::for_cells(num_bits, items)?;
+            Bloom::with_promise(size, *scheme.hashing(), size.promise(Some(items), None))?.into()
         }
         Recipe::Popularity(_) => Popularity::with_scheme(scheme, num_bits)?.into(),
         Recipe::Stacked(negatives) => {

@@ -144,9 +144,10 @@ fn starts(dedup: &Dedup, marks: &Marks, retaken: Option<usize>) -> Result<(Vec<P
     let mut start = |input: usize| {
         let Some((mark, path)) = marks.of_input(input)? else { return Ok(Place::start_of(input)) };
         let place = match marks::growth(mark, path, dedup.keys.ending())? {
+            _ if retaken == Some(input) => mark.place(input),
             Growth::Ended => mark.place_behind(input),
-            Growth::None if retaken != Some(input) => mark.place_left(input),
-            _ => mark.place(input),
+            Growth::None => mark.place_left(input),
+            Growth::WentOn => mark.place(input),
         };
         let reached = place.offset + place.unfinished;
         if reached > 0 {
@@ -166,12 +167,15 @@ fn retaken(dedup: &Dedup, marks: &Marks, outputs: &[Written], last: &Mark) -> Re
     let has_ended = marks::growth(mark, path, dedup.keys.ending())? == Growth::Ended;
     let named: Vec<(String, &PathBuf)> =
         dedup.output.iter().chain(&dedup.duplicates).map(|path| (outputs::key(path), path)).collect();
-    let can_be_cut = outputs.iter().filter(|written| written.provisional > 0).all(|written| {
+    let (mut can_be_cut, mut is_cut) = (true, false);
+    for written in outputs.iter().filter(|written| written.provisional > 0) {
         let path = named.iter().find(|(key, _)| *key == written.path);
         let length = path.and_then(|(_, path)| path.metadata().ok()).map(|data| data.len());
-        length == Some(written.bytes + written.provisional)
-    });
-    Ok((can_be_cut && !has_ended).then_some(input))
+        // A run that took it back may have ended before it was saved.
+        is_cut |= length == Some(written.bytes);
+        can_be_cut &= length == Some(written.bytes) || length == Some(written.bytes + written.provisional);
+    }
+    Ok((can_be_cut && (is_cut || !has_ended)).then_some(input))
 }
 
 fn fresh(dedup: &Dedup) -> Result<Outputs> {
