@@ -23,12 +23,10 @@ pub(crate) fn note(text: &str) {
 
 /// The line with which the keys no longer fit into the memory as they are.
 pub(crate) fn begins_to_forget(line: u64, filter: &AnyFilter) -> String {
+    let (line, memory) = (thousands(line), short_size(filter.memory_bits()));
+    let rate = at_most(filter.promise().predicted_fpr);
     format!(
-        "line {}: more different lines than fit into {} as they are; all before were judged exactly, from here on at most {} of \
-         new lines is taken for a repeat by mistake, and old ones may be forgotten",
-        thousands(line),
-        short_size(filter.memory_bits()),
-        at_most(filter.promise().predicted_fpr)
+        "line {line}: {memory} is full; all before were judged exactly, now at most {rate} of new lines is mistaken"
     )
 }
 
