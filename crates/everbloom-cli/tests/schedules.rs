@@ -82,11 +82,12 @@ impl Day {
         line
     }
 
-    fn grow(&mut self) {
+    /// While it is read to its end, only the last input may be caught in the middle of a line: others end it there.
+    fn grow(&mut self, only_last: bool) {
         let most = self.chance.pick(&[3, 50, 50, 2000, 12_000]);
         let count = self.chance.below(most);
         let text: String = (0..count).map(|_| self.line()).collect();
-        if self.chance.one_in(3) {
+        if self.chance.one_in(3) && !only_last {
             self.append("other", &text);
         } else {
             let owed = self.owed.take().unwrap_or_default();
@@ -150,7 +151,7 @@ impl Day {
             std::thread::sleep(Duration::from_millis(self.chance.below(most)));
             match follow && self.chance.one_in(3) {
                 true => self.rotate(),
-                false => self.grow(),
+                false => self.grow(!follow),
             }
         }
         std::thread::sleep(Duration::from_millis(self.chance.below(most)));
@@ -228,7 +229,7 @@ fn live(seed: u64) {
         match day.chance.below(8) {
             0 => day.rotate(),
             1 if day.chance.one_in(2) => day.empty(),
-            2..4 => day.grow(),
+            2..4 => day.grow(false),
             _ => day.run(),
         }
     }

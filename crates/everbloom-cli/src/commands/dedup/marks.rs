@@ -7,6 +7,7 @@ use std::fs::File;
 use std::io;
 use std::os::unix::fs::{FileExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 /// The marks of files, and the inputs that they are renewed for.
 #[derive(Debug, Clone, Default)]
@@ -74,6 +75,15 @@ impl Marks {
             None => self.known.push(mark),
         }
         Ok(())
+    }
+
+    /// Marks an input before its last record, which had no ending and is to be read again.
+    pub(super) fn take_back(&mut self, input: usize) -> Result<()> {
+        let Some((mark, path)) = self.of_input(input)? else { return Ok(()) };
+        let file = fault::point("open").and_then(|()| File::open(path));
+        let file = file.map_err(|error| Failure::io(path.display(), &error))?;
+        let place = Place { file: Some(Arc::new(file)), ..mark.place(input) };
+        self.note(&place)
     }
 
     pub(super) fn mark(&self, place: &Place) -> Result<Option<Mark>> {

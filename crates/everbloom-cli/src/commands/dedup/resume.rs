@@ -76,12 +76,13 @@ pub(super) fn start(
 }
 
 fn resumed(dedup: &Dedup, path: &Path, memory: AnyFilter, mut saved: Journal) -> Result<(Judge, Outputs, Vec<Place>)> {
-    let marks = Marks::new(std::mem::take(&mut saved.files), &dedup.files);
+    let mut marks = Marks::new(std::mem::take(&mut saved.files), &dedup.files);
     let retaken = match &saved.last_record {
         Some(last) => retaken(dedup, &marks, &saved.outputs, &last.mark)?,
         None => None,
     };
     let (starts, says) = starts(dedup, &marks, retaken)?;
+    retaken.map_or(Ok(()), |input| marks.take_back(input))?;
     // Nothing is changed before everything is checked.
     let named: Vec<&PathBuf> = dedup.output.iter().chain(&dedup.duplicates).collect();
     named.iter().try_for_each(|output| check_output(output, &saved.outputs))?;
