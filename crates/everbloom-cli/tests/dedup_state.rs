@@ -128,6 +128,17 @@ fn a_log_that_grows_is_read_where_the_last_run_ended() {
 }
 
 #[test]
+fn one_bad_line_of_a_growing_log_is_no_mistaken_option() {
+    let folder = Folder::new();
+    let run = |lines: &[u8]| folder.run_with(&["dedup", "--key", "2", "--state", "s"], lines);
+    assert_eq!(run(b"a\t1\nb\t2\n").status.code(), Some(0));
+    let output = run(b"no key\n");
+    assert_eq!((output.status.code(), &output.stdout[..]), (Some(0), &b"no key\n"[..]));
+    let alone = folder.run_with(&["dedup", "--key", "2"], b"no key\n");
+    assert_eq!(alone.status.code(), Some(2), "without a past it may well be one");
+}
+
+#[test]
 fn a_state_knows_what_earlier_inputs_held() {
     let folder = Folder::new();
     let input = stream(5, 20_000, 5000);

@@ -200,8 +200,8 @@ fn the_command_is_what_was_planned_with_every_option_that_was_given() {
             vec!["--memory 8KiB", "--expect 1000000", "--key '1,2'", "--delimiter ','"],
         ),
         (
-            vec!["--expect", "1000", "--memory", "2KiB", "--filter", "bloom"],
-            vec!["build KEYS", "--memory 2KiB", "--expect 1000"],
+            vec!["--expect", "5000", "--memory", "8KiB", "--filter", "bloom"],
+            vec!["build KEYS", "--memory 8KiB", "--expect 5000"],
         ),
     ] {
         let all: Vec<&str> = arguments.iter().copied().chain(["--fpr", "2%"]).collect();

@@ -15,6 +15,8 @@ const SHOWN_LETTERS: usize = 80;
 pub(crate) struct FaultWatch {
     on_error: OnError,
     is_chosen: bool,
+    /// Whether earlier records showed that the options are no mistake.
+    is_proven: bool,
     records: u64,
     faults: u64,
     /// Those among the first records.
@@ -27,7 +29,12 @@ impl FaultWatch {
     /// Does as was `chosen`, or else as is usual.
     pub(crate) fn new(chosen: Option<OnError>, usual: OnError) -> Self {
         let (on_error, is_chosen) = (chosen.unwrap_or(usual), chosen.is_some());
-        FaultWatch { on_error, is_chosen, records: 0, faults: 0, early_faults: 0, first: None }
+        FaultWatch { on_error, is_chosen, is_proven: false, records: 0, faults: 0, early_faults: 0, first: None }
+    }
+
+    /// Of so many records of earlier runs so many could not be used: if most could, one more is no sign of a mistake.
+    pub(crate) fn after(self, records: u64, faults: u64) -> Self {
+        FaultWatch { is_proven: records > 2 * faults, ..self }
     }
 
     /// What to do with a record that cannot be used.
@@ -48,7 +55,7 @@ impl FaultWatch {
             self.faults += 1;
             self.first.get_or_insert_with(|| format!("the first is record {number}: {}", described()));
             self.early_faults += u64::from(number <= FIRST_RECORDS);
-            if !self.is_chosen && number <= FIRST_RECORDS && self.early_faults * 2 > FIRST_RECORDS {
+            if !self.is_chosen && !self.is_proven && number <= FIRST_RECORDS && self.early_faults * 2 > FIRST_RECORDS {
                 self.records = number;
                 return Some((*index, self.mistaken()));
             }
@@ -65,7 +72,11 @@ impl FaultWatch {
     /// Refuses an input that ended before there were enough records to decide by, if most of them cannot be used.
     pub(crate) fn finish(&self) -> Result<()> {
         let is_short = self.records <= FIRST_RECORDS;
-        if !self.is_chosen && is_short && self.faults * 2 > self.records { Err(self.mistaken()) } else { Ok(()) }
+        if !self.is_chosen && !self.is_proven && is_short && self.faults * 2 > self.records {
+            Err(self.mistaken())
+        } else {
+            Ok(())
+        }
     }
 
     /// What to say at the end of records that could not be used, unless it was chosen what to do with them.

@@ -88,6 +88,7 @@ fn resumed(dedup: &Dedup, path: &Path, memory: AnyFilter, mut saved: Journal) ->
     named.iter().try_for_each(|output| check_output(output, &saved.outputs))?;
 
     let mut judge = judge(dedup, memory, saved.tally.items)?;
+    judge.faults = judge.faults.after(saved.tally.items, saved.tally.errors);
     if let (Some(timeline), Some(clock)) = (&mut judge.timeline, &saved.clock) {
         timeline.resume(clock).map_err(|error| Failure::at(path, error))?;
     }
