@@ -14,21 +14,17 @@
 //! first, and what they held goes to lines that are done.
 
 use super::buffer::{Buffer, Line};
-use super::table::put;
+use super::table::{EMPTY, FARTHEST_SPILL, SLOTS, put, stored, uneven};
 use crate::key::{KeyHash, scale};
 use crate::promise::{Error, Result, Verdict};
 use crate::simd;
 
-const SLOTS: u64 = 8;
-const EMPTY: u64 = 0;
 /// Slots of a line that may be taken, on average, at the full size.
 const LOAD: u64 = 7;
 /// The same of two lines before: a table that can still grow does so before lines spill much.
 const LOAD_OF_TWO: u64 = 13;
 /// Lines to begin with, more or less: a page.
 const FIRST_LINES: u64 = 64;
-/// How many lines a hash may spill over in what is read back; hashes spill over a few.
-const FARTHEST_SPILL: u64 = 1 << 10;
 
 /// How far such a table is; the lines themselves are the caller's.
 #[derive(Debug, Clone, Copy)]
@@ -166,7 +162,7 @@ impl InPlace {
             while put(simd::Plain, &mut buffer.lines_mut()[((home + spilled) % lines) as usize].0, bits).is_none() {
                 spilled += 1;
                 if spilled > FARTHEST_SPILL.min(lines) {
-                    return Err(Error::corrupt("the filter's hashes are not spread as hashes are"));
+                    return Err(uneven());
                 }
             }
             table.length += 1;
@@ -225,12 +221,6 @@ fn ladder(full: u64, lines: u64) -> u64 {
     }
     let between = size - size / 4;
     if between >= lines { between } else { size }
-}
-
-/// The form in which a hash is kept: zero marks an empty slot, so the one hash that is zero borrows its neighbour.
-#[inline]
-pub fn stored(bits: u64) -> u64 {
-    bits.max(1)
 }
 
 /// Hashes that were read and whose turn has not come: those of a run of full lines, in ascending order.

@@ -212,6 +212,24 @@ pub trait Filter: Any + CloneBoxed + std::fmt::Debug + Send + Sync {
     fn body(&self) -> Body<'_>;
 }
 
+/// Keys that [`insert_by_batches`] hands on together.
+const TOGETHER: usize = 256;
+
+/// One arrival at a filter that works by batches.
+pub(crate) fn observe_one(filter: &mut impl Filter, hash: KeyHash, importance: Importance) -> Verdict {
+    let mut verdicts = [Verdict::Distinct];
+    filter.observe_checked(&[hash], Importances::All(importance), &mut verdicts);
+    verdicts[0]
+}
+
+/// Insertion into a filter that works by batches.
+pub(crate) fn insert_by_batches(filter: &mut impl Filter, hashes: &[KeyHash]) {
+    let mut verdicts = [Verdict::Distinct; TOGETHER];
+    for hashes in hashes.chunks(TOGETHER) {
+        filter.observe_checked(hashes, Importances::default(), &mut verdicts[..hashes.len()]);
+    }
+}
+
 /// A copy behind a pointer, for types that are known only as filters.
 pub trait CloneBoxed {
     /// The copy.

@@ -42,7 +42,10 @@
 
 use crate::cells::table::{FIRST_BITS, HashTable};
 use crate::filter::model::never_forgetting;
-use crate::filter::{Abilities, Base, Body, Combine, Filter, Kind, Merge, Model, Restore, same_shape, shows_base};
+use crate::filter::{
+    Abilities, Base, Body, Combine, Filter, Kind, Merge, Model, Restore, insert_by_batches, observe_one, same_shape,
+    shows_base,
+};
 use crate::format::StateWriter;
 use crate::key::{Hashing, KeyHash};
 use crate::promise::{Error, Goal, Importance, Importances, Plan, Promise, Result, Spec, Status, Verdict};
@@ -141,9 +144,6 @@ impl Exact {
     }
 }
 
-/// Keys that are inserted together.
-const TOGETHER: usize = 256;
-
 impl Filter for Exact {
     shows_base!();
 
@@ -167,10 +167,8 @@ impl Filter for Exact {
         self.table.contains(hash.high)
     }
 
-    fn observe_hash(&mut self, hash: KeyHash, _importance: Importance) -> Verdict {
-        let mut verdicts = [Verdict::Distinct];
-        self.observe_checked(&[hash], Importances::default(), &mut verdicts);
-        verdicts[0]
+    fn observe_hash(&mut self, hash: KeyHash, importance: Importance) -> Verdict {
+        observe_one(self, hash, importance)
     }
 
     fn observe_checked(&mut self, hashes: &[KeyHash], _importances: Importances<'_>, verdicts: &mut [Verdict]) {
@@ -180,10 +178,7 @@ impl Filter for Exact {
     }
 
     fn insert_hashes(&mut self, hashes: &[KeyHash]) {
-        let mut verdicts = [Verdict::Distinct; TOGETHER];
-        for hashes in hashes.chunks(TOGETHER) {
-            self.observe_checked(hashes, Importances::default(), &mut verdicts[..hashes.len()]);
-        }
+        insert_by_batches(self, hashes);
     }
 
     fn exact_arrivals(&self) -> u64 {

@@ -113,20 +113,14 @@ pub(super) fn planned(spec: &Spec, goal: &Goal, plan_one: PlanOne) -> Result<Pla
         Holds::UntilItems(items) => Holds::UntilItems(items_of_share(items, count)),
         other => other,
     };
+    let exact_until = one.promise.exact_until.map(|items| items_of_share(items, count));
     Ok(Plan {
         spec: one.spec.with(SHARDS, count),
         memory_bits: one.memory_bits.saturating_mul(count),
-        promise: Promise { holds, exact_until: exact_until(one.promise, count), ..one.promise },
+        promise: Promise { holds, exact_until, ..one.promise },
         hashing: one.hashing,
         notes: one.notes,
     })
-}
-
-/// The keys in all at which the fullest of the shards is still exact, if one is.
-fn exact_until(one: Promise, count: u64) -> Option<u64> {
-    // The mean m for which m + 4·√m keys are as many as one shard takes.
-    let root = |most: f64| (4.0 + most).sqrt() - 2.0;
-    one.exact_until.map(|most| ((root(most as f64) * root(most as f64)) as u64).saturating_mul(count))
 }
 
 /// The plan of one shard.

@@ -210,7 +210,7 @@ impl Dedup {
     /// What would have kept the promise.
     fn remedy(&self) -> &'static str {
         match (self.window.is_some(), self.goal.filter.kind() == forecast::AUTO) {
-            (true, _) => "give --expect the most lines of a window, or more --memory",
+            (true, _) => "give --expect twice the most lines of a window, or more --memory",
             (false, true) => "give a larger --expect, or more --memory",
             (false, false) => "give a larger --expect and the --memory it takes, or leave --filter out",
         }

@@ -4,7 +4,7 @@ use super::{FARTHEST_SPILL, HashTable, SLOTS, part_of};
 use crate::promise::{Error, Result};
 
 /// The error that what should be hashes are none.
-pub(super) fn uneven() -> Error {
+pub(in crate::cells) fn uneven() -> Error {
     Error::corrupt("the filter's hashes are not spread as hashes are")
 }
 

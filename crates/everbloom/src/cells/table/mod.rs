@@ -31,6 +31,7 @@ use crate::promise::{Error, Result, Verdict};
 use crate::simd;
 use first::First;
 use load::Loading;
+pub(in crate::cells) use load::uneven;
 use slabs::{Place, Slabs};
 
 const PART_BITS: u32 = 6;
@@ -40,8 +41,8 @@ const MAX_SLAB_PAGES: u64 = 1 << 11;
 const PAGE_WORDS: u64 = PAGE_LINES * SLOTS;
 /// 64-bit words of a huge page. Large slabs start on one, so that all of them can lie on such pages.
 const HUGE_WORDS: u64 = 1 << 18;
-const SLOTS: u64 = 8;
-const EMPTY: u64 = 0;
+pub(in crate::cells) const SLOTS: u64 = 8;
+pub(in crate::cells) const EMPTY: u64 = 0;
 
 /// The table.
 ///
@@ -320,7 +321,7 @@ pub(crate) const FIRST_BITS: u64 = SLOTS * 64;
 const UNEVEN: f64 = 16.0;
 
 /// How many lines a hash may spill over, in a table that is loaded; hashes spill over a few.
-const FARTHEST_SPILL: u64 = 1 << 10;
+pub(in crate::cells) const FARTHEST_SPILL: u64 = 1 << 10;
 
 /// Words of the first run of lines at most: what the parts begin with.
 const FIRST_WORDS: u64 = PAGE_WORDS << PART_BITS;
@@ -379,7 +380,7 @@ impl simd::Kernel for Observing<'_, '_> {
 
 /// The form in which a hash is kept: zero marks an empty slot, so the one hash that is zero borrows its neighbour.
 #[inline]
-fn stored(bits: u64) -> u64 {
+pub(crate) fn stored(bits: u64) -> u64 {
     bits.max(1)
 }
 

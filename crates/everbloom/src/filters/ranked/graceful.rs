@@ -49,10 +49,11 @@
 //! ```
 
 use super::{Insert, Parameters, Ranked, forecast as ranked_forecast, plan};
-use crate::cells::in_place::{InPlace, Outcome, stored};
+use crate::cells::in_place::{InPlace, Outcome};
 use crate::cells::lanes::{Shape, Words};
+use crate::cells::table::stored;
 use crate::filter::model::never_forgetting;
-use crate::filter::{Abilities, Base, Body, Filter, Kind, Model, Restore};
+use crate::filter::{Abilities, Base, Body, Filter, Kind, Model, Restore, insert_by_batches, observe_one};
 use crate::format::StateWriter;
 use crate::key::{KeyHash, scale};
 use crate::promise::{Goal, Importance, Importances, Plan, Promise, Result, Spec, Status, Verdict};
@@ -237,10 +238,8 @@ impl Filter for Graceful {
         }
     }
 
-    fn observe_hash(&mut self, hash: KeyHash, _importance: Importance) -> Verdict {
-        let mut verdicts = [Verdict::Distinct];
-        self.observe_checked(&[hash], Importances::default(), &mut verdicts);
-        verdicts[0]
+    fn observe_hash(&mut self, hash: KeyHash, importance: Importance) -> Verdict {
+        observe_one(self, hash, importance)
     }
 
     fn observe_checked(&mut self, hashes: &[KeyHash], _importances: Importances<'_>, verdicts: &mut [Verdict]) {
@@ -275,10 +274,7 @@ impl Filter for Graceful {
     }
 
     fn insert_hashes(&mut self, hashes: &[KeyHash]) {
-        let mut verdicts = [Verdict::Distinct; TOGETHER];
-        for hashes in hashes.chunks(TOGETHER) {
-            self.observe_checked(hashes, Importances::default(), &mut verdicts[..hashes.len()]);
-        }
+        insert_by_batches(self, hashes);
     }
 
     fn keys_ahead(&self) -> usize {

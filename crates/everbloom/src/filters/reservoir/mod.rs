@@ -80,7 +80,7 @@ mod forecast;
 mod line;
 
 use crate::cells::buffer::{Buffer, LINE_BITS, Line};
-use crate::filter::{Abilities, Base, Body, Filter, Kind, Model, Restore, shows_base};
+use crate::filter::{Abilities, Base, Body, Filter, Kind, Model, Restore, observe_one, shows_base};
 use crate::format::StateWriter;
 use crate::key::{Generator, Hashing, KeyHash, finalise};
 use crate::promise::{
@@ -617,9 +617,7 @@ impl Filter for Reservoir {
     }
 
     fn observe_hash(&mut self, hash: KeyHash, importance: Importance) -> Verdict {
-        let mut verdict = [Verdict::Distinct];
-        self.observe_checked(&[hash], Importances::All(importance), &mut verdict);
-        verdict[0]
+        observe_one(self, hash, importance)
     }
 
     fn observe_checked(&mut self, hashes: &[KeyHash], _importances: Importances<'_>, verdicts: &mut [Verdict]) {
