@@ -33,6 +33,7 @@ struct Cli {
 }
 
 fn main() -> ExitCode {
+    platform::fail_at_the_file_limit();
     match Cli::try_parse() {
         Ok(cli) => finish(cli.command.run()),
         Err(error) if error.use_stderr() => finish(Err(failure::from_usage(&error, &Cli::command()))),

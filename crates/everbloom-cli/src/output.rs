@@ -127,12 +127,12 @@ pub(crate) fn replace_held(
     prepare: impl FnOnce(&File) -> io::Result<()>,
     write: impl FnOnce(&mut dyn Write) -> io::Result<()>,
 ) -> Result<Option<File>> {
-    let result = match fs::metadata(path) {
-        Ok(metadata) if !metadata.is_file() => {
+    let result = platform::stat(path).and_then(|existing| match existing {
+        Some(data) if !data.is_file() => {
             File::options().write(true).open(path).and_then(|file| write_into(&file, write)).map(|()| None)
         }
-        existing => replace_file(path, existing.ok().as_ref(), prepare, write).map(Some),
-    };
+        existing => replace_file(path, existing.as_ref(), prepare, write).map(Some),
+    });
     result.map_err(|error| match Failure::io(path.display(), &error) {
         // Only stdout may be left by its reader without a word.
         Failure::ClosedPipe => Failure::reader_gone(path.display()),
@@ -157,6 +157,7 @@ fn replace_file(
     prepare(aside.as_file())?;
     write_into(aside.as_file(), write)?;
     if let Some(existing) = existing {
+        fault::point("chmod")?;
         fs::set_permissions(aside.path(), existing.permissions())?;
     }
     fault::point("rename")?;

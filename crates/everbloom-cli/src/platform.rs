@@ -2,6 +2,7 @@
 
 use crate::failure::{Failure, Result};
 use crate::fault;
+use crate::report::words;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{FlockOperation, OFlags};
 use std::fs::{File, Metadata};
@@ -77,6 +78,22 @@ pub(crate) fn open(path: &Path) -> std::io::Result<File> {
     Ok(file)
 }
 
+/// What is known of a file; nothing if there is none of that name.
+pub(crate) fn stat(path: &Path) -> std::io::Result<Option<Metadata>> {
+    fault::point("stat")?;
+    match path.metadata() {
+        Ok(data) => Ok(Some(data)),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+/// What is known of an open file.
+pub(crate) fn data_of(file: &File) -> std::io::Result<Metadata> {
+    fault::point("stat")?;
+    file.metadata()
+}
+
 /// Locks a file against other processes until it is closed; false if one of them has it.
 pub(crate) fn try_lock(file: &File) -> std::io::Result<bool> {
     fault::point("lock")?;
@@ -105,6 +122,8 @@ pub(crate) struct Interrupt {
 const STOPPED: usize = usize::MAX;
 /// Who is not done so long after a signal is held up by somebody else.
 const ORDERLY_END: Duration = Duration::from_millis(700);
+const HELD_UP: &str = "a signal came while an output was blocked, or an input: what was read since the last checkpoint is \
+                       neither written nor remembered; files give it again, pipes do not";
 /// Saving and reporting may take longer.
 const LAST_WORDS: Duration = Duration::from_secs(20);
 
@@ -139,6 +158,9 @@ impl Interrupt {
                     std::thread::sleep(LAST_WORDS);
                 }
                 if let Ok(_idle) = busy.try_lock() {
+                    // Who does not take our lines may not take our words, either.
+                    std::thread::spawn(|| words::say(HELD_UP));
+                    std::thread::sleep(ORDERLY_END / 7);
                     let signal = request.load(Ordering::Relaxed);
                     std::process::exit(128 + i32::try_from(signal).unwrap_or(signal_hook::consts::SIGTERM));
                 }
@@ -215,6 +237,12 @@ impl Interrupt {
     }
 }
 
+/// From now on a file that would grow beyond what a process may write is an error, and no end without a word.
+pub(crate) fn fail_at_the_file_limit() {
+    // Without it, a process that reaches its limit ends as it always did.
+    let _ = signal_hook::flag::register(signal_hook::consts::SIGXFSZ, Arc::default());
+}
+
 fn signals(error: std::io::Error) -> Failure {
     Failure::io("signals", &error)
 }
@@ -238,8 +266,8 @@ pub(crate) fn identity(metadata: &Metadata) -> (u64, u64) {
 }
 
 /// The number that a file system knows a file by.
-pub(crate) fn inode(file: &File) -> Option<u64> {
-    file.metadata().ok().map(|data| data.ino())
+pub(crate) fn inode(file: &File) -> std::io::Result<u64> {
+    data_of(file).map(|data| data.ino())
 }
 
 /// Waits until a pipe takes something, and says how much it takes at once for certain.

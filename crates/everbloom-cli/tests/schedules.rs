@@ -39,8 +39,8 @@ struct Day {
     chance: Chance,
     /// Lines that were ever written to an input, and how often.
     written: BTreeMap<String, usize>,
-    /// The part of the last line of `log` that is still to come.
-    owed: Option<String>,
+    /// The parts of last lines that are still to come, by file.
+    owed: BTreeMap<&'static str, String>,
     lines: u64,
     /// Files that were `log` once.
     rotated: usize,
@@ -54,7 +54,7 @@ impl Day {
         folder.write("log", "");
         folder.write("other", "");
         let (written, story) = (BTreeMap::new(), Vec::new());
-        Day { folder, chance: Chance(seed), written, owed: None, lines: 0, rotated: 0, story }
+        Day { folder, chance: Chance(seed), written, owed: BTreeMap::new(), lines: 0, rotated: 0, story }
     }
 
     fn append(&self, name: &str, text: &str) {
@@ -82,25 +82,19 @@ impl Day {
         line
     }
 
-    /// While it is read to its end, only the last input may be caught in the middle of a line: others end it there.
-    fn grow(&mut self, only_last: bool) {
+    fn grow(&mut self) {
         let most = self.chance.pick(&[3, 50, 50, 2000, 12_000]);
-        let count = self.chance.below(most);
-        let text: String = (0..count).map(|_| self.line()).collect();
-        if self.chance.one_in(3) && !only_last {
-            self.append("other", &text);
-        } else {
-            let owed = self.owed.take().unwrap_or_default();
-            let mut text = owed + &text;
-            if self.chance.one_in(2) {
-                let line = self.line();
-                let (half, rest) = line.split_at(1 + self.chance.below(line.len() as u64 - 1) as usize);
-                text += half;
-                self.owed = Some(rest.to_string());
-            }
-            self.append("log", &text);
+        let (count, name) = (self.chance.below(most), self.chance.pick(&["log", "log", "other"]));
+        let mut text = self.owed.remove(name).unwrap_or_default();
+        (0..count).for_each(|_| text += &self.line());
+        if self.chance.one_in(2) {
+            let line = self.line();
+            let (half, rest) = line.split_at(1 + self.chance.below(line.len() as u64 - 1) as usize);
+            text += half;
+            self.owed.insert(name, rest.to_string());
         }
-        self.story.push(format!("{count} lines, {:?} owed", self.owed));
+        self.append(name, &text);
+        self.story.push(format!("{count} lines in {name}, {:?} owed", self.owed));
     }
 
     /// Another file becomes `log`; who writes ends the line in the old one first.
@@ -108,7 +102,7 @@ impl Day {
         self.rotated += 1;
         let name = format!("log.{}", self.rotated);
         fs::rename(self.folder.path("log"), self.folder.path(&name)).expect("a rename");
-        let owed = self.owed.take().unwrap_or_default();
+        let owed = self.owed.remove("log").unwrap_or_default();
         self.append(&name, &owed);
         self.folder.write("log", "");
         self.story.push(format!("now {name}"));
@@ -151,7 +145,7 @@ impl Day {
             std::thread::sleep(Duration::from_millis(self.chance.below(most)));
             match follow && self.chance.one_in(3) {
                 true => self.rotate(),
-                false => self.grow(!follow),
+                false => self.grow(),
             }
         }
         std::thread::sleep(Duration::from_millis(self.chance.below(most)));
@@ -184,21 +178,20 @@ impl Day {
     /// All that was written is read, kept elsewhere and taken out of the file. What comes then begins with another line:
     /// nobody can tell a file that begins as it did from one that was never emptied.
     fn empty(&mut self) {
-        self.end_line();
+        self.end_lines();
         self.finish();
         let line = self.new_line();
         self.folder.write("log", line);
         self.story.push("emptied".into());
     }
 
-    fn end_line(&mut self) {
-        let owed = self.owed.take().unwrap_or_default();
-        self.append("log", &owed);
+    fn end_lines(&mut self) {
+        std::mem::take(&mut self.owed).iter().for_each(|(name, owed)| self.append(name, owed));
     }
 
     /// Every line once in the output, and all its repeats aside.
     fn judge(&mut self) {
-        self.end_line();
+        self.end_lines();
         self.finish();
         let mut wrongs = Vec::new();
         for (name, expected) in [("out", (|_| 1) as fn(usize) -> usize), ("dup", |count| count - 1)] {
@@ -229,7 +222,7 @@ fn live(seed: u64) {
         match day.chance.below(8) {
             0 => day.rotate(),
             1 if day.chance.one_in(2) => day.empty(),
-            2..4 => day.grow(false),
+            2..4 => day.grow(),
             _ => day.run(),
         }
     }

@@ -4,7 +4,7 @@ use super::follow::{self, Followed, News};
 use super::framing::{Cutter, Framing};
 use super::place::Place;
 use super::room::{Room, Share};
-use super::source::{Arrival, Source};
+use super::source::{Arrival, Source, is_stdin};
 use crate::failure::{Failure, Result};
 use crate::platform::{self, Interrupt, Readiness};
 use memchr::memchr_iter;
@@ -17,6 +17,8 @@ use std::sync::atomic::AtomicU64;
 pub(crate) const BLOCK_BYTES: usize = 128 << 10;
 /// A longer block has a long record, and shares its room with the other ones that have.
 const LONG_BYTES: usize = 4 * BLOCK_BYTES;
+/// So many bytes of last records without an ending wait for the other inputs at most.
+const HELD_BYTES: usize = 4 << 20;
 
 /// Byte order marks: of UTF-8, which means nothing, and of UTF-16 in both orders.
 const MARKS: [&[u8]; 3] = [&[0xef, 0xbb, 0xbf], &[0xff, 0xfe], &[0xfe, 0xff]];
@@ -36,6 +38,8 @@ pub(crate) struct Block {
     pub(crate) is_first: bool,
     /// Whether it is a last record that had no ending and was given one.
     pub(crate) is_unfinished: bool,
+    /// Whether it is such a record, comes after everything else and may be taken back by a later run.
+    pub(crate) is_provisional: bool,
     /// The room that a long record takes.
     share: Option<Share>,
 }
@@ -133,6 +137,8 @@ pub(crate) struct BlockReader {
     tail: Vec<u8>,
     /// Whether the tail is all that is left of an input: a record without an ending.
     has_last_record: bool,
+    /// Last records without an ending of inputs that may still grow, if those are to come last.
+    held: Option<Vec<Block>>,
     place: Place,
     /// Where to begin, input by input.
     starts: Vec<Place>,
@@ -170,6 +176,7 @@ impl BlockReader {
             framing: framing.into(),
             tail: Vec::new(),
             has_last_record: false,
+            held: None,
             place: Place::default(),
             starts: Vec::new(),
             ended_places: Vec::new(),
@@ -206,6 +213,13 @@ impl BlockReader {
         self
     }
 
+    /// Holds back the last records of files that have no ending, if it is so wished: they come after all inputs, so that
+    /// they are the last thing written and can be taken back.
+    pub(crate) fn hold_back(mut self, wished: bool) -> Self {
+        self.held = (wished && self.followed.is_none()).then(Vec::new);
+        self
+    }
+
     /// The first input that is not read from its start.
     pub(crate) fn first_resumed(&self) -> Option<&PathBuf> {
         self.starts.iter().find(|place| place.offset > 0).and_then(|place| self.paths.get(place.input))
@@ -219,11 +233,6 @@ impl BlockReader {
     /// Whether the next block may keep its reader waiting.
     pub(crate) fn may_wait(&self) -> bool {
         self.current.as_ref().is_none_or(Source::may_wait)
-    }
-
-    /// Whether this is the last input, so that nothing comes behind it.
-    pub(crate) fn is_last(&self, place: &Place) -> bool {
-        place.input + 1 == self.paths.len() && self.followed.is_none()
     }
 
     /// The places of the inputs that ended and that no block has told of, and of the one that is being read.
@@ -247,14 +256,20 @@ impl BlockReader {
             if let Some(failure) = self.failure.take() {
                 return Err(failure);
             }
-            block.is_unfinished = false;
+            (block.is_unfinished, block.is_provisional) = (false, false);
             if self.has_last_record {
                 block.start_with(&mut self.tail, &self.room);
                 self.give_last_record(block);
+                if block.filled == 0 {
+                    continue;
+                }
                 return Ok(self.give(block, Reading::Block));
             }
             if self.current.is_none() {
                 let opened = self.open_next()?;
+                if opened == Reading::End && self.give_held(block) {
+                    return Ok(Reading::Block);
+                }
                 if opened != Reading::Block {
                     block.filled = 0;
                     return Ok(self.give(block, opened));
@@ -283,6 +298,14 @@ impl BlockReader {
         let next = self.opened;
         if next < self.paths.len() {
             self.opened += 1;
+            let path = &self.paths[next];
+            if let Some(inputs) = &mut self.followed
+                && !is_stdin(path)
+                && platform::stat(path).map_err(|error| Failure::io(path.display(), &error))?.is_none()
+            {
+                inputs[next] = Some(Followed::missing(next));
+                return Ok(Reading::Block);
+            }
             let start = self.starts.get(next).cloned().unwrap_or_else(|| Place::start_of(next));
             return self.open(start).map(|()| Reading::Block);
         }
@@ -321,7 +344,7 @@ impl BlockReader {
             // By now another file may have its name.
             let path = &self.paths[start.input];
             let file = Arc::new(platform::open(path).map_err(|error| Failure::io(path.display(), &error))?);
-            if platform::inode(&file) != Some(inode) {
+            if platform::inode(&file).map_err(|error| Failure::io(path.display(), &error))? != inode {
                 start = Place::start_of(start.input);
             }
             start.file = Some(file);
@@ -387,7 +410,7 @@ impl BlockReader {
                 if MARKS.iter().any(|mark| mark.len() > block.filled && mark.starts_with(block.bytes())) {
                     continue;
                 }
-                self.mark_bytes = skip_mark(block, source.name())?;
+                self.mark_bytes = skip_mark(block, self.framing, source.name())?;
                 self.at_start = false;
             }
             match cutter.last_end(block.bytes()) {
@@ -431,7 +454,7 @@ impl BlockReader {
         let name = self.current.as_ref().map_or(String::new(), |source| source.name().to_string());
         self.failure = failure;
         if std::mem::take(&mut self.at_start) {
-            self.mark_bytes = skip_mark(block, &name)?;
+            self.mark_bytes = skip_mark(block, self.framing, &name)?;
         }
         let end = cutter.last_end(block.bytes()).unwrap_or(0);
         let is_followed = self.followed.is_some() && self.place.file.is_some() && !self.is_left;
@@ -462,6 +485,7 @@ impl BlockReader {
     /// The end of an input ends its last record, too.
     fn give_last_record(&mut self, block: &mut Block) {
         self.has_last_record = false;
+        let before = self.place.clone();
         block.is_unfinished = true;
         block.start = self.place.further(self.mark_bytes);
         self.place.unfinished = block.filled as u64 + std::mem::take(&mut self.mark_bytes);
@@ -474,6 +498,29 @@ impl BlockReader {
             self.place.member.get_or_insert_default();
         }
         block.push(self.framing.ending);
+        let (place, is_last) = (&self.place, self.place.input + 1 == self.paths.len());
+        let Some(held) = self.held.as_mut().filter(|_| place.file.is_some()) else { return };
+        let bytes = held.iter().map(|block| block.filled).sum::<usize>() + block.filled;
+        if is_last || bytes <= HELD_BYTES {
+            let is_first = !std::mem::replace(&mut self.started, true);
+            let mut last = std::mem::take(block);
+            (last.place, last.is_first, last.is_provisional) = (self.place.clone(), is_first, true);
+            last.bytes.truncate(last.filled);
+            last.bytes.shrink_to_fit();
+            held.push(last);
+            self.place = before;
+        }
+    }
+
+    /// Gives the first of the records that were held back, if there is one.
+    fn give_held(&mut self, block: &mut Block) -> bool {
+        let Some(held) = self.held.as_mut().filter(|held| !held.is_empty()) else { return false };
+        *block = held.remove(0);
+        if std::mem::take(&mut self.ended) {
+            self.ended_places.push(self.place.clone());
+        }
+        block.ended = std::mem::take(&mut self.ended_places);
+        true
     }
 
     fn leave_input(&mut self, is_followed: bool) -> Result<()> {
@@ -511,13 +558,15 @@ impl Lost {
 
 /// Takes a byte order mark off the start of an input, and says how long it was. UTF-16 is refused: its lines are no
 /// lines, and every second byte of them is NUL.
-fn skip_mark(block: &mut Block, name: &str) -> Result<u64> {
+fn skip_mark(block: &mut Block, framing: Framing, name: &str) -> Result<u64> {
     match MARKS.iter().position(|mark| block.bytes().starts_with(mark)) {
         None => Ok(0),
         Some(0) => {
             block.drop_first(MARKS[0].len());
             Ok(MARKS[0].len() as u64)
         }
+        // Where records end with NUL, any bytes may be one.
+        Some(_) if framing.ending != b'\n' => Ok(0),
         Some(_) => {
             let remedy = "convert it first, as with iconv -f UTF-16 -t UTF-8";
             Err(Failure::new(format!("{name}: is text in UTF-16, which is not read; {remedy}")))

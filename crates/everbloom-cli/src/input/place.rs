@@ -79,7 +79,7 @@ impl Mark {
     pub(crate) fn of(place: &Place, path: &Path, nth: usize) -> io::Result<Option<Self>> {
         let Some(file) = place.file.as_deref() else { return Ok(None) };
         let Some((head, tail)) = fingerprints(file, place.stored)? else { return Ok(None) };
-        let Some(inode) = platform::inode(file) else { return Ok(None) };
+        let inode = platform::inode(file)?;
         Ok(Some(Mark {
             name: path.display().to_string(),
             inode,

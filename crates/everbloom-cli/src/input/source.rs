@@ -5,7 +5,7 @@ use super::unpack::{Unpacked, Unpacker};
 use crate::failure::{Failure, Result};
 use crate::fault::{self, Fallible};
 use crate::platform::{self, Interrupt, Readiness};
-use std::fs::File;
+use std::fs::{File, Metadata};
 use std::io::{self, Read as _, Seek as _, SeekFrom};
 use std::os::fd::{AsFd as _, OwnedFd};
 use std::path::{Path, PathBuf};
@@ -23,18 +23,18 @@ pub(crate) fn is_stdin(path: &Path) -> bool {
 const MOST_LINKS: usize = 40;
 
 /// The data of a file that a later run can read again: no pipe, and nothing that is only another name of stdin.
-pub(crate) fn rereadable(path: &Path) -> Option<std::fs::Metadata> {
+pub(crate) fn rereadable(path: &Path) -> io::Result<Option<Metadata>> {
     let mut target = PathBuf::from(path);
     for _ in 0..MOST_LINKS {
         if is_stdin(&target) || target.starts_with("/dev") || target.starts_with("/proc") {
-            return None;
+            return Ok(None);
         }
         match (std::fs::read_link(&target), target.parent()) {
             (Ok(next), Some(folder)) => target = folder.join(next),
             _ => break,
         }
     }
-    path.metadata().ok().filter(std::fs::Metadata::is_file)
+    Ok(platform::stat(path)?.filter(Metadata::is_file))
 }
 
 /// An open input.
@@ -75,14 +75,14 @@ impl Source {
     pub(crate) fn open_at(path: &Path, place: &Place, consumed: &Arc<AtomicU64>) -> Result<Self> {
         let name = if is_stdin(path) { STDIN.to_string() } else { path.display().to_string() };
         let file = place.file.clone().map_or_else(|| open_file(path).map(Arc::new), Ok);
-        let can_be_reread = place.file.is_some() || rereadable(path).is_some();
-        let source = file.and_then(|file| Self::new(file, name.clone(), can_be_reread, consumed));
+        let can_be_reread = if place.file.is_some() { Ok(true) } else { rereadable(path).map(|data| data.is_some()) };
+        let source = can_be_reread.and_then(|can_be_reread| Self::new(file?, name.clone(), can_be_reread, consumed));
         let source = source.and_then(|mut source| source.go_to(place).map(|()| source));
         source.map_err(|error| Failure::io(name, &error))
     }
 
     fn new(file: Arc<File>, name: String, can_be_reread: bool, consumed: &Arc<AtomicU64>) -> io::Result<Self> {
-        let metadata = file.metadata()?;
+        let metadata = platform::data_of(&file)?;
         if metadata.is_dir() {
             return Err(io::Error::other("is a directory"));
         }
@@ -112,6 +112,7 @@ impl Source {
             None => Some(Unpacker::new()),
         };
         self.stored = place.member.map_or(place.offset, |member| member.stored);
+        fault::point("seek")?;
         (&*self.file).seek(SeekFrom::Start(self.stored))?;
         self.consumed.fetch_add(self.stored, Ordering::Relaxed);
         let mut left = place.member.map_or(0, |member| place.offset.saturating_sub(member.offset));

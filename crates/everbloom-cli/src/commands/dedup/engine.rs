@@ -36,8 +36,6 @@ pub(super) struct Engine {
     framing: Framing,
     /// What long blocks come to. Allocators keep what a thread frees for that thread, so that one for each would stay.
     long_output: Mutex<BlockOutput>,
-    /// Whether a last record without an ending can be taken back from the output.
-    takes_back: bool,
     saving: Option<Arc<Saving>>,
     interrupt: Arc<Interrupt>,
     failure: Mutex<Option<Failure>>,
@@ -63,7 +61,7 @@ struct Intake {
     reader: RecordReader,
     turn: u64,
     is_over: bool,
-    /// A last record without an ending that can be taken back.
+    /// The first of the last records without an ending that can be taken back.
     last: Option<(Block, Taken)>,
 }
 
@@ -92,15 +90,12 @@ struct Taken {
     turn: u64,
     header: Header,
     extractor: Option<Arc<Extractor>>,
-    /// Whether it may be taken back by a later run, and is in no state.
-    is_provisional: bool,
 }
 
 impl Engine {
     pub(super) fn new(reader: RecordReader, judge: Judge, outputs: Outputs, setup: Setup) -> Self {
         let Setup { options, saving, interrupt } = setup;
         let (hashing, framing) = (*judge.memory.hashing(), reader.blocks().framing());
-        let takes_back = saving.is_some() && outputs.main.is_file();
         Engine {
             intake: Mutex::new(Intake { reader, turn: 0, is_over: false, last: None }),
             judge: InOrder::new(judge),
@@ -109,7 +104,6 @@ impl Engine {
             hashing,
             framing,
             long_output: Mutex::default(),
-            takes_back,
             saving,
             interrupt,
             failure: Mutex::new(None),
@@ -127,7 +121,7 @@ impl Engine {
             }
             self.work();
         });
-        let journal = self.finish_last_record().unwrap_or_else(|failure| {
+        let journal = self.finish_last_records().unwrap_or_else(|failure| {
             self.remember(failure);
             None
         });
@@ -146,12 +140,11 @@ impl Engine {
         }
     }
 
-    /// Writes a last record that had no ending, but only after the state is saved without it: if it goes on until the next
-    /// run, that one takes it back and judges it whole.
-    fn finish_last_record(&self) -> Result<Option<Journal>> {
-        let last = self.intake.lock().unwrap_or_else(PoisonError::into_inner).last.take();
-        let (Some((mut block, taken)), Some(saving)) = (last, &self.saving) else { return Ok(None) };
-        let place = block.place.clone();
+    /// Writes the last records that had no ending, but only after the state is saved without them: if one goes on until the
+    /// next run, that one takes them back and judges them whole.
+    fn finish_last_records(&self) -> Result<Option<Journal>> {
+        let mut intake = self.intake.lock().unwrap_or_else(PoisonError::into_inner);
+        let (Some((mut block, mut taken)), Some(saving)) = (intake.last.take(), &self.saving) else { return Ok(None) };
         let (mut journal, before) = {
             let (Some(judge), Some(mut outputs)) = (self.judge.enter(taken.turn), self.outputs.enter(taken.turn))
             else {
@@ -162,19 +155,27 @@ impl Engine {
             (saving.save(&judge, &outputs, false)?, outputs.written())
         };
         let mut worker = Worker { block, ..Worker::default() };
-        if !self.process(&mut worker, &taken)? {
-            return Ok(None);
-        }
-        let outputs = self.outputs.enter(taken.turn + 1);
-        let Some(mut outputs) = outputs else { return Ok(None) };
-        let Some(mark) = outputs.marks.mark(&place)? else { return Ok(None) };
-        let key = worker.batch.first_key().map(|(hash, importance, time)| LastKey {
-            hash: (hash.high, hash.low),
-            importance: importance.map(|importance| (importance.value(), importance.max())),
-            time,
-        });
-        outputs.marks.note(&place)?;
-        journal.last_record = Some(LastRecord { mark, key, tally: worker.done.tally });
+        let outputs = loop {
+            let place = worker.block.place.clone();
+            if !self.process(&mut worker, &taken)? {
+                return Ok(None);
+            }
+            let Some(mut outputs) = self.outputs.enter(taken.turn + 1) else { return Ok(None) };
+            if let Some(mark) = outputs.marks.mark(&place)? {
+                let key = worker.batch.first_key().map(|(hash, importance, time)| LastKey {
+                    hash: (hash.high, hash.low),
+                    importance: importance.map(|importance| (importance.value(), importance.max())),
+                    time,
+                });
+                outputs.marks.note(&place)?;
+                journal.last_records.push(LastRecord { mark, key, tally: worker.done.tally });
+            }
+            let (reading, header) = intake.reader.next(&mut worker.block)?;
+            if reading != Reading::Block {
+                break outputs;
+            }
+            taken = Taken { turn: taken.turn + 1, header, extractor: intake.reader.extractor().ok() };
+        };
         journal.files = outputs.marks.known();
         journal.outputs = outputs.written();
         for (after, before) in journal.outputs.iter_mut().zip(before) {
@@ -208,11 +209,9 @@ impl Engine {
         match next {
             Ok((Reading::Block | Reading::Idle, header)) => {
                 intake.turn += 1;
-                let is_provisional = self.takes_back && block.is_unfinished && block.place.file.is_some();
-                let is_provisional = is_provisional && intake.reader.blocks().is_last(&block.place);
                 let extractor = intake.reader.extractor().ok();
-                let taken = Taken { turn: intake.turn - 1, header, extractor, is_provisional };
-                if !is_provisional {
+                let taken = Taken { turn: intake.turn - 1, header, extractor };
+                if !block.is_provisional {
                     return Some(taken);
                 }
                 intake.is_over = true;
@@ -240,6 +239,7 @@ impl Engine {
         }
         done.clear();
         let (place, first, ended) = (block.place.clone(), block.start.clone(), std::mem::take(&mut block.ended));
+        let is_provisional = block.is_provisional;
         let bytes = block.bytes_mut();
         let mut start = taken.header.bytes;
         if start > 0 {
@@ -258,7 +258,7 @@ impl Engine {
             stopped = self.judge_batch(&mut judge, bytes, batch, verdicts)?;
             start = batch.end();
         }
-        let is_due = self.saving.as_ref().is_some_and(|saving| judge.is_due(saving.interval)) && !taken.is_provisional;
+        let is_due = self.saving.as_ref().is_some_and(|saving| judge.is_due(saving.interval)) && !is_provisional;
         let judge = if is_due || stopped.is_some() {
             Some(judge)
         } else {

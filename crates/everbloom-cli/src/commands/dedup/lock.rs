@@ -24,7 +24,7 @@ impl Lock {
     pub(super) fn take(path: &Path) -> Result<Self> {
         loop {
             let file = open_or_create(path).map_err(|error| Failure::io(path.display(), &error))?;
-            let data = file.metadata().map_err(|error| Failure::io(path.display(), &error))?;
+            let data = platform::data_of(&file).map_err(|error| Failure::io(path.display(), &error))?;
             if data.is_dir() {
                 return Err(Failure::at(path, "is a directory"));
             }
@@ -37,9 +37,8 @@ impl Lock {
                 return Err(Failure::at(path, format!("the state is in use by {who}; {remedy}")));
             }
             // Another process may have put a file in its place before it let go of this one.
-            let is_current =
-                fs::metadata(path).is_ok_and(|named| platform::identity(&named) == platform::identity(&data));
-            if is_current {
+            let named = platform::stat(path).map_err(|error| Failure::io(path.display(), &error))?;
+            if named.is_some_and(|named| platform::identity(&named) == platform::identity(&data)) {
                 return Ok(Lock { path: path.to_path_buf(), file: Mutex::new(file) });
             }
         }

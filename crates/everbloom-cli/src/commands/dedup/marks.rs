@@ -38,14 +38,15 @@ pub(super) enum Growth {
 
 impl Marks {
     /// The marks of a state, with the inputs of this run.
-    pub(super) fn new(known: Vec<Mark>, paths: &[PathBuf]) -> Self {
+    pub(super) fn new(known: Vec<Mark>, paths: &[PathBuf]) -> Result<Self> {
         let mut inputs: Vec<Input> = Vec::new();
         for path in paths {
-            let inode = rereadable(path).map(|data| data.ino());
+            let data = rereadable(path).map_err(|error| Failure::io(path.display(), &error))?;
+            let inode = data.map(|data| data.ino());
             let nth = inputs.iter().filter(|before| inode.is_some() && before.inode == inode).count();
             inputs.push(Input { path: path.clone(), inode, nth });
         }
-        Marks { known, inputs }
+        Ok(Marks { known, inputs })
     }
 
     /// The mark that a file had, if it still begins with all that was read of it.

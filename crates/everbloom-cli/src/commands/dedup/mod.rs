@@ -18,7 +18,7 @@ pub(crate) use state::filter_bytes;
 
 use crate::args::{EXIT_CODES, GoalArgs, ImportanceArgs, KeyArgs, OnError, PromiseArgs, Refresh, quantity};
 use crate::failure::{Ending, Failure, Result};
-use crate::input::{BlockReader, Lost, Source};
+use crate::input::{BlockReader, Lost, Source, is_stdin};
 use crate::platform::Interrupt;
 use crate::progress::Bar;
 use crate::record::{Layout, RecordReader, shown};
@@ -37,7 +37,7 @@ use progress::Progress;
 use resume::{Held, Resumption};
 use stats::{Stats, Told};
 use std::io::IsTerminal as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use window::WindowStats;
@@ -47,6 +47,7 @@ use window::WindowStats;
 /// With --state a later run goes on where this one ended, with the same filter and keys. From files into
 /// a file (-o), even after kill -9, the result is then byte for byte that of one uninterrupted run. To
 /// stdout, or from a pipe, lines since the last checkpoint may be written twice but are never lost.
+/// A last line that has no newline yet is then written behind those of all files, and taken back if it goes on.
 ///
 /// Memory stays within --memory plus 32 MiB plus three times the longest record. Threads do not change the result.
 #[derive(Debug, Args)]
@@ -129,7 +130,7 @@ const MAX_THREADS: usize = 8;
 impl Dedup {
     pub(crate) fn run(self) -> Result<Ending> {
         self.refuse_clashes()?;
-        self.files.iter().try_for_each(|path| Source::check(path))?;
+        self.files.iter().try_for_each(|path| self.check_input(path))?;
         let Some(path) = &self.state else { return self.work(None) };
         let lock = Lock::take(path)?;
         let saved = state::load(&lock)?;
@@ -138,6 +139,18 @@ impl Dedup {
             None => self,
         };
         dedup.work(Some(Held { lock, saved }))
+    }
+
+    /// Refuses an input that cannot be read; a file that is followed may still come.
+    fn check_input(&self, path: &Path) -> Result<()> {
+        let is_missing = || Ok(platform::stat(path)?.is_none());
+        if self.follow && !is_stdin(path) && is_missing().map_err(|error| Failure::io(path.display(), &error))? {
+            if !self.promise.quiet {
+                words::say(format_args!("{}: is not there yet; waiting for it", path.display()));
+            }
+            return Ok(());
+        }
+        Source::check(path)
     }
 
     fn work(self, held: Option<Held>) -> Result<Ending> {
@@ -155,7 +168,10 @@ impl Dedup {
         let is_worse = !self.exact && judge.watch.promise().predicted_fpr > self.goal.goal().target_fpr.unwrap_or(1.0);
         let says = is_worse && !self.wants_summary() && !self.promise.quiet;
         notes.iter().filter(|_| says).for_each(|note| words::note(note));
-        let blocks = BlockReader::new(self.files.clone(), self.keys.framing()).start_at(starts).follow(self.follow);
+        // Only from a file can a record be taken back.
+        let takes_back = saving.is_some() && outputs.main.is_file();
+        let blocks = BlockReader::new(self.files.clone(), self.keys.framing()).start_at(starts);
+        let blocks = blocks.follow(self.follow).hold_back(takes_back);
         let is_header_written = outputs.main.bytes() > 0;
         let reader = RecordReader::new(blocks.stop_on(Some(Arc::clone(&interrupt))), layout)?;
         let reader = reader.header_is_written(is_header_written);

@@ -102,7 +102,8 @@ impl Sink {
     /// A file that an earlier run may have left.
     pub(super) fn reopen(path: &Path, ending: u8, how: Reopening) -> Result<Self> {
         let name = path.display().to_string();
-        let is_pipe = path.metadata().is_ok_and(|data| !data.is_file());
+        let data = platform::stat(path).map_err(|error| Failure::io(&name, &error))?;
+        let is_pipe = data.is_some_and(|data| !data.is_file());
         let options = File::options().read(!is_pipe).write(true).create(true).truncate(false).clone();
         let file = fault::point("open").and_then(|()| options.open(path));
         let mut sink = Self::new(file.map_err(|error| Failure::io(&name, &error))?, name, Some(key(path)), ending)?;
@@ -113,7 +114,7 @@ impl Sink {
     }
 
     fn new(file: File, name: String, key: Option<String>, ending: u8) -> Result<Self> {
-        let kind = file.metadata().map_err(|error| Failure::io(&name, &error))?.file_type();
+        let kind = platform::data_of(&file).map_err(|error| Failure::io(&name, &error))?.file_type();
         let kind = match (kind.is_file(), kind.is_fifo()) {
             (true, _) => Kind::File,
             (_, true) => Kind::Pipe,
@@ -130,6 +131,7 @@ impl Sink {
         };
         let set = cut
             .map_or(Ok(()), |bytes| fault::point("truncate").and_then(|()| self.file.set_len(bytes)))
+            .and_then(|()| fault::point("seek"))
             .and_then(|()| self.file.seek(SeekFrom::End(0)));
         self.bytes = set.map_err(|error| self.failure(&error))?;
         if self.last_ending().map_err(|error| self.failure(&error))? != Some(self.bytes) && self.bytes > 0 {

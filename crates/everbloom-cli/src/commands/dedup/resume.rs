@@ -9,8 +9,8 @@ use super::state::{Journal, Written};
 use super::{Dedup, options, window};
 use crate::args::OnError;
 use crate::failure::{Failure, Result};
-use crate::input::{Mark, Place, rereadable};
-use crate::platform::Interrupt;
+use crate::input::{Place, rereadable};
+use crate::platform::{self, Interrupt};
 use crate::record::{FaultWatch, KeyOptions, Layout};
 use crate::report::words;
 use everbloom::internal::filter::Watch;
@@ -52,7 +52,7 @@ pub(super) fn start(
     let mut journal = Journal {
         options: options::typed(),
         note: KeyOptions::of(&dedup.keys).to_note()?,
-        reads_pipe: !dedup.reads_only_files(),
+        reads_pipe: !dedup.reads_only_files()?,
         process: std::process::id(),
         ..Journal::default()
     };
@@ -76,13 +76,10 @@ pub(super) fn start(
 }
 
 fn resumed(dedup: &Dedup, path: &Path, memory: AnyFilter, mut saved: Journal) -> Result<(Judge, Outputs, Vec<Place>)> {
-    let mut marks = Marks::new(std::mem::take(&mut saved.files), &dedup.files);
-    let retaken = match &saved.last_record {
-        Some(last) => retaken(dedup, &marks, &saved.outputs, &last.mark)?,
-        None => None,
-    };
-    let (starts, says) = starts(dedup, &marks, retaken)?;
-    retaken.map_or(Ok(()), |input| marks.take_back(input))?;
+    let mut marks = Marks::new(std::mem::take(&mut saved.files), &dedup.files)?;
+    let retaken = retaken(dedup, &marks, &saved)?;
+    let (starts, says) = starts(dedup, &marks, &retaken)?;
+    retaken.iter().try_for_each(|input| marks.take_back(*input))?;
     // Nothing is changed before everything is checked.
     let named: Vec<&PathBuf> = dedup.output.iter().chain(&dedup.duplicates).collect();
     named.iter().try_for_each(|output| check_output(output, &saved.outputs))?;
@@ -93,12 +90,14 @@ fn resumed(dedup: &Dedup, path: &Path, memory: AnyFilter, mut saved: Journal) ->
         timeline.resume(clock).map_err(|error| Failure::at(path, error))?;
     }
     judge.watch = judge.watch.resumed(saved.new_keys, saved.broken_at);
-    if let (Some(last), None) = (saved.last_record.take(), retaken) {
-        // It stays as it was written, and is remembered from now on.
-        if let Some(failure) = judge.remember(&last)? {
-            return Err(failure);
+    if retaken.is_empty() {
+        // They stay as they were written, and are remembered from now on.
+        for last in saved.last_records.drain(..) {
+            if let Some(failure) = judge.remember(&last)? {
+                return Err(failure);
+            }
+            saved.tally += last.tally;
         }
-        saved.tally += last.tally;
         for written in &mut saved.outputs {
             written.bytes += std::mem::take(&mut written.provisional);
         }
@@ -141,12 +140,12 @@ fn judge(dedup: &Dedup, mut memory: AnyFilter, records: u64) -> Result<Judge> {
 }
 
 /// Where to go on reading: files that are known, where they were left; all else from its start.
-fn starts(dedup: &Dedup, marks: &Marks, retaken: Option<usize>) -> Result<(Vec<Place>, Vec<String>)> {
+fn starts(dedup: &Dedup, marks: &Marks, retaken: &[usize]) -> Result<(Vec<Place>, Vec<String>)> {
     let mut says = Vec::new();
     let mut start = |input: usize| {
         let Some((mark, path)) = marks.of_input(input)? else { return Ok(Place::start_of(input)) };
         let place = match marks::growth(mark, path, dedup.keys.ending())? {
-            _ if retaken == Some(input) => mark.place(input),
+            _ if retaken.contains(&input) => mark.place(input),
             Growth::Ended => mark.place_behind(input),
             Growth::None => mark.place_left(input),
             Growth::WentOn => mark.place(input),
@@ -161,23 +160,29 @@ fn starts(dedup: &Dedup, marks: &Marks, retaken: Option<usize>) -> Result<(Vec<P
     Ok((starts, says))
 }
 
-/// The input whose last record had no ending and is taken back, to be judged whole: it is read again from before that
-/// record, which is the last thing in outputs that are written again.
-fn retaken(dedup: &Dedup, marks: &Marks, outputs: &[Written], last: &Mark) -> Result<Option<usize>> {
-    let Some(input) = marks.input_of(last)? else { return Ok(None) };
-    let Some((mark, path)) = marks.of_input(input)? else { return Ok(None) };
-    let has_ended = marks::growth(mark, path, dedup.keys.ending())? == Growth::Ended;
+/// The inputs whose last records had no ending and are taken back, to be judged whole: all or none. They are read again from
+/// before those records, which are the last thing in outputs that are written again.
+fn retaken(dedup: &Dedup, marks: &Marks, saved: &Journal) -> Result<Vec<usize>> {
+    let (mut inputs, mut have_ended) = (Vec::new(), true);
+    for last in &saved.last_records {
+        let Some(input) = marks.input_of(&last.mark)? else { return Ok(Vec::new()) };
+        let Some((mark, path)) = marks.of_input(input)? else { return Ok(Vec::new()) };
+        have_ended &= marks::growth(mark, path, dedup.keys.ending())? == Growth::Ended;
+        inputs.push(input);
+    }
     let named: Vec<(String, &PathBuf)> =
         dedup.output.iter().chain(&dedup.duplicates).map(|path| (outputs::key(path), path)).collect();
-    let (mut can_be_cut, mut is_cut) = (true, false);
-    for written in outputs.iter().filter(|written| written.provisional > 0) {
+    let mut is_cut = false;
+    for written in saved.outputs.iter().filter(|written| written.provisional > 0) {
         let path = named.iter().find(|(key, _)| *key == written.path);
-        let length = path.and_then(|(_, path)| path.metadata().ok()).map(|data| data.len());
-        // A run that took it back may have ended before it was saved.
+        let length = path.map_or(Ok(None), |(_, path)| length_of(path))?;
+        // A run that took them back may have ended before it was saved.
         is_cut |= length == Some(written.bytes);
-        can_be_cut &= length == Some(written.bytes) || length == Some(written.bytes + written.provisional);
+        if length != Some(written.bytes) && length != Some(written.bytes + written.provisional) {
+            return Ok(Vec::new());
+        }
     }
-    Ok((can_be_cut && (is_cut || !has_ended)).then_some(input))
+    Ok(if is_cut || !have_ended { inputs } else { Vec::new() })
 }
 
 fn fresh(dedup: &Dedup) -> Result<Outputs> {
@@ -185,7 +190,7 @@ fn fresh(dedup: &Dedup) -> Result<Outputs> {
     let create = |path: &PathBuf| Sink::create(path, ending);
     let main = dedup.output.as_ref().map_or_else(|| Sink::stdout(ending), create)?;
     let duplicates = dedup.duplicates.as_ref().map(create).transpose()?;
-    Ok(Outputs::new(main, duplicates, Marks::new(Vec::new(), &dedup.files)))
+    Ok(Outputs::new(main, duplicates, Marks::new(Vec::new(), &dedup.files)?))
 }
 
 /// Refuses an output that lacks what the state says is in it.
@@ -194,13 +199,13 @@ fn check_output(path: &Path, written: &[Written]) -> Result<()> {
     let Some(Written { bytes: 1.., .. }) = written.iter().find(|written| written.path == key) else { return Ok(()) };
     let bytes = written.iter().find(|written| written.path == key).map_or(0, |written| written.bytes);
     let remedy = "restore it, or name another output, or start anew with another state";
-    match path.metadata() {
-        Ok(data) if data.is_file() && data.len() < bytes => {
+    match length_of(path)? {
+        Some(length) if length < bytes => {
             let problem = format!("is shorter than the {bytes} bytes that the state says were written");
             Err(Failure::at(path, format!("{problem}; {remedy}")))
         }
-        Ok(_) => Ok(()),
-        Err(_) => {
+        Some(_) => Ok(()),
+        None => {
             Err(Failure::at(path, format!("is gone, with {bytes} bytes that the state says were written; {remedy}")))
         }
     }
@@ -209,7 +214,7 @@ fn check_output(path: &Path, written: &[Written]) -> Result<()> {
 fn reopen(dedup: &Dedup, saved: &Journal, marks: Marks) -> Result<Outputs> {
     let ending = dedup.keys.ending();
     let open = |path: &PathBuf| {
-        let (how, say) = reopening(path, saved);
+        let (how, say) = reopening(path, saved)?;
         if let Some(say) = say.filter(|_| !dedup.promise.quiet) {
             words::note(&format!("{}: {say}", path.display()));
         }
@@ -225,15 +230,15 @@ fn reopen(dedup: &Dedup, saved: &Journal, marks: Marks) -> Result<Outputs> {
 }
 
 /// What to do with what an output has beyond what the state knows, and what to say about it.
-fn reopening(path: &Path, saved: &Journal) -> (Reopening, Option<String>) {
+fn reopening(path: &Path, saved: &Journal) -> Result<(Reopening, Option<String>)> {
     let key = outputs::key(path);
-    let length = path.metadata().map_or(0, |data| data.len());
+    let length = length_of(path)?.unwrap_or(0);
     let Some(written) = saved.outputs.iter().find(|written| written.path == key) else {
         let say = format!("has {length} bytes already, which are kept");
-        return (Reopening::Append, (length > 0).then_some(say));
+        return Ok((Reopening::Append, (length > 0).then_some(say)));
     };
     let more = length.saturating_sub(written.bytes);
-    match (more, written.is_open && !saved.closed, saved.reads_pipe) {
+    Ok(match (more, written.is_open && !saved.closed, saved.reads_pipe) {
         (0, ..) => (Reopening::Append, None),
         (_, true, false) => {
             let say = format!("{more} bytes written after the last checkpoint are taken back");
@@ -249,11 +254,24 @@ fn reopening(path: &Path, saved: &Journal) -> (Reopening, Option<String>) {
         (_, false, _) => {
             (Reopening::Append, Some(format!("{more} bytes that others wrote behind the last run are kept")))
         }
-    }
+    })
+}
+
+/// The length of an output, if it is there.
+fn length_of(path: &Path) -> Result<Option<u64>> {
+    let data = platform::stat(path).map_err(|error| Failure::io(path.display(), &error))?;
+    Ok(data.map(|data| data.len()))
 }
 
 impl Dedup {
-    pub(super) fn reads_only_files(&self) -> bool {
-        !self.files.is_empty() && self.files.iter().all(|path| rereadable(path).is_some())
+    fn reads_only_files(&self) -> Result<bool> {
+        for path in &self.files {
+            // One that is not there yet will be a file.
+            let is_file = rereadable(path).and_then(|data| Ok(data.is_some() || platform::stat(path)?.is_none()));
+            if !is_file.map_err(|error| Failure::io(path.display(), &error))? {
+                return Ok(false);
+            }
+        }
+        Ok(!self.files.is_empty())
     }
 }

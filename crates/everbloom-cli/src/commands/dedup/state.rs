@@ -12,6 +12,7 @@ use super::stats::Tally;
 use crate::failure::{Failure, Result};
 use crate::fault::Fallible;
 use crate::input::Mark;
+use crate::platform;
 use everbloom::AnyFilter;
 use everbloom::internal::codec;
 use serde::{Deserialize, Serialize};
@@ -40,8 +41,8 @@ pub(super) struct Journal {
     pub(super) reads_pipe: bool,
     /// Every file that was written.
     pub(super) outputs: Vec<Written>,
-    /// A record that is written and not remembered, in case it goes on.
-    pub(super) last_record: Option<LastRecord>,
+    /// Records that are written and not remembered, in case they go on.
+    pub(super) last_records: Vec<LastRecord>,
     /// The counts of all runs.
     pub(super) tally: Tally,
     /// Where a window of time is.
@@ -92,7 +93,7 @@ pub(super) fn save(lock: &Lock, memory: &AnyFilter, journal: &Journal) -> Result
 pub(super) fn save_journal(lock: &Lock, journal: &Journal) -> Result<()> {
     let fail = |error: io::Error| Failure::io(lock.path().display(), &error);
     let mut file = lock.file().map_err(fail)?;
-    let length = file.metadata().map_err(fail)?.len();
+    let length = platform::data_of(&file).map_err(fail)?.len();
     let footer = Footer::read(&mut file, length).map_err(fail)?.ok_or_else(|| Failure::at(lock.path(), NO_STATE))?;
     write(lock, journal, |out| io::copy(&mut Fallible(&file).take(footer.memory_bytes), out).map(drop))
 }
@@ -118,7 +119,7 @@ const NO_STATE: &str = "is not a state that dedup saved; name another file, or r
 pub(super) fn load(lock: &Lock) -> Result<Option<(AnyFilter, Journal)>> {
     let fail = |error: io::Error| Failure::io(lock.path().display(), &error);
     let mut file = lock.file().map_err(fail)?;
-    let length = file.metadata().map_err(fail)?.len();
+    let length = platform::data_of(&file).map_err(fail)?.len();
     if length == 0 {
         return Ok(None);
     }
@@ -130,8 +131,8 @@ pub(super) fn load(lock: &Lock) -> Result<Option<(AnyFilter, Journal)>> {
 
 fn read_whole(file: &mut File, footer: Footer) -> Result<(AnyFilter, Journal)> {
     let damaged = || Failure::new("the state is damaged; restore it from a copy, or remove it to start anew");
-    let text = footer.journal(file).map_err(|_| damaged())?;
-    file.rewind().map_err(|_| damaged())?;
+    let text = footer.journal(file).map_err(|error| Failure::io("the state", &error))?;
+    file.rewind().map_err(|error| Failure::io("the state", &error))?;
     let mut hashed = Hashed { inner: BufReader::with_capacity(1 << 16, Fallible(file)), hash: Xxh3::new(), bytes: 0 };
     let memory = codec::Decoder::new().read(&mut hashed, footer.memory_bytes)?.into();
     hashed.hash.update(&text);

@@ -1,0 +1,160 @@
+//! `dedup` while it runs: signals, readers that go, files that are followed.
+
+mod common;
+
+use common::Folder;
+use common::live::{Running, append, numbered, text, wait_until, with};
+use std::fs::{self, File};
+use std::io::{Read as _, Write as _};
+use std::process::{Command, Stdio};
+
+fn fifo(folder: &Folder, name: &str) {
+    assert!(Command::new("mkfifo").arg(folder.path(name)).status().expect("mkfifo runs").success());
+}
+
+#[test]
+fn half_a_line_is_neither_written_nor_remembered_when_a_signal_comes() {
+    let folder = Folder::new();
+    fifo(&folder, "pipe");
+    for (name, arguments) in [("TERM", with(&["pipe"])), ("INT", with(&[]))] {
+        let _ = fs::remove_file(folder.path("s"));
+        let mut first = Running::start(&folder, &arguments, Stdio::piped(), Stdio::null());
+        let mut pipe: Box<dyn std::io::Write> = match name {
+            "TERM" => Box::new(File::options().write(true).open(folder.path("pipe")).expect("a pipe")),
+            _ => Box::new(first.0.stdin.take().expect("a pipe")),
+        };
+        pipe.write_all(b"one\ntwo\nthr").expect("a live pipe");
+        wait_until("two lines", || fs::read(folder.path("out")).is_ok_and(|out| out == b"one\ntwo\n"));
+        first.signal(name);
+        let (code, said) = first.end();
+        assert_eq!(code, Some(if name == "TERM" { 143 } else { 130 }), "{said}");
+        assert!(said.contains("3 bytes of a line") && said.contains("'thr'"), "{said}");
+        drop(pipe);
+        let mut second = Running::start(&folder, &arguments, Stdio::piped(), Stdio::null());
+        let mut pipe: Box<dyn std::io::Write> = match name {
+            "TERM" => Box::new(File::options().write(true).open(folder.path("pipe")).expect("a pipe")),
+            _ => Box::new(second.0.stdin.take().expect("a pipe")),
+        };
+        pipe.write_all(b"two\nthree\nthr\nfour").expect("a live pipe");
+        drop(pipe);
+        assert_eq!(second.end(), (Some(0), String::new()));
+        assert_eq!(text(&folder, "out"), "one\ntwo\nthree\nthr\nfour\n");
+    }
+}
+
+#[test]
+fn nobody_keeps_a_signal_waiting() {
+    let folder = Folder::new();
+    fifo(&folder, "silent");
+    folder.write("in", numbered("line", 200_000));
+    let has_state = |name: &str| fs::metadata(folder.path(name)).is_ok_and(|data| data.len() > 0);
+    // A named pipe that nobody opens, and one whose writer says nothing.
+    let mut waiting = Running::start(&folder, &["dedup", "--state", "a", "silent"], Stdio::null(), Stdio::null());
+    wait_until("a state", || has_state("a"));
+    waiting.signal("TERM");
+    assert_eq!(waiting.end().0, Some(143));
+    let before = folder.read("a");
+    let mut waiting = Running::start(&folder, &["dedup", "--state", "a"], Stdio::piped(), Stdio::null());
+    wait_until("a state of its own", || folder.read("a") != before);
+    waiting.signal("INT");
+    assert_eq!(waiting.end().0, Some(130));
+    // A reader that does not read.
+    let mut blocked =
+        Running::start(&folder, &["dedup", "--exact", "--state", "b", "in"], Stdio::null(), Stdio::piped());
+    let mut reader = blocked.0.stdout.take().expect("a pipe");
+    let mut got = vec![0; 10];
+    reader.read_exact(&mut got).expect("a line");
+    wait_until("a state", || has_state("b"));
+    blocked.signal("TERM");
+    let (code, said) = blocked.end();
+    assert!(code == Some(143) && said.contains("files give it again, pipes do not"), "{code:?} {said}");
+    reader.read_to_end(&mut got).expect("what was written");
+    assert!(got.ends_with(b"\n"), "no half a line is in the pipe");
+    // What came after the last checkpoint comes again, and nothing is lost.
+    let again = folder.run(&["dedup", "--state", "b", "in"]);
+    let all = [got, again.stdout].concat();
+    let unseen = |line: &&str| !common::lines(&all).contains(&format!("{line}\n").as_bytes());
+    let last = numbered("line", 200_000).lines().rev().take(100).map(str::to_string).collect::<Vec<_>>();
+    assert!(!last.iter().map(String::as_str).any(|line| unseen(&line)));
+}
+
+#[test]
+fn a_closed_stdout_is_noticed_though_nothing_is_written() {
+    let folder = Folder::new();
+    // While repeats come, and while nothing does.
+    for feeds in [true, false] {
+        let mut run = Running::start(&folder, &["dedup", "--exact"], Stdio::piped(), Stdio::piped());
+        let mut input = run.0.stdin.take().expect("a pipe");
+        input.write_all(b"y\n").expect("a live pipe");
+        let mut output = run.0.stdout.take().expect("a pipe");
+        output.read_exact(&mut [0; 2]).expect("a line");
+        drop(output);
+        while feeds && input.write_all(&b"y\n".repeat(1 << 16)).is_ok() {}
+        assert_eq!(run.end(), (Some(0), String::new()));
+    }
+}
+
+#[test]
+fn followed_files_are_read_as_they_grow_and_are_rotated() {
+    let folder = Folder::new();
+    folder.write("log", "one\ntw");
+    folder.write("other", "x\n");
+    let arguments = with(&["--follow", "--duplicates", "dup", "log", "other"]);
+    let mut run = Running::start(&folder, &arguments, Stdio::null(), Stdio::null());
+    let is = |expected: &str| fs::read(folder.path("out")).is_ok_and(|out| out == expected.as_bytes());
+    wait_until("whole lines", || is("one\nx\n"));
+    append(&folder, "log", "o\n");
+    wait_until("the end of a line", || is("one\nx\ntwo\n"));
+    append(&folder, "other", "y\n");
+    wait_until("a line of the other", || is("one\nx\ntwo\ny\n"));
+    append(&folder, "log", "last");
+    fs::rename(folder.path("log"), folder.path("log.1")).expect("a rename");
+    append(&folder, "log.1", " words");
+    folder.write("log", "three\n");
+    wait_until("rotation by rename", || is("one\nx\ntwo\ny\nlast words\nthree\n"));
+    folder.write("log", "four\n");
+    wait_until("an overwritten file", || is("one\nx\ntwo\ny\nlast words\nthree\nfour\n"));
+    folder.write("log", "");
+    append(&folder, "log", "five\nsi");
+    wait_until("a truncated file", || is("one\nx\ntwo\ny\nlast words\nthree\nfour\nfive\n"));
+    run.signal("TERM");
+    assert_eq!(run.end().0, Some(143));
+    append(&folder, "log", "x\n");
+    let mut run = Running::start(&folder, &arguments, Stdio::null(), Stdio::null());
+    wait_until("the rest", || is("one\nx\ntwo\ny\nlast words\nthree\nfour\nfive\nsix\n"));
+    run.signal("TERM");
+    let (_, said) = run.end();
+    assert!(said.contains("resuming log at byte 5") && said.contains("resuming other at byte 4"), "{said}");
+    assert_eq!(text(&folder, "dup"), "", "nothing is read twice");
+}
+
+#[test]
+fn a_followed_run_ends_with_its_reader() {
+    let folder = Folder::new();
+    folder.write("log", "one\n");
+    let mut run = Running::start(&folder, &["dedup", "--exact", "-F", "log"], Stdio::null(), Stdio::piped());
+    let mut output = run.0.stdout.take().expect("a pipe");
+    output.read_exact(&mut [0; 4]).expect("a line");
+    drop(output);
+    assert_eq!(run.end(), (Some(0), String::new()));
+}
+
+#[test]
+fn a_followed_file_may_still_come() {
+    let folder = Folder::new();
+    folder.write("here", "one\n");
+    let arguments = with(&["--follow", "late", "here"]);
+    let mut run = Running::start(&folder, &arguments, Stdio::null(), Stdio::null());
+    let is = |expected: &str| fs::read(folder.path("out")).is_ok_and(|out| out == expected.as_bytes());
+    wait_until("the other file", || is("one\n"));
+    folder.write("late", "two\nth");
+    wait_until("a whole line", || is("one\ntwo\n"));
+    run.signal("TERM");
+    let (code, said) = run.end();
+    assert!(code == Some(143) && said.contains("late: is not there yet"), "{code:?} {said}");
+    append(&folder, "late", "ree\n");
+    let mut run = Running::start(&folder, &arguments, Stdio::null(), Stdio::null());
+    wait_until("the rest", || is("one\ntwo\nthree\n"));
+    run.signal("TERM");
+    assert!(run.end().1.contains("resuming late at byte 4"));
+}
