@@ -3,7 +3,7 @@
 mod bench_dedup;
 
 use std::env;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 use std::time::Instant;
 
@@ -94,6 +94,8 @@ fn cargo(command: &str, fixed: &[&str], more: &[String], variables: &[(&str, &st
     if status.success() { Ok(()) } else { Err(format!("cargo {command} failed")) }
 }
 
-fn root() -> &'static Path {
-    Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap_or(Path::new("."))
+/// The folder of the checkout that xtask was called in, which need not be the one it was built in.
+fn root() -> PathBuf {
+    let own = env::var("CARGO_MANIFEST_DIR").unwrap_or_else(|_| env!("CARGO_MANIFEST_DIR").into());
+    Path::new(&own).parent().unwrap_or(Path::new(".")).to_path_buf()
 }

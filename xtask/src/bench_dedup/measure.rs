@@ -23,7 +23,7 @@ pub(super) struct Usage {
 
 /// Runs a command on `input` with its output in `output`.
 pub(super) fn measure(command: &[String], reads_stdin: bool, input: &Path, output: &Path) -> Result<Usage, String> {
-    let mut helper = Command::new(super::helper(crate::root()));
+    let mut helper = Command::new(super::helper(&crate::root()));
     helper.args(["bench-dedup", ARGUMENT]).arg(if reads_stdin { "stdin" } else { "file" });
     helper.args([input, output]).args(command);
     let printed = helper.output().map_err(|error| error.to_string())?;

@@ -100,7 +100,7 @@ fn contenders(root: &Path) -> Vec<Contender> {
 }
 
 fn compare(options: &Options) -> Outcome {
-    let root = crate::root();
+    let root = &crate::root();
     crate::cargo("build", &["--release", "--package", "everbloom-cli", "--package", "xtask"], &[], &[])?;
     install_peers(root)?;
     let folder = root.join("target/bench-dedup");
