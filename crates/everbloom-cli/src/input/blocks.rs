@@ -8,7 +8,8 @@ use super::source::{Arrival, Source, is_stdin};
 use crate::failure::{Failure, Result};
 use crate::platform::{self, Interrupt, Readiness};
 use memchr::memchr_iter;
-use std::path::PathBuf;
+use std::io;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
@@ -17,6 +18,8 @@ use std::sync::atomic::AtomicU64;
 pub(crate) const BLOCK_BYTES: usize = 128 << 10;
 /// A longer block has a long record, and shares its room with the other ones that have.
 const LONG_BYTES: usize = 4 * BLOCK_BYTES;
+/// The longest record. What goes on beyond that is hardly text, and would take all the memory there is before it ends.
+const MOST_RECORD_BYTES: usize = 1 << 30;
 /// So many bytes of last records without an ending wait for the other inputs at most.
 const HELD_BYTES: usize = 4 << 20;
 
@@ -87,6 +90,13 @@ impl Block {
     fn grow(&mut self, room: &Arc<Room>) -> Result<()> {
         let more = (self.bytes.len() / 8).max(BLOCK_BYTES);
         let bytes = self.bytes.len() + more;
+        if self.filled > MOST_RECORD_BYTES {
+            let limit = MOST_RECORD_BYTES >> 20;
+            let problem = format!("a record of more than {limit} MiB is not read");
+            return Err(Failure::new(format!(
+                "{problem}; records end with a newline, or with a NUL byte if --null is given"
+            )));
+        }
         if bytes > LONG_BYTES {
             room.take(&mut self.share, bytes);
             if let Some(mut longer) = room.spare(bytes) {
@@ -96,7 +106,8 @@ impl Block {
             }
         }
         self.bytes.try_reserve_exact(more).map_err(|_| {
-            Failure::new(format!("a record of more than {} bytes does not fit into memory", self.filled))
+            let remedy = "give the process more, or break the record up";
+            Failure::new(format!("a record of more than {} MiB does not fit into memory; {remedy}", self.filled >> 20))
         })?;
         self.bytes.resize(bytes, 0);
         Ok(())
@@ -381,7 +392,7 @@ impl BlockReader {
         let mut cutter = Cutter::new(self.framing);
         loop {
             if block.filled == block.bytes.len() {
-                block.grow(&self.room)?;
+                block.grow(&self.room).map_err(|failure| failure.within(Path::new(source.name())))?;
             }
             match source.read(&mut block.bytes[block.filled..], self.interrupt.as_deref()) {
                 Ok(Arrival::Bytes(count)) => block.filled += count,
@@ -403,7 +414,10 @@ impl BlockReader {
                 }
                 Err(error) => {
                     let failure = Failure::io(source.name(), &error);
-                    return self.end_input(block, cutter, Some(failure));
+                    // Whoever writes a packed file that is followed may be in the middle of a member.
+                    let is_cut = error.kind() == io::ErrorKind::UnexpectedEof && source.member().is_some();
+                    let goes_on = is_cut && self.is_followed();
+                    return self.end_input(block, cutter, Some(failure).filter(|_| !goes_on));
                 }
             }
             if self.at_start {
@@ -457,7 +471,7 @@ impl BlockReader {
             self.mark_bytes = skip_mark(block, self.framing, &name)?;
         }
         let end = cutter.last_end(block.bytes()).unwrap_or(0);
-        let is_followed = self.followed.is_some() && self.place.file.is_some() && !self.is_left;
+        let is_followed = self.is_followed();
         if let (Some(opened), false) = (cutter.open_quote(), is_followed) {
             let lines = memchr_iter(b'\n', &block.bytes()[..opened]).count() as u64;
             let place = match self.lines {
@@ -480,6 +494,11 @@ impl BlockReader {
         }
         self.leave_input(is_followed)?;
         Ok(Reading::Block)
+    }
+
+    /// Whether the input is a file that may go on while we wait.
+    fn is_followed(&self) -> bool {
+        self.followed.is_some() && self.place.file.is_some() && !self.is_left
     }
 
     /// The end of an input ends its last record, too.

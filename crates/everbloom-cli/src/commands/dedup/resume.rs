@@ -190,7 +190,10 @@ fn fresh(dedup: &Dedup) -> Result<Outputs> {
     let create = |path: &PathBuf| Sink::create(path, ending);
     let main = dedup.output.as_ref().map_or_else(|| Sink::stdout(ending), create)?;
     let duplicates = dedup.duplicates.as_ref().map(create).transpose()?;
-    Ok(Outputs::new(main, duplicates, Marks::new(Vec::new(), &dedup.files)?))
+    let outputs = Outputs::new(main, duplicates, Marks::new(Vec::new(), &dedup.files)?);
+    // Nothing is destroyed before all of them can be written.
+    outputs.empty()?;
+    Ok(outputs)
 }
 
 /// Refuses an output that lacks what the state says is in it.

@@ -10,7 +10,7 @@ use super::lock::Lock;
 use super::options::Typed;
 use super::stats::Tally;
 use crate::failure::{Failure, Result};
-use crate::fault::Fallible;
+use crate::fault::{self, Fallible};
 use crate::input::Mark;
 use crate::platform;
 use everbloom::AnyFilter;
@@ -171,6 +171,7 @@ impl Footer {
     fn read(file: &mut File, length: u64) -> io::Result<Option<Self>> {
         let Some(start) = length.checked_sub(FOOTER_BYTES) else { return Ok(None) };
         let mut bytes = [0; FOOTER_BYTES as usize];
+        fault::point("seek")?;
         file.seek(SeekFrom::Start(start))?;
         Fallible(&*file).read_exact(&mut bytes)?;
         file.rewind()?;
@@ -186,6 +187,7 @@ impl Footer {
     fn journal(&self, file: &mut File) -> io::Result<Vec<u8>> {
         // The file is as long as the footer says, so that this is no more than there is.
         let mut text = vec![0; self.journal_bytes as usize];
+        fault::point("seek")?;
         file.seek(SeekFrom::Start(self.memory_bytes))?;
         Fallible(&*file).read_exact(&mut text)?;
         Ok(text)
