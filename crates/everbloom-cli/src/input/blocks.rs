@@ -71,7 +71,14 @@ impl Block {
         }
     }
 
-    fn start_with(&mut self, tail: &mut Vec<u8>, room: &Arc<Room>) {
+    /// The last record of an earlier run, of a file that this one does not read.
+    pub(crate) fn of_last_record(text: &[u8], place: &Place) -> Self {
+        let (place, start) = (place.clone(), place.clone());
+        let (bytes, filled) = (text.to_vec(), text.len());
+        Block { bytes, filled, place, start, is_unfinished: true, is_provisional: true, ..Block::default() }
+    }
+
+    fn start_with(&mut self, tail: &mut Vec<u8>, room: &Arc<Room>) -> Result<()> {
         if tail.len() < BLOCK_BYTES {
             self.release();
         }
@@ -79,11 +86,15 @@ impl Block {
             room.take(&mut self.share, tail.len());
             self.bytes = room.spare(tail.len()).unwrap_or_default();
         }
-        self.bytes.resize(self.bytes.len().max(BLOCK_BYTES).max(tail.len()), 0);
+        let bytes = self.bytes.len().max(BLOCK_BYTES).max(tail.len());
+        let more = bytes - self.bytes.len();
+        self.bytes.try_reserve_exact(more).map_err(|_| does_not_fit(tail.len()))?;
+        self.bytes.resize(bytes, 0);
         self.bytes[..tail.len()].copy_from_slice(tail);
         self.filled = tail.len();
         tail.clear();
         tail.shrink_to(BLOCK_BYTES);
+        Ok(())
     }
 
     /// Makes room for a record longer than the block, without doubling a gigabyte.
@@ -105,10 +116,7 @@ impl Block {
                 return Ok(());
             }
         }
-        self.bytes.try_reserve_exact(more).map_err(|_| {
-            let remedy = "give the process more, or break the record up";
-            Failure::new(format!("a record of more than {} MiB does not fit into memory; {remedy}", self.filled >> 20))
-        })?;
+        self.bytes.try_reserve_exact(more).map_err(|_| does_not_fit(self.filled))?;
         self.bytes.resize(bytes, 0);
         Ok(())
     }
@@ -269,7 +277,7 @@ impl BlockReader {
             }
             (block.is_unfinished, block.is_provisional) = (false, false);
             if self.has_last_record {
-                block.start_with(&mut self.tail, &self.room);
+                block.start_with(&mut self.tail, &self.room)?;
                 self.give_last_record(block);
                 if block.filled == 0 {
                     continue;
@@ -388,7 +396,7 @@ impl BlockReader {
 
     fn fill(&mut self, block: &mut Block) -> Result<Reading> {
         let Some(source) = self.current.as_mut() else { return Ok(Reading::End) };
-        block.start_with(&mut self.tail, &self.room);
+        block.start_with(&mut self.tail, &self.room)?;
         let mut cutter = Cutter::new(self.framing);
         loop {
             if block.filled == block.bytes.len() {
@@ -398,7 +406,7 @@ impl BlockReader {
                 Ok(Arrival::Bytes(count)) => block.filled += count,
                 Ok(Arrival::End) => return self.end_input(block, cutter, None),
                 Ok(Arrival::Nothing) => {
-                    self.tail.extend_from_slice(block.bytes());
+                    keep(&mut self.tail, block.bytes())?;
                     block.filled = 0;
                     return Ok(Reading::Idle);
                 }
@@ -429,7 +437,7 @@ impl BlockReader {
             }
             match cutter.last_end(block.bytes()) {
                 Some(end) if block.filled == block.bytes.len() || source.would_wait() => {
-                    self.tail.extend_from_slice(&block.bytes[end..block.filled]);
+                    keep(&mut self.tail, &block.bytes[end..block.filled])?;
                     block.filled = end;
                     self.advance(block);
                     return Ok(Reading::Block);
@@ -484,7 +492,7 @@ impl BlockReader {
         }
         self.has_last_record = end < block.filled && self.failure.is_none() && !is_followed;
         if self.has_last_record && end > 0 {
-            self.tail.extend_from_slice(&block.bytes()[end..]);
+            keep(&mut self.tail, &block.bytes()[end..])?;
         }
         if !self.has_last_record || end > 0 {
             block.filled = end;
@@ -557,6 +565,18 @@ impl BlockReader {
         };
         Ok(())
     }
+}
+
+fn does_not_fit(bytes: usize) -> Failure {
+    let remedy = "give the process more, or break the record up";
+    Failure::new(format!("a record of more than {} MiB does not fit into memory; {remedy}", bytes >> 20))
+}
+
+/// Keeps the beginning of a record for the next block.
+fn keep(tail: &mut Vec<u8>, record: &[u8]) -> Result<()> {
+    tail.try_reserve(record.len()).map_err(|_| does_not_fit(record.len()))?;
+    tail.extend_from_slice(record);
+    Ok(())
 }
 
 /// The beginning of a record that came through a pipe, and whose end a signal kept from coming.

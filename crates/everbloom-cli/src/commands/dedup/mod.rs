@@ -49,7 +49,8 @@ use window::WindowStats;
 /// stdout, or from a pipe, lines since the last checkpoint may be written twice but are never lost.
 /// A last line that has no newline yet is then written behind those of all files, and taken back if it goes on.
 ///
-/// Memory stays within --memory plus 32 MiB plus three times the longest record. Threads do not change the result.
+/// Memory stays within --memory plus 32 MiB plus three times the longest record, which may have 1 GiB, and what a
+/// packed input needs to be unpacked. Threads do not change the result. A signal ends a run between two lines.
 #[derive(Debug, Args)]
 #[command(after_help = EXIT_CODES)]
 pub(crate) struct Dedup {

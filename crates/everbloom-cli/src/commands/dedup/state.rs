@@ -43,6 +43,10 @@ pub(super) struct Journal {
     pub(super) outputs: Vec<Written>,
     /// Records that are written and not remembered, in case they go on.
     pub(super) last_records: Vec<LastRecord>,
+    /// Those that are not written, either: runs that do not read their files write them in the end, so that they can
+    /// still be taken back.
+    #[serde(default)]
+    pub(super) carried: Vec<LastRecord>,
     /// The counts of all runs.
     pub(super) tally: Tally,
     /// Where a window of time is.
@@ -74,6 +78,9 @@ pub(super) struct LastRecord {
     /// The key's hash, importance and time, if it has a key.
     pub(super) key: Option<LastKey>,
     pub(super) tally: Tally,
+    /// The record itself, unless it is too long to be kept here.
+    #[serde(default)]
+    pub(super) text: Vec<u8>,
 }
 
 /// A key as the filter knows it.
