@@ -56,7 +56,7 @@ fn a_record_for_which_there_is_no_memory_is_an_error() {
     folder.write("long", &long);
     for mode in ["", "--flag", "--duplicates dup", "--count --duplicates dup"] {
         let mut refusals = 0;
-        for kib in (100_000..=400_000).step_by(20_000) {
+        for kib in (40_000..=260_000).step_by(20_000) {
             let run = limited(&folder, kib, &format!("dedup --threads 1 --memory 1MiB {mode} long long > out"));
             let errors = String::from_utf8_lossy(&run.stderr);
             match run.status.code() {
