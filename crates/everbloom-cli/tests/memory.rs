@@ -114,7 +114,7 @@ fn memory_stays_within_what_help_says() {
         "--count --stats stats",
         "--csv --key 1 -o out --state s --checkpoint 0s --duplicates dup",
         "--window 10000 -o out",
-        "--state s --checkpoint 0s --flag --duplicates dup --header --csv --key 1",
+        "--state s --flag --duplicates dup --header --csv --key 1",
         "--json --key /none --on-error keep -o out",
         "--state s --follow -o out",
     ];
