@@ -7,6 +7,7 @@
 
 mod args;
 mod commands;
+mod descriptors;
 mod failure;
 mod fault;
 mod filter_file;

@@ -3,11 +3,11 @@
 use crate::failure::{Failure, Result};
 use crate::fault::{self, Fallible};
 use crate::input::is_stdin;
-use crate::platform;
+use crate::{descriptors, platform};
 use std::ffi::OsString;
 use std::fs::{self, File};
 use std::io::{self, BufWriter, Write};
-use std::os::fd::AsFd as _;
+use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 
 /// Writes are this large.
@@ -15,16 +15,17 @@ const BUFFER_BYTES: usize = 256 << 10;
 
 /// Stdout without the line buffering of the standard library.
 pub(crate) fn raw_stdout() -> Result<File> {
-    io::stdout().as_fd().try_clone_to_owned().map(File::from).map_err(|error| Failure::io("stdout", &error))
+    let stdout = descriptors::check_stdout().and_then(|()| io::stdout().as_fd().try_clone_to_owned());
+    stdout.map(File::from).map_err(|error| Failure::io("stdout", &error))
 }
 
 /// Buffered stdout.
-pub(crate) struct Stdout(BufWriter<File>);
+pub(crate) struct Stdout(BufWriter<Fallible<File>>);
 
 impl Stdout {
     /// Stdout, buffered.
     pub(crate) fn new() -> Result<Self> {
-        Ok(Stdout(BufWriter::with_capacity(BUFFER_BYTES, raw_stdout()?)))
+        Ok(Stdout(BufWriter::with_capacity(BUFFER_BYTES, Fallible(raw_stdout()?))))
     }
 
     /// Writes bytes, sooner or later.
@@ -54,11 +55,27 @@ pub(crate) fn print(text: &str) -> Result<()> {
 pub(crate) fn refuse_overwriting(output: &Path, inputs: &[PathBuf]) -> Result<()> {
     let target = Place::of(output);
     let reads_stdin = inputs.is_empty() || inputs.iter().any(|input| is_stdin(input));
-    if target.is_some() && reads_stdin && Place::of_stdin() == target {
+    if target.is_some() && reads_stdin && Place::of_descriptor(io::stdin()) == target {
         return Err(Failure::at(output, "is also read as stdin; write to another file"));
     }
     match inputs.iter().find(|input| target.is_some() && Place::of(input) == target) {
         Some(input) => Err(Failure::at(output, format!("is also read as {}; write to another file", input.display()))),
+        None => Ok(()),
+    }
+}
+
+/// Refuses stdout where it is a file that is read, or named for something else: one would write over the other.
+pub(crate) fn refuse_stdout(inputs: &[PathBuf], outputs: &[&PathBuf]) -> Result<()> {
+    let Some(stdout) = Place::of_descriptor(io::stdout()) else { return Ok(()) };
+    let reads_stdin = inputs.is_empty() || inputs.iter().any(|input| is_stdin(input));
+    if reads_stdin && Place::of_descriptor(io::stdin()).as_ref() == Some(&stdout) {
+        return Err(Failure::new("stdout: is also read as stdin; write to another file"));
+    }
+    let is_it = |path: &&PathBuf| Place::of(path).as_ref() == Some(&stdout);
+    let read = inputs.iter().find(is_it).map(|path| format!("is also read as {}", path.display()));
+    let named = || outputs.iter().find(|path| is_it(path)).map(|path| format!("is also written as {}", path.display()));
+    match read.or_else(named) {
+        Some(problem) => Err(Failure::new(format!("stdout: {problem}; write to another file"))),
         None => Ok(()),
     }
 }
@@ -86,9 +103,8 @@ enum Place {
 }
 
 impl Place {
-    fn of_stdin() -> Option<Self> {
-        let stdin = io::stdin().as_fd().try_clone_to_owned().ok()?;
-        let data = File::from(stdin).metadata().ok()?;
+    fn of_descriptor(descriptor: impl AsFd) -> Option<Self> {
+        let data = File::from(descriptor.as_fd().try_clone_to_owned().ok()?).metadata().ok()?;
         data.is_file().then(|| Place::File(platform::identity(&data)))
     }
 
@@ -129,7 +145,8 @@ pub(crate) fn replace_held(
 ) -> Result<Option<File>> {
     let result = platform::stat(path).and_then(|existing| match existing {
         Some(data) if !data.is_file() => {
-            File::options().write(true).open(path).and_then(|file| write_into(&file, write)).map(|()| None)
+            let opened = fault::point("open").and_then(|()| File::options().write(true).open(path));
+            opened.and_then(|file| write_into(&file, write)).map(|()| None)
         }
         existing => replace_file(path, existing.as_ref(), prepare, write).map(Some),
     });
@@ -147,6 +164,7 @@ fn replace_file(
     write: impl FnOnce(&mut dyn Write) -> io::Result<()>,
 ) -> io::Result<File> {
     // A link keeps pointing to the file; the file is what is replaced.
+    fault::point("stat")?;
     let path = if existing.is_some() { fs::canonicalize(path)? } else { linked(path) };
     fault::point("create")?;
     // A name that nobody can have put there before; gone again if anything fails.
@@ -183,7 +201,7 @@ fn write_into(file: &File, write: impl FnOnce(&mut dyn Write) -> io::Result<()>)
     write(&mut buffered)?;
     buffered.flush()?;
     drop(buffered);
-    match file.metadata()?.is_file() {
+    match platform::data_of(file)?.is_file() {
         true => fault::point("sync").and_then(|()| file.sync_all()),
         false => Ok(()),
     }
@@ -191,6 +209,7 @@ fn write_into(file: &File, write: impl FnOnce(&mut dyn Write) -> io::Result<()>)
 
 /// A rename is only safe on disk once its directory is.
 fn sync_directory(path: &Path) -> io::Result<()> {
+    fault::point("open")?;
     let folder = File::open(folder_of(path))?;
     fault::point("sync")?;
     folder.sync_all()

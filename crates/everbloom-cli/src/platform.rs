@@ -136,10 +136,14 @@ impl Interrupt {
     }
 
     /// From now on SIGINT and SIGTERM only ask, and no wait for input lasts longer than `patience`. If the end does not
-    /// come soon, because a reader or a writer keeps us waiting, it comes without ceremony.
-    pub(crate) fn catch_signals(&mut self, patience: Duration) -> Result<()> {
+    /// come soon, because a reader or a writer keeps us waiting, it comes without ceremony; where there is a state, with a
+    /// word about it.
+    pub(crate) fn catch_signals(&mut self, patience: Duration, has_state: bool) -> Result<()> {
         let (mut called, call) = UnixStream::pair().map_err(signals)?;
         for number in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM] {
+            if is_ignored(number) {
+                continue;
+            }
             let (ring, call) = (self.ring.try_clone().map_err(signals)?, call.try_clone().map_err(signals)?);
             signal_hook::flag::register_usize(number, Arc::clone(&self.request), number as usize)
                 .and_then(|_| signal_hook::low_level::pipe::register(number, ring))
@@ -158,6 +162,9 @@ impl Interrupt {
                     std::thread::sleep(LAST_WORDS);
                 }
                 if let Ok(_idle) = busy.try_lock() {
+                    if let (false, Ok(signal)) = (has_state, u8::try_from(request.load(Ordering::Relaxed))) {
+                        end_by(signal);
+                    }
                     // Who does not take our lines may not take our words, either.
                     std::thread::spawn(|| words::say(HELD_UP));
                     std::thread::sleep(ORDERLY_END / 7);
@@ -235,6 +242,20 @@ impl Interrupt {
     pub(crate) fn signal(&self) -> Option<u8> {
         u8::try_from(self.request.load(Ordering::Relaxed)).ok().filter(|number| *number != 0)
     }
+}
+
+/// Ends as the signal would have ended us, so that a shell that waits for us knows.
+pub(crate) fn end_by(signal: u8) {
+    // Only what is no signal at all is an error.
+    let _ = signal_hook::low_level::emulate_default_handler(signal.into());
+}
+
+/// Whether whoever started us wants us to ignore a signal, as shells do with SIGINT in the background.
+fn is_ignored(number: i32) -> bool {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    let ignored = ignored.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or(0);
+    ignored >> (number - 1) & 1 == 1
 }
 
 /// From now on a file that would grow beyond what a process may write is an error, and no end without a word.

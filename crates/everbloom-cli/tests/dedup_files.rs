@@ -321,11 +321,45 @@ fn each_of_several_files_may_be_caught_in_a_line() {
     append(&folder, "c", "\n");
     run(&folder, &all);
     assert_eq!((text(&folder, "out"), text(&folder, "dup")), ("a1\nb1\na2\nc\n".into(), "a1\na2\nc\n".into()));
-    // One that is not read again keeps its line, and so does the other.
+    // One that is not read again keeps its line, and can still take it back.
     append(&folder, "a", "x");
     append(&folder, "b", "y");
     run(&folder, &all);
     append(&folder, "b", "z\n");
     run(&folder, &with(&["--duplicates", "dup", "b"]));
-    assert_eq!(text(&folder, "out"), "a1\nb1\na2\nc\nx\ny\nyz\n");
+    assert_eq!(text(&folder, "out"), "a1\nb1\na2\nc\nyz\nx\n");
+    append(&folder, "b", "half");
+    run(&folder, &with(&["--duplicates", "dup", "b"]));
+    assert_eq!(text(&folder, "out"), "a1\nb1\na2\nc\nyz\nhalf\nx\n");
+    append(&folder, "a", "w\n");
+    run(&folder, &all);
+    assert_eq!(text(&folder, "out"), "a1\nb1\na2\nc\nyz\nxw\nhalf\n");
+    // Without its file, whose rest nobody will ever read, it stays.
+    std::fs::remove_file(folder.path("b")).expect("a file");
+    for _ in 0..3 {
+        run(&folder, &with(&["--duplicates", "dup", "a"]));
+        assert_eq!(text(&folder, "out"), "a1\nb1\na2\nc\nyz\nxw\nhalf\n");
+    }
+}
+
+#[test]
+fn nothing_is_destroyed_by_a_call_that_cannot_work() {
+    let folder = Folder::new();
+    folder.write("in", "a\nb\na\n");
+    folder.write("out", "precious\n");
+    assert_refused(&folder.run(&["dedup", "in", "-o", "out", "--duplicates", "nowhere/dup"]), "nowhere/dup");
+    assert_eq!(text(&folder, "out"), "precious\n");
+    // Stdout is a file like any other.
+    for (arguments, problem) in [
+        (vec!["dedup", "--flag", "in"], "is also read as in"),
+        (vec!["dedup", "x", "--duplicates", "in"], "is also written as in"),
+        (vec!["dedup", "x", "--stats", "in"], "is also written as in"),
+    ] {
+        folder.write("x", "x\n");
+        let stdout = std::fs::File::options().append(true).open(folder.path("in")).expect("a file");
+        let mut command = folder.command(&arguments);
+        let output = command.stdin(std::process::Stdio::null()).stdout(stdout).output().expect("everbloom runs");
+        assert_refused(&output, problem);
+        assert_eq!(text(&folder, "in"), "a\nb\na\n");
+    }
 }

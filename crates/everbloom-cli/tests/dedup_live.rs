@@ -158,3 +158,73 @@ fn a_followed_file_may_still_come() {
     run.signal("TERM");
     assert!(run.end().1.contains("resuming late at byte 4"));
 }
+
+#[test]
+fn a_closed_stream_is_an_error_and_no_dev_null() {
+    let folder = Folder::new();
+    folder.write("in", "one\none\n");
+    folder.run(&["build", "in", "-o", "f.ebf"]);
+    let shell = |script: &str| {
+        let mut command = Command::new("sh");
+        let script = script.replace("everbloom", &format!("'{}'", env!("CARGO_BIN_EXE_everbloom")));
+        command.args(["-c", &script]).current_dir(folder.path("")).output().expect("a shell")
+    };
+    for call in ["dedup in", "dedup --count in", "dedup --state s in", "query f.ebf in", "info f.ebf", "--help"] {
+        common::assert_refused(&shell(&format!("everbloom {call} >&-")), "stdout: is closed");
+    }
+    common::assert_refused(&shell("everbloom dedup <&-"), "stdin: is closed");
+    for call in ["dedup in > /dev/null", "dedup in 1<> /dev/null", "dedup in -o out >&-", "dedup in 2>&-", "dedup < in"]
+    {
+        assert!(shell(&format!("everbloom {call}")).status.success(), "{call}");
+    }
+    assert_eq!(text(&folder, "out"), "one\n");
+}
+
+#[test]
+fn a_run_without_a_state_is_ended_between_two_lines_too() {
+    use std::os::unix::process::ExitStatusExt as _;
+    let folder = Folder::new();
+    for (name, number) in [("TERM", 15), ("INT", 2)] {
+        let mut run = Running::start(&folder, &["dedup", "--exact", "-o", "out"], Stdio::piped(), Stdio::null());
+        let mut pipe = run.0.stdin.take().expect("a pipe");
+        pipe.write_all(b"one\ntwo\nthr").expect("a live pipe");
+        wait_until("two lines", || fs::read(folder.path("out")).is_ok_and(|out| out == b"one\ntwo\n"));
+        run.signal(name);
+        let (code, said) = run.end();
+        assert!(code.is_none() && said.contains("3 bytes of a line"), "{code:?} {said}");
+        // Shells that wait for it stop as well.
+        assert_eq!(run.0.wait().expect("an end").signal(), Some(number));
+        fs::remove_file(folder.path("out")).expect("an output");
+    }
+}
+
+#[test]
+fn a_packed_file_that_is_followed_may_be_in_the_middle_of_a_member() {
+    let folder = Folder::new();
+    let member = |text: &str| zstd::encode_all(text.as_bytes(), 1).expect("zstd");
+    let all = [member("one\n"), member("two\nth"), member("ree\n")].concat();
+    let mut file = File::create(folder.path("log.zst")).expect("a log");
+    let mut run = Running::start(&folder, &with(&["--follow", "log.zst"]), Stdio::null(), Stdio::null());
+    for piece in all.chunks(9) {
+        file.write_all(piece).expect("a piece");
+        std::thread::sleep(std::time::Duration::from_millis(100));
+    }
+    wait_until("all of it", || fs::read(folder.path("out")).is_ok_and(|out| out == b"one\ntwo\nthree\n"));
+    run.signal("TERM");
+    assert_eq!(run.end().0, Some(143));
+}
+
+#[test]
+fn a_reader_that_leaves_while_a_checkpoint_is_due_stops_nobody() {
+    let folder = Folder::without_disk();
+    folder.write("in", numbered("line", 100_000));
+    let arguments = ["dedup", "--exact", "--threads", "4", "--state", "s", "--checkpoint", "0s", "in"];
+    for round in 0..30 {
+        let _ = fs::remove_file(folder.path("s"));
+        let mut run = Running::start(&folder, &arguments, Stdio::null(), Stdio::piped());
+        let mut output = run.0.stdout.take().expect("a pipe");
+        output.read_exact(&mut vec![0; 1 + round * 10_000]).expect("some lines");
+        drop(output);
+        assert_eq!(run.end(), (Some(0), String::new()), "round {round}");
+    }
+}

@@ -11,6 +11,7 @@ mod common;
 use common::Folder;
 use nix::sys::resource::{UsageWho, getrusage};
 use std::process::{Command, Stdio};
+use std::time::Duration;
 
 const MIB: u64 = 1 << 20;
 const MEMORY: u64 = 16 * MIB;
@@ -26,8 +27,19 @@ fn the_parent_of_one_run() {
     let Ok(command) = std::env::var(COMMAND) else { return };
     let mut words = command.split('\n');
     let mut child = Command::new(words.next().expect("a program"));
-    let status = child.args(words).stdin(Stdio::null()).stdout(Stdio::null()).status().expect("everbloom runs");
-    assert!(status.success(), "{command}: {status}");
+    let mut child = child.args(words).stdin(Stdio::null()).stdout(Stdio::null()).spawn().expect("everbloom runs");
+    let is_followed = command.contains("--follow");
+    if is_followed {
+        let length = || std::fs::metadata("out").map_or(0, |data| data.len());
+        let mut before = 0;
+        // All is read once the output stays as it is.
+        while length() == 0 || std::mem::replace(&mut before, length()) != length() {
+            std::thread::sleep(Duration::from_secs(1));
+        }
+        assert!(Command::new("kill").arg(child.id().to_string()).status().expect("kill runs").success());
+    }
+    let status = child.wait().expect("an end");
+    assert!(if is_followed { status.code() == Some(143) } else { status.success() }, "{command}: {status}");
     let usage = getrusage(UsageWho::RUSAGE_CHILDREN).expect("what the child used");
     println!("peak {}", usage.max_rss() * 1024);
 }
@@ -48,6 +60,30 @@ fn lines(count: u64) -> Vec<u8> {
     (0..count).flat_map(|line| format!("{},\"a name of {line}\"\n", line / 2).into_bytes()).collect()
 }
 
+fn with_dictionary() -> lzma_rust2::LzmaOptions {
+    lzma_rust2::LzmaOptions { dict_size: 1 << WINDOW_LOG, ..lzma_rust2::LzmaOptions::with_preset(0) }
+}
+
+/// Keys by pointer need no tree of the documents.
+#[test]
+fn long_documents_are_not_built_up_in_memory() {
+    let folder = Folder::new();
+    let (numbers, mut documents) = ("[1,2,3],".repeat(1 << 20), String::new());
+    for id in 0..6 {
+        documents += &format!("{{\"many\":[{numbers}0],\"id\":{id}}}\n{{\"id\":{id}}}\n");
+    }
+    folder.write("documents", &documents);
+    for mode in ["-o out", "--flag", "--state s -o out --duplicates dup"] {
+        for threads in [1, 8] {
+            let _ = std::fs::remove_file(folder.path("s"));
+            let call = format!("dedup --quiet --memory 16MiB --json --key /id {mode} --threads {threads} documents");
+            let (peak, limit) = (peak(&folder, &call), MEMORY + FIXED + 3 * (numbers.len() as u64 + 30));
+            println!("{:6.1} of {:6.1} MiB: {call}", peak as f64 / MIB as f64, limit as f64 / MIB as f64);
+            assert!(peak <= limit, "{call}: {peak} bytes, more than {limit}");
+        }
+    }
+}
+
 #[test]
 fn memory_stays_within_what_help_says() {
     let folder = Folder::new();
@@ -65,7 +101,12 @@ fn memory_stays_within_what_help_says() {
     let mut encoder = zstd::Encoder::new(Vec::new(), 1).expect("zstd");
     encoder.window_log(WINDOW_LOG).and_then(|()| std::io::Write::write_all(&mut encoder, &short)).expect("zstd");
     folder.write("packed.zst", encoder.finish().expect("zstd"));
-    let inputs = [("short", 100, 0), ("long", long_bytes, 0), ("packed.zst", 100, 1 << WINDOW_LOG)];
+    let options = lzma_rust2::XzOptions { lzma_options: with_dictionary(), ..lzma_rust2::XzOptions::with_preset(0) };
+    let mut encoder = lzma_rust2::XzWriter::new(Vec::new(), options).expect("xz");
+    std::io::Write::write_all(&mut encoder, &short).expect("xz");
+    folder.write("packed.xz", encoder.finish().expect("xz"));
+    let window = 1 << WINDOW_LOG;
+    let inputs = [("short", 100, 0), ("long", long_bytes, 0), ("packed.zst", 100, window), ("packed.xz", 100, window)];
     let modes = [
         "-o out --duplicates dup",
         "--flag --duplicates dup",
@@ -73,12 +114,17 @@ fn memory_stays_within_what_help_says() {
         "--count --stats stats",
         "--csv --key 1 -o out --state s --checkpoint 0s --duplicates dup",
         "--window 10000 -o out",
+        "--state s --flag --duplicates dup --header --csv --key 1",
+        "--json --key /none --on-error keep -o out",
+        "--state s --follow -o out",
     ];
     let mut wrong = Vec::new();
     for (input, longest, window) in inputs {
         for (index, mode) in modes.iter().enumerate() {
             for threads in [1, 8] {
-                let _ = std::fs::remove_file(folder.path("s"));
+                for name in ["s", "out"] {
+                    let _ = std::fs::remove_file(folder.path(name));
+                }
                 let call = format!("dedup --quiet --memory 16MiB {mode} --threads {threads} {input}");
                 let (peak, limit) = (peak(&folder, &call), MEMORY + FIXED + 3 * longest + window);
                 println!("{:6.1} of {:6.1} MiB: {call}", peak as f64 / MIB as f64, limit as f64 / MIB as f64);

@@ -47,3 +47,24 @@ fn memory_that_is_refused_is_an_error_that_says_so() {
         assert!(refusals > 0 || call.contains("scalable"), "{call}: no limit was too small");
     }
 }
+
+#[test]
+fn a_record_for_which_there_is_no_memory_is_an_error() {
+    let folder = Folder::new();
+    let mut long = vec![b'x'; 60 << 20];
+    long.push(b'\n');
+    folder.write("long", &long);
+    for mode in ["", "--flag", "--duplicates dup", "--count --duplicates dup"] {
+        let mut refusals = 0;
+        for kib in (40_000..=260_000).step_by(20_000) {
+            let run = limited(&folder, kib, &format!("dedup --threads 1 --memory 1MiB {mode} long long > out"));
+            let errors = String::from_utf8_lossy(&run.stderr);
+            match run.status.code() {
+                Some(0) => {}
+                Some(2) if errors.contains("does not fit into memory") => refusals += 1,
+                _ => panic!("{mode} with {kib} KiB: {:?} {errors}", run.status),
+            }
+        }
+        assert!(refusals > 0, "{mode}: no limit was too small");
+    }
+}

@@ -10,6 +10,9 @@ pub(crate) struct KeyArgs {
     /// The key: fields counted from 1 (or named, with --header), several with commas; in --json mode
     /// a pointer such as /user/id or .user.id [default: the whole line]
     ///
+    /// The whole line is all before its newline, a carriage return included: where only some lines end with CR LF, take
+    /// those out first, as with tr -d '\r'. Fields do not have it.
+    ///
     /// JSON numbers are compared by value (1, 1.0 and 1e0 are one key), texts as they are ("1" is not 1); of
     /// members with the same name the last counts
     #[arg(long, value_name = "FIELDS", help_heading = "Records")]

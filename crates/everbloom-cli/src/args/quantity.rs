@@ -37,6 +37,11 @@ pub(crate) fn count(text: &str) -> Result<u64, String> {
     Count::from(text).get().map_err(needed)
 }
 
+/// How many threads work.
+pub(crate) fn threads(text: &str) -> Result<u64, String> {
+    count(text).map_err(|_| "must be a whole number, 1 or more; try 4".into())
+}
+
 /// A time such as `30s`, `500ms` or `5m`.
 pub(crate) fn duration(text: &str) -> Result<Duration, String> {
     Span::from(text).get().map_err(needed)

@@ -53,6 +53,7 @@ pub(crate) struct Query {
 
 impl Query {
     pub(crate) fn run(self) -> Result<Ending> {
+        crate::output::refuse_stdout(&self.files, &[])?;
         let mapped = if self.mmap { Some(Mapped::open(&self.filter)?) } else { None };
         let asked = match &mapped {
             Some(mapped) => Asked::Mapped(mapped.view()?, mapped),

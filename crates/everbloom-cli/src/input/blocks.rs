@@ -8,7 +8,8 @@ use super::source::{Arrival, Source, is_stdin};
 use crate::failure::{Failure, Result};
 use crate::platform::{self, Interrupt, Readiness};
 use memchr::memchr_iter;
-use std::path::PathBuf;
+use std::io;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
@@ -17,6 +18,8 @@ use std::sync::atomic::AtomicU64;
 pub(crate) const BLOCK_BYTES: usize = 128 << 10;
 /// A longer block has a long record, and shares its room with the other ones that have.
 const LONG_BYTES: usize = 4 * BLOCK_BYTES;
+/// The longest record. What goes on beyond that is hardly text, and would take all the memory there is before it ends.
+const MOST_RECORD_BYTES: usize = 1 << 30;
 /// So many bytes of last records without an ending wait for the other inputs at most.
 const HELD_BYTES: usize = 4 << 20;
 
@@ -68,7 +71,14 @@ impl Block {
         }
     }
 
-    fn start_with(&mut self, tail: &mut Vec<u8>, room: &Arc<Room>) {
+    /// The last record of an earlier run, of a file that this one does not read.
+    pub(crate) fn of_last_record(text: &[u8], place: &Place) -> Self {
+        let (place, start) = (place.clone(), place.clone());
+        let (bytes, filled) = (text.to_vec(), text.len());
+        Block { bytes, filled, place, start, is_unfinished: true, is_provisional: true, ..Block::default() }
+    }
+
+    fn start_with(&mut self, tail: &mut Vec<u8>, room: &Arc<Room>) -> Result<()> {
         if tail.len() < BLOCK_BYTES {
             self.release();
         }
@@ -76,17 +86,28 @@ impl Block {
             room.take(&mut self.share, tail.len());
             self.bytes = room.spare(tail.len()).unwrap_or_default();
         }
-        self.bytes.resize(self.bytes.len().max(BLOCK_BYTES).max(tail.len()), 0);
+        let bytes = self.bytes.len().max(BLOCK_BYTES).max(tail.len());
+        let more = bytes - self.bytes.len();
+        self.bytes.try_reserve_exact(more).map_err(|_| does_not_fit(tail.len()))?;
+        self.bytes.resize(bytes, 0);
         self.bytes[..tail.len()].copy_from_slice(tail);
         self.filled = tail.len();
         tail.clear();
         tail.shrink_to(BLOCK_BYTES);
+        Ok(())
     }
 
     /// Makes room for a record longer than the block, without doubling a gigabyte.
     fn grow(&mut self, room: &Arc<Room>) -> Result<()> {
         let more = (self.bytes.len() / 8).max(BLOCK_BYTES);
         let bytes = self.bytes.len() + more;
+        if self.filled > MOST_RECORD_BYTES {
+            let limit = MOST_RECORD_BYTES >> 20;
+            let problem = format!("a record of more than {limit} MiB is not read");
+            return Err(Failure::new(format!(
+                "{problem}; records end with a newline, or with a NUL byte if --null is given"
+            )));
+        }
         if bytes > LONG_BYTES {
             room.take(&mut self.share, bytes);
             if let Some(mut longer) = room.spare(bytes) {
@@ -95,9 +116,7 @@ impl Block {
                 return Ok(());
             }
         }
-        self.bytes.try_reserve_exact(more).map_err(|_| {
-            Failure::new(format!("a record of more than {} bytes does not fit into memory", self.filled))
-        })?;
+        self.bytes.try_reserve_exact(more).map_err(|_| does_not_fit(self.filled))?;
         self.bytes.resize(bytes, 0);
         Ok(())
     }
@@ -258,7 +277,7 @@ impl BlockReader {
             }
             (block.is_unfinished, block.is_provisional) = (false, false);
             if self.has_last_record {
-                block.start_with(&mut self.tail, &self.room);
+                block.start_with(&mut self.tail, &self.room)?;
                 self.give_last_record(block);
                 if block.filled == 0 {
                     continue;
@@ -377,17 +396,17 @@ impl BlockReader {
 
     fn fill(&mut self, block: &mut Block) -> Result<Reading> {
         let Some(source) = self.current.as_mut() else { return Ok(Reading::End) };
-        block.start_with(&mut self.tail, &self.room);
+        block.start_with(&mut self.tail, &self.room)?;
         let mut cutter = Cutter::new(self.framing);
         loop {
             if block.filled == block.bytes.len() {
-                block.grow(&self.room)?;
+                block.grow(&self.room).map_err(|failure| failure.within(Path::new(source.name())))?;
             }
             match source.read(&mut block.bytes[block.filled..], self.interrupt.as_deref()) {
                 Ok(Arrival::Bytes(count)) => block.filled += count,
                 Ok(Arrival::End) => return self.end_input(block, cutter, None),
                 Ok(Arrival::Nothing) => {
-                    self.tail.extend_from_slice(block.bytes());
+                    keep(&mut self.tail, block.bytes())?;
                     block.filled = 0;
                     return Ok(Reading::Idle);
                 }
@@ -403,7 +422,10 @@ impl BlockReader {
                 }
                 Err(error) => {
                     let failure = Failure::io(source.name(), &error);
-                    return self.end_input(block, cutter, Some(failure));
+                    // Whoever writes a packed file that is followed may be in the middle of a member.
+                    let is_cut = error.kind() == io::ErrorKind::UnexpectedEof && source.member().is_some();
+                    let goes_on = is_cut && self.is_followed();
+                    return self.end_input(block, cutter, Some(failure).filter(|_| !goes_on));
                 }
             }
             if self.at_start {
@@ -415,7 +437,7 @@ impl BlockReader {
             }
             match cutter.last_end(block.bytes()) {
                 Some(end) if block.filled == block.bytes.len() || source.would_wait() => {
-                    self.tail.extend_from_slice(&block.bytes[end..block.filled]);
+                    keep(&mut self.tail, &block.bytes[end..block.filled])?;
                     block.filled = end;
                     self.advance(block);
                     return Ok(Reading::Block);
@@ -457,7 +479,7 @@ impl BlockReader {
             self.mark_bytes = skip_mark(block, self.framing, &name)?;
         }
         let end = cutter.last_end(block.bytes()).unwrap_or(0);
-        let is_followed = self.followed.is_some() && self.place.file.is_some() && !self.is_left;
+        let is_followed = self.is_followed();
         if let (Some(opened), false) = (cutter.open_quote(), is_followed) {
             let lines = memchr_iter(b'\n', &block.bytes()[..opened]).count() as u64;
             let place = match self.lines {
@@ -470,7 +492,7 @@ impl BlockReader {
         }
         self.has_last_record = end < block.filled && self.failure.is_none() && !is_followed;
         if self.has_last_record && end > 0 {
-            self.tail.extend_from_slice(&block.bytes()[end..]);
+            keep(&mut self.tail, &block.bytes()[end..])?;
         }
         if !self.has_last_record || end > 0 {
             block.filled = end;
@@ -480,6 +502,11 @@ impl BlockReader {
         }
         self.leave_input(is_followed)?;
         Ok(Reading::Block)
+    }
+
+    /// Whether the input is a file that may go on while we wait.
+    fn is_followed(&self) -> bool {
+        self.followed.is_some() && self.place.file.is_some() && !self.is_left
     }
 
     /// The end of an input ends its last record, too.
@@ -538,6 +565,18 @@ impl BlockReader {
         };
         Ok(())
     }
+}
+
+fn does_not_fit(bytes: usize) -> Failure {
+    let remedy = "give the process more, or break the record up";
+    Failure::new(format!("a record of more than {} MiB does not fit into memory; {remedy}", bytes >> 20))
+}
+
+/// Keeps the beginning of a record for the next block.
+fn keep(tail: &mut Vec<u8>, record: &[u8]) -> Result<()> {
+    tail.try_reserve(record.len()).map_err(|_| does_not_fit(record.len()))?;
+    tail.extend_from_slice(record);
+    Ok(())
 }
 
 /// The beginning of a record that came through a pipe, and whose end a signal kept from coming.

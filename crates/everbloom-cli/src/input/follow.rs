@@ -56,7 +56,7 @@ impl Followed {
                 .filter(|file| file.metadata().is_ok_and(|data| data.is_file()));
             return opened.map_or(News::Nothing, |file| News::Created(Arc::new(file)));
         };
-        let Ok(data) = file.metadata() else { return News::Nothing };
+        let Ok(data) = platform::data_of(file) else { return News::Nothing };
         let modified = data.modified().ok();
         let is_changed = data.len() != self.seen || modified != self.modified;
         let fits = || self.mark.as_ref().map_or(Ok(false), |mark| mark.fits(file));
@@ -81,6 +81,7 @@ impl Followed {
 
     /// Whether there is another file of its name. As long as there is none, it may still grow.
     fn has_lost_its_name(&self, path: &Path, data: &Metadata) -> bool {
-        path.metadata().is_ok_and(|named| named.is_file() && platform::identity(&named) != platform::identity(data))
+        let named = platform::stat(path).ok().flatten();
+        named.is_some_and(|named| named.is_file() && platform::identity(&named) != platform::identity(data))
     }
 }

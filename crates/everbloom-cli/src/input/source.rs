@@ -2,6 +2,7 @@
 
 use super::place::{Member, Place};
 use super::unpack::{Unpacked, Unpacker};
+use crate::descriptors;
 use crate::failure::{Failure, Result};
 use crate::fault::{self, Fallible};
 use crate::platform::{self, Interrupt, Readiness};
@@ -56,12 +57,14 @@ impl Source {
     /// Whether `path` can be read at all, so that a missing input is known before anything is written. A pipe is left alone.
     pub(crate) fn check(path: &Path) -> Result<()> {
         if is_stdin(path) {
-            return Ok(());
+            return descriptors::check_stdin().map_err(|error| Failure::io(STDIN, &error));
         }
-        let checked = path.metadata().and_then(|data| match (data.is_dir(), data.is_file()) {
-            (true, _) => Err(io::Error::other("is a directory")),
-            (_, true) => fault::point("open").and_then(|()| File::open(path)).map(drop),
-            _ => Ok(()),
+        let checked = fault::point("stat").and_then(|()| path.metadata()).and_then(|data| {
+            match (data.is_dir(), data.is_file()) {
+                (true, _) => Err(io::Error::other("is a directory")),
+                (_, true) => fault::point("open").and_then(|()| File::open(path)).map(drop),
+                _ => Ok(()),
+            }
         });
         checked.map_err(|error| Failure::io(path.display(), &error))
     }
@@ -233,5 +236,9 @@ pub(crate) enum Arrival {
 }
 
 fn open_file(path: &Path) -> io::Result<File> {
-    if is_stdin(path) { Ok(File::from(io::stdin().as_fd().try_clone_to_owned()?)) } else { platform::open(path) }
+    if !is_stdin(path) {
+        return platform::open(path);
+    }
+    descriptors::check_stdin()?;
+    Ok(File::from(io::stdin().as_fd().try_clone_to_owned()?))
 }

@@ -9,8 +9,8 @@ pub(super) enum Number {
     Decimal(String),
 }
 
-/// Exponents of more digits than this are not added up.
-const EXPONENT_DIGITS: usize = 18;
+/// Exponents of more digits than this are added up in two parts.
+const PART_DIGITS: usize = 36;
 
 /// The value of a number that JSON allows. It costs as much as its text is long, however large its exponent.
 pub(super) fn value(text: &str) -> Number {
@@ -27,26 +27,48 @@ pub(super) fn value(text: &str) -> Number {
     if digits.is_empty() {
         return Number::Whole(0);
     }
-    let (exponent_sign, power) = match exponent.strip_prefix('-') {
-        Some(power) => ("-", power),
-        None => ("", exponent.strip_prefix('+').unwrap_or(exponent)),
-    };
-    let power = power.trim_start_matches('0');
-    let shift = tail_zeros as i64 - fraction.len() as i64;
-    if power.len() > EXPONENT_DIGITS {
-        // No such number is written in two ways; it is enough that it differs from all others.
-        return Number::Decimal(format!("{sign}{digits}e{exponent_sign}{power}{shift:+}"));
-    }
-    let power = format!("{exponent_sign}0{power}").parse::<i64>().unwrap_or_default() + shift;
-    match whole_number(digits, power) {
+    let power = moved(exponent, tail_zeros as i128 - fraction.len() as i128);
+    match whole_number(digits, &power) {
         Some(whole) if sign.is_empty() => Number::Whole(whole),
         _ => Number::Decimal(format!("{sign}{digits}e{power}")),
     }
 }
 
-fn whole_number(digits: &str, power: i64) -> Option<u64> {
-    let scale = 10u64.checked_pow(u32::try_from(power).ok()?)?;
+fn whole_number(digits: &str, power: &str) -> Option<u64> {
+    let scale = 10u64.checked_pow(power.parse().ok()?)?;
     digits.parse::<u64>().ok()?.checked_mul(scale)
+}
+
+/// An exponent of any length, so much larger.
+fn moved(exponent: &str, shift: i128) -> String {
+    let (sign, power) = match exponent.strip_prefix('-') {
+        Some(power) => ("-", power),
+        None => ("", exponent.strip_prefix('+').unwrap_or(exponent)),
+    };
+    let power = power.trim_start_matches('0');
+    let Some((high, low)) = power.len().checked_sub(PART_DIGITS).map(|at| power.split_at(at)) else {
+        let power = format!("{sign}0{power}").parse::<i128>().unwrap_or_default();
+        return (power + shift).to_string();
+    };
+    // Whatever is longer than that keeps its sign: no text is long enough for such a shift.
+    let carry = 10i128.pow(PART_DIGITS as u32);
+    let low = low.parse::<i128>().unwrap_or_default() + if sign.is_empty() { shift } else { -shift };
+    let (high, low) = match low {
+        low if low >= carry => (next(high, true), low - carry),
+        low if low < 0 => (next(high, false), low + carry),
+        low => (high.to_string(), low),
+    };
+    format!("{sign}{}", format!("{high}{low:0PART_DIGITS$}").trim_start_matches('0'))
+}
+
+/// The whole number after this one, or before it.
+fn next(digits: &str, up: bool) -> String {
+    let (turning, turned) = if up { ('9', "0") } else { ('0', "9") };
+    let kept = digits.trim_end_matches(turning);
+    let tail = turned.repeat(digits.len() - kept.len());
+    let (rest, last) = kept.split_at(kept.len().saturating_sub(1));
+    let last = last.parse::<u8>().unwrap_or(0);
+    format!("{rest}{}{tail}", if up { last + 1 } else { last.saturating_sub(1) })
 }
 
 #[cfg(test)]
@@ -83,6 +105,16 @@ mod tests {
         assert_eq!(value("1e400"), decimal("1e400"));
         assert_eq!(value("10e399"), value("1e400"));
         assert_eq!(value("1e999999999999999999"), value("10e999999999999999998"));
+        assert_eq!(value("1e9223372036854775807"), value("10e9223372036854775806"));
+        assert_eq!(value("0.1e-9223372036854775808"), value("1e-9223372036854775809"));
+        for digits in [18, 19, 35, 36, 37, 38, 72, 200] {
+            let (nines, power) = ("9".repeat(digits), format!("1{}", "0".repeat(digits)));
+            assert_eq!(value(&format!("1e{power}")), value(&format!("10e{nines}")), "{digits} digits");
+            assert_eq!(value(&format!("1e{nines}")), value(&format!("0.1e+{power}")), "{digits} digits");
+            assert_eq!(value(&format!("1e-{power}")), value(&format!("0.1e-{nines}")), "{digits} digits");
+            assert_eq!(value(&format!("-10e-00{power}")), value(&format!("-1e-{nines}")), "{digits} digits");
+            assert_ne!(value(&format!("1e{power}")), value(&format!("1e{nines}")), "{digits} digits");
+        }
         assert_ne!(value("1e99999999999999999999"), value("1e99999999999999999998"));
         assert_ne!(value("1e99999999999999999999"), value("1e-99999999999999999999"));
         assert_ne!(value("1e99999999999999999999"), value("2e99999999999999999999"));

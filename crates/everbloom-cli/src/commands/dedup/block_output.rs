@@ -5,6 +5,7 @@
 
 use super::stats::Tally;
 use crate::args::OnError;
+use crate::failure::{Failure, Result};
 use crate::record::Batch;
 use everbloom::Verdict;
 
@@ -47,7 +48,12 @@ pub(super) struct BlockOutput {
     /// Repeats to be put aside.
     pub(super) aside: Vec<u8>,
     pub(super) tally: Tally,
+    /// Bytes of records for which there was no memory.
+    refused: usize,
 }
+
+/// Longer records are added only if there is memory for them.
+const LONG_BYTES: usize = 1 << 20;
 
 impl BlockOutput {
     /// Makes it ready for the next block.
@@ -56,6 +62,16 @@ impl BlockOutput {
         self.marked.clear();
         self.aside.clear();
         self.tally = Tally::default();
+        self.refused = 0;
+    }
+
+    /// Refuses to go on without a record for which there was no memory.
+    pub(super) fn check(&self) -> Result<()> {
+        if self.refused == 0 {
+            return Ok(());
+        }
+        let (mib, remedy) = (self.refused >> 20, "give the process more, or leave --flag and --duplicates out");
+        Err(Failure::new(format!("a copy of a record of {mib} MiB does not fit into memory; {remedy}")))
     }
 
     /// The bytes to write.
@@ -142,7 +158,7 @@ impl BlockOutput {
                 Outcome::Faulty => options.mode == Mode::Drop && options.on_error != OnError::Skip,
             };
             if outcome == Outcome::Repeat && options.keeps_duplicates {
-                self.aside.extend_from_slice(batch.record(block, index));
+                self.refused += add(&mut self.aside, batch.record(block, index));
             }
             if stays {
                 self.move_down(block, batch.range(index));
@@ -159,7 +175,7 @@ impl BlockOutput {
                 Outcome::Faulty => b"err\t",
             };
             self.marked.extend_from_slice(mark);
-            self.marked.extend_from_slice(batch.record(block, index));
+            self.refused += add(&mut self.marked, batch.record(block, index));
         }
         if options.keeps_duplicates {
             self.set_aside(block, batch, verdicts);
@@ -169,10 +185,20 @@ impl BlockOutput {
     fn set_aside(&mut self, block: &[u8], batch: &Batch, verdicts: &[Verdict]) {
         for (index, outcome) in outcomes(batch, verdicts).enumerate() {
             if outcome == Outcome::Repeat {
-                self.aside.extend_from_slice(batch.record(block, index));
+                self.refused += add(&mut self.aside, batch.record(block, index));
             }
         }
     }
+}
+
+/// Adds a record, and says how many bytes did not fit into memory.
+#[inline]
+fn add(target: &mut Vec<u8>, record: &[u8]) -> usize {
+    if record.len() > LONG_BYTES && target.try_reserve_exact(record.len()).is_err() {
+        return record.len();
+    }
+    target.extend_from_slice(record);
+    0
 }
 
 /// What became of every record, those without a key included.

@@ -12,7 +12,7 @@
 //! and a decided block is written at once: nothing waits in a buffer while a pipe is silent.
 
 use super::block_output::{BlockOutput, Options};
-use super::in_order::InOrder;
+use super::in_order::{self, InOrder};
 use super::judge::Judge;
 use super::lock::Lock;
 use super::outputs::Outputs;
@@ -37,9 +37,14 @@ pub(super) struct Engine {
     /// What long blocks come to. Allocators keep what a thread frees for that thread, so that one for each would stay.
     long_output: Mutex<BlockOutput>,
     saving: Option<Arc<Saving>>,
+    /// Whether last records can be taken back from where they are written.
+    takes_back: bool,
     interrupt: Arc<Interrupt>,
     failure: Mutex<Option<Failure>>,
 }
+
+/// So many bytes of last records are kept for runs that do not read their files.
+const CARRIED_BYTES: usize = 64 << 10;
 
 /// What was asked for, beside what is read, remembered and written.
 pub(super) struct Setup {
@@ -95,6 +100,7 @@ struct Taken {
 impl Engine {
     pub(super) fn new(reader: RecordReader, judge: Judge, outputs: Outputs, setup: Setup) -> Self {
         let Setup { options, saving, interrupt } = setup;
+        let takes_back = saving.is_some() && outputs.main.is_file();
         let (hashing, framing) = (*judge.memory.hashing(), reader.blocks().framing());
         Engine {
             intake: Mutex::new(Intake { reader, turn: 0, is_over: false, last: None }),
@@ -105,6 +111,7 @@ impl Engine {
             framing,
             long_output: Mutex::default(),
             saving,
+            takes_back,
             interrupt,
             failure: Mutex::new(None),
         }
@@ -144,23 +151,39 @@ impl Engine {
     /// next run, that one takes them back and judges them whole.
     fn finish_last_records(&self) -> Result<Option<Journal>> {
         let mut intake = self.intake.lock().unwrap_or_else(PoisonError::into_inner);
-        let (Some((mut block, mut taken)), Some(saving)) = (intake.last.take(), &self.saving) else { return Ok(None) };
+        let Some(saving) = &self.saving else { return Ok(None) };
+        let mut own = intake.last.take();
+        // Before the first header nobody knows where their keys are.
+        let can_carry = self.takes_back && intake.reader.extractor().is_ok();
+        if own.is_none() && (saving.journal.carried.is_empty() || !can_carry) {
+            return Ok(None);
+        }
+        let mut turn = own.as_ref().map_or(intake.turn, |(_, taken)| taken.turn);
         let (mut journal, before) = {
-            let (Some(judge), Some(mut outputs)) = (self.judge.enter(taken.turn), self.outputs.enter(taken.turn))
-            else {
+            let (Some(judge), Some(mut outputs)) = (self.judge.enter(turn), self.outputs.enter(turn)) else {
                 return Ok(None);
             };
-            block.ended.drain(..).try_for_each(|place| outputs.marks.note(&place))?;
-            outputs.place = block.start.clone();
+            let (ended, place) = match &mut own {
+                Some((block, _)) => (std::mem::take(&mut block.ended), block.start.clone()),
+                None => intake.reader.blocks_mut().take_places(),
+            };
+            ended.iter().try_for_each(|place| outputs.marks.note(place))?;
+            outputs.place = place;
             (saving.save(&judge, &outputs, false)?, outputs.written())
         };
-        let mut worker = Worker { block, ..Worker::default() };
-        let outputs = loop {
+        let mut worker = Worker::default();
+        let mut kept_bytes = journal.carried.iter().map(|last| last.text.len()).sum::<usize>();
+        while let Some((block, taken)) = own.take() {
+            worker.block = block;
             let place = worker.block.place.clone();
+            kept_bytes += worker.block.bytes().len();
+            let is_kept = kept_bytes <= CARRIED_BYTES && taken.header.bytes == 0;
+            let text = if is_kept { worker.block.bytes().to_vec() } else { Vec::new() };
             if !self.process(&mut worker, &taken)? {
                 return Ok(None);
             }
-            let Some(mut outputs) = self.outputs.enter(taken.turn + 1) else { return Ok(None) };
+            turn += 1;
+            let Some(mut outputs) = self.outputs.enter(turn) else { return Ok(None) };
             if let Some(mark) = outputs.marks.mark(&place)? {
                 let key = worker.batch.first_key().map(|(hash, importance, time)| LastKey {
                     hash: (hash.high, hash.low),
@@ -168,14 +191,25 @@ impl Engine {
                     time,
                 });
                 outputs.marks.note(&place)?;
-                journal.last_records.push(LastRecord { mark, key, tally: worker.done.tally });
+                journal.last_records.push(LastRecord { mark, key, tally: worker.done.tally, text });
             }
-            let (reading, header) = intake.reader.next(&mut worker.block)?;
-            if reading != Reading::Block {
-                break outputs;
+            let mut block = std::mem::take(&mut worker.block);
+            let (reading, header) = intake.reader.next(&mut block)?;
+            if reading == Reading::Block {
+                own = Some((block, Taken { turn, header, extractor: intake.reader.extractor().ok() }));
             }
-            taken = Taken { turn: taken.turn + 1, header, extractor: intake.reader.extractor().ok() };
-        };
+        }
+        for last in if can_carry { std::mem::take(&mut journal.carried) } else { Vec::new() } {
+            let Some(place) = self.outputs.enter(turn).map(|outputs| outputs.place.clone()) else { return Ok(None) };
+            worker.block = Block::of_last_record(&last.text, &place);
+            let extractor = intake.reader.extractor().ok();
+            if !self.process(&mut worker, &Taken { turn, header: Header::default(), extractor })? {
+                return Ok(None);
+            }
+            turn += 1;
+            journal.last_records.push(LastRecord { tally: worker.done.tally, ..last });
+        }
+        let Some(outputs) = self.outputs.enter(turn) else { return Ok(None) };
         journal.files = outputs.marks.known();
         journal.outputs = outputs.written();
         for (after, before) in journal.outputs.iter_mut().zip(before) {
@@ -267,6 +301,7 @@ impl Engine {
         };
 
         done.records(bytes, batch, verdicts, self.options);
+        done.check()?;
         let Some(mut outputs) = self.outputs.enter(taken.turn) else { return Ok(false) };
         outputs.tally += done.tally;
         if self.saving.is_some() {
@@ -341,8 +376,7 @@ impl Engine {
     fn close(&self) {
         self.interrupt.stop();
         // Whoever holds the judge for a checkpoint waits at the outputs.
-        self.outputs.close();
-        self.judge.close();
+        in_order::close(&self.judge, &self.outputs);
     }
 
     /// Keeps the first failure.

@@ -58,10 +58,10 @@ impl Marks {
         Ok(fits.then_some((mark, path.as_path())))
     }
 
-    /// Which of the inputs has this mark.
+    /// Which of the inputs has this very mark.
     pub(super) fn input_of(&self, wanted: &Mark) -> Result<Option<usize>> {
         for input in 0..self.inputs.len() {
-            if self.of_input(input)?.is_some_and(|(mark, _)| mark.is_renewed_by(wanted)) {
+            if self.of_input(input)?.is_some_and(|(mark, _)| mark == wanted) {
                 return Ok(Some(input));
             }
         }

@@ -49,7 +49,8 @@ use window::WindowStats;
 /// stdout, or from a pipe, lines since the last checkpoint may be written twice but are never lost.
 /// A last line that has no newline yet is then written behind those of all files, and taken back if it goes on.
 ///
-/// Memory stays within --memory plus 32 MiB plus three times the longest record. Threads do not change the result.
+/// Memory stays within --memory plus 32 MiB plus three times the longest record, which may have 1 GiB, and what a
+/// packed input needs to be unpacked. Threads do not change the result. A signal ends a run between two lines.
 #[derive(Debug, Args)]
 #[command(after_help = EXIT_CODES)]
 pub(crate) struct Dedup {
@@ -118,7 +119,7 @@ pub(crate) struct Dedup {
     #[command(flatten)]
     promise: PromiseArgs,
     /// How many threads work [default: one per core]
-    #[arg(long, value_name = "COUNT", value_parser = quantity::count)]
+    #[arg(long, value_name = "COUNT", value_parser = quantity::threads)]
     threads: Option<u64>,
 }
 
@@ -130,7 +131,8 @@ const MAX_THREADS: usize = 8;
 impl Dedup {
     pub(crate) fn run(self) -> Result<Ending> {
         self.refuse_clashes()?;
-        self.files.iter().try_for_each(|path| self.check_input(path))?;
+        let stdin = self.files.is_empty().then_some(Path::new("-"));
+        self.files.iter().map(PathBuf::as_path).chain(stdin).try_for_each(|path| self.check_input(path))?;
         let Some(path) = &self.state else { return self.work(None) };
         let lock = Lock::take(path)?;
         let saved = state::load(&lock)?;
@@ -157,9 +159,7 @@ impl Dedup {
         let started = Instant::now();
         let layout = Layout::new(&self.keys, &self.importance)?.with_time(self.time.as_deref())?;
         let mut interrupt = Interrupt::new()?;
-        if self.state.is_some() {
-            interrupt.catch_signals(self.checkpoint)?;
-        }
+        interrupt.catch_signals(self.checkpoint, self.state.is_some())?;
         let writes_stdout = self.output.is_none() && !self.count;
         interrupt.watch_output(if writes_stdout { platform::watched_stdout() } else { None });
         let interrupt = Arc::new(interrupt);
@@ -213,6 +213,9 @@ impl Dedup {
         }
         if let Some(note) = ended.judge.faults.note().filter(|_| !self.promise.quiet) {
             words::note(&note);
+        }
+        if let (Some(signal), None) = (interrupt.signal(), &self.state) {
+            platform::end_by(signal);
         }
         let is_broken = ended.judge.watch.broken_at().is_some();
         Ok(interrupt.signal().map_or(self.promise.ending(is_broken), Ending::Interrupted))
@@ -298,6 +301,9 @@ impl Dedup {
         let outputs: Vec<&PathBuf> =
             [&self.output, &self.duplicates, &self.state, &self.stats].into_iter().flatten().collect();
         outputs.iter().try_for_each(|output| output::refuse_overwriting(output, &self.files))?;
+        if self.output.is_none() {
+            output::refuse_stdout(&self.files, &outputs)?;
+        }
         output::refuse_same(&outputs)
     }
 

@@ -34,6 +34,11 @@ impl Outputs {
         Outputs { main, duplicates, tally, before, others: Vec::new(), marks, place: Place::default() }
     }
 
+    /// Takes out what the files hold.
+    pub(super) fn empty(&self) -> Result<()> {
+        self.sinks().try_for_each(Sink::empty)
+    }
+
     /// Brings to disk what was written to files.
     pub(super) fn sync(&self) -> Result<()> {
         self.sinks().try_for_each(Sink::sync)
@@ -91,12 +96,20 @@ impl Sink {
         Self::new(output::raw_stdout()?, "stdout".into(), None, ending)
     }
 
-    /// A file, from its beginning.
+    /// A file, to be written from its beginning; until it is emptied it stays as it was.
     pub(super) fn create(path: &Path, ending: u8) -> Result<Self> {
         let name = path.display().to_string();
-        let file =
-            fault::point("create").and_then(|()| File::create(path)).map_err(|error| Failure::io(&name, &error))?;
-        Self::new(file, name, Some(key(path)), ending)
+        let options = File::options().write(true).create(true).truncate(false).clone();
+        let file = fault::point("create").and_then(|()| options.open(path));
+        Self::new(file.map_err(|error| Failure::io(&name, &error))?, name, Some(key(path)), ending)
+    }
+
+    /// Takes out what a file holds.
+    pub(super) fn empty(&self) -> Result<()> {
+        if !self.is_file() {
+            return Ok(());
+        }
+        fault::point("truncate").and_then(|()| self.file.set_len(0)).map_err(|error| self.failure(&error))
     }
 
     /// A file that an earlier run may have left.
@@ -143,6 +156,7 @@ impl Sink {
 
     /// Where the last record ends that has an ending; leaves the file at its end.
     fn last_ending(&mut self) -> std::io::Result<Option<u64>> {
+        fault::point("seek")?;
         let mut end = self.file.seek(SeekFrom::End(0))?;
         let mut bytes = vec![0; 1 << 16];
         while end > 0 {

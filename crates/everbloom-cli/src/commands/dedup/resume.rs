@@ -5,7 +5,7 @@ use super::judge::Judge;
 use super::lock::Lock;
 use super::marks::{self, Growth, Marks};
 use super::outputs::{self, Outputs, Reopening, Sink};
-use super::state::{Journal, Written};
+use super::state::{Journal, LastRecord, Written};
 use super::{Dedup, options, window};
 use crate::args::OnError;
 use crate::failure::{Failure, Result};
@@ -65,7 +65,9 @@ pub(super) fn start(
         Some((memory, saved)) => {
             journal.options.clone_from(&saved.options);
             journal.notes.clone_from(&saved.notes);
-            resumed(dedup, lock.path(), memory, saved)?
+            let (retaken, judge, outputs, starts) = resumed(dedup, lock.path(), memory, saved)?;
+            journal.carried = retaken.carried;
+            (judge, outputs, starts)
         }
     };
     let notes = journal.notes.clone();
@@ -75,11 +77,26 @@ pub(super) fn start(
     Ok(Resumption { judge, notes, outputs, starts, saving: Some(saving) })
 }
 
-fn resumed(dedup: &Dedup, path: &Path, memory: AnyFilter, mut saved: Journal) -> Result<(Judge, Outputs, Vec<Place>)> {
+/// The last records without an ending that are taken back.
+#[derive(Default)]
+struct Retaken {
+    /// The inputs that are read again from before theirs.
+    inputs: Vec<usize>,
+    /// Those of files that this run does not read.
+    carried: Vec<LastRecord>,
+}
+
+fn resumed(
+    dedup: &Dedup,
+    path: &Path,
+    memory: AnyFilter,
+    mut saved: Journal,
+) -> Result<(Retaken, Judge, Outputs, Vec<Place>)> {
     let mut marks = Marks::new(std::mem::take(&mut saved.files), &dedup.files)?;
-    let retaken = retaken(dedup, &marks, &saved)?;
-    let (starts, says) = starts(dedup, &marks, &retaken)?;
-    retaken.iter().try_for_each(|input| marks.take_back(*input))?;
+    let mut retaken = Retaken::default();
+    let are_taken_back = take_back(dedup, &marks, &saved, &mut retaken)?;
+    let (starts, says) = starts(dedup, &marks, &retaken.inputs)?;
+    retaken.inputs.iter().try_for_each(|input| marks.take_back(*input))?;
     // Nothing is changed before everything is checked.
     let named: Vec<&PathBuf> = dedup.output.iter().chain(&dedup.duplicates).collect();
     named.iter().try_for_each(|output| check_output(output, &saved.outputs))?;
@@ -90,7 +107,7 @@ fn resumed(dedup: &Dedup, path: &Path, memory: AnyFilter, mut saved: Journal) ->
         timeline.resume(clock).map_err(|error| Failure::at(path, error))?;
     }
     judge.watch = judge.watch.resumed(saved.new_keys, saved.broken_at);
-    if retaken.is_empty() {
+    if !are_taken_back {
         // They stay as they were written, and are remembered from now on.
         for last in saved.last_records.drain(..) {
             if let Some(failure) = judge.remember(&last)? {
@@ -111,7 +128,7 @@ fn resumed(dedup: &Dedup, path: &Path, memory: AnyFilter, mut saved: Journal) ->
     }
     let mut outputs = reopen(dedup, &saved, marks)?;
     outputs.before = saved.tally;
-    Ok((judge, outputs, starts))
+    Ok((retaken, judge, outputs, starts))
 }
 
 /// The filter, watched from here on.
@@ -160,15 +177,27 @@ fn starts(dedup: &Dedup, marks: &Marks, retaken: &[usize]) -> Result<(Vec<Place>
     Ok((starts, says))
 }
 
-/// The inputs whose last records had no ending and are taken back, to be judged whole: all or none. They are read again from
-/// before those records, which are the last thing in outputs that are written again.
-fn retaken(dedup: &Dedup, marks: &Marks, saved: &Journal) -> Result<Vec<usize>> {
-    let (mut inputs, mut have_ended) = (Vec::new(), true);
+/// Finds the last records that had no ending and are taken back, to be judged whole: all that are written, or none of
+/// those; says which. Their files are read again from before them, if this run reads them.
+fn take_back(dedup: &Dedup, marks: &Marks, saved: &Journal, retaken: &mut Retaken) -> Result<bool> {
+    for last in &saved.carried {
+        match marks.input_of(&last.mark)? {
+            Some(input) => retaken.inputs.push(input),
+            None => retaken.carried.push(last.clone()),
+        }
+    }
+    let (mut inputs, mut carried, mut have_ended) = (Vec::new(), Vec::new(), true);
     for last in &saved.last_records {
-        let Some(input) = marks.input_of(&last.mark)? else { return Ok(Vec::new()) };
-        let Some((mark, path)) = marks.of_input(input)? else { return Ok(Vec::new()) };
-        have_ended &= marks::growth(mark, path, dedup.keys.ending())? == Growth::Ended;
-        inputs.push(input);
+        let input = marks.input_of(&last.mark)?;
+        let known = input.map_or(Ok(None), |input| marks.of_input(input))?;
+        match (input, known) {
+            (Some(input), Some((mark, path))) => {
+                have_ended &= marks::growth(mark, path, dedup.keys.ending())? == Growth::Ended;
+                inputs.push(input);
+            }
+            _ if last.text.is_empty() => return Ok(false),
+            _ => carried.push(last.clone()),
+        }
     }
     let named: Vec<(String, &PathBuf)> =
         dedup.output.iter().chain(&dedup.duplicates).map(|path| (outputs::key(path), path)).collect();
@@ -179,10 +208,15 @@ fn retaken(dedup: &Dedup, marks: &Marks, saved: &Journal) -> Result<Vec<usize>> 
         // A run that took them back may have ended before it was saved.
         is_cut |= length == Some(written.bytes);
         if length != Some(written.bytes) && length != Some(written.bytes + written.provisional) {
-            return Ok(Vec::new());
+            return Ok(false);
         }
     }
-    Ok(if is_cut || !have_ended { inputs } else { Vec::new() })
+    let are_taken_back = is_cut || !have_ended || !carried.is_empty();
+    if are_taken_back {
+        retaken.inputs.extend(inputs);
+        retaken.carried.extend(carried);
+    }
+    Ok(are_taken_back)
 }
 
 fn fresh(dedup: &Dedup) -> Result<Outputs> {
@@ -190,7 +224,10 @@ fn fresh(dedup: &Dedup) -> Result<Outputs> {
     let create = |path: &PathBuf| Sink::create(path, ending);
     let main = dedup.output.as_ref().map_or_else(|| Sink::stdout(ending), create)?;
     let duplicates = dedup.duplicates.as_ref().map(create).transpose()?;
-    Ok(Outputs::new(main, duplicates, Marks::new(Vec::new(), &dedup.files)?))
+    let outputs = Outputs::new(main, duplicates, Marks::new(Vec::new(), &dedup.files)?);
+    // Nothing is destroyed before all of them can be written.
+    outputs.empty()?;
+    Ok(outputs)
 }
 
 /// Refuses an output that lacks what the state says is in it.

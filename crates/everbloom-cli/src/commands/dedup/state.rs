@@ -10,7 +10,7 @@ use super::lock::Lock;
 use super::options::Typed;
 use super::stats::Tally;
 use crate::failure::{Failure, Result};
-use crate::fault::Fallible;
+use crate::fault::{self, Fallible};
 use crate::input::Mark;
 use crate::platform;
 use everbloom::AnyFilter;
@@ -43,6 +43,10 @@ pub(super) struct Journal {
     pub(super) outputs: Vec<Written>,
     /// Records that are written and not remembered, in case they go on.
     pub(super) last_records: Vec<LastRecord>,
+    /// Those that are not written, either: runs that do not read their files write them in the end, so that they can
+    /// still be taken back.
+    #[serde(default)]
+    pub(super) carried: Vec<LastRecord>,
     /// The counts of all runs.
     pub(super) tally: Tally,
     /// Where a window of time is.
@@ -74,6 +78,9 @@ pub(super) struct LastRecord {
     /// The key's hash, importance and time, if it has a key.
     pub(super) key: Option<LastKey>,
     pub(super) tally: Tally,
+    /// The record itself, unless it is too long to be kept here.
+    #[serde(default)]
+    pub(super) text: Vec<u8>,
 }
 
 /// A key as the filter knows it.
@@ -171,6 +178,7 @@ impl Footer {
     fn read(file: &mut File, length: u64) -> io::Result<Option<Self>> {
         let Some(start) = length.checked_sub(FOOTER_BYTES) else { return Ok(None) };
         let mut bytes = [0; FOOTER_BYTES as usize];
+        fault::point("seek")?;
         file.seek(SeekFrom::Start(start))?;
         Fallible(&*file).read_exact(&mut bytes)?;
         file.rewind()?;
@@ -186,6 +194,7 @@ impl Footer {
     fn journal(&self, file: &mut File) -> io::Result<Vec<u8>> {
         // The file is as long as the footer says, so that this is no more than there is.
         let mut text = vec![0; self.journal_bytes as usize];
+        fault::point("seek")?;
         file.seek(SeekFrom::Start(self.memory_bytes))?;
         Fallible(&*file).read_exact(&mut text)?;
         Ok(text)
