@@ -2,7 +2,7 @@
 
 use crate::filter::Filter;
 use crate::filters;
-use crate::key::Hashing;
+use crate::key::{Hashing, KeyHash, finalise};
 use crate::promise::{Holds, Importances, Plan, Promise, Result, Verdict};
 use crate::stream::integrate::by_octave;
 use crate::stream::scaled::ScaledStream;
@@ -279,6 +279,11 @@ struct Counts {
 /// Groups of keys whose differences tell how much depends on which keys are in a sample.
 const GROUPS: usize = 32;
 
+/// By bits that neither filters nor the choice of keys for a sample look at.
+fn group_of(hash: KeyHash) -> usize {
+    finalise(hash.low ^ hash.high.rotate_left(17)) as usize % GROUPS
+}
+
 impl Counts {
     fn run(&mut self, filter: &mut dyn Filter, scaled: &ScaledStream, patience: Patience) {
         self.fills = vec![0.0];
@@ -298,7 +303,7 @@ impl Counts {
                 self.judge(scaled.lags[place_in_all], late, importances.at(place).share(), *verdict);
                 let is_one_of_many = self.watches_keys && scaled.is_hot.get(place_in_all) == Some(&false);
                 if is_one_of_many && scaled.lags[place_in_all] > 0 {
-                    self.groups[hashes[place].shard(GROUPS as u64) as usize].add(verdict.is_distinct());
+                    self.groups[group_of(hashes[place])].add(verdict.is_distinct());
                 }
             }
             self.fills.push(filter.status().fill);
