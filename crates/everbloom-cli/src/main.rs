@@ -27,7 +27,7 @@ use std::process::ExitCode;
 
 /// Membership filters for endless streams.
 #[derive(Debug, Parser)]
-#[command(name = "everbloom", version, about, max_term_width = 100, disable_help_subcommand = true)]
+#[command(name = "everbloom", version, about, max_term_width = 100)]
 struct Cli {
     #[command(subcommand)]
     command: commands::Command,

@@ -45,3 +45,27 @@ fn long_help_tells_what_short_help_leaves_out() {
     assert!(help(&["compare", "--help"]).contains("FNR = false negatives among true duplicates"));
     assert!(help(&["dedup", "-h"]).starts_with("Drop repeats from a stream"));
 }
+
+#[test]
+fn help_manual_pages_and_completions_know_every_command() {
+    let folder = Folder::new();
+    let text = |arguments: &[&str]| {
+        let output = folder.run(arguments);
+        assert!(output.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8(output.stdout).expect("text")
+    };
+    assert_eq!(text(&["help", "dedup"]), text(&["dedup", "--help"]));
+    let page = text(&["man", "lab", "run"]);
+    assert!(page.contains(".TH EVERBLOOM-LAB-RUN 1") && page.contains(r"everbloom\-lab\-run"), "{page}");
+    text(&["man", "--all", "pages"]);
+    let pages = std::fs::read_dir(folder.path("pages")).expect("a folder").count();
+    let completions = text(&["completions", "bash"]);
+    for command in ["dedup", "build", "query", "info", "merge", "compare", "tune", "plan", "lab"] {
+        assert!(folder.path(&format!("pages/everbloom-{command}.1")).exists(), "{command}");
+        assert!(completions.contains(command), "{command}");
+    }
+    assert!(pages > 12, "{pages} pages");
+    let output = folder.run(&["man", "dedpu"]);
+    let message = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(output.status.code() == Some(2) && message.contains("dedup"), "{message}");
+}

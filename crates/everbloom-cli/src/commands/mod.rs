@@ -2,9 +2,11 @@
 
 mod build;
 mod compare;
+mod completions;
 pub(crate) mod dedup;
 mod info;
 mod lab;
+mod man;
 mod merge;
 mod plan;
 mod query;
@@ -35,6 +37,10 @@ pub(crate) enum Command {
     /// Generate streams and run the papers' experiments
     #[command(subcommand)]
     Lab(lab::Lab),
+    #[command(about = "Print the completions for a shell")]
+    Completions(completions::Completions),
+    #[command(about = "Print the manual page of a command, or write all of them")]
+    Man(man::Man),
 }
 
 impl Command {
@@ -50,6 +56,8 @@ impl Command {
             Command::Tune(tune) => tune.run(),
             Command::Plan(plan) => plan.run(),
             Command::Lab(lab) => lab.run(),
+            Command::Completions(completions) => completions.run(),
+            Command::Man(man) => man.run(),
         }
     }
 }

@@ -5,7 +5,7 @@
 //! plan leaves open, first on a short simulation of the stream, then the best of them on a longer one.
 
 use super::simulate::{Patience, scaled, simulated};
-use super::{SIMULATED, forecast};
+use super::{SIMULATED, at_a_glance, forecast};
 use crate::filter::Kind;
 use crate::filters::{self, KINDS};
 use crate::promise::{Error, Goal, Holds, MAX_ITEMS, Plan, Rate, Result, Spec, Window, rate_text, size_text};
@@ -285,7 +285,7 @@ impl Question {
             if !self.fits(&plan, &stream) || plan.promise.predicted_fnr != Some(0.0) {
                 continue;
             }
-            let forecast = forecast(&plan, &stream)?;
+            let forecast = at_a_glance(&plan, &stream)?;
             if self.is_kept(&plan, &forecast, 1.0) {
                 let reason = format!("misses nothing and keeps its rate for {expected} keys");
                 candidates.push(Candidate { plan, forecast, reason });
@@ -293,6 +293,8 @@ impl Question {
         }
         candidates.sort_by_key(|candidate| candidate.plan.memory_bits);
         prefer_fewer_accesses(&mut candidates);
+        candidates.truncate(RUNNERS_UP + 1);
+        self.look_closely(&mut candidates, &stream)?;
         if candidates.is_empty() { Ok(None) } else { self.recommended(candidates, stream).map(Some) }
     }
 
@@ -462,7 +464,21 @@ impl Question {
             }
         }
         self.sort(&mut finalists);
-        Ok(one_of_each(finalists))
+        let mut best: Vec<_> = one_of_each(finalists).into_iter().take(RUNNERS_UP + 1).collect();
+        self.look_closely(&mut best, stream)?;
+        self.sort(&mut best);
+        Ok(best)
+    }
+
+    /// Forecasts the candidates on all that is known of a learned stream: what was chosen on a part of it is to be
+    /// forecast on the whole.
+    fn look_closely(&self, candidates: &mut [Candidate], stream: &Stream) -> Result<()> {
+        if stream.is_learned() {
+            for candidate in candidates {
+                candidate.forecast = forecast(&candidate.plan, stream)?;
+            }
+        }
+        Ok(())
     }
 
     /// Every kind on a short simulation, with its variants if asked for, the best first; and why others could

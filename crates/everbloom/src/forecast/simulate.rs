@@ -2,7 +2,7 @@
 
 use crate::filter::Filter;
 use crate::filters;
-use crate::key::Hashing;
+use crate::key::{Hashing, KeyHash, finalise};
 use crate::promise::{Holds, Importances, Plan, Promise, Result, Verdict};
 use crate::stream::integrate::by_octave;
 use crate::stream::scaled::ScaledStream;
@@ -41,22 +41,31 @@ const MOST_BITS_LOOKED_AT: u64 = 1 << 24;
 
 /// The stream that filters of about `memory_bits` are tried on, with about `arrivals` arrivals.
 pub(super) fn scaled(stream: &Stream, memory_bits: u64, arrivals: f64) -> ScaledStream {
-    numbered(stream, memory_bits, arrivals, 0)
+    numbered(stream, memory_bits, Size { arrivals, most_bits: MOST_BITS }, 0)
 }
 
-fn numbered(stream: &Stream, memory_bits: u64, arrivals: f64, round: u64) -> ScaledStream {
-    let wanted = stream.arrivals() as f64 / arrivals;
+/// How large a simulation is.
+#[derive(Debug, Clone, Copy)]
+struct Size {
+    /// Arrivals that are wanted.
+    arrivals: f64,
+    /// The largest filter.
+    most_bits: f64,
+}
+
+fn numbered(stream: &Stream, memory_bits: u64, size: Size, round: u64) -> ScaledStream {
+    let wanted = stream.arrivals() as f64 / size.arrivals;
     let most = (memory_bits as f64 / LEAST_BITS).max(1.0);
     // Where the stream is very long for the memory, the filter must be smaller still.
     let divisor = wanted.min(most).max(wanted / MOST_TIMES);
-    let roomy = (memory_bits as f64 / MOST_BITS).min(stream.arrivals() as f64 / FEWEST_ARRIVALS);
+    let roomy = (memory_bits as f64 / size.most_bits).min(stream.arrivals() as f64 / FEWEST_ARRIVALS);
     ScaledStream::new(stream, divisor.max(roomy).max(1.0), SEED, round)
 }
 
 /// The filter that sees a stream played scaled down; `None` if its kind does not scale.
-fn small(plan: &Plan, scaled: &ScaledStream) -> Result<Option<Plan>> {
+fn small(plan: &Plan, scaled: &ScaledStream, most_bits: f64) -> Result<Option<Plan>> {
     // Where even the shortest stream leaves nearly all of it empty, a smaller one is as good.
-    filters::scaled(plan, scaled.divisor.max(plan.memory_bits as f64 / MOST_BITS))
+    filters::scaled(plan, scaled.divisor.max(plan.memory_bits as f64 / most_bits))
 }
 
 /// The arrivals that a simulation of this plan can afford.
@@ -70,21 +79,103 @@ const MOST_ROUNDS: f64 = 6.0;
 /// What the plan's filter does on several simulations, together of about so many arrivals.
 pub(super) fn simulated_long(plan: &Plan, stream: &Stream, arrivals: f64) -> Result<Option<Forecast>> {
     let arrivals = arrivals.min(affordable(plan, MOST_CHANGES)?);
-    let mut counts = Counts::default();
-    let mut zeros = 1.0;
-    let first = scaled(stream, plan.memory_bits, arrivals);
+    let size = Size { arrivals, most_bits: MOST_BITS };
+    let first = numbered(stream, plan.memory_bits, size, 0);
     let rounds = (arrivals / first.hashes.len().max(1) as f64).clamp(1.0, MOST_ROUNDS).round() as u64;
-    for round in 0..rounds {
-        let next = if round == 0 { None } else { Some(numbered(stream, plan.memory_bits, arrivals, round)) };
-        let scaled = next.as_ref().unwrap_or(&first);
-        let Some(mut small) = small(plan, scaled)? else { return Ok(None) };
-        // A simulation brings its own hashes; the filter's random choices come from its own seed.
-        small.hashing = Hashing::seeded(SEED + round);
-        let mut filter = filters::build(&small)?;
-        counts.run(filter.as_mut(), scaled, Patience::ENDLESS);
-        zeros = 1.0 - filter.status().fill;
+    let found = Rounds::run(plan, stream, size, first, rounds)?;
+    Ok(found.map(|rounds| rounds.counts.forecast(plan.promise, stream, rounds.zeros, rounds.divisor)))
+}
+
+/// A simulation of all that a sample has is at most this large, 64 MiB,
+const MOST_BITS_IN_FULL: f64 = 536_870_912.0;
+
+/// changes at most about so many cells,
+const MOST_CHANGES_IN_FULL: f64 = 1.2e8;
+
+/// and is repeated with other hashes until there are so many arrivals,
+const ARRIVALS_IN_FULL: f64 = 4e6;
+
+/// at least so often, since the rounds tell how much chance decides.
+const FEWEST_ROUNDS: f64 = 3.0;
+
+/// What the plan's filter does on all that is known of a learned stream, at its own size where every arrival is known.
+///
+/// The standard errors are those of a forecast: how far one run of the filter on the stream is from it, typically. They
+/// have three parts: what one run differs from the next, what is left of that in the mean of the rounds, and what the
+/// choice of keys adds where only some are known.
+pub(super) fn simulated_in_full(plan: &Plan, stream: &Stream) -> Result<Option<Forecast>> {
+    let one_in = stream.sampled_one_in();
+    let arrivals = (stream.arrivals() as f64 / one_in).min(affordable(plan, MOST_CHANGES_IN_FULL)?);
+    let size = Size { arrivals, most_bits: MOST_BITS_IN_FULL };
+    let first = numbered(stream, plan.memory_bits, size, 0);
+    let rounds = (ARRIVALS_IN_FULL / first.hashes.len().max(1) as f64).clamp(FEWEST_ROUNDS, MOST_ROUNDS).round();
+    let Some(found) = Rounds::run(plan, stream, size, first, rounds as u64)? else { return Ok(None) };
+    let counts = &found.counts;
+    let forecast = counts.forecast(plan.promise, stream, found.zeros, found.divisor);
+    let chosen = (1.0 - 1.0 / one_in) * counts.variance_by_keys();
+    let error = |tally: Tally, rates: Vec<f64>, by_keys: f64| {
+        let between = variance(&rates);
+        // A filter that is `divisor` times as small, on as much less of the stream, varies so much more.
+        let of_small = between.max(tally.standard_error().powi(2) * rounds);
+        (of_small / found.divisor + of_small / rounds + by_keys).sqrt()
+    };
+    let (positives, negatives) = found.rates.iter().copied().unzip();
+    Ok(Some(Forecast {
+        predicted_fpr: forecast.predicted_fpr.min(counts.positives.rate()),
+        standard_error: error(counts.positives, positives, 0.0),
+        // What never forgets does not do so by chance.
+        fnr_standard_error: if counts.negatives.wrong == 0.0 && plan.promise.predicted_fnr == Some(0.0) {
+            0.0
+        } else {
+            error(counts.negatives, negatives, chosen)
+        },
+        ..forecast
+    }))
+}
+
+fn variance(values: &[f64]) -> f64 {
+    let count = values.len() as f64;
+    let mean = values.iter().sum::<f64>() / count;
+    values.iter().map(|value| (value - mean).powi(2)).sum::<f64>() / (count - 1.0).max(1.0)
+}
+
+/// Several simulations.
+struct Rounds {
+    counts: Counts,
+    /// The rates of each of them, false positives and false negatives.
+    rates: Vec<(f64, f64)>,
+    zeros: f64,
+    divisor: f64,
+}
+
+impl Rounds {
+    fn run(plan: &Plan, stream: &Stream, size: Size, first: ScaledStream, rounds: u64) -> Result<Option<Self>> {
+        let mut found = Rounds {
+            counts: Counts { watches_keys: true, ..Counts::default() },
+            rates: Vec::new(),
+            zeros: 1.0,
+            divisor: first.divisor,
+        };
+        for round in 0..rounds {
+            let next = if round == 0 { None } else { Some(numbered(stream, plan.memory_bits, size, round)) };
+            let scaled = next.as_ref().unwrap_or(&first);
+            let Some(mut small) = small(plan, scaled, size.most_bits)? else { return Ok(None) };
+            // A simulation brings its own hashes; the filter's random choices come from its own seed.
+            small.hashing = Hashing::seeded(SEED + round);
+            let mut filter = filters::build(&small)?;
+            let before = (found.counts.positives, found.counts.negatives);
+            found.counts.run(filter.as_mut(), scaled, Patience::ENDLESS);
+            // Later rounds have the same keys.
+            found.counts.watches_keys = false;
+            if round == 0 {
+                found.counts.repeats_of_a_round = found.counts.negatives.of;
+            }
+            let rates = |now: Tally, before: Tally| now.since(before).rate();
+            found.rates.push((rates(found.counts.positives, before.0), rates(found.counts.negatives, before.1)));
+            found.zeros = 1.0 - filter.status().fill;
+        }
+        Ok(Some(found))
     }
-    Ok(Some(counts.forecast(plan.promise, stream, zeros, first.divisor)))
 }
 
 /// How much a filter may miss before its simulation ends early.
@@ -124,7 +215,7 @@ pub(super) fn simulated(
     let arrivals = affordable(plan, MOST_CHANGES_OF_EACH)?;
     let shorter = (arrivals < scaled.hashes.len() as f64).then(|| self::scaled(stream, plan.memory_bits, arrivals));
     let scaled = shorter.as_ref().unwrap_or(scaled);
-    let Some(small) = small(plan, scaled)? else { return Ok(None) };
+    let Some(small) = small(plan, scaled, MOST_BITS)? else { return Ok(None) };
     let mut filter = filters::build(&small)?;
     let mut counts = Counts::default();
     counts.run(filter.as_mut(), scaled, patience);
@@ -141,6 +232,10 @@ impl Tally {
     fn add(&mut self, wrong: bool) {
         self.wrong += f64::from(u8::from(wrong));
         self.of += 1.0;
+    }
+
+    fn since(self, before: Self) -> Self {
+        Tally { wrong: self.wrong - before.wrong, of: self.of - before.of }
     }
 
     fn rate(self) -> f64 {
@@ -175,6 +270,18 @@ struct Counts {
     importance: f64,
     importance_wrong: (f64, f64),
     fills: Vec<f64>,
+    /// Whether what is missed is counted by groups of keys, too.
+    watches_keys: bool,
+    repeats_of_a_round: f64,
+    groups: [Tally; GROUPS],
+}
+
+/// Groups of keys whose differences tell how much depends on which keys are in a sample.
+const GROUPS: usize = 32;
+
+/// By bits that neither filters nor the choice of keys for a sample look at.
+fn group_of(hash: KeyHash) -> usize {
+    finalise(hash.low ^ hash.high.rotate_left(17)) as usize % GROUPS
 }
 
 impl Counts {
@@ -194,6 +301,10 @@ impl Counts {
                 let place_in_all = index * part + place;
                 let late = place_in_all * 10 >= scaled.lags.len() * 9;
                 self.judge(scaled.lags[place_in_all], late, importances.at(place).share(), *verdict);
+                let is_one_of_many = self.watches_keys && scaled.is_hot.get(place_in_all) == Some(&false);
+                if is_one_of_many && scaled.lags[place_in_all] > 0 {
+                    self.groups[group_of(hashes[place])].add(verdict.is_distinct());
+                }
             }
             self.fills.push(filter.status().fill);
             let missed = if patience.by_importance { self.importance_wrong.1 } else { self.negatives.wrong };
@@ -222,6 +333,15 @@ impl Counts {
         if late {
             self.late_negatives.add(wrong);
         }
+    }
+
+    /// The variance of the rate of false negatives that comes from which keys are in the sample: hot ones always are.
+    fn variance_by_keys(&self) -> f64 {
+        let rate = self.negatives.rate();
+        let off: Vec<f64> = self.groups.iter().map(|group| group.wrong - rate * group.of).collect();
+        let hits = self.groups.iter().map(|group| group.of).sum::<f64>();
+        // The groups were counted in one round, all repeats in every round.
+        if hits == 0.0 { 0.0 } else { GROUPS as f64 * variance(&off) / self.repeats_of_a_round.powi(2) }
     }
 
     fn forecast(&self, promise: Promise, stream: &Stream, zeros: f64, divisor: f64) -> Forecast {

@@ -13,6 +13,7 @@ pub mod closed_forms;
 mod footprint;
 mod forecast;
 pub(crate) mod integrate;
+mod kept;
 mod sample;
 pub mod scaled;
 pub mod sizing;
@@ -33,7 +34,7 @@ pub(crate) enum Repeats {
     /// By the number of arrivals since a key was last seen.
     Lags(LagCurve),
     /// As in a sample that was kept.
-    Learned(Arc<sample::Kept>),
+    Learned(Arc<kept::Kept>),
 }
 
 /// The description of a stream.
@@ -121,7 +122,7 @@ impl Stream {
         Self::by_lag(arrivals, distinct, &lags)
     }
 
-    pub(crate) fn learned(arrivals: u64, kept: sample::Kept, importance: Option<ImportanceMix>) -> Self {
+    pub(crate) fn learned(arrivals: u64, kept: kept::Kept, importance: Option<ImportanceMix>) -> Self {
         Stream { arrivals, repeats: Repeats::Learned(Arc::new(kept)), importance }
     }
 
@@ -184,6 +185,14 @@ impl Stream {
     /// a simulation does.
     pub fn is_learned(&self) -> bool {
         matches!(self.repeats, Repeats::Learned(_))
+    }
+
+    /// Of how many keys and arrivals one is known; more than one only where it was learned from a long sample.
+    pub(crate) fn sampled_one_in(&self) -> f64 {
+        match &self.repeats {
+            Repeats::Learned(kept) => kept.one_in(),
+            _ => 1.0,
+        }
     }
 
     /// How it is described, for people.

@@ -1,25 +1,38 @@
 //! Learning what a stream is like from a part of it, at the stream's speed and in bounded memory.
 //!
-//! Keys are sampled by hash: of a chosen key every arrival is kept, with the number of arrivals before it,
-//! so its lags are exact. When there are too many, every second key is dropped. What was kept is at once
-//! the distribution of lags and a stream to simulate on: a filter of a part of the memory that sees the
-//! part of the keys has the rates of the whole one.
+//! As long as all arrivals fit they are all kept. When there are too many, an arrival is kept for one of two reasons:
+//!
+//! - **its key was chosen**, one key in 2^halvings, by its hash: of such a key every arrival is kept, so its lags are
+//!   exact, and a filter of that part of the memory which sees those keys has the rates of the whole one;
+//! - **the arrival itself was chosen**, one in 2^halvings. This is how the hottest keys are accounted for, one by one: a
+//!   key that carries a twentieth of the stream is among the chosen keys or not, and either way the sample would not be
+//!   like the stream.
+//!
+//! Every key counts in one of the two ways only: [`Kept`] decides which.
 
 use super::Stream;
-use super::footprint::LagCurve;
-use super::scaled::{LastSeen, ScaledStream};
-use crate::key::KeyHash;
+use super::kept::{Kept, key_of};
+use super::scaled::Mixed;
+use crate::key::{KeyHash, finalise};
 use crate::promise::{Error, Importance, ImportanceMix, Importances, Result};
-use libm::{exp2, log2};
+use std::collections::{HashMap, HashSet};
+use std::hash::BuildHasherDefault;
 
-/// Arrivals that are kept: 24 MiB.
-const MOST_KEPT: usize = 1 << 20;
+/// Arrivals that are kept for each reason: 128 MiB, and as much again while they are sorted out.
+const MOST_KEPT: usize = 1 << 22;
 
 /// With fewer repeats than this nothing is learned about them: 4σ would be a fifth.
 const FEWEST_REPEATS: usize = 400;
 
-/// Buckets of lags for each doubling.
-const STEPS_PER_OCTAVE: f64 = 4.0;
+/// A key with more than one in so many of the arrivals that are kept is hot: sampling the others by key then errs by about
+/// the root of this share at most, 3 %.
+pub(super) const COLD_PARTS: u64 = 1024;
+
+/// A key with fewer arrivals than this is not called hot: chance would decide.
+pub(super) const FEWEST_OF_HOT: u64 = 8;
+
+/// What is known of keys, by their hash.
+pub(super) type ByKey<T> = HashMap<u64, T, BuildHasherDefault<Mixed>>;
 
 /// A stream as it is being learned.
 ///
@@ -37,20 +50,27 @@ const STEPS_PER_OCTAVE: f64 = 4.0;
 /// assert_eq!((stream.arrivals(), stream.distinct()), (10_000, 1_500));
 /// # Ok::<(), everbloom::Error>(())
 /// ```
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Sample {
-    arrivals: u64,
-    /// One key in 2^halvings is kept.
-    halvings: u32,
-    records: Vec<Record>,
-    weighted: bool,
+    pub(super) arrivals: u64,
+    /// One key and one arrival in 2^halvings is kept.
+    pub(super) halvings: u32,
+    /// The arrivals of chosen keys; all of them at first.
+    pub(super) by_key: Vec<Record>,
+    /// Chosen arrivals; none at first.
+    pub(super) by_arrival: Vec<Record>,
+    /// Keys known to be hot, of which no more is kept by key.
+    pub(super) hot: HashSet<u64, BuildHasherDefault<Mixed>>,
+    pub(super) weighted: bool,
+    most_kept: usize,
 }
 
+/// One arrival.
 #[derive(Debug, Clone, Copy)]
-struct Record {
-    hash: KeyHash,
-    arrival: u64,
-    importance: Importance,
+pub(super) struct Record {
+    pub(super) hash: KeyHash,
+    pub(super) arrival: u64,
+    pub(super) importance: Importance,
 }
 
 /// Whether a key is in the first of 2^`halvings` parts.
@@ -58,134 +78,132 @@ fn is_kept(hash: KeyHash, halvings: u32) -> bool {
     hash.shard(1 << halvings) == 0
 }
 
+/// The bits by which arrivals are chosen: nothing about the stream can agree with them.
+pub(super) fn lot(arrival: u64) -> u64 {
+    finalise(arrival ^ 0x5851_f42d_4c95_7f2d)
+}
+
+fn is_chosen(arrival: u64, halvings: u32) -> bool {
+    lot(arrival) & ((1 << halvings) - 1) == 0
+}
+
+/// How often each key is among some arrivals.
+pub(super) fn count(records: &[Record]) -> ByKey<u64> {
+    let mut counts = ByKey::default();
+    records.iter().for_each(|record| *counts.entry(key_of(record.hash)).or_default() += 1);
+    counts
+}
+
+impl Default for Sample {
+    fn default() -> Self {
+        Sample {
+            arrivals: 0,
+            halvings: 0,
+            by_key: Vec::new(),
+            by_arrival: Vec::new(),
+            hot: HashSet::default(),
+            weighted: false,
+            most_kept: MOST_KEPT,
+        }
+    }
+}
+
 impl Sample {
+    /// One that keeps fewer arrivals.
+    #[cfg(test)]
+    pub(crate) fn keeping(most_kept: usize) -> Self {
+        Sample { most_kept, ..Sample::default() }
+    }
+
     /// Learns from the next arrivals.
     pub fn observe(&mut self, hashes: &[KeyHash], importances: Importances<'_>) {
         self.weighted |= matches!(importances, Importances::Each(_));
         for (index, hash) in hashes.iter().enumerate() {
-            if is_kept(*hash, self.halvings) {
-                let importance = importances.at(index);
-                self.records.push(Record { hash: *hash, arrival: self.arrivals + index as u64, importance });
+            let arrival = self.arrivals + index as u64;
+            let record = || Record { hash: *hash, arrival, importance: importances.at(index) };
+            if is_kept(*hash, self.halvings) && (self.hot.is_empty() || !self.hot.contains(&key_of(*hash))) {
+                self.by_key.push(record());
+            }
+            if self.halvings > 0 && is_chosen(arrival, self.halvings) {
+                self.by_arrival.push(record());
             }
         }
         self.arrivals += hashes.len() as u64;
-        while self.records.len() > MOST_KEPT && self.halvings < 40 {
+        while self.by_key.len().max(self.by_arrival.len()) > self.most_kept && self.halvings < 40 {
+            self.thin_out();
+        }
+    }
+
+    /// Lets go of hot keys, where that is enough, or else of every second key and arrival.
+    fn thin_out(&mut self) {
+        if self.halvings == 0 {
+            self.by_arrival = self.by_key.clone();
+        }
+        let least = (self.by_key.len() as u64 / COLD_PARTS).max(FEWEST_OF_HOT);
+        self.hot.extend(count(&self.by_key).iter().filter(|(_, count)| **count > least).map(|(key, _)| *key));
+        let hot = &self.hot;
+        self.by_key.retain(|record| !hot.contains(&key_of(record.hash)));
+        if self.halvings == 0 || self.by_key.len().max(self.by_arrival.len()) > self.most_kept {
             self.halvings += 1;
             let halvings = self.halvings;
-            self.records.retain(|record| is_kept(record.hash, halvings));
+            self.by_key.retain(|record| is_kept(record.hash, halvings));
+            self.by_arrival.retain(|record| is_chosen(record.arrival, halvings));
         }
     }
 
     /// What was learned; an error if there were too few repeats to learn from.
     pub fn finish(self) -> Result<Stream> {
-        let kept = Kept::new(self.records, self.halvings, self.arrivals, self.weighted);
-        let repeats = kept.records.len() - kept.distinct_kept;
+        let (arrivals, weighted) = (self.arrivals, self.weighted);
+        let kept = Kept::new(self);
+        let repeats = kept.repeats();
         if repeats < FEWEST_REPEATS {
             return Err(Error::Infeasible {
                 wanted: "a forecast from this sample".into(),
-                reason: format!("only {repeats} of its {} arrivals are repeats", self.arrivals),
+                reason: format!("only {repeats} of its {arrivals} arrivals are repeats"),
                 remedy: format!(
                     "give a sample with at least {FEWEST_REPEATS}, or describe the stream: uniform, zipf:1"
                 ),
             });
         }
-        let mix = self.weighted.then(|| ImportanceMix::of(kept.records.iter().map(|record| record.importance)));
-        Ok(Stream::learned(self.arrivals, kept, mix))
+        let mix = weighted.then(|| ImportanceMix::of(kept.importances()));
+        Ok(Stream::learned(arrivals, kept, mix))
     }
-}
-
-/// What was kept of a stream.
-#[derive(Debug)]
-pub(crate) struct Kept {
-    records: Vec<Record>,
-    halvings: u32,
-    distinct_kept: usize,
-    weighted: bool,
-    curve: LagCurve,
-}
-
-impl Kept {
-    fn new(records: Vec<Record>, halvings: u32, arrivals: u64, weighted: bool) -> Self {
-        let mut last = LastSeen::default();
-        let each = exp2(f64::from(halvings));
-        let (mut distinct_kept, mut counts) = (0, vec![0.0; (64.0 * STEPS_PER_OCTAVE) as usize + 1]);
-        for record in &records {
-            match last.lag(key_of(record.hash), record.arrival as usize) {
-                0 => distinct_kept += 1,
-                // There is room for a lag only at arrivals − lag places.
-                lag => counts[bucket(f64::from(lag))] += each / (arrivals as f64 - f64::from(lag)).max(1.0),
-            }
-        }
-        let upper = |bucket: usize| exp2((bucket as f64 + 1.0) / STEPS_PER_OCTAVE).min(arrivals as f64);
-        let mut below = 0.0;
-        let curve = LagCurve::through(counts.iter().enumerate().map(|(at, share)| {
-            below += share;
-            (upper(at), 1.0 - below)
-        }));
-        Kept { records, halvings, distinct_kept, weighted, curve }
-    }
-
-    pub(super) fn distinct(&self) -> u64 {
-        (self.distinct_kept as u64) << self.halvings
-    }
-
-    pub(super) fn curve(&self) -> &LagCurve {
-        &self.curve
-    }
-
-    /// The keys of one part in about `divisor`, another one in the next round; the divisor is rounded to a power of two.
-    pub(super) fn scaled_down(&self, divisor: f64, round: u64) -> ScaledStream {
-        let halvings = (log2(divisor).round().max(0.0) as u32).clamp(self.halvings, 40);
-        let divisor = exp2(f64::from(halvings));
-        let mut scaled = ScaledStream::empty(divisor);
-        let mut last = LastSeen::default();
-        // The first part of those that were kept has parts of its own, which come first.
-        let part = round % (1 << (halvings - self.halvings));
-        for record in self.records.iter().filter(|record| record.hash.shard(1 << halvings) == part) {
-            let lag = last.lag(key_of(record.hash), record.arrival as usize);
-            scaled.hashes.push(record.hash);
-            scaled.lags.push(if lag == 0 { 0 } else { ((f64::from(lag) / divisor) as u32).max(1) });
-            if self.weighted {
-                scaled.importances.push(record.importance);
-            }
-        }
-        scaled
-    }
-}
-
-fn key_of(hash: KeyHash) -> u64 {
-    hash.high ^ hash.low.rotate_left(32)
-}
-
-fn bucket(lag: f64) -> usize {
-    (log2(lag) * STEPS_PER_OCTAVE) as usize
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::scaled::ScaledStream;
     use super::*;
     use crate::key::{Generator, Hashing};
 
-    fn learn(arrivals: u64, universe: u64) -> Stream {
-        let (hashing, mut generator) = (Hashing::default(), Generator::seeded(5));
-        let mut sample = Sample::default();
-        let hashes: Vec<_> = (0..arrivals).map(|_| hashing.hash_u64(generator.below(universe))).collect();
+    fn learn(arrivals: u64, universe: u64, most_kept: usize) -> Stream {
+        let mut generator = Generator::seeded(5);
+        learned((0..arrivals).map(|_| generator.below(universe)), most_kept)
+    }
+
+    fn learned(keys: impl Iterator<Item = u64>, most_kept: usize) -> Stream {
+        let hashing = Hashing::default();
+        let mut sample = Sample::keeping(most_kept);
+        let hashes: Vec<_> = keys.map(|key| hashing.hash_u64(key)).collect();
         hashes.chunks(4096).for_each(|part| sample.observe(part, Importances::default()));
         sample.finish().expect("enough repeats")
     }
 
     #[test]
     fn a_learned_stream_has_the_footprint_of_the_one_it_comes_from() {
-        let (learned, told) = (learn(200_000, 100_000), Stream::uniform(200_000, 86_466).expect("a stream"));
-        for arrivals in [1e3, 1e4, 1e5, 2e5] {
-            let (found, wanted) = (learned.footprint().distinct(arrivals), told.footprint().distinct(arrivals));
-            assert!((found / wanted - 1.0).abs() < 0.02, "{found} of {arrivals}, not {wanted}");
+        let told = Stream::uniform(200_000, 86_466).expect("a stream");
+        for most_kept in [MOST_KEPT, 1 << 16] {
+            let learned = learn(200_000, 100_000, most_kept);
+            for arrivals in [1e3, 1e4, 1e5, 2e5] {
+                let (found, wanted) = (learned.footprint().distinct(arrivals), told.footprint().distinct(arrivals));
+                assert!((found / wanted - 1.0).abs() < 0.02, "{found} of {arrivals}, not {wanted}");
+            }
         }
     }
 
     #[test]
     fn a_long_stream_is_thinned_by_keys() {
-        let stream = learn(1_300_000, 400_000);
+        let stream = learn(1_300_000, 400_000, 1 << 20);
         assert_eq!(stream.arrivals(), 1_300_000);
         let wanted = 400_000.0 * (1.0 - (-1.3e6f64 / 4e5).exp());
         // Kept keys are a binomial half.
@@ -193,6 +211,54 @@ mod tests {
         let scaled = ScaledStream::new(&stream, 1.0, 0, 0);
         assert_eq!(scaled.divisor, 2.0);
         assert!((600_000..700_000).contains(&scaled.hashes.len()));
+    }
+
+    /// One key has a quarter of the arrivals, eight have a tenth together, and the rest are drawn from many.
+    fn with_hot_keys(arrivals: u64) -> impl Iterator<Item = u64> {
+        let mut generator = Generator::seeded(11);
+        (0..arrivals).map(move |_| match generator.below(40) {
+            0..10 => 0,
+            10..14 => 1 + generator.below(8),
+            _ => 100 + generator.below(50_000),
+        })
+    }
+
+    #[test]
+    fn hot_keys_have_their_share_of_a_thinned_stream() {
+        let arrivals = 400_000;
+        let all: Vec<u64> = with_hot_keys(arrivals).collect();
+        let distinct = all.iter().collect::<HashSet<_>>().len() as f64;
+        for (most_kept, divisor) in
+            [(MOST_KEPT, 1.0), (MOST_KEPT, 8.0), (1 << 17, 1.0), (1 << 15, 1.0), (1 << 15, 64.0)]
+        {
+            let stream = learned(all.iter().copied(), most_kept);
+            for round in 0..2 {
+                let scaled = ScaledStream::new(&stream, divisor, 0, round);
+                let (length, divisor) = (scaled.hashes.len() as f64, scaled.divisor);
+                // 65 % of the arrivals are of some 50,000 keys with five each, of which one in `divisor` is there; hot
+                // arrivals are thrown one by one.
+                let cold = 0.65 * arrivals as f64;
+                let sigma = ((cold * 6.2 + 0.35 * arrivals as f64) / divisor).sqrt();
+                let wanted = arrivals as f64 / divisor;
+                assert!((length - wanted).abs() <= 4.0 * sigma, "{length} of {wanted} at {divisor}, {most_kept}");
+                let new = scaled.lags.iter().filter(|lag| **lag == 0).count() as f64;
+                let sigma = (distinct / divisor).sqrt() + 1.0;
+                assert!((new - distinct / divisor).abs() <= 4.0 * sigma, "{new} new at {divisor}, {most_kept}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_key_that_turns_hot_late_does_not_crowd_out_the_others() {
+        let (mut generator, arrivals) = (Generator::seeded(3), 1_000_000u64);
+        let late = |at: u64| at > 600_000 && at % 2 == 0;
+        let stream = learned((0..arrivals).map(|at| if late(at) { 7 } else { generator.below(100_000) }), 1 << 16);
+        let scaled = ScaledStream::new(&stream, 1.0, 0, 0);
+        let wanted = arrivals as f64 / scaled.divisor;
+        // Of the others one key in `divisor` is kept, with eight arrivals each.
+        let sigma = (wanted * 9.0).sqrt();
+        assert!((scaled.hashes.len() as f64 - wanted).abs() < 4.0 * sigma, "{} of {wanted}", scaled.hashes.len());
+        assert!(scaled.divisor <= 32.0, "{}", scaled.divisor);
     }
 
     #[test]

@@ -22,6 +22,8 @@ pub struct ScaledStream {
     pub importances: Vec<Importance>,
     /// Arrivals since the key was last seen; 0 if it is new.
     pub lags: Vec<u32>,
+    /// Whether they are of hot keys, which are all there; empty if all keys are.
+    pub is_hot: Vec<bool>,
 }
 
 /// Longer simulations take more time and tell no more.
@@ -50,7 +52,7 @@ impl ScaledStream {
 
     fn of_keys(keys: impl Iterator<Item = u64>, divisor: f64, mix: Option<&ImportanceMix>, seed: u64) -> Self {
         let hashing = Hashing::seeded(seed);
-        let mut scaled = ScaledStream { divisor, hashes: Vec::new(), importances: Vec::new(), lags: Vec::new() };
+        let mut scaled = Self::empty(divisor);
         let mut last = LastSeen::default();
         for key in keys {
             let hash = hashing.hash_u64(key);
@@ -68,7 +70,7 @@ impl ScaledStream {
     }
 
     pub(super) fn empty(divisor: f64) -> Self {
-        ScaledStream { divisor, hashes: Vec::new(), importances: Vec::new(), lags: Vec::new() }
+        ScaledStream { divisor, hashes: Vec::new(), importances: Vec::new(), lags: Vec::new(), is_hot: Vec::new() }
     }
 }
 
@@ -89,7 +91,7 @@ impl LastSeen {
 
 /// Keys are numbers or hashes: one round of mixing is enough.
 #[derive(Default)]
-struct Mixed(u64);
+pub(super) struct Mixed(u64);
 
 impl Hasher for Mixed {
     fn finish(&self) -> u64 {

@@ -35,7 +35,7 @@ fn is_set(spec: &Spec) -> bool {
     filters::kind(spec).is_ok_and(|kind| !kind.forgets(spec))
 }
 
-/// A rate, with its standard error where it was counted.
+/// A rate, with its ± where it was counted.
 fn with_error(rate: f64, error: Option<f64>) -> String {
     error.map_or_else(|| percent(rate), |error| format!("{} ± {}", percent(rate), percent(error)))
 }
