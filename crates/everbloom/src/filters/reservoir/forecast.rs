@@ -10,7 +10,7 @@
 //! X in turn is what the chain says of the arrivals' bits: 1 − q for new keys, the share of zeros at their lag
 //! for the others. Followed step by step from the first arrival.
 
-use super::{Layout, Parameters};
+use super::{Floor, Layout, Parameters};
 use crate::promise::{Plan, Result};
 use crate::stream::integrate::{ALL_ALIKE, Integral};
 use crate::stream::{Footprint, Forecast, Method, Stream};
@@ -22,8 +22,9 @@ const LATER_STEP: f64 = 0.006;
 
 pub(super) fn forecast(plan: &Plan, stream: &Stream) -> Result<Option<Forecast>> {
     let parameters = Parameters::from_spec(&plan.spec)?;
-    // In the blocked layout the bits of a line are not independent: a smaller filter is simulated.
-    if parameters.layout != Layout::Spread {
+    // In the blocked layout the bits of a line are not independent, and by the text's floor whether a key is there
+    // depends on when it came first: a smaller filter is simulated.
+    if parameters.layout != Layout::Spread || parameters.floor != Floor::Algorithm {
         return Ok(None);
     }
     let arrivals = stream.arrivals() as f64;
