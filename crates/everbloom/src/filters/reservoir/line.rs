@@ -119,8 +119,13 @@ mod tests {
 
     #[test]
     fn forced_insertions_keep_the_number_of_set_bits() {
-        let rule =
-            Rule { num_filters: 7, filter_bits: 73, insert_floor: 0.0, floor: Floor::Algorithm, bias: Bias::Constant };
+        let rule = Rule {
+            num_filters: 7,
+            filter_bits: 73,
+            insert_floor: 0.0,
+            floor: Floor::Algorithm,
+            bias: Bias::Constant { insert_prob: 0.1 },
+        };
         let mut generator = Generator::seeded(5);
         let mut line = Line([0xaaaa_5555_f0f0_0f0f; 8]);
         let ones = |line: &Line| line.0.iter().map(|word| word.count_ones()).sum::<u32>();

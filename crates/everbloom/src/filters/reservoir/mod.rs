@@ -48,8 +48,10 @@
 //! and `low_fpr` the full formula. **These settings promise nothing** (k = 6 for 1 % measures 1.3–1.5 %).
 //! A goal takes the smallest k with 2^−k within the target.
 //!
-//! The paper leaves other bias functions to future work: `bias=constant` inserts with a fixed
-//! probability, `bias=exponential` with one that halves every `filter_bits` arrivals.
+//! The paper leaves other bias functions to future work. After the first `filter_bits` arrivals, `bias=constant` inserts with
+//! a fixed probability (`insert_prob=0.1`), `bias=exponential` with one that halves every `half_life` arrivals (as many as
+//! `filter_bits`). The higher the probability, the sooner old keys make room for new ones; the rate of false positives is the
+//! same, since every insertion moves the share of set bits towards ½.
 //!
 //! # Layout
 //!
@@ -86,7 +88,7 @@ mod forecast;
 mod line;
 mod parameters;
 
-pub use parameters::{Bias, DEFAULT_INSERT_FLOOR, Floor, Layout, Parameters};
+pub use parameters::{Bias, DEFAULT_INSERT_FLOOR, DEFAULT_INSERT_PROB, Floor, Layout, Parameters};
 
 use crate::cells::buffer::{Buffer, LINE_BITS, Line};
 use crate::filter::{Abilities, Base, Body, Filter, Kind, Model, Restore, observe_one, shows_base};
@@ -102,7 +104,17 @@ pub(crate) const KIND: Kind = Kind {
     id: 11,
     name: "reservoir",
     summary: "reservoir-sampling Bloom filter: fixed memory for ever, keeps half of its bits set",
-    parameters: &["memory_bits", "num_filters", "insert_floor", "floor", "setting", "bias", "layout"],
+    parameters: &[
+        "memory_bits",
+        "num_filters",
+        "insert_floor",
+        "floor",
+        "setting",
+        "bias",
+        "insert_prob",
+        "half_life",
+        "layout",
+    ],
     can: Abilities::STREAM,
     model: Model {
         unit: |spec| Ok(if spec.get("layout") == Some("blocked") { LINE_BITS } else { 1 }),
@@ -111,7 +123,7 @@ pub(crate) const KIND: Kind = Kind {
             ("insert_floor", &["0.01", "0.03", "0.1"]),
         ],
         forecast: forecast::forecast,
-        ..Model::sized(&["memory_bits"])
+        ..Model::sized(&["memory_bits", "half_life"])
     },
     plan: planned,
     build: |plan| Ok(Box::new(Reservoir::from_plan(plan)?)),

@@ -6,14 +6,30 @@ use crate::promise::{Error, Goal, Holds, MAX_MEMORY_BITS, Plan, Promise, Result,
 use libm::{log, pow};
 
 /// How the probability of insertion depends on the number of arrivals.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+///
+/// The first `filter_bits` arrivals are always inserted.
+#[derive(Debug, Clone, Copy, PartialEq)]
 #[non_exhaustive]
 pub enum Bias {
     /// `filter_bits`/i, as in the paper.
     Reservoir,
-    /// Always one in ten.
+    /// Always the same.
+    Constant {
+        /// The probability; [`DEFAULT_INSERT_PROB`] if nothing is said.
+        insert_prob: f64,
+    },
+    /// Halving again and again.
+    Exponential {
+        /// After so many arrivals; `filter_bits` if nothing is said.
+        half_life: u64,
+    },
+}
+
+/// The names of bias functions.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum BiasName {
+    Reservoir,
     Constant,
-    /// Halving every `filter_bits` arrivals.
     Exponential,
 }
 
@@ -56,8 +72,8 @@ enum Setting {
     LowFpr,
 }
 
-const BIASES: &[(&str, Bias)] =
-    &[("reservoir", Bias::Reservoir), ("constant", Bias::Constant), ("exponential", Bias::Exponential)];
+const BIASES: &[(&str, BiasName)] =
+    &[("reservoir", BiasName::Reservoir), ("constant", BiasName::Constant), ("exponential", BiasName::Exponential)];
 const FLOORS: &[(&str, Floor)] = &[("algorithm", Floor::Algorithm), ("text", Floor::Text)];
 const LAYOUTS: &[(&str, Layout)] = &[("spread", Layout::Spread), ("blocked", Layout::Blocked)];
 const SETTINGS: &[(&str, Option<Setting>)] =
@@ -65,7 +81,10 @@ const SETTINGS: &[(&str, Option<Setting>)] =
 
 /// The paper's p*.
 pub const DEFAULT_INSERT_FLOOR: f64 = 0.03;
-const CONSTANT_PROBABILITY: f64 = 0.1;
+/// The probability of insertion where it is constant.
+pub const DEFAULT_INSERT_PROB: f64 = 0.1;
+/// Longer half-lives are none.
+const MAX_HALF_LIFE: u64 = 1 << 56;
 pub(super) const MAX_FILTERS: u32 = 64;
 
 /// The parameters of a reservoir filter.
@@ -121,19 +140,25 @@ impl Parameters {
         if !(0.0..=1.0).contains(&self.insert_floor) {
             return Err(Error::parameter("insert_floor", self.insert_floor, "between 0 and 1", "the paper takes 0.03"));
         }
+        self.bias.checked()?;
         Ok(self)
     }
 
     pub(super) fn from_spec(spec: &Spec) -> Result<Self> {
-        Parameters {
-            memory_bits: spec.required("memory_bits")?,
-            num_filters: spec.required("num_filters")?,
-            insert_floor: spec.value("insert_floor", "a probability")?.unwrap_or(DEFAULT_INSERT_FLOOR),
-            floor: spec.choice("floor", FLOORS, Floor::Algorithm)?,
-            bias: spec.choice("bias", BIASES, Bias::Reservoir)?,
-            layout: spec.choice("layout", LAYOUTS, Layout::Spread)?,
-        }
-        .checked()
+        Self::with_sizes(
+            spec,
+            (spec.required("memory_bits")?, spec.required("num_filters")?),
+            spec.choice("layout", LAYOUTS, Layout::Spread)?,
+        )
+    }
+
+    /// What a spec says besides the sizes and the layout.
+    fn with_sizes(spec: &Spec, (memory_bits, num_filters): (u64, u32), layout: Layout) -> Result<Self> {
+        let insert_floor = spec.value("insert_floor", "a probability")?.unwrap_or(DEFAULT_INSERT_FLOOR);
+        let floor = spec.choice("floor", FLOORS, Floor::Algorithm)?;
+        let bias = Bias::Reservoir;
+        let sized = Parameters { memory_bits, num_filters, insert_floor, floor, bias, layout }.checked()?;
+        Parameters { bias: Bias::from_spec(spec, sized.filter_bits())?, ..sized }.checked()
     }
 
     pub(super) fn spec(&self) -> Spec {
@@ -146,7 +171,7 @@ impl Parameters {
             Floor::Algorithm => spec,
             floor => spec.with("floor", choice_name(FLOORS, floor)),
         };
-        spec.with("bias", choice_name(BIASES, self.bias)).with("layout", choice_name(LAYOUTS, self.layout))
+        self.bias.said_in(spec, self.filter_bits()).with("layout", choice_name(LAYOUTS, self.layout))
     }
 
     /// The rate of false positives once half of the bits are set, and never before.
@@ -164,6 +189,62 @@ impl Parameters {
 }
 
 impl Bias {
+    /// What a spec says, where an array has `filter_bits`.
+    fn from_spec(spec: &Spec, filter_bits: u64) -> Result<Self> {
+        let name = spec.choice("bias", BIASES, BiasName::Reservoir)?;
+        let belongs = [("insert_prob", BiasName::Constant), ("half_life", BiasName::Exponential)];
+        if let Some((parameter, to)) = belongs.iter().find(|(given, to)| spec.get(given).is_some() && *to != name) {
+            let bias = choice_name(BIASES, *to);
+            let problem = format!("{parameter} belongs to bias={bias}");
+            return Err(spec.error(problem, format!("write bias={bias}, or leave {parameter} out")));
+        }
+        Ok(match name {
+            BiasName::Reservoir => Bias::Reservoir,
+            BiasName::Constant => Bias::Constant {
+                insert_prob: spec.value("insert_prob", "a probability")?.unwrap_or(DEFAULT_INSERT_PROB),
+            },
+            BiasName::Exponential => Bias::Exponential { half_life: spec.number("half_life")?.unwrap_or(filter_bits) },
+        })
+    }
+
+    /// A spec that does not say means the usual value, as all did before there was a choice.
+    fn said_in(self, spec: Spec, filter_bits: u64) -> Spec {
+        let spec = spec.with("bias", choice_name(BIASES, self.name()));
+        match self {
+            Bias::Constant { insert_prob } if insert_prob != DEFAULT_INSERT_PROB => {
+                spec.with("insert_prob", insert_prob)
+            }
+            Bias::Exponential { half_life } if half_life != filter_bits => spec.with("half_life", half_life),
+            _ => spec,
+        }
+    }
+
+    fn name(self) -> BiasName {
+        match self {
+            Bias::Reservoir => BiasName::Reservoir,
+            Bias::Constant { .. } => BiasName::Constant,
+            Bias::Exponential { .. } => BiasName::Exponential,
+        }
+    }
+
+    fn checked(self) -> Result<()> {
+        match self {
+            Bias::Constant { insert_prob } if !(0.0..=1.0).contains(&insert_prob) => Err(Error::parameter(
+                "insert_prob",
+                insert_prob,
+                "a probability between 0 and 1",
+                format!("{DEFAULT_INSERT_PROB} is usual"),
+            )),
+            Bias::Exponential { half_life } if !(1..=MAX_HALF_LIFE).contains(&half_life) => Err(Error::parameter(
+                "half_life",
+                half_life,
+                "between 1 and 2^56 arrivals",
+                "leave it out for one as long as an array has bits",
+            )),
+            _ => Ok(()),
+        }
+    }
+
     /// The probability that arrival number `arrival` (from 1) is inserted by sampling, where an array
     /// has `filter_bits`.
     #[inline]
@@ -173,8 +254,8 @@ impl Bias {
         }
         match self {
             Bias::Reservoir => filter_bits as f64 / arrival as f64,
-            Bias::Constant => CONSTANT_PROBABILITY,
-            Bias::Exponential => pow(0.5, (arrival - filter_bits) as f64 / filter_bits as f64),
+            Bias::Constant { insert_prob } => insert_prob,
+            Bias::Exponential { half_life } => pow(0.5, (arrival - filter_bits) as f64 / half_life as f64),
         }
     }
 }
@@ -227,15 +308,7 @@ pub(super) fn planned(spec: &Spec, goal: &Goal) -> Result<Plan> {
                 goal.required_memory()? / 512 * 512 / u64::from(num_filters.max(1)) / 64 * 64 * u64::from(num_filters)
             }
         };
-        Parameters {
-            memory_bits,
-            num_filters,
-            insert_floor: spec.value("insert_floor", "a probability")?.unwrap_or(DEFAULT_INSERT_FLOOR),
-            floor: spec.choice("floor", FLOORS, Floor::Algorithm)?,
-            bias: spec.choice("bias", BIASES, Bias::Reservoir)?,
-            layout,
-        }
-        .checked()
+        Parameters::with_sizes(spec, (memory_bits, num_filters), layout)
     };
     let (parameters, holds) = match (spec.number("num_filters")?, setting) {
         (Some(num_filters), None) => (with_filters(num_filters, goal)?, Holds::Never),
@@ -284,6 +357,72 @@ mod tests {
         assert_eq!(parameters(old).spec().to_string(), old);
         let text = parameters("reservoir:memory_bits=3072,num_filters=3,floor=text");
         assert_eq!(parameters(&text.spec().to_string()), text);
+    }
+
+    #[test]
+    fn a_spec_without_the_parameters_of_its_bias_means_what_it_did_and_prints_as_before() {
+        let spec = "reservoir:memory_bits=3072,num_filters=3,insert_floor=0.03";
+        for (bias, meant) in
+            [("constant", Bias::Constant { insert_prob: 0.1 }), ("exponential", Bias::Exponential { half_life: 1024 })]
+        {
+            let old = format!("{spec},bias={bias},layout=spread");
+            assert_eq!(parameters(&old).bias, meant);
+            assert_eq!(parameters(&old).spec().to_string(), old);
+        }
+        for said in ["bias=constant,insert_prob=0", "bias=constant,insert_prob=0.25", "bias=exponential,half_life=7"] {
+            let full = format!("{spec},{said},layout=spread");
+            assert_eq!(parameters(&full).spec().to_string(), full);
+        }
+    }
+
+    #[test]
+    fn parameters_that_do_not_belong_or_cannot_be_are_refused() {
+        for (said, mention) in [
+            ("bias=constant,insert_prob=1.5", "insert_prob is 1.5, but must be a probability between 0 and 1"),
+            ("bias=constant,insert_prob=-0.1", "between 0 and 1"),
+            ("bias=constant,insert_prob=NaN", "between 0 and 1"),
+            ("bias=constant,insert_prob=often", "a probability"),
+            ("bias=exponential,half_life=0", "half_life is 0, but must be between 1"),
+            ("insert_prob=0.5", "write bias=constant"),
+            ("bias=constant,half_life=5", "write bias=exponential"),
+            ("bias=exponential,insert_prob=0.5", "write bias=constant"),
+        ] {
+            for spec in [format!("reservoir:memory_bits=4096,num_filters=3,{said}"), format!("reservoir:{said}")] {
+                let error = Goal::new().memory_bits(1 << 16).fpr(0.1).plan(spec.as_str()).expect_err(said).to_string();
+                assert!(error.contains(mention), "{spec}: {error}");
+            }
+        }
+    }
+
+    /// Where nothing is forced in, a distinct arrival is kept as often as the bias says: naively, by its formula.
+    #[test]
+    fn arrivals_are_inserted_as_often_as_their_bias_says() {
+        for (bias, prob) in [
+            ("constant", Box::new(|_| 0.1) as Box<dyn Fn(f64) -> f64>),
+            ("constant,insert_prob=0.4", Box::new(|_| 0.4)),
+            ("constant,insert_prob=1", Box::new(|_| 1.0)),
+            ("exponential", Box::new(|beyond: f64| (-beyond / 1024.0).exp2())),
+            ("exponential,half_life=5000", Box::new(|beyond: f64| (-beyond / 5000.0).exp2())),
+        ] {
+            for layout in ["spread", "blocked"] {
+                // No draw exceeds a floor of 1.
+                let spec =
+                    format!("reservoir:memory_bits=3072,num_filters=3,insert_floor=1,bias={bias},layout={layout}");
+                let mut filter = Reservoir::new(parameters(&spec), Hashing::seeded(1)).expect("small");
+                let (mut kept, mut expected, mut variance) = (0.0, 0.0, 0.0);
+                for key in 0..12_000u64 {
+                    let hash = key.hash_with(&Hashing::seeded(1));
+                    let distinct = filter.observe_hash(hash, Importance::FULL).is_distinct();
+                    if distinct && key >= 1024 {
+                        let share = prob((key + 1 - 1024) as f64);
+                        kept += f64::from(u8::from(filter.contains_hash(hash)));
+                        (expected, variance) = (expected + share, variance + share * (1.0 - share));
+                    }
+                }
+                let off = (kept - expected).abs();
+                assert!(off <= 4.0 * variance.sqrt(), "{spec}: {kept} kept of {expected} expected");
+            }
+        }
     }
 
     /// By the text nothing is forced in before the probability of insertion is down to the floor, and every distinct
