@@ -1,9 +1,11 @@
 //! Filters as files.
 
+use crate::args::KeyArgs;
 use crate::commands::dedup;
 use crate::failure::{Failure, Result};
 use crate::record::KeyOptions;
-use crate::{output, scheme_file};
+use crate::report::words;
+use crate::{output, platform, scheme_file};
 use everbloom::internal::codec;
 use everbloom::{AnyFilter, Error, Filter};
 use std::fs::File;
@@ -58,6 +60,45 @@ pub(crate) fn summary(path: &Path) -> Result<codec::Summary> {
 /// The key options that the filter in a file was built with.
 pub(crate) fn key_options(path: &Path) -> Result<KeyOptions> {
     KeyOptions::from_note(&summary(path)?.note).map_err(|failure| failure.within(path))
+}
+
+/// How the keys of a call are found: as when the filter in a file was built, unless options are given. Also what to add to a
+/// failure if it is the file that says so, and not the caller.
+pub(crate) fn key_arguments(path: &Path, given: &KeyArgs) -> Result<(KeyArgs, Option<String>)> {
+    let (typed, stored) = (KeyOptions::of(given), key_options(path)?);
+    let name = path.display();
+    if typed.is_whole_lines() {
+        let note = format!("{name} was built with {stored}, which holds unless other options are given");
+        return Ok((stored.arguments(given), (!stored.is_whole_lines()).then_some(note)));
+    }
+    if !stored.is_whole_lines() && typed != stored {
+        words::note(&format!("{name} was built with {stored}; the keys looked up are {typed}, as given"));
+    }
+    Ok((given.clone(), None))
+}
+
+/// Whether a file is a state of `dedup`, which has more in it than its filter.
+pub(crate) fn is_dedup_state(path: &Path) -> Result<bool> {
+    let (mut file, length) = open(path)?;
+    let filter = dedup::filter_bytes(&mut file, length).map_err(|error| Failure::io(path.display(), &error))?;
+    Ok(filter < length)
+}
+
+/// Takes a filter file that is to be read, changed and replaced, so that of two processes neither undoes what the other
+/// did. It is ours until what this gives is dropped.
+pub(crate) fn hold(path: &Path) -> Result<File> {
+    let fail = |error: std::io::Error| Failure::io(path.display(), &error);
+    loop {
+        let (file, _) = open(path)?;
+        if !platform::try_lock(&file).map_err(fail)? {
+            return Err(Failure::at(path, "is being changed by another process; try again when it is done"));
+        }
+        // Another process may have put a file in its place before it let go of this one.
+        let (held, named) = (platform::data_of(&file).map_err(fail)?, platform::stat(path).map_err(fail)?);
+        if named.is_some_and(|named| platform::identity(&named) == platform::identity(&held)) {
+            return Ok(file);
+        }
+    }
 }
 
 /// Saves a filter and the key options it was built with, replacing the file only once all is written.

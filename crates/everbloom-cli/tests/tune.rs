@@ -94,3 +94,83 @@ fn calls_that_make_no_sense_are_refused() {
     assert_refused(&folder.run(&["tune"]), "--popularity");
     assert_eq!(folder.read("good.tsv"), b"a\t1\t1\nb\t1\t2\n");
 }
+
+#[test]
+fn the_smallest_filter_for_a_rate_is_smaller_than_a_standard_one() {
+    let folder = Folder::new();
+    folder.write("popularity.tsv", zipf(2000, 1.5));
+    let ask = |more: &[&str]| {
+        let call = ["tune", "--popularity", "popularity.tsv", "--format", "json"];
+        json_of(&folder.output_of(&[&call[..], more].concat()))
+    };
+    let found = ask(&["--target-rate", "0.1%"]);
+    let number = |field: &str| found[field].as_f64().expect("a number");
+    assert!(number("predicted_fpr") <= 0.001 && number("predicted_fpr") > 0.00098, "{found}");
+    assert!((14.3..14.5).contains(&number("standard_bits_per_key")), "{found}");
+    assert!(number("bits_per_key") < 0.7 * number("standard_bits_per_key"), "{found}");
+    let bits = number("bits_per_key").to_string();
+    let again = ask(&["--bits-per-key", &bits]);
+    assert_eq!(again["predicted_fpr"], found["predicted_fpr"]);
+    let text =
+        String::from_utf8(folder.output_of(&["tune", "--popularity", "popularity.tsv", "--target-rate", "0.1%"]));
+    assert!(text.expect("text").contains("the smallest for 0.1 %; a standard filter takes"));
+    assert_refused(&folder.run(&["tune", "--popularity", "popularity.tsv", "--target-rate", "2"]), "--target-rate");
+    let both = ["tune", "--popularity", "popularity.tsv", "--target-rate", "1%", "--bits-per-key", "8"];
+    assert_refused(&folder.run(&both), "--bits-per-key");
+}
+
+#[test]
+fn the_papers_solvers_can_be_compared_with_ours() {
+    let folder = Folder::new();
+    folder.write("popularity.tsv", zipf(14, 1.5));
+    let ask = |more: &[&str]| {
+        let call =
+            ["tune", "--popularity", "popularity.tsv", "--bits-per-key", "6", "--max-hashes", "6", "--format", "json"];
+        json_of(&folder.output_of(&[&call[..], more].concat()))
+    };
+    let ours = ask(&[]);
+    let rate = |document: &serde_json::Value, field: &str| document[field].as_f64().expect("a rate");
+    assert_eq!(ours["solver"], "free-fill");
+    for solver in ["programme", "approximation"] {
+        let theirs = ask(&["--solver", solver]);
+        assert_eq!((&theirs["solver"], &theirs["free_fill_fpr"]), (&solver.into(), &ours["predicted_fpr"]));
+        assert!(rate(&theirs, "predicted_fpr") >= rate(&ours, "lower_bound"), "{theirs}");
+        assert!(rate(&theirs, "predicted_fpr") >= rate(&ours, "predicted_fpr") * (1.0 - 1e-9), "{theirs}");
+        assert!(rate(&theirs, "predicted_fpr") < rate(&theirs, "standard_fpr"), "{theirs}");
+    }
+    let smallest = |solver: &str| {
+        let call =
+            ["tune", "--popularity", "popularity.tsv", "--target-rate", "1%", "--max-hashes", "6", "--format", "json"];
+        rate(&json_of(&folder.output_of(&[&call[..], &["--solver", solver]].concat())), "bits_per_key")
+    };
+    assert!(smallest("free-fill") <= 1.001 * smallest("programme").min(smallest("approximation")));
+    folder.write("many.tsv", zipf(2000, 1.0));
+    let many = |more: &[&str]| folder.run(&[&["tune", "--popularity", "many.tsv", "--solver"], more].concat());
+    assert_refused(&many(&["approximation"]), "--solver free-fill");
+    assert_refused(&many(&["programme", "--max-hashes", "32"]), "--max-hashes");
+    assert_refused(&many(&["greedy"]), "must be one of free-fill, programme, approximation");
+}
+
+#[test]
+fn a_log_gives_the_smallest_filter_for_a_rate() {
+    let folder = Folder::new();
+    let members: String = (0..2000).map(|key| format!("m{key}\n")).collect();
+    let log: String = (0..40_000u64).map(|time| format!("n{}\n", time * time % 401 % (1 + time % 400))).collect();
+    folder.write("members.txt", members);
+    folder.write("log.txt", log);
+    let ask = |more: &[&str]| {
+        let call = ["tune", "--keys", "members.txt", "--log", "log.txt", "-o", "m.ebs", "--format", "json"];
+        folder.run(&[&call[..], more].concat())
+    };
+    let found = json_of(&common::stdout_of(ask(&["--target-rate", "0.1%"]), &["tune"]));
+    let number = |field: &str| found[field].as_f64().expect("a number");
+    assert!(number("holdout_fpr") <= 0.001, "{found}");
+    // A standard filter takes 14.4 bits a key.
+    assert!(number("memory_bits") < 0.8 * 14.4 * 2000.0, "{found}");
+    folder.output_of(&["build", "members.txt", "--scheme", "m.ebs", "-o", "m.ebf"]);
+    assert_eq!(folder.output_of(&["query", "m.ebf", "members.txt", "--scheme", "m.ebs", "--count"]), b"2000\n");
+    let theirs = ask(&["--memory", "2KiB", "--solver", "programme", "--max-hashes", "8"]);
+    assert_eq!(theirs.status.code(), Some(0), "{}", common::error_of(&theirs));
+    assert_refused(&ask(&[]), "--memory or --target-rate");
+    assert_refused(&ask(&["--memory", "2KiB", "--target-rate", "1%"]), "--target-rate");
+}

@@ -8,14 +8,15 @@ use crate::report::words::{self, KEYS};
 use crate::{filter_file, output, scheme_file};
 use clap::Args;
 use everbloom::internal::filter::Watch;
+use everbloom::internal::promise::Standing;
 use everbloom::internal::{codec, forecast};
 use everbloom::{AnyFilter, Error, Filter, Goal, Importances, KeyHash, Plan, Verdict, filters, querylog};
 use std::path::{Path, PathBuf};
 
 /// Builds a filter from the lines of files or stdin.
 ///
-/// Without --expect the keys are counted first: their hashes are kept until the end of the input, 16
-/// bytes each.
+/// Without --expect, and where keys can be removed again (--filter counting), the keys are counted first: their hashes are
+/// kept until the end of the input, 16 bytes each.
 #[derive(Debug, Args)]
 #[command(after_help = EXIT_CODES)]
 pub(crate) struct Build {
@@ -35,6 +36,13 @@ pub(crate) struct Build {
     /// Build the filter that a scheme made by `everbloom tune` describes, with its bits per key (or --memory)
     #[arg(long, value_name = "FILE", conflicts_with_all = ["filter", "fpr", "expect", "seed", "transmit"])]
     scheme: Option<PathBuf>,
+    /// Make the bits to send of a filter with counters, instead of reading keys: it answers alike, in a quarter of the size
+    ///
+    /// For filters that keys can be removed from: counters at home, bits for others. --compress and --transmit bound the
+    /// file as usual, --memory what a compressed filter may unpack to
+    #[arg(long, value_name = "FILTER", conflicts_with_all = ["files", "scheme", "filter", "fpr", "expect", "seed", "key",
+        "delimiter", "csv", "header", "json", "ignore_case", "null", "on_error"])]
+    from: Option<PathBuf>,
     #[command(flatten)]
     goal: GoalArgs,
     #[command(flatten)]
@@ -45,6 +53,9 @@ pub(crate) struct Build {
 
 impl Build {
     pub(crate) fn run(self) -> Result<Ending> {
+        if let Some(path) = &self.from {
+            return self.reduce(path);
+        }
         output::refuse_overwriting(&self.output, &self.files)?;
         self.check_transmit()?;
         if let Some(path) = &self.scheme {
@@ -55,14 +66,37 @@ impl Build {
         let layout = Layout::new(&self.keys, &ImportanceArgs::default())?;
         let mut reader = RecordReader::new(BlockReader::new(self.files.clone(), self.keys.framing()), layout)?;
         let Filling { filter, watch, .. } = match self.plan_without_counting()? {
-            Some(plan) => self.insert_as_they_come(&mut reader, &plan)?,
-            None => self.count_then_insert(&mut reader)?,
+            // Where keys can be removed, each must have been inserted, and once: whether one came before is then no
+            // question for the filter, which sometimes takes a new key for a repeat.
+            Some(plan) if !filters::kind(&plan.spec)?.can.remove => self.insert_as_they_come(&mut reader, &plan)?,
+            plan => self.count_then_insert(&mut reader, plan)?,
         };
-        match self.budget() {
-            Some(bytes) => self.save_within(bytes, filter.as_ref())?,
-            None => filter_file::save(&self.output, filter.as_ref(), &KeyOptions::of(&self.keys), self.compress)?,
-        }
+        self.save(filter.as_ref(), &KeyOptions::of(&self.keys))?;
         Ok(self.promise.ending(watch.broken_at().is_some()))
+    }
+
+    /// The bits of a filter that has counters, with the key options and the promise that it has.
+    fn reduce(&self, path: &Path) -> Result<Ending> {
+        output::refuse_overwriting(&self.output, &[path.to_path_buf()])?;
+        let counters = filter_file::load(path, self.goal.wanted.memory, None)?;
+        let bits = filters::to_bits(counters.as_ref()).map_err(|error| Failure::at(path, error))?;
+        let (promise, status) = (bits.promise(), counters.status());
+        let is_broken = filters::standing(counters.as_ref(), &status) == Standing::Broken;
+        if is_broken {
+            self.promise.broken(|| {
+                let seen = words::seen_in_cells(&promise, &status, KEYS);
+                format!("{}: {seen}; build it anew with a larger --expect", path.display())
+            })?;
+        }
+        self.save(bits.as_ref(), &filter_file::key_options(path)?)?;
+        Ok(self.promise.ending(is_broken))
+    }
+
+    fn save(&self, filter: &dyn Filter, keys: &KeyOptions) -> Result<()> {
+        match self.budget() {
+            Some(bytes) => self.save_within(bytes, filter, keys),
+            None => filter_file::save(&self.output, filter, keys, self.compress),
+        }
     }
 
     /// The bytes that the file may have, if they are bounded.
@@ -96,14 +130,14 @@ impl Build {
 
     /// Saves the filter, unless it came out larger than planned: more keys came than were expected, or it is one
     /// of the millions that the plan's margin does not cover.
-    fn save_within(&self, budget: u64, filter: &dyn Filter) -> Result<()> {
+    fn save_within(&self, budget: u64, filter: &dyn Filter, keys: &KeyOptions) -> Result<()> {
         let mut bytes = Vec::new();
-        codec::encode_compressed_to(filter, &KeyOptions::of(&self.keys).to_note()?, &mut bytes)
-            .map_err(Failure::new)?;
+        codec::encode_compressed_to(filter, &keys.to_note()?, &mut bytes).map_err(Failure::new)?;
         if bytes.len() as u64 > budget {
-            let remedy = match self.goal.wanted.expect {
-                Some(items) => format!("there may be more than the {items} keys of --expect; leave it out"),
-                None => "take another --seed".into(),
+            let remedy = match (&self.from, self.goal.wanted.expect) {
+                (Some(_), _) => "its size was decided when the counters were built; build those smaller".into(),
+                (None, Some(items)) => format!("there may be more than the {items} keys of --expect; leave it out"),
+                (None, None) => "take another --seed".into(),
             };
             let length = bytes.len();
             return Err(Failure::new(format!(
@@ -168,7 +202,7 @@ impl Build {
         filling.finish()
     }
 
-    fn count_then_insert(&self, reader: &mut RecordReader) -> Result<Filling> {
+    fn count_then_insert(&self, reader: &mut RecordReader, plan: Option<Plan>) -> Result<Filling> {
         let mut hashes: Vec<KeyHash> = Vec::new();
         self.for_each_key_batch(reader, |batch, _| {
             let batch = batch.hashes();
@@ -177,15 +211,25 @@ impl Build {
             hashes.extend_from_slice(batch);
             Ok(())
         })?;
-        if hashes.is_empty() {
+        if hashes.is_empty() && plan.is_none() {
             return Err(Failure::new("there are no keys in the input; say how many to expect with --expect"));
         }
-        // In the order they came, repeats and all: some filters count them, some forget the oldest.
-        let goal = self.wanted().expected_items(distinct(&hashes).len() as u64);
-        let plan = forecast::held_to_rate(forecast::plan(&self.goal.filter, &goal)?, &goal)?;
-        let filter = plan.build()?;
-        let mut filling = Filling::new(filter, self.promise, self.remedy());
-        filling.insert(&hashes, |key| key as u64 + 1)?;
+        let plan = match plan {
+            Some(plan) => plan,
+            None => {
+                let goal = self.wanted().expected_items(distinct(&hashes).len() as u64);
+                forecast::held_to_rate(forecast::plan(&self.goal.filter, &goal)?, &goal)?
+            }
+        };
+        let mut filling = Filling::new(plan.build()?, self.promise, self.remedy());
+        if filters::kind(&plan.spec)?.can.remove {
+            let places = first_places(&hashes);
+            let firsts: Vec<KeyHash> = places.iter().map(|place| hashes[*place]).collect();
+            filling.insert_new(&firsts, |key| places[key] as u64 + 1)?;
+        } else {
+            // In the order they came, repeats and all: some filters count them, some forget the oldest.
+            filling.insert(&hashes, |key| key as u64 + 1)?;
+        }
         filling.finish()
     }
 
@@ -245,6 +289,20 @@ impl Filling {
         Ok(())
     }
 
+    /// Inserts keys that are known to be new, whatever the filter thinks of them.
+    fn insert_new(&mut self, hashes: &[KeyHash], line: impl Fn(usize) -> u64) -> Result<()> {
+        for (part, hashes) in hashes.chunks(TOGETHER).enumerate() {
+            self.verdicts.clear();
+            self.verdicts.resize(hashes.len(), Verdict::Distinct);
+            if let Some(place) = self.watch.note(&self.verdicts) {
+                self.is_broken_at(line(part * TOGETHER + place))?;
+            }
+            self.filter.make_room(hashes)?;
+            self.filter.insert_hashes(hashes);
+        }
+        Ok(())
+    }
+
     fn is_broken_at(&mut self, line: u64) -> Result<()> {
         let was_broken = self.watch.broken_at().is_some();
         self.watch.break_at(line);
@@ -269,6 +327,16 @@ impl Filling {
         }
         Ok(self)
     }
+}
+
+/// Where every key came first.
+fn first_places(hashes: &[KeyHash]) -> Vec<usize> {
+    let key = |place: &usize| (hashes[*place].high, hashes[*place].low);
+    let mut places: Vec<usize> = (0..hashes.len()).collect();
+    places.sort_unstable_by_key(|place| (key(place), *place));
+    places.dedup_by_key(|place| key(place));
+    places.sort_unstable();
+    places
 }
 
 fn distinct(hashes: &[KeyHash]) -> Vec<KeyHash> {

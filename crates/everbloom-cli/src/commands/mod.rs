@@ -10,6 +10,7 @@ mod man;
 mod merge;
 mod plan;
 mod query;
+mod remove;
 mod tune;
 
 use crate::failure::{Ending, Result};
@@ -28,6 +29,8 @@ pub(crate) enum Command {
     Info(info::Info),
     #[command(about = "Merge several filter files into one")]
     Merge(merge::Merge),
+    #[command(about = "Take keys out of a filter file that can do that")]
+    Remove(remove::Remove),
     #[command(about = "Try filters on a stream: error rates, memory, speed")]
     Compare(compare::Compare),
     #[command(about = "Learn from a query log how to get fewer false positives from the same memory")]
@@ -52,6 +55,7 @@ impl Command {
             Command::Query(query) => query.run(),
             Command::Info(info) => info.run(),
             Command::Merge(merge) => merge.run(),
+            Command::Remove(remove) => remove.run(),
             Command::Compare(compare) => compare.run(),
             Command::Tune(tune) => tune.run(),
             Command::Plan(plan) => plan.run(),

@@ -6,7 +6,7 @@ use crate::filter_file;
 use crate::input::BlockReader;
 use crate::mapped::Mapped;
 use crate::output::Stdout;
-use crate::record::{Batch, FaultWatch, KeyOptions, Layout, Part, RecordReader, for_each_batch};
+use crate::record::{Batch, FaultWatch, Layout, Part, RecordReader, for_each_batch};
 use crate::report::words::{self, KEYS};
 use clap::Args;
 use everbloom::internal::promise::Standing;
@@ -59,7 +59,7 @@ impl Query {
             Some(mapped) => Asked::Mapped(mapped.view()?, mapped),
             None => Asked::Loaded(self.load()?),
         };
-        let (keys, from_file) = self.key_arguments()?;
+        let (keys, from_file) = filter_file::key_arguments(&self.filter, &self.keys)?;
         let layout = Layout::new(&keys, &ImportanceArgs::default())?;
         let mut reader = RecordReader::new(BlockReader::new(self.files.clone(), keys.framing()), layout)?;
         let watch = FaultWatch::new(keys.on_error, OnError::Fail);
@@ -77,20 +77,6 @@ impl Query {
         let matched = answers.finish()?;
         outcome?;
         Ok(if matched > 0 { Ending::Done } else { Ending::Negative })
-    }
-
-    /// How keys are found, and what to add to a failure if the filter file says so and not the caller.
-    fn key_arguments(&self) -> Result<(KeyArgs, Option<String>)> {
-        let (given, stored) = (KeyOptions::of(&self.keys), filter_file::key_options(&self.filter)?);
-        let name = self.filter.display();
-        if given.is_whole_lines() {
-            let note = format!("{name} was built with {stored}, which holds unless other options are given");
-            return Ok((stored.arguments(&self.keys), (!stored.is_whole_lines()).then_some(note)));
-        }
-        if !stored.is_whole_lines() && given != stored {
-            words::note(&format!("{name} was built with {stored}; the keys looked up are {given}, as given"));
-        }
-        Ok((self.keys.clone(), None))
     }
 
     fn load(&self) -> Result<AnyFilter> {

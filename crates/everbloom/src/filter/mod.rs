@@ -255,6 +255,10 @@ pub trait Removal {
     /// Only keys that were inserted may be removed: removing one that is merely a false positive
     /// takes cells away from other keys.
     fn remove_hash(&mut self, hash: KeyHash) -> bool;
+
+    /// Counters that are at their maximum, and stay there: how many keys they stand for is no longer known, so that what
+    /// is removed may still be found in them.
+    fn stuck_counters(&mut self) -> u64;
 }
 
 /// Filters that remember a window of the stream, in generations.

@@ -306,9 +306,9 @@ impl Bloom {
         self.size.items_at_fill(self.bits.fill())
     }
 
-    /// The filter with these bits set, for `inserted` keys: how other filters become a plain one.
-    pub(super) fn from_bits(size: Size, hashing: Hashing, bits: Bits, inserted: u64) -> Self {
-        let base = Base { arrivals: inserted, ..Base::new(spec_of(size), hashing, size.promise(None, None)) };
+    /// The filter with these bits set: how other filters become a plain one. Hashing, promise and arrivals are the other's.
+    pub(super) fn from_bits(size: Size, bits: Bits, other: Base) -> Self {
+        let base = Base { spec: spec_of(size), ..other };
         Bloom { size, base, bits }
     }
 

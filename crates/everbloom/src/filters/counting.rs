@@ -3,6 +3,10 @@
 //! **Answers** "is this key inside?" and takes keys out again. Never a false negative for a key that
 //! is still inside, provided that only keys which were inserted are removed.
 //!
+//! *Inserted* means `insert`. `observe` takes a key that is new but looks like a repeat for one, and does not insert it; to
+//! remove it afterwards would take cells from the keys that it was mistaken for. So fill a filter that keys will be removed
+//! from with `insert`, each key once, as `everbloom build` does.
+//!
 //! # How it works
 //!
 //! Counters in place of bits (\[Fan et al. 2000\], the summary cache). Inserting raises the probed
@@ -24,7 +28,8 @@
 //! # Theory
 //!
 //! The rate of false positives is the classic filter's with as many counters as it has bits; the
-//! memory is `cell_bits` times as much. `Bloom::try_from(&counting)` is the plain filter to send to others.
+//! memory is `cell_bits` times as much. `Bloom::try_from(&counting)` is the plain filter to send to others
+//! (`everbloom build --from`): it has the same cells, so that it answers alike, and keeps the same promise.
 //!
 //! # Cost
 //!
@@ -236,7 +241,8 @@ impl Filter for Counting {
         self.probes(hash).all(|position| self.counters.get(position) > 0)
     }
 
-    /// A repeat is not counted again: a stream has set semantics, so that one removal takes a key out.
+    /// A repeat is not counted again: a stream has set semantics, so that one removal takes a key out. Nor is a new key
+    /// that looks like a repeat, which must not be removed then.
     fn observe_hash(&mut self, hash: KeyHash, _importance: Importance) -> Verdict {
         let seen = self.contains_hash(hash);
         if !seen {
@@ -296,6 +302,10 @@ impl Removal for Counting {
             }
         }
         true
+    }
+
+    fn stuck_counters(&mut self) -> u64 {
+        self.saturated()
     }
 }
 

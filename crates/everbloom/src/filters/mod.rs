@@ -23,6 +23,7 @@ use crate::filter::model::Effort;
 use crate::filter::{Base, Filter, Kind, Restore, Watch};
 use crate::promise::{Error, Goal, Holds, Plan, Promise, Result, Spec, Standing, Status, rate_text, size_text};
 use crate::stream::{Forecast, Stream};
+use std::any::Any;
 
 pub use blocked::AtomicBlocked;
 pub(crate) use sharded::SHARDS;
@@ -180,7 +181,10 @@ fn held_to(filter: &dyn Filter) -> Promise {
 /// Whether a filter keeps its promise, as far as its contents tell.
 #[doc(hidden)]
 pub fn standing(filter: &dyn Filter, status: &Status) -> Standing {
-    held_to(filter).standing(status)
+    // Where keys are removed, few may be left while the counters that they filled stay full: only the fill tells.
+    let may_be_fewer = kind(filter.spec()).is_ok_and(|kind| kind.can.remove);
+    let arrivals = if may_be_fewer { u64::MAX } else { status.arrivals };
+    held_to(filter).standing(&Status { arrivals, ..*status })
 }
 
 /// Watches whether a filter keeps its promise. Where keys fade or are counted, looks at its cells tell.
@@ -286,7 +290,33 @@ impl TryFrom<&Counting> for Bloom {
     type Error = Error;
 
     fn try_from(counting: &Counting) -> Result<Bloom> {
-        let size = counting.parameters().size;
-        Ok(Bloom::from_bits(size, *counting.hashing(), counting.to_bits()?, counting.len()))
+        let mut base = counting.base().clone();
+        if counting.saturated() > 0 {
+            // Counters that are stuck stand for keys that may be gone, and their bits go on being set.
+            let seen = counting.status().estimated_items.map_or(u64::MAX, |items| items as u64);
+            base.arrivals = base.arrivals.max(seen);
+        }
+        Ok(Bloom::from_bits(counting.parameters().size, counting.to_bits()?, base))
     }
+}
+
+/// A filter with counters as plain bits, in shards if it is: the same cells, so that it answers alike and keeps the same
+/// promise. An error for what has no counters to reduce.
+#[doc(hidden)]
+pub fn to_bits(filter: &dyn Filter) -> Result<Box<dyn Filter>> {
+    let any: &dyn Any = filter;
+    if let Some(counting) = any.downcast_ref::<Counting>() {
+        return Ok(Box::new(Bloom::try_from(counting)?));
+    }
+    let name = filter.spec().kind();
+    if let Some(sharded) = any.downcast_ref::<Sharded>().filter(|_| name == counting::KIND.name) {
+        let shards = sharded.shards().iter().map(|shard| to_bits(shard.as_ref())).collect::<Result<Vec<_>>>()?;
+        let base = Base { spec: shards[0].spec().clone().with(SHARDS, shards.len()), ..filter.base().clone() };
+        return Ok(Box::new(Sharded::of(shards, base, bloom::KIND.can)));
+    }
+    let remedy = match name == bloom::KIND.name {
+        true => "it has bits already, so send the file itself".to_string(),
+        false => format!("these can: {}; build a filter to send from the keys", counting::KIND.name),
+    };
+    Err(Error::unsupported(name, "be reduced to bits", remedy))
 }

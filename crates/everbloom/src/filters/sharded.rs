@@ -194,6 +194,11 @@ impl Sharded {
         &mut self.shards
     }
 
+    /// The filters.
+    pub(super) fn shards(&self) -> &[Box<dyn Filter>] {
+        &self.shards
+    }
+
     /// Takes the filters out, for somebody who keeps them elsewhere and brings them back.
     pub(crate) fn take_shards(&mut self) -> Vec<Box<dyn Filter>> {
         std::mem::take(&mut self.shards)
@@ -384,6 +389,10 @@ impl Removal for Sharded {
     fn remove_hash(&mut self, hash: KeyHash) -> bool {
         let at = self.shard_of(hash);
         self.shards[at].as_removal().is_some_and(|shard| shard.remove_hash(hash))
+    }
+
+    fn stuck_counters(&mut self) -> u64 {
+        self.shards.iter_mut().filter_map(|shard| shard.as_removal()).map(|shard| shard.stuck_counters()).sum()
     }
 }
 

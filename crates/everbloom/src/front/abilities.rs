@@ -1,6 +1,6 @@
 //! What only some kinds can do, asked of any filter: the answer, or an error that names the kinds which can.
 
-use crate::filter::{Abilities, Combine, Filter};
+use crate::filter::{Abilities, Combine, Filter, Removal};
 use crate::filters;
 use crate::key::Key;
 use crate::promise::{Error, Result};
@@ -8,6 +8,11 @@ use crate::promise::{Error, Result};
 fn lacks(filter: &dyn Filter, operation: &'static str, can: fn(&Abilities) -> bool) -> Error {
     let able = filters::names(|kind| can(&kind.can));
     Error::unsupported(filter.spec().kind(), operation, format!("these can: {able}"))
+}
+
+pub(super) fn removal(filter: &mut dyn Filter) -> Result<&mut dyn Removal> {
+    let lacking = lacks(filter, "remove", |can| can.remove);
+    filter.as_removal().ok_or(lacking)
 }
 
 pub(super) fn remove(filter: &mut dyn Filter, key: &impl Key) -> Result<bool> {

@@ -2,7 +2,7 @@
 
 use super::{Info, abilities};
 use crate::codec::{self, Decoder};
-use crate::filter::{Combine, Filter, FilterExt, Unseen, UnseenExt};
+use crate::filter::{Combine, Filter, FilterExt, Removal, Unseen, UnseenExt};
 use crate::key::{Hashing, Key};
 use crate::promise::{Importance, Importances, Promise, Result, Spec, Verdict};
 use std::any::Any;
@@ -203,6 +203,12 @@ impl AnyFilter {
     pub fn downcast_ref<F: Filter>(&self) -> Option<&F> {
         let filter: &dyn Any = self.filter.as_ref();
         filter.downcast_ref()
+    }
+
+    /// The filter as one that can remove by hash, or an error that names the kinds which can.
+    #[doc(hidden)]
+    pub fn removal(&mut self) -> Result<&mut dyn Removal> {
+        abilities::removal(self.filter.as_mut())
     }
 
     /// The filter itself.

@@ -135,7 +135,7 @@ impl Fit<'_> {
     }
 
     fn solve(&self, classes: Vec<popularity::Share>, bits_per_key: f64) -> Result<popularity::Solution> {
-        Ok(Allocation::new(classes, bits_per_key, range(self.options))?.solve_uncertified())
+        Allocation::new(classes, bits_per_key, range(self.options))?.solve_with(self.options.solver)
     }
 
     /// Buckets of at least `from` in a map of `width` bits, the others in the default class.

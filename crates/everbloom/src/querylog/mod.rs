@@ -50,8 +50,8 @@ pub use build::build;
 pub use evidence::Sample;
 pub use score::Score;
 
-use crate::promise::{Error, Result};
-use crate::querylog::popularity::Allocation;
+use crate::promise::{Error, Result, rate_text};
+use crate::querylog::popularity::{Allocation, Solver};
 use crate::scheme::{KeyClass, MAX_HASHES, Recipe, Scheme};
 use evidence::Evidence;
 use fit::Candidate;
@@ -69,12 +69,15 @@ pub struct Options {
     pub min_hashes: u32,
     /// The most hashes of a key.
     pub max_hashes: u32,
+    /// How the hashes of classes are found.
+    #[doc(hidden)]
+    pub solver: Solver,
 }
 
 impl Options {
     /// This much memory, and 1 to 32 hashes.
     pub fn new(memory_bits: u64) -> Self {
-        Options { memory_bits, sets_sharing: None, min_hashes: 1, max_hashes: MAX_HASHES }
+        Options { memory_bits, sets_sharing: None, min_hashes: 1, max_hashes: MAX_HASHES, solver: Solver::default() }
     }
 
     /// The options, if they make sense.
@@ -179,6 +182,48 @@ pub fn tune(sample: &Sample, options: &Options) -> Result<Tuned> {
         contenders,
         notes,
     })
+}
+
+/// How close to the smallest memory for a rate is close enough.
+const PRECISION: f64 = 0.01;
+/// The most memory that is tried for a rate, in bits per key of the average set.
+const MOST_BITS_PER_KEY: f64 = 128.0;
+
+/// [`tune`] with the least memory, to a part in a hundred, with which the winner's rate on the second half of the log is at
+/// most `target_fpr`. The memory is that of [`Contender::filter_bits`] and the share of the scheme; `options.memory_bits` is
+/// not used.
+pub fn tune_for_rate(sample: &Sample, options: &Options, target_fpr: f64) -> Result<(Tuned, u64)> {
+    if !(target_fpr > 0.0 && target_fpr < 1.0) {
+        return Err(Error::parameter("target_fpr", target_fpr, "above 0 and below 1", "1% is a usual choice"));
+    }
+    let keys = Evidence::gather(sample, options.sets_sharing)?.mean_set_size();
+    let lines = |bits: f64| (bits / 512.0).ceil().max(1.0) as u64 * 512;
+    let try_with = |memory_bits: u64| tune(sample, &Options { memory_bits, ..*options });
+    // A standard filter keeps the rate with so much, but for chance and whole lines.
+    let mut high = lines(Allocation::standard_bits(target_fpr) * keys);
+    let mut low = 0;
+    let mut best = try_with(high)?;
+    while best.winner.score.fpr > target_fpr {
+        if high as f64 > MOST_BITS_PER_KEY * keys + 4096.0 {
+            return Err(Error::Infeasible {
+                wanted: format!("a rate of {}", rate_text(target_fpr)),
+                reason: format!("{high} bits of memory do not reach it on the second half of the log"),
+                remedy: "allow more hashes, or a higher rate".into(),
+            });
+        }
+        low = high;
+        high = lines(high as f64 * 1.25);
+        best = try_with(high)?;
+    }
+    // What keeps the rate is kept, even where a little more memory does a little worse by chance.
+    while high - low > lines(PRECISION * high as f64) {
+        let middle = lines((low + high) as f64 / 2.0);
+        match try_with(middle)? {
+            tuned if tuned.winner.score.fpr <= target_fpr => (best, high) = (tuned, middle),
+            _ => low = middle,
+        }
+    }
+    Ok((best, high))
 }
 
 /// The certificate for the buckets themselves, as if telling keys apart cost nothing.

@@ -101,7 +101,7 @@ fn golden_files_are_written_byte_for_byte() {
 }
 
 /// The files that should be there: one for every variant, one in which so many cells are in use that they are
-/// drawn from in another way, and the first kind with a secret key.
+/// drawn from in another way, some with numbers that have no names, and the first kind with a secret key.
 fn wanted() -> Vec<(String, String, String)> {
     let small = Goal::new().memory_bits(4096).expected_items(100).fpr(0.1);
     let full = |spec: &str| small.plan(spec).or_else(|_| small_goal(0).plan(spec)).expect("plans").spec.to_string();
@@ -110,6 +110,11 @@ fn wanted() -> Vec<(String, String, String)> {
         variants().iter().map(|spec| (format!("{}.ebf", name(spec)), full(spec), "7".to_string())).collect();
     let crowded = "ibf6:num_cells=300,num_hashes=4,decrements=1,cell_max=3".to_string();
     wanted.push(("ibf6-crowded.ebf".into(), crowded, "7".to_string()));
+    // Numbers that are left out of a spec where they are the usual ones; small enough that they matter.
+    let small = "reservoir:memory_bits=256,num_filters=2,insert_floor=0.5";
+    for (file, bias) in [("insert_prob", "constant,insert_prob=0.4"), ("half_life", "exponential,half_life=50")] {
+        wanted.push((format!("reservoir-{file}.ebf"), format!("{small},bias={bias},layout=spread"), "7".to_string()));
+    }
     let (_, first, _) = &wanted[0];
     wanted.push(("secret-key.ebf".into(), first.clone(), "siphash".into()));
     wanted

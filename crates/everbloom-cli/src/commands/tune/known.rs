@@ -5,9 +5,9 @@ use crate::args::{Format, quantity};
 use crate::failure::{Ending, Failure, Result};
 use crate::input::{Block, BlockReader, Reading};
 use crate::{output, report};
-use clap::Args;
-use everbloom::querylog::popularity::{Allocation, Certified, Share};
-use everbloom::{Hashing, Key as _, KeyHash};
+use clap::{Args, ValueEnum as _};
+use everbloom::querylog::popularity::{Allocation, Certified, Share, Solution, Solver};
+use everbloom::{Error, Hashing, Key as _, KeyHash};
 use serde::Serialize;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -19,9 +19,9 @@ pub(crate) struct Known {
     /// Known popularities, a line each: key, tab, share of members, tab, share of negative queries
     #[arg(long, value_name = "FILE", help_heading = "Known popularities")]
     pub(super) popularity: Option<PathBuf>,
-    /// Bits of the filter per member
-    #[arg(long, value_name = "BITS", default_value_t = 8.0, value_parser = quantity::number, help_heading = "Known popularities")]
-    bits_per_key: f64,
+    /// Bits of the filter per member [default: 8]
+    #[arg(long, value_name = "BITS", value_parser = quantity::number, conflicts_with = "target_rate", help_heading = "Known popularities")]
+    bits_per_key: Option<f64>,
     /// How many keys the limited method may give their own number of hashes
     #[arg(long, value_name = "COUNT", default_value = "1000", value_parser = quantity::count, help_heading = "Known popularities")]
     limit: u64,
@@ -34,57 +34,111 @@ pub(crate) struct Known {
 struct Document {
     keys: u64,
     bits_per_key: f64,
+    /// What a standard filter takes for the rate that was asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    standard_bits_per_key: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    target_fpr: Option<f64>,
+    /// free-fill, programme or approximation.
+    solver: String,
     standard_fpr: f64,
     optimal_real_fpr: f64,
     rounding_fpr: f64,
     fixed_fill_fpr: f64,
     limited_fpr: f64,
+    free_fill_fpr: f64,
+    /// What the chosen solver found.
     predicted_fpr: f64,
     lower_bound: f64,
-    /// The share of bits set by our numbers of hashes.
+    /// The share of bits that its numbers of hashes set.
     fill: f64,
-    /// What finding and certifying them took.
+    /// What finding them took; ours are certified meanwhile.
     seconds: f64,
 }
 
 impl Known {
-    pub(super) fn run(&self, popularity: &Path, range: Range, format: Format) -> Result<Ending> {
-        let hashes = range.min_hashes..=range.max_hashes;
+    pub(super) fn run(&self, popularity: &Path, range: Range, target: Option<f64>, format: Format) -> Result<Ending> {
+        let hashes = range.min_hashes..=range.max_hashes();
+        let bits_per_key = self.bits_per_key.unwrap_or(USUAL_BITS);
         // What is wrong with the numbers is said before a long file is read.
-        Allocation::new(vec![Share::new(1.0, 1.0)], self.bits_per_key, hashes.clone())?;
+        Allocation::new(vec![Share::new(1.0, 1.0)], bits_per_key, hashes.clone())?;
         if let Some(output) = &self.per_key {
             output::refuse_overwriting(output, &[popularity.to_path_buf()])?;
         }
         let table = Table::read(popularity, self.per_key.is_some())?;
-        let problem = Allocation::new(table.classes, self.bits_per_key, hashes)
-            .map_err(|error| Failure::at(popularity, error))?;
+        let solver = range.solver();
         let start = Instant::now();
-        let solved = problem.solve();
-        let document = self.describe(&problem, &solved, start.elapsed().as_secs_f64());
+        let problem = match target {
+            Some(rate) => Allocation::for_rate(table.classes, rate, hashes, solver),
+            None => Allocation::new(table.classes, bits_per_key, hashes),
+        }
+        .map_err(|error| refused(popularity, error, solver))?;
+        // Ours is found with its certificate, which bounds the others, too.
+        let mut found = problem.solve_with(solver).map_err(|error| refused(popularity, error, solver))?;
+        let mut seconds = start.elapsed().as_secs_f64();
+        let certified = problem.solve();
+        if solver == Solver::FreeFill {
+            (found, seconds) = (certified.solution.clone(), start.elapsed().as_secs_f64());
+        }
+        let document = Document {
+            target_fpr: target,
+            standard_bits_per_key: target.map(Allocation::standard_bits),
+            ..self.describe(&problem, &found, &certified, range, seconds)
+        };
         if let Some(path) = &self.per_key {
-            output::replace(path, |file| table.keys.write_with(&solved.solution.hashes, file))?;
+            output::replace(path, |file| table.keys.write_with(&found.hashes, file))?;
         }
         report::print(format, &document, || text(&document))?;
         Ok(Ending::Done)
     }
 
-    fn describe(&self, problem: &Allocation, solved: &Certified, seconds: f64) -> Document {
+    fn describe(
+        &self,
+        problem: &Allocation,
+        found: &Solution,
+        certified: &Certified,
+        range: Range,
+        seconds: f64,
+    ) -> Document {
         let limit = usize::try_from(self.limit).unwrap_or(usize::MAX);
         Document {
             keys: problem.classes().len() as u64,
             bits_per_key: problem.bits_per_key(),
+            standard_bits_per_key: None,
+            target_fpr: None,
+            solver: range.solver.to_possible_value().map_or_else(String::new, |name| name.get_name().to_string()),
             standard_fpr: problem.standard().fpr,
             optimal_real_fpr: problem.real_optimum().fpr,
             rounding_fpr: problem.rounding().fpr,
             fixed_fill_fpr: problem.fixed_fill().fpr,
             limited_fpr: problem.limited(limit).fpr,
-            predicted_fpr: solved.solution.fpr,
-            lower_bound: solved.lower_bound,
-            fill: solved.solution.fill,
+            free_fill_fpr: certified.solution.fpr,
+            predicted_fpr: found.fpr,
+            lower_bound: certified.lower_bound,
+            fill: found.fill,
             seconds,
         }
     }
 }
+
+/// Bits of the filter per member when nothing is said.
+const USUAL_BITS: f64 = 8.0;
+
+/// What a solver refuses, in the words of the command line.
+fn refused(popularity: &Path, error: Error, solver: Solver) -> Failure {
+    match error {
+        Error::Infeasible { reason, .. } if solver != Solver::FreeFill => Failure::at(
+            popularity,
+            format!(
+                "is too much for the paper's solver: {reason}; give fewer keys or --max-hashes, or take --solver free-fill"
+            ),
+        ),
+        error => Failure::at(popularity, error),
+    }
+}
+
+/// The name of the solver that needs no mention.
+const FREE_FILL: &str = "free-fill";
 
 fn text(document: &Document) -> String {
     let rate = |rate: f64| {
@@ -95,19 +149,34 @@ fn text(document: &Document) -> String {
             report::percent(rate)
         }
     };
-    report::columns(&[
+    let bits = match document.standard_bits_per_key {
+        Some(standard) => format!(
+            "{:.3}, the smallest for {}; a standard filter takes {standard:.3}",
+            document.bits_per_key,
+            document.target_fpr.map_or_else(String::new, report::percent)
+        ),
+        None => document.bits_per_key.to_string(),
+    };
+    let mut rows = vec![
         ("keys", report::thousands(document.keys)),
-        ("bits per key", document.bits_per_key.to_string()),
+        ("bits per key", bits),
         ("standard fpr", report::percent(document.standard_fpr)),
         ("optimal real fpr", rate(document.optimal_real_fpr)),
         ("rounding fpr", rate(document.rounding_fpr)),
         ("fixed fill fpr", rate(document.fixed_fill_fpr)),
         ("limited fpr", rate(document.limited_fpr)),
+    ];
+    if document.solver != FREE_FILL {
+        rows.push(("free fill fpr", rate(document.free_fill_fpr)));
+        rows.push(("solver", format!("{}, whose rate and hashes follow", document.solver)));
+    }
+    rows.extend([
         ("predicted fpr", rate(document.predicted_fpr)),
         ("lower bound", report::percent(document.lower_bound)),
         ("fill", report::percent(document.fill)),
         ("seconds", format!("{:.3}", document.seconds)),
-    ])
+    ]);
+    report::columns(&rows)
 }
 
 /// The popularity file, read.

@@ -18,10 +18,10 @@ pub(crate) struct Log {
     #[arg(long, value_name = "FILE", num_args = 1.., requires = "log", help_heading = "Key lists and a log")]
     pub(super) keys: Vec<PathBuf>,
     /// The queries in order of time, .gz, .zst, .xz, .bz2 and .lz4 too: the first half is learned from, the second measured on
-    #[arg(long, value_name = "FILE", requires_all = ["keys", "memory", "output"], help_heading = "Key lists and a log")]
+    #[arg(long, value_name = "FILE", requires_all = ["keys", "output"], help_heading = "Key lists and a log")]
     log: Option<PathBuf>,
     /// The most memory for a set's filter and its share of the scheme, such as 64KiB; for several sets, on average
-    #[arg(long, value_name = "SIZE", value_parser = quantity::size_in_bits, requires = "log", help_heading = "Key lists and a log")]
+    #[arg(long, value_name = "SIZE", value_parser = quantity::size_in_bits, requires = "log", conflicts_with = "target_rate", help_heading = "Key lists and a log")]
     memory: Option<u64>,
     /// How many sets will share the scheme [default: as many as key lists]
     #[arg(long, value_name = "COUNT", value_parser = quantity::count, requires = "log", help_heading = "Key lists and a log")]
@@ -46,6 +46,8 @@ pub(crate) struct Log {
 struct Document {
     /// What won: standard, popularity or stacked.
     kind: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    target_fpr: Option<f64>,
     predicted_fpr: f64,
     lower_bound: f64,
     holdout_fpr: f64,
@@ -88,20 +90,30 @@ struct Row {
 }
 
 impl Log {
-    pub(super) fn run(&self, hashes: Range, format: Format) -> Result<Ending> {
-        let (Some(log), Some(output), Some(memory)) = (&self.log, &self.output, self.memory) else {
+    pub(super) fn run(&self, hashes: Range, target: Option<f64>, format: Format) -> Result<Ending> {
+        let (Some(log), Some(output)) = (&self.log, &self.output) else {
             return Err(Failure::new("give --keys, --log, --memory and --output, or --popularity; see --help"));
         };
+        if self.memory.is_none() && target.is_none() {
+            return Err(Failure::new(
+                "--memory or --target-rate is missing; say how large the filter may be, or how often it may err",
+            ));
+        }
         let inputs = [&self.keys[..], std::slice::from_ref(log)].concat();
         output::refuse_overwriting(output, &inputs)?;
-        let mut options = Options::new(memory);
-        options.sets_sharing = self.sets_sharing;
-        (options.min_hashes, options.max_hashes) = (u32::from(hashes.min_hashes), u32::from(hashes.max_hashes));
+        // Whether the memory suffices is asked of what is given; for a rate it is found.
+        let mut options = Options::new(self.memory.unwrap_or(1 << 20));
+        (options.sets_sharing, options.solver) = (self.sets_sharing, hashes.solver());
+        (options.min_hashes, options.max_hashes) = (u32::from(hashes.min_hashes), u32::from(hashes.max_hashes()));
         // What is wrong with the numbers is said before long files are read.
         let options = options.checked()?;
-        let tuned = querylog::tune(&self.sample(log)?, &options)?;
+        let sample = self.sample(log)?;
+        let (tuned, memory) = match target {
+            Some(rate) => querylog::tune_for_rate(&sample, &options, rate)?,
+            None => (querylog::tune(&sample, &options)?, options.memory_bits),
+        };
         scheme_file::save(output, &tuned.scheme)?;
-        let document = self.document(memory, &tuned);
+        let document = Document { target_fpr: target, ..self.document(memory, &tuned) };
         report::print(format, &document, || text(&document, &tuned, output))?;
         Ok(Ending::Done)
     }
@@ -130,6 +142,7 @@ impl Log {
         };
         Document {
             kind: winner.kind,
+            target_fpr: None,
             predicted_fpr: winner.predicted_fpr,
             lower_bound: tuned.lower_bound,
             holdout_fpr: winner.score.fpr,
@@ -188,6 +201,10 @@ fn text(document: &Document, tuned: &Tuned, output: &Path) -> String {
             report::percent(document.holdout_fpr)
         ),
     )];
+    if let Some(target) = document.target_fpr {
+        let memory = report::size(document.memory_bits);
+        rows.push(("memory", format!("{memory}, the smallest for {} of negative queries", report::percent(target))));
+    }
     rows.extend(document.contenders.iter().map(|row| (row.kind, rate(row))));
     rows.push(("predicted fpr", report::percent(document.predicted_fpr)));
     rows.push(("lower bound", format!("{}, for hashes per class", report::percent(document.lower_bound))));

@@ -3,10 +3,10 @@
 mod known;
 mod log;
 
-use crate::args::Format;
+use crate::args::{Format, quantity};
 use crate::failure::{Ending, Result};
-use clap::{ArgGroup, Args};
-use everbloom::querylog::popularity::MAX_HASHES;
+use clap::{ArgGroup, Args, ValueEnum};
+use everbloom::querylog::popularity::{MAX_HASHES, Solver};
 
 /// Finds the best filter for skewed queries: from key lists and a query log, or from known popularities.
 ///
@@ -14,6 +14,10 @@ use everbloom::querylog::popularity::MAX_HASHES;
 /// each class of keys, and one that stores the most frequent negative queries exactly. They learn from the first
 /// half of the log and are measured on the second.
 #[derive(Debug, Args)]
+#[command(after_help = "\
+Examples: everbloom tune --keys members.txt --log queries.txt --memory 64KiB -o members.ebs
+          everbloom tune --keys members.txt --log queries.txt --target-rate 0.1% -o members.ebs
+          everbloom tune --popularity shares.tsv --target-rate 0.1% --solver programme")]
 #[command(group = ArgGroup::new("source").required(true).args(["popularity", "keys"]))]
 pub(crate) struct Tune {
     #[command(flatten)]
@@ -22,6 +26,10 @@ pub(crate) struct Tune {
     known: known::Known,
     #[command(flatten)]
     hashes: Range,
+    /// The smallest filter that errs for at most this share of negative queries, such as 0.1%: instead of --memory or
+    /// --bits-per-key
+    #[arg(long, value_name = "RATE", value_parser = quantity::rate)]
+    target_rate: Option<f64>,
     /// How to print the result
     #[arg(long, value_name = "FORMAT", default_value = "table")]
     format: Format,
@@ -33,16 +41,49 @@ struct Range {
     /// The fewest hashes that a key may get
     #[arg(long, value_name = "COUNT", default_value_t = 1)]
     min_hashes: u8,
-    /// The most hashes that a key may get
-    #[arg(long, value_name = "COUNT", default_value_t = MAX_HASHES)]
-    max_hashes: u8,
+    /// The most hashes that a key may get [default: 32; 10 with the paper's solvers, whose time doubles with each]
+    #[arg(long, value_name = "COUNT")]
+    max_hashes: Option<u8>,
+    /// How the numbers of hashes are found: by our solver, or by the paper's, to compare them
+    #[arg(long, value_name = "SOLVER", default_value = "free-fill")]
+    solver: SolverName,
 }
+
+/// The solvers that answer the whole problem.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum SolverName {
+    /// Ours: any number of keys, with the best share of set bits, and certified
+    FreeFill,
+    /// The paper's programme: half of the bits set, at most 3 times the best; thousands of keys
+    Programme,
+    /// The paper's 2-approximation: half of the bits set, every partition tried; a dozen keys
+    Approximation,
+}
+
+impl Range {
+    fn solver(&self) -> Solver {
+        match self.solver {
+            SolverName::FreeFill => Solver::FreeFill,
+            SolverName::Programme => Solver::Programme,
+            SolverName::Approximation => Solver::Approximation,
+        }
+    }
+
+    fn max_hashes(&self) -> u8 {
+        let usual =
+            if self.solver == SolverName::FreeFill { MAX_HASHES } else { PAPERS_MAX_HASHES.max(self.min_hashes) };
+        self.max_hashes.unwrap_or(usual)
+    }
+}
+
+/// The most hashes in the paper's experiments.
+const PAPERS_MAX_HASHES: u8 = 10;
 
 impl Tune {
     pub(crate) fn run(self) -> Result<Ending> {
         match &self.known.popularity {
-            Some(popularity) => self.known.run(popularity, self.hashes, self.format),
-            None => self.log.run(self.hashes, self.format),
+            Some(popularity) => self.known.run(popularity, self.hashes, self.target_rate, self.format),
+            None => self.log.run(self.hashes, self.target_rate, self.format),
         }
     }
 }

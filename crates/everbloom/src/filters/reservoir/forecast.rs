@@ -10,7 +10,7 @@
 //! X in turn is what the chain says of the arrivals' bits: 1 − q for new keys, the share of zeros at their lag
 //! for the others. Followed step by step from the first arrival.
 
-use super::{Layout, Parameters};
+use super::{Floor, Layout, Parameters};
 use crate::promise::{Plan, Result};
 use crate::stream::integrate::{ALL_ALIKE, Integral};
 use crate::stream::{Footprint, Forecast, Method, Stream};
@@ -22,8 +22,9 @@ const LATER_STEP: f64 = 0.006;
 
 pub(super) fn forecast(plan: &Plan, stream: &Stream) -> Result<Option<Forecast>> {
     let parameters = Parameters::from_spec(&plan.spec)?;
-    // In the blocked layout the bits of a line are not independent: a smaller filter is simulated.
-    if parameters.layout != Layout::Spread {
+    // In the blocked layout the bits of a line are not independent, and by the text's floor whether a key is there
+    // depends on when it came first: a smaller filter is simulated.
+    if parameters.layout != Layout::Spread || parameters.floor != Floor::Algorithm {
         return Ok(None);
     }
     let arrivals = stream.arrivals() as f64;
@@ -141,4 +142,59 @@ struct Found {
     zero_bits: f64,
     repeats: f64,
     missed: f64,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::key::{Generator, Hashing};
+    use crate::promise::{Goal, Importance};
+    use std::collections::HashSet;
+
+    /// Misses, repeats and false positives, distinct arrivals, of uniform draws from so many keys.
+    fn measured(plan: &Plan, arrivals: u64, keys: u64, seed: u64) -> [f64; 4] {
+        let mut filter =
+            Goal::new().hashing(Hashing::seeded(seed)).plan(&plan.spec.to_string()).and_then(|plan| plan.build());
+        let filter = filter.as_mut().expect("small");
+        let (mut seen, mut generator, mut counts) = (HashSet::new(), Generator::seeded(seed), [0.0; 4]);
+        for _ in 0..arrivals {
+            let key = generator.below(keys);
+            let is_new = seen.insert(key);
+            let called_new = filter.observe_hash(Hashing::seeded(seed).hash_u64(key), Importance::FULL).is_distinct();
+            let place = if is_new { 2 } else { 0 };
+            counts[place] += f64::from(u8::from(is_new != called_new));
+            counts[place + 1] += 1.0;
+        }
+        counts
+    }
+
+    /// Within four standard errors of what four filters do.
+    #[test]
+    fn every_bias_is_forecast() {
+        let (arrivals, keys) = (60_000u64, 40_000u64);
+        let distinct = keys as f64 * (1.0 - exp(-(arrivals as f64) / keys as f64));
+        let stream = Stream::uniform(arrivals, distinct as u64).expect("a stream");
+        for bias in [
+            "reservoir",
+            "constant",
+            "constant,insert_prob=0.5",
+            "constant,insert_prob=1",
+            "exponential",
+            "exponential,half_life=40000",
+        ] {
+            let spec = format!("reservoir:memory_bits=24576,num_filters=3,bias={bias}");
+            let plan = Goal::new().plan(spec.as_str()).expect("a full spec");
+            let forecast = forecast(&plan, &stream).expect("a chain").expect("the spread layout has one");
+            let runs: Vec<[f64; 4]> = (0..4).map(|seed| measured(&plan, arrivals, keys, seed)).collect();
+            let sum = |place: usize| runs.iter().map(|run| run[place]).sum::<f64>();
+            for (name, said, wrong, all) in
+                [("fnr", forecast.predicted_fnr, sum(0), sum(1)), ("fpr", forecast.predicted_fpr, sum(2), sum(3))]
+            {
+                let rate = wrong / all;
+                let error = (rate * (1.0 - rate) / all).sqrt();
+                let off = (said - rate).abs();
+                assert!(off <= 4.0 * error, "{bias}: {name} {said}, measured {rate} ± {error}");
+            }
+        }
+    }
 }

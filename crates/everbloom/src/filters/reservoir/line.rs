@@ -5,7 +5,7 @@
 //! bit to clear is chosen among those that are not the key's own; otherwise an insertion could clear what it
 //! sets and the share of set bits would creep up.
 
-use super::Bias;
+use super::parameters::{Bias, Floor, Insert};
 use crate::cells::buffer::Line;
 use crate::key::{KeyHash, finalise};
 use crate::promise::Verdict;
@@ -20,6 +20,7 @@ pub(super) struct Rule {
     pub(super) num_filters: u32,
     pub(super) filter_bits: u64,
     pub(super) insert_floor: f64,
+    pub(super) floor: Floor,
     pub(super) bias: Bias,
 }
 
@@ -72,13 +73,15 @@ pub(super) fn observe(
     let own = own_bits(hash, rule.num_filters);
     let missing = missing(ops, line, &own, rule.num_filters);
     let unit = (draw >> 11) as f64 * (1.0 / (1u64 << 53) as f64);
-    if unit <= rule.bias.insert_prob(rule.filter_bits, arrival) {
+    let sampled = rule.bias.insert_prob(rule.filter_bits, arrival);
+    let insert = rule.floor.insert(unit, sampled, rule.insert_floor);
+    if insert == Insert::Sampled {
         // Random bits as a key's are: in different words, anywhere in them.
         let clear = own_bits(KeyHash { high: draw, low: finalise(draw) }, rule.num_filters);
         line.0 = std::array::from_fn(|word| line.0[word] & !clear[word] | own[word]);
     } else {
         // No branch on whether anything is missing: it would be mispredicted half the time.
-        let count = select_unpredictable(unit > rule.insert_floor, missing, 0);
+        let count = select_unpredictable(insert == Insert::IfDistinct, missing, 0);
         let due = select_unpredictable(count > 0, u64::MAX, 0);
         exchange(ops, line, &own.map(|own| own & due), (finalise(draw) >> 55, count));
     }
@@ -116,7 +119,13 @@ mod tests {
 
     #[test]
     fn forced_insertions_keep_the_number_of_set_bits() {
-        let rule = Rule { num_filters: 7, filter_bits: 73, insert_floor: 0.0, bias: Bias::Constant };
+        let rule = Rule {
+            num_filters: 7,
+            filter_bits: 73,
+            insert_floor: 0.0,
+            floor: Floor::Algorithm,
+            bias: Bias::Constant { insert_prob: 0.1 },
+        };
         let mut generator = Generator::seeded(5);
         let mut line = Line([0xaaaa_5555_f0f0_0f0f; 8]);
         let ones = |line: &Line| line.0.iter().map(|word| word.count_ones()).sum::<u32>();

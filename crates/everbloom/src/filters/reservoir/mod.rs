@@ -8,8 +8,8 @@
 //!
 //! `num_filters` bit arrays of `filter_bits` bits, one probe in each. Arrival number i is inserted as
 //! reservoir sampling would: always while i ≤ `filter_bits`, then with probability `filter_bits`/i.
-//! Late in the stream hardly anything would get in, so a distinct arrival is inserted anyway
-//! (unless its draw falls below `insert_floor`).
+//! Late in the stream hardly anything would get in, so a distinct arrival is inserted anyway: by `floor=algorithm`
+//! unless its draw falls below `insert_floor`, by `floor=text` once `filter_bits`/i has fallen to `insert_floor`.
 //!
 //! ```text
 //! array 0   0 1 1 0 0 1 0 0      reservoir insertion: clear one bit anywhere (here 4, it was 0),
@@ -27,6 +27,12 @@
 //! and saturates: FPR 75 % where the paper prints 11 %. The reading above, with the reset also during
 //! the first `filter_bits` arrivals, gives the paper's tables to within their spread (PAPERS.md).
 //!
+//! The paper gives the floor p* (`insert_floor`) two meanings. Its Algorithm 1 forces a distinct arrival in if its
+//! draw exceeds p* (`floor=algorithm`, the default); its text (§4, 5.2, 6.1) inserts every distinct arrival once the
+//! insertion probability has fallen to p*, and none before (`floor=text`). The printed tables cannot tell them
+//! apart. Streams whose keys come back soon can: the text's reading forgets whatever comes between the first
+//! `filter_bits` arrivals and the `filter_bits`/p*-th, most of a short stream (lab, reservoir-floor).
+//!
 //! # Theory
 //!
 //! A reservoir insertion moves the share of set bits towards ½ and a forced one leaves it, so from below
@@ -36,14 +42,16 @@
 //! **On a described stream** the spread layout is predicted by its chain over time (`reservoir/forecast.rs`): FNR
 //! 74.9 and 86.8 % where the reference has 74.76 and 86.80. Its FNR comes out 1 to 2 % too high, relatively,
 //! where keys repeat often (70 % repeats: 72.5 for 71.5), and 13 % too high on a Zipf stream with exponent 1.05 and
-//! 1 bit an arrival (14.2 for 12.6). The blocked layout is simulated small.
+//! 1 bit an arrival (14.2 for 12.6). The blocked layout and `floor=text` are simulated small.
 //!
 //! The paper picks k as the mean of 1 and ln(FPR)/ln(1 − 1/e): `setting=balanced`; `low_fnr` is k = 1
 //! and `low_fpr` the full formula. **These settings promise nothing** (k = 6 for 1 % measures 1.3–1.5 %).
 //! A goal takes the smallest k with 2^−k within the target.
 //!
-//! The paper leaves other bias functions to future work: `bias=constant` inserts with a fixed
-//! probability, `bias=exponential` with one that halves every `filter_bits` arrivals.
+//! The paper leaves other bias functions to future work. After the first `filter_bits` arrivals, `bias=constant` inserts with
+//! a fixed probability (`insert_prob=0.1`), `bias=exponential` with one that halves every `half_life` arrivals (as many as
+//! `filter_bits`). The higher the probability, the sooner old keys make room for new ones; the rate of false positives is the
+//! same, since every insertion moves the share of set bits towards ½.
 //!
 //! # Layout
 //!
@@ -78,24 +86,35 @@
 
 mod forecast;
 mod line;
+mod parameters;
+
+pub use parameters::{Bias, DEFAULT_INSERT_FLOOR, DEFAULT_INSERT_PROB, Floor, Layout, Parameters};
 
 use crate::cells::buffer::{Buffer, LINE_BITS, Line};
 use crate::filter::{Abilities, Base, Body, Filter, Kind, Model, Restore, observe_one, shows_base};
 use crate::format::StateWriter;
 use crate::key::{Generator, Hashing, KeyHash, finalise};
-use crate::promise::{
-    Error, Goal, Holds, Importance, Importances, MAX_MEMORY_BITS, Plan, Promise, Result, Spec, Status, Verdict,
-    choice_name,
-};
+use crate::promise::{Error, Holds, Importance, Importances, Plan, Promise, Result, Status, Verdict};
 use crate::simd::{CACHED_BYTES, Kernel, SimdOps, distance_for, prefetch, run};
-use libm::{log, pow};
+use libm::pow;
 use line::Rule;
+use parameters::{Insert, MAX_FILTERS, planned};
 
 pub(crate) const KIND: Kind = Kind {
     id: 11,
     name: "reservoir",
     summary: "reservoir-sampling Bloom filter: fixed memory for ever, keeps half of its bits set",
-    parameters: &["memory_bits", "num_filters", "insert_floor", "setting", "bias", "layout"],
+    parameters: &[
+        "memory_bits",
+        "num_filters",
+        "insert_floor",
+        "floor",
+        "setting",
+        "bias",
+        "insert_prob",
+        "half_life",
+        "layout",
+    ],
     can: Abilities::STREAM,
     model: Model {
         unit: |spec| Ok(if spec.get("layout") == Some("blocked") { LINE_BITS } else { 1 }),
@@ -104,227 +123,13 @@ pub(crate) const KIND: Kind = Kind {
             ("insert_floor", &["0.01", "0.03", "0.1"]),
         ],
         forecast: forecast::forecast,
-        ..Model::sized(&["memory_bits"])
+        ..Model::sized(&["memory_bits", "half_life"])
     },
     plan: planned,
     build: |plan| Ok(Box::new(Reservoir::from_plan(plan)?)),
     restore: |from| Ok(Box::new(Reservoir::restore(from)?)),
     map: None,
 };
-
-/// How the probability of insertion depends on the number of arrivals.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum Bias {
-    /// `filter_bits`/i, as in the paper.
-    Reservoir,
-    /// Always one in ten.
-    Constant,
-    /// Halving every `filter_bits` arrivals.
-    Exponential,
-}
-
-/// Where an arrival's bits lie.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum Layout {
-    /// One in each array, anywhere, as in the paper.
-    Spread,
-    /// All in one cache line, those that are cleared for it, too.
-    Blocked,
-}
-
-/// The paper's three ways to pick the number of arrays.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Setting {
-    Balanced,
-    LowFnr,
-    LowFpr,
-}
-
-const BIASES: &[(&str, Bias)] =
-    &[("reservoir", Bias::Reservoir), ("constant", Bias::Constant), ("exponential", Bias::Exponential)];
-const LAYOUTS: &[(&str, Layout)] = &[("spread", Layout::Spread), ("blocked", Layout::Blocked)];
-const SETTINGS: &[(&str, Option<Setting>)] =
-    &[("balanced", Some(Setting::Balanced)), ("low_fnr", Some(Setting::LowFnr)), ("low_fpr", Some(Setting::LowFpr))];
-
-/// The paper's p*.
-pub const DEFAULT_INSERT_FLOOR: f64 = 0.03;
-const CONSTANT_PROBABILITY: f64 = 0.1;
-const MAX_FILTERS: u32 = 64;
-
-/// The parameters of a reservoir filter.
-#[derive(Debug, Clone, Copy, PartialEq)]
-#[non_exhaustive]
-pub struct Parameters {
-    /// Bits in all.
-    pub memory_bits: u64,
-    /// Bit arrays, and so probes.
-    pub num_filters: u32,
-    /// Distinct arrivals whose draw is below this are not forced in.
-    pub insert_floor: f64,
-    /// How the probability of insertion falls.
-    pub bias: Bias,
-    /// Where an arrival's bits lie.
-    pub layout: Layout,
-}
-
-impl Parameters {
-    /// Bits of one array.
-    pub fn filter_bits(&self) -> u64 {
-        self.memory_bits / u64::from(self.num_filters)
-    }
-
-    /// Arrays begin at a word, so that a set bit can be found by words.
-    fn words_per_filter(&self) -> u64 {
-        self.filter_bits().div_ceil(64)
-    }
-
-    fn body_bytes(&self) -> u64 {
-        if self.layout == Layout::Blocked {
-            return self.memory_bits / 8;
-        }
-        (self.words_per_filter() * u64::from(self.num_filters)).div_ceil(8) * 64
-    }
-
-    fn checked(self) -> Result<Self> {
-        if !(1..=MAX_FILTERS).contains(&self.num_filters) {
-            let needed = format!("between 1 and {MAX_FILTERS}");
-            return Err(Error::parameter("num_filters", self.num_filters, needed, "7 arrays keep 1 %"));
-        }
-        if self.filter_bits() == 0 || self.memory_bits > MAX_MEMORY_BITS {
-            let needed = format!("between {} and {MAX_MEMORY_BITS}: a bit for each array", self.num_filters);
-            return Err(Error::parameter("memory_bits", self.memory_bits, needed, "give more memory or fewer arrays"));
-        }
-        if self.layout == Layout::Blocked && !self.memory_bits.is_multiple_of(LINE_BITS) {
-            let remedy = format!("take {}, or layout=spread", self.memory_bits.next_multiple_of(LINE_BITS));
-            let needed = "a multiple of 512, the bits of a cache line, in the blocked layout";
-            return Err(Error::parameter("memory_bits", self.memory_bits, needed, remedy));
-        }
-        if !(0.0..=1.0).contains(&self.insert_floor) {
-            return Err(Error::parameter("insert_floor", self.insert_floor, "between 0 and 1", "the paper takes 0.03"));
-        }
-        Ok(self)
-    }
-
-    fn from_spec(spec: &Spec) -> Result<Self> {
-        Parameters {
-            memory_bits: spec.required("memory_bits")?,
-            num_filters: spec.required("num_filters")?,
-            insert_floor: spec.value("insert_floor", "a probability")?.unwrap_or(DEFAULT_INSERT_FLOOR),
-            bias: spec.choice("bias", BIASES, Bias::Reservoir)?,
-            layout: spec.choice("layout", LAYOUTS, Layout::Spread)?,
-        }
-        .checked()
-    }
-
-    fn spec(&self) -> Spec {
-        Spec::new(KIND.name)
-            .with("memory_bits", self.memory_bits)
-            .with("num_filters", self.num_filters)
-            .with("insert_floor", self.insert_floor)
-            .with("bias", choice_name(BIASES, self.bias))
-            .with("layout", choice_name(LAYOUTS, self.layout))
-    }
-
-    /// The rate of false positives once half of the bits are set, and never before.
-    ///
-    /// The share of set bits varies by ±√(1/8s), which lifts its k-th power a little; in the blocked
-    /// layout s is the line, and where a key has more than eight bits, two may fall on the same bit of a word.
-    pub fn predicted_fpr(&self) -> f64 {
-        let k = f64::from(self.num_filters);
-        let (s, shared) = match self.layout {
-            Layout::Spread => (self.filter_bits() as f64, 0.0),
-            Layout::Blocked => (LINE_BITS as f64, pairs_in_words(self.num_filters)),
-        };
-        (pow(0.5, k) * (1.0 + k * (k - 1.0) / (4.0 * s)) * pow(1.0 + 1.0 / 64.0, shared)).min(1.0)
-    }
-}
-
-impl Bias {
-    /// The probability that arrival number `arrival` (from 1) is inserted by sampling, where an array
-    /// has `filter_bits`.
-    #[inline]
-    fn insert_prob(self, filter_bits: u64, arrival: u64) -> f64 {
-        if arrival <= filter_bits {
-            return 1.0;
-        }
-        match self {
-            Bias::Reservoir => filter_bits as f64 / arrival as f64,
-            Bias::Constant => CONSTANT_PROBABILITY,
-            Bias::Exponential => pow(0.5, (arrival - filter_bits) as f64 / filter_bits as f64),
-        }
-    }
-}
-
-/// How many pairs of a key's bits share a word, dealt out over eight of them.
-fn pairs_in_words(num_filters: u32) -> f64 {
-    let in_word = |word: u32| f64::from((num_filters + 7 - word) / 8);
-    (0..8).map(|word| in_word(word) * (in_word(word) - 1.0) / 2.0).sum()
-}
-
-/// The paper's number of arrays for a target rate.
-fn paper_filters(setting: Setting, target: f64) -> u32 {
-    let full = log(target) / log(1.0 - 1.0 / std::f64::consts::E);
-    let filters = match setting {
-        Setting::LowFnr => 1.0,
-        Setting::LowFpr => full.round(),
-        Setting::Balanced => ((1.0 + full) / 2.0).round(),
-    };
-    (filters as u32).clamp(1, MAX_FILTERS)
-}
-
-fn planned(spec: &Spec, goal: &Goal) -> Result<Plan> {
-    let setting = spec.choice("setting", SETTINGS, None)?;
-    let given_memory = spec.number("memory_bits")?;
-    // Numbers given by hand or by a setting of the paper's mean the paper's filter.
-    let by_hand = given_memory.is_some() || spec.get("num_filters").is_some() || setting.is_some();
-    let layout = spec.choice("layout", LAYOUTS, if by_hand { Layout::Spread } else { Layout::Blocked })?;
-    let with_filters = |num_filters: u32, goal: &Goal| -> Result<Parameters> {
-        let memory_bits = match given_memory {
-            Some(given) => given,
-            None if layout == Layout::Blocked => goal.required_memory()? / LINE_BITS * LINE_BITS,
-            // Whole lines in all and whole words in each array, so that nothing is lost to padding.
-            None => {
-                goal.required_memory()? / 512 * 512 / u64::from(num_filters.max(1)) / 64 * 64 * u64::from(num_filters)
-            }
-        };
-        Parameters {
-            memory_bits,
-            num_filters,
-            insert_floor: spec.value("insert_floor", "a probability")?.unwrap_or(DEFAULT_INSERT_FLOOR),
-            bias: spec.choice("bias", BIASES, Bias::Reservoir)?,
-            layout,
-        }
-        .checked()
-    };
-    let (parameters, holds) = match (spec.number("num_filters")?, setting) {
-        (Some(num_filters), None) => (with_filters(num_filters, goal)?, Holds::Never),
-        (Some(_), Some(_)) => {
-            return Err(spec.error("both num_filters and setting are given", "give one of them"));
-        }
-        (None, Some(setting)) => (with_filters(paper_filters(setting, goal.required_fpr()?), goal)?, Holds::Never),
-        (None, None) => (keeping(goal.required_fpr()?, |filters| with_filters(filters, goal))?, Holds::Always),
-    };
-    let promise = Promise { holds, ..Promise::always(parameters.predicted_fpr()) };
-    let memory_bits = parameters.body_bytes() * 8;
-    Ok(Plan::new(parameters.spec(), memory_bits, promise, goal.hashing))
-}
-
-/// The fewest arrays that keep the target.
-fn keeping(target: f64, with_filters: impl Fn(u32) -> Result<Parameters>) -> Result<Parameters> {
-    for num_filters in 1..=MAX_FILTERS {
-        let parameters = with_filters(num_filters)?;
-        if parameters.predicted_fpr() <= target {
-            return Ok(parameters);
-        }
-    }
-    Err(Error::Infeasible {
-        wanted: format!("a rate of {target}"),
-        reason: format!("{MAX_FILTERS} arrays do not reach it"),
-        remedy: "accept a higher rate".into(),
-    })
-}
 
 /// The reservoir-sampling Bloom filter. See the [module](self) for what it promises.
 #[derive(Debug, Clone)]
@@ -466,16 +271,21 @@ impl Reservoir {
         // All of them: which is the first to be missing cannot be predicted, so stopping early does not pay.
         let seen = probed.iter().fold(true, |seen, place| seen & self.get(*place));
         let unit = (draw >> 11) as f64 * (1.0 / (1u64 << 53) as f64);
-        if unit <= self.parameters.bias.insert_prob(self.filter_bits, self.base.arrivals) {
-            random.iter().for_each(|place| self.unset(*place));
-            probed.iter().for_each(|place| self.set(*place));
-        } else if !seen && unit > self.parameters.insert_floor {
-            for (filter, (place, random)) in probed.iter().zip(random).enumerate() {
-                if !self.get(*place) {
-                    self.unset_from(*random, filter as u64);
-                    self.set(*place);
+        let sampled = self.parameters.bias.insert_prob(self.filter_bits, self.base.arrivals);
+        match self.parameters.floor.insert(unit, sampled, self.parameters.insert_floor) {
+            Insert::Sampled => {
+                random.iter().for_each(|place| self.unset(*place));
+                probed.iter().for_each(|place| self.set(*place));
+            }
+            Insert::IfDistinct if !seen => {
+                for (filter, (place, random)) in probed.iter().zip(random).enumerate() {
+                    if !self.get(*place) {
+                        self.unset_from(*random, filter as u64);
+                        self.set(*place);
+                    }
                 }
             }
+            _ => {}
         }
         Verdict::from_seen(seen)
     }
@@ -499,8 +309,8 @@ impl Reservoir {
 impl Reservoir {
     #[inline]
     fn rule(&self) -> Rule {
-        let Parameters { num_filters, insert_floor, bias, .. } = self.parameters;
-        Rule { num_filters, filter_bits: self.filter_bits, insert_floor, bias }
+        let Parameters { num_filters, insert_floor, floor, bias, .. } = self.parameters;
+        Rule { num_filters, filter_bits: self.filter_bits, insert_floor, floor, bias }
     }
 
     fn line(&self, hash: KeyHash) -> &Line {

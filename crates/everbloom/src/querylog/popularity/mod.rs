@@ -35,7 +35,8 @@
 //! ([`real_optimum`](Allocation::real_optimum), eqs. 14 and 15), its [`rounding`](Allocation::rounding), the
 //! knapsack at half fill ([`fixed_fill`](Allocation::fixed_fill)), the 2-approximation by
 //! [`exhaustive_partition`](Allocation::exhaustive_partition), the (2 + ε)
-//! [`dynamic_programme`](Allocation::dynamic_programme) and [`limited`](Allocation::limited) optimisation.
+//! [`dynamic_programme`](Allocation::dynamic_programme) and [`limited`](Allocation::limited) optimisation. A [`Solver`] names
+//! the three that answer the whole problem; [`Allocation::for_rate`] turns it round and finds the smallest filter for a rate.
 //!
 //! ```
 //! use everbloom::querylog::popularity::{Share, Allocation};
@@ -58,12 +59,14 @@ mod programme;
 mod ranked;
 mod real;
 mod rivals;
+mod solver;
 
 use crate::promise::{Error, Result};
 use crate::stream::closed_forms::one_minus_exp;
 use libm::exp;
 use ranked::Ranked;
 pub use real::RealOptimum;
+pub use solver::Solver;
 use std::ops::RangeInclusive;
 
 /// More hashes than this for one key are not offered: at half fill they would err once in four billion.
