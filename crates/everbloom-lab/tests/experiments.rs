@@ -64,6 +64,6 @@ fn every_experiment_runs_and_judges_its_claims() {
         }
     }
     let results = report::read(&store).expect("results");
-    let page = report::html(&store, &results).expect("a page");
+    let page = report::html(std::slice::from_ref(&store), &results).expect("a page");
     assert!(results.iter().all(|result| page.contains(&format!("<h2 id=\"{}\">", result.experiment))));
 }
