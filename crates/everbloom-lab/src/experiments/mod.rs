@@ -22,6 +22,7 @@ pub static ALL: &[&Experiment] = &[
     &thesis::datasets::EXPERIMENT,
     &thesis::tables::EXPERIMENT,
     &thesis::varying_items::EXPERIMENT,
+    &thesis::parameters::EXPERIMENT,
     &thesis::figure_3::EXPERIMENT,
     &thesis::figure_4::EXPERIMENT,
     &thesis::figure_5::EXPERIMENT,
