@@ -45,6 +45,7 @@ pub static ALL: &[&Experiment] = &[
     &reservoir::floor::EXPERIMENT,
     &reservoir::drift::EXPERIMENT,
     &reservoir::bias::EXPERIMENT,
+    &reservoir::parallel::EXPERIMENT,
     &popularity::figure_1::EXPERIMENT,
     &popularity::figure_2::EXPERIMENT,
     &popularity::figure_4::EXPERIMENT,

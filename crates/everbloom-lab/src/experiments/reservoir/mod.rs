@@ -5,6 +5,7 @@ pub(super) mod bias;
 pub(super) mod closed_forms;
 pub(super) mod drift;
 pub(super) mod floor;
+pub(super) mod parallel;
 pub(super) mod real;
 pub(super) mod settings;
 mod sweep;
