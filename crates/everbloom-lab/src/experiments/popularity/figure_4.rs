@@ -250,7 +250,7 @@ fn saving(table: &Table, library: &str, scheme: Scheme, than: Scheme, bits: f64)
 fn saved(table: &Table, library: &str, than: Scheme, (low, high): (f64, f64), bits: f64) -> Result<Verdict> {
     let found = saving(table, library, Scheme::Programme, than, bits)?;
     let claim = format!(
-        "{library}: the paper's programme saves {} to {} % of the bytes against {}",
+        "{library}: the paper's programme saves {:.0} to {:.0} % of the bytes against {}",
         100.0 * low,
         100.0 * high,
         than.name()

@@ -193,6 +193,7 @@ fn conclude(table: &Table, scope: &Scope) -> Result<Conclusion> {
     let steady = table
         .summary("fill")
         .iter()
+        .filter(|summary| summary.label("arrivals").and_then(|at| at.number()).is_some_and(|at| at > FILTER_BITS))
         .filter_map(|summary| summary.sample("fill").map(|sample| sample.mean()))
         .chain([start.mean()])
         .fold((1.0f64, 0.0f64), |(low, high), fill| (low.min(fill), high.max(fill)));
