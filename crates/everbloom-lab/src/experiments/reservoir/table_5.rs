@@ -1,8 +1,7 @@
 //! Table 5: a billion arrivals, 10 % distinct; one part in 64 unless asked for all.
 
 use super::{
-    PrintedRow, PrintedTable, SOURCE, TWO_ARRAYS, cost, entry, misprint, of_two_arrays, operating_point, sample,
-    up_to_twice,
+    PrintedRow, PrintedTable, SOURCE, TWO_ARRAYS, entry, misprint, of_two_arrays, operating_point, sample, up_to_twice,
 };
 use crate::suite::{Conclusion, Experiment, Printed, Scope, Seconds, Table, Verdict};
 use everbloom::Result;
@@ -48,7 +47,7 @@ fn conclude(table: &Table, scope: &Scope) -> Result<Conclusion> {
         TABLE.rows.iter().map(|row| operating_point(table, &TABLE, row.memory_bits)).collect::<Result<Vec<_>>>()?;
     let conclusion = TABLE.conclude(table, scope)?.verdict(of_two_arrays(table, &TABLE)?);
     let conclusion = conclusion.verdict(up_to_twice(table, &TABLE)?).verdicts(prose(table)?);
-    Ok(conclusion.verdicts(findings.into_iter().flatten()).verdicts(cost(table)))
+    Ok(conclusion.verdicts(findings.into_iter().flatten()))
 }
 
 /// What section 6.2 says about the table.
