@@ -6,7 +6,7 @@
 //! within a tenth, or one unit of its last digit: what prose rounds, or reads off a chart. It **holds in direction** if the size
 //! is another, but the tendency that it stands for is there. A claim without a number of its own (a is below b) holds if the
 //! difference has the claimed sign and exceeds four of its standard errors. A **misprint** is a number that does not hold
-//! beside a mended one, found by reading the paper, that does; the papers were read as converted text, so it may be a fault
+//! beside a mended one, found by reading the paper, that does, at least loosely; the papers were read as converted text, so it may be a fault
 //! of the conversion.
 //!
 //! Claims that no paper makes, tests of our own readings and filters, are marked as **ours** and counted apart.
