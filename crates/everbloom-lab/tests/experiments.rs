@@ -2,7 +2,7 @@
 
 use everbloom_lab::experiments::ALL;
 use everbloom_lab::suite::runner::{Silent, run};
-use everbloom_lab::suite::{Request, Scale, Store, report};
+use everbloom_lab::suite::{Request, Scale, Store, Verdict, report};
 use std::collections::BTreeSet;
 
 fn request(num_seeds: Option<u64>) -> Request {
@@ -64,6 +64,40 @@ fn every_experiment_runs_and_judges_its_claims() {
         }
     }
     let results = report::read(&store).expect("results");
-    let page = report::html(&store, &results).expect("a page");
+    let page = report::html(std::slice::from_ref(&store), &results).expect("a page");
     assert!(results.iter().all(|result| page.contains(&format!("<h2 id=\"{}\">", result.experiment))));
+}
+
+/// The counts that documents quote stand between these lines, and are those of `lab/verdicts.json`.
+const BEGIN: &str = "<!-- counts of lab/verdicts.json: begin -->\n";
+const END: &str = "<!-- counts of lab/verdicts.json: end -->";
+
+/// `EVERBLOOM_BLESS=1` writes the counts into the documents.
+#[test]
+fn documents_quote_the_verdicts_as_they_are() {
+    #[derive(serde::Deserialize)]
+    struct Document {
+        verdicts: Vec<Entry>,
+    }
+    #[derive(serde::Deserialize)]
+    struct Entry {
+        source: String,
+        #[serde(flatten)]
+        verdict: Verdict,
+    }
+    let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let read = |name: &str| std::fs::read_to_string(root.join(name)).unwrap_or_else(|error| panic!("{name}: {error}"));
+    let document: Document = serde_json::from_str(&read("lab/verdicts.json")).expect("verdicts");
+    let counts = report::counts(document.verdicts.iter().map(|entry| (entry.source.as_str(), &entry.verdict)));
+    assert!(read("lab/RESULTS.md").contains(&counts), "lab/RESULTS.md and lab/verdicts.json are of different runs");
+    for name in ["PAPERS.md", "book/src/lab.md"] {
+        let text = read(name);
+        let (before, rest) = text.split_once(BEGIN).unwrap_or_else(|| panic!("{name} has no counts"));
+        let (quoted, after) = rest.split_once(END).unwrap_or_else(|| panic!("{name}: the counts do not end"));
+        if std::env::var_os("EVERBLOOM_BLESS").is_some() {
+            std::fs::write(root.join(name), format!("{before}{BEGIN}{counts}{END}{after}")).expect("written");
+        } else {
+            assert_eq!(quoted, counts, "{name} quotes other counts; EVERBLOOM_BLESS=1 writes these");
+        }
+    }
 }

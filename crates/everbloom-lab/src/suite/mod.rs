@@ -252,6 +252,9 @@ impl Conclusion {
     }
 }
 
+/// The source of experiments whose claims are all ours.
+pub const OURS: &str = "everbloom";
+
 /// An experiment: what the registry knows about it, its work and its conclusion.
 pub struct Experiment {
     /// The name on the command line.

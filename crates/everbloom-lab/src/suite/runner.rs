@@ -178,8 +178,11 @@ impl Running {
         for (cell, rows) in self.cells.iter().zip(&self.rows) {
             table.extend(cell.seed, rows.iter().flatten().cloned());
         }
-        let conclusion =
+        let mut conclusion =
             (self.experiment.conclude)(&table, &self.scope).map_err(|error| within(name, "its conclusion", error))?;
+        if self.experiment.source == super::OURS {
+            conclusion.verdicts.iter_mut().for_each(|verdict| verdict.ours = true);
+        }
         check(&conclusion).map_err(|problem| within(name, "its conclusion", problem))?;
         for table_name in table.names() {
             store.write(&Path::new(name).join(format!("{table_name}.csv")), csv(&table, table_name).as_bytes())?;

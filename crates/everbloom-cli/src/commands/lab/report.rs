@@ -10,10 +10,10 @@ use std::path::{Path, PathBuf};
 /// or, for a name that ends in .md, Markdown with the charts in a folder beside it.
 #[derive(Debug, Args)]
 pub(crate) struct Report {
-    /// The directory that `lab run` wrote to
-    #[arg(value_name = "DIR")]
-    results: PathBuf,
-    /// The page [default: DIR/report.html]
+    /// The directories that `lab run` wrote to; where two have an experiment, the later one counts
+    #[arg(value_name = "DIR", required = true)]
+    results: Vec<PathBuf>,
+    /// The page [default: report.html in the first DIR]
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
     /// The command that made the results, for the page to quote
@@ -26,25 +26,26 @@ const CHARTS: &str = "charts";
 
 impl Report {
     pub(crate) fn run(self) -> Result<Ending> {
-        let store = Store::open(&self.results)?;
-        let results = report::read(&store)?;
-        let page = self.output.clone().unwrap_or_else(|| self.results.join("report.html"));
+        let stores = self.results.iter().map(|folder| Store::open(folder)).collect::<everbloom::Result<Vec<_>>>()?;
+        let results = report::read_all(&stores)?;
+        let first = self.results.first().cloned().unwrap_or_default();
+        let page = self.output.clone().unwrap_or_else(|| first.join("report.html"));
         match page.extension().and_then(|extension| extension.to_str()) {
-            Some("md") => self.markdown(&store, &results, &page)?,
-            Some("html") => write_whole(&page, report::html(&store, &results)?.as_bytes())?,
+            Some("md") => self.markdown(&stores, &results, &page)?,
+            Some("html") => write_whole(&page, report::html(&stores, &results)?.as_bytes())?,
             _ => return Err(Failure::at(&page, "must end in .html or .md")),
         }
         output::print(&format!("{}\n", page.display()))?;
         Ok(Ending::Done)
     }
 
-    fn markdown(&self, store: &Store, results: &[report::Results], page: &Path) -> Result<()> {
+    fn markdown(&self, stores: &[Store], results: &[report::Results], page: &Path) -> Result<()> {
         let folder = page.parent().unwrap_or(Path::new("")).join(CHARTS);
         for result in results {
             for chart in &result.charts {
-                let drawn = store.read_text(&Path::new(&result.experiment).join(&chart.file))?;
-                let drawn = drawn.ok_or_else(|| {
-                    Failure::at(&self.results, format!("lacks {}; run {} again", chart.file, result.experiment))
+                let drawn = report::drawn(stores, result, chart)?.ok_or_else(|| {
+                    let lacking = format!("lacks {}; run {} again", chart.file, result.experiment);
+                    Failure::at(self.results.last().map_or(Path::new(""), PathBuf::as_path), lacking)
                 })?;
                 write_whole(&folder.join(format!("{}-{}", result.experiment, chart.file)), drawn.as_bytes())?;
             }

@@ -119,6 +119,7 @@ impl Run {
 pub(super) fn name(outcome: Outcome) -> &'static str {
     match outcome {
         Outcome::Holds => "holds",
+        Outcome::HoldsLoosely => "holds_loosely",
         Outcome::HoldsInDirection => "holds_in_direction",
         Outcome::DoesNotHold => "does_not_hold",
         Outcome::Misprint => "misprint",

@@ -4,7 +4,7 @@ use crate::args::Format;
 use crate::failure::{Ending, Result};
 use crate::report;
 use clap::Args;
-use everbloom_lab::suite::report::{Results, read, tally};
+use everbloom_lab::suite::report::{Results, read_all, tally};
 use everbloom_lab::suite::{Store, Verdict};
 use serde::Serialize;
 use std::path::PathBuf;
@@ -12,9 +12,9 @@ use std::path::PathBuf;
 /// Prints every claim, whether it holds, and the numbers.
 #[derive(Debug, Args)]
 pub(crate) struct Verdicts {
-    /// The directory that `lab run` wrote to
-    #[arg(value_name = "DIR")]
-    results: PathBuf,
+    /// The directories that `lab run` wrote to; where two have an experiment, the later one counts
+    #[arg(value_name = "DIR", required = true)]
+    results: Vec<PathBuf>,
     /// How to print them
     #[arg(long, value_name = "FORMAT", default_value = "table")]
     format: Format,
@@ -37,7 +37,8 @@ struct Entry<'a> {
 
 impl Verdicts {
     pub(crate) fn run(self) -> Result<Ending> {
-        let results = read(&Store::open(&self.results)?)?;
+        let stores = self.results.iter().map(|folder| Store::open(folder)).collect::<everbloom::Result<Vec<_>>>()?;
+        let results = read_all(&stores)?;
         let document = Document { verdicts: results.iter().flat_map(entries).collect() };
         report::print(self.format, &document, || table(&results))?;
         Ok(Ending::Done)
@@ -60,9 +61,10 @@ fn table(results: &[Results]) -> String {
         text.push_str(&format!("{}: {} {}\n", result.experiment, result.source, result.figure));
         for verdict in &result.verdicts {
             let remark = if verdict.remark.is_empty() { String::new() } else { format!(" ({})", verdict.remark) };
-            let words = verdict.outcome.words();
+            let whose = if verdict.ours { "ours, " } else { "" };
+            let words = format!("{whose}{}", verdict.outcome.words());
             text.push_str(&format!(
-                "  {words:18} {}, {}: {}{remark}\n",
+                "  {words:22} {}, {}: {}{remark}\n",
                 verdict.place,
                 verdict.claim,
                 verdict.figures()

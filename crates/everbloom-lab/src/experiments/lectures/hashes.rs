@@ -95,20 +95,21 @@ fn optimum(table: &Table, bits: u64, lowest: f64) -> Result<Verdict> {
 
 /// The formula is what is measured, for every number of hashes.
 fn formula(table: &Table) -> Result<Option<Verdict>> {
-    let mut worst: Option<(f64, f64, f64)> = None;
+    let (mut worst, mut holds): (Option<(f64, f64, f64)>, bool) = (None, true);
     for summary in table.summary("rates") {
         let (Some(measured), Some(theory)) = (summary.sample("measured_fpr"), summary.sample("textbook_fpr")) else {
             continue;
         };
         let off = (measured.mean() / theory.mean() - 1.0).abs();
         let enough = theory.mean() > 1e-3;
+        holds &= !enough || (measured.mean() - theory.mean()).abs() <= 4.0 * measured.error();
         if enough && worst.is_none_or(|(known, ..)| off > known) {
             worst = Some((off, measured.mean(), theory.mean()));
         }
     }
     Ok(worst.map(|(off, measured, theory)| {
         let claim = "the rate of false positives is (1 − e^(−kn/m))^k";
-        Verdict::new("formula", "error estimation", claim, Outcome::graded(off < 0.05, off < 0.2))
+        Verdict::new("formula", "error estimation", claim, Outcome::loosely(holds, off <= 0.1, off < 0.2))
             .number("largest deviation, share of the rate", off)
             .number("measured there", measured)
             .number("formula there", theory)

@@ -118,6 +118,7 @@ fn conclude(table: &Table, scope: &Scope) -> Result<Conclusion> {
                 "one hash, split and mixed, is as good as independent ones",
                 Outcome::of((mixed_few - 1.0).abs() < 0.1 && (mixed_ten - 1.0).abs() < 0.35),
             )
+            .ours()
             .number("everbloom's / theory, 6 hashes", mixed_few)
             .number("10 hashes", mixed_ten),
         ))

@@ -15,6 +15,7 @@ pub(in crate::experiments) static EXPERIMENT: Experiment = Experiment {
     shows: "false positives against the skew of missing queries, by every solver, at 8 bits a key",
     expected: Seconds { quick: 2.0, default: 25.0, full: None },
     seeds: 1,
+    revision: 2,
     ..Experiment::of(cells, conclude)
 };
 
@@ -35,6 +36,9 @@ const LIMITED: &str = "limited to 1,000 keys";
 const FREE: &str = "free fill, 1 to 10 hashes";
 const OURS: &str = "free fill, 0 to 32 hashes";
 const BOUND: &str = "lower bound, 0 to 32 hashes";
+const RANGED: &str = "ranged real optimum (17)";
+const FLOORS: &str = "its floors (Lemma 2)";
+const BY_SCORE: &str = "limited to the 1,000 highest and lowest scores";
 
 /// Members uniform, missing queries Zipf.
 fn classes(keys: u64, exponent: f64) -> Vec<Share> {
@@ -63,6 +67,8 @@ fn solve(keys: u64, exponent: f64) -> Result<Vec<Row>> {
         (OURS, all.solution.fpr),
         (BOUND, all.lower_bound),
     ];
+    let (ranged, floors) = ranged(&ten);
+    rates.extend([(RANGED, ranged), (FLOORS, floors), (BY_SCORE, by_score(&ten, LIMIT)?)]);
     // Beyond that the programme takes minutes.
     if keys <= 10_000 {
         rates.push((PROGRAMME, ten.dynamic_programme(EPSILON)?.fpr));
@@ -73,9 +79,91 @@ fn solve(keys: u64, exponent: f64) -> Result<Vec<Row>> {
     Ok(rates.into_iter().map(row).collect())
 }
 
+/// Problem (17), the best real numbers of hashes within the range at half fill, and Lemma 2's floors of them, at the fill
+/// that they cause. By Lagrange the numbers are c + log2(q'/p), cut off at the ends of the range; c uses up the load.
+fn ranged(problem: &Allocation) -> (f64, f64) {
+    let (least, most) = (f64::from(*problem.hashes().start()), f64::from(*problem.hashes().end()));
+    let scores: Vec<f64> = problem.classes().iter().map(|class| libm::log2(class.misses / class.members)).collect();
+    let number = |offset: f64, score: f64| (offset + score).clamp(least, most);
+    let load = |offset: f64| -> f64 {
+        problem.classes().iter().zip(&scores).map(|(class, score)| class.members * number(offset, *score)).sum()
+    };
+    let budget = problem.bits_per_key() * std::f64::consts::LN_2;
+    let (mut low, mut high) = (-200.0, 200.0);
+    for _ in 0..100 {
+        let middle = 0.5 * (low + high);
+        (low, high) = if load(middle) <= budget { (middle, high) } else { (low, middle) };
+    }
+    let numbers: Vec<f64> = scores.iter().map(|score| number(low, *score)).collect();
+    let optimum =
+        problem.classes().iter().zip(&numbers).map(|(class, number)| class.misses * libm::exp2(-number)).sum();
+    (optimum, problem.scored(numbers.iter().map(|number| number.floor() as u8).collect()).fpr)
+}
+
+/// Limited optimisation as section 6 selects: the highest and the lowest scores; all others share a number.
+fn by_score(problem: &Allocation, limit: usize) -> Result<f64> {
+    let classes = problem.classes();
+    // Members are uniform here, so the order of scores is that of the classes, highest first.
+    let (highest, rest) = classes.split_at((limit / 2).min(classes.len()));
+    let (middle, lowest) = rest.split_at(rest.len().saturating_sub(limit / 2));
+    let sum = |of: fn(&Share) -> f64| middle.iter().map(of).sum::<f64>();
+    let mut few: Vec<Share> = highest.iter().chain(lowest).copied().collect();
+    if !middle.is_empty() {
+        few.push(Share::new(sum(|class| class.members), sum(|class| class.misses)));
+    }
+    Ok(Allocation::new(few, problem.bits_per_key(), problem.hashes())?.solve_uncertified().fpr)
+}
+
+/// Lemma 2: floors at most double the rate of the ranged real optimum.
+fn lemma(table: &Table) -> Result<Verdict> {
+    let mut worst: f64 = 0.0;
+    for keys in table.labels("rates", "keys") {
+        for exponent in EXPONENTS {
+            let rate = |solver: &str| {
+                let labels = [("keys", keys.clone()), ("exponent", exponent.into()), ("solver", solver.into())];
+                Ok::<f64, everbloom::Error>(table.need("rates", "fpr", &labels)?.mean())
+            };
+            worst = worst.max(rate(FLOORS)? / rate(RANGED)?);
+        }
+    }
+    let claim = "floors of the ranged real optimum have at most twice its rate";
+    Ok(Verdict::new("lemma-2", "Lemma 2, problem 17", claim, Outcome::of(worst <= 2.0)).number("greatest ratio", worst))
+}
+
+/// Section 6: optimising few keys still pays, and which.
+fn few_keys(table: &Table, keys: f64) -> Result<[Verdict; 2]> {
+    let rate = |solver: &str, exponent: f64| -> Result<f64> {
+        let labels = [("keys", keys.into()), ("exponent", exponent.into()), ("solver", solver.into())];
+        Ok(table.need("rates", "fpr", &labels)?.mean())
+    };
+    let gain =
+        |solver: &str, exponent: f64| Ok::<f64, everbloom::Error>(rate(STANDARD, exponent)? / rate(solver, exponent)?);
+    let claim = "limited optimisation of 1,000 objects still improves a highly skewed workload significantly";
+    let pays = gain(BY_SCORE, 1.0)? >= 2.0 && gain(BY_SCORE, 2.0)? >= 2.0;
+    let benefit =
+        Verdict::new("limited-benefit", "section 6", claim, Outcome::graded(pays, gain(BY_SCORE, 2.0)? > 1.05))
+            .number("times fewer at exponent 1", gain(BY_SCORE, 1.0)?)
+            .number("at exponent 2", gain(BY_SCORE, 2.0)?)
+            .number("all objects, free fill, at exponent 1", gain(FREE, 1.0)?)
+            .number("at exponent 2", gain(FREE, 2.0)?)
+            .remark(format!("{keys} objects; significant: half the rate or less"));
+    let claim = "the objects to optimise are those of the highest and the lowest scores";
+    let as_good = rate(BY_SCORE, 1.0)? <= 1.1 * rate(LIMITED, 1.0)?;
+    let rule = Verdict::new(
+        "limited-rule",
+        "section 6",
+        claim,
+        Outcome::graded(as_good, rate(BY_SCORE, 1.0)? < rate(STANDARD, 1.0)?),
+    )
+    .number("FPR by highest and lowest scores, exponent 1", rate(BY_SCORE, 1.0)?)
+    .number("by the most popular", rate(LIMITED, 1.0)?)
+    .remark("the lowest scores of a uniform membership are objects that hardly anybody asks for");
+    Ok([benefit, rule])
+}
+
 fn conclude(table: &Table, scope: &Scope) -> Result<Conclusion> {
     let caption = "Members are uniform. With ten hashes at most and half the bits set, no rate is below 2^-10; with the fill free \
-                   and up to 32 hashes it comes within a few per cent of what real numbers of hashes would give.";
+                   and up to 32 hashes it comes within a tenth of what real numbers of hashes would give.";
     let mut figure = Figure::new("skew", "False positives against the skew of missing queries", caption);
     let sizes = table.labels("rates", "keys");
     for keys in &sizes {
@@ -95,7 +183,8 @@ fn conclude(table: &Table, scope: &Scope) -> Result<Conclusion> {
     let (keys, most) = scope.pick((1000.0, 1000.0), (10_000.0, 1e6), (10_000.0, 1e6));
     let verdicts =
         [rounding(table, most)?, integers(table, keys)?, free_fill(table, keys)?, half_popularity(), errata()?];
-    Ok(Conclusion::new().figure(figure).verdicts(verdicts))
+    let conclusion = Conclusion::new().figure(figure).verdicts(verdicts).verdict(lemma(table)?);
+    Ok(conclusion.verdicts(few_keys(table, most)?))
 }
 
 /// How many times the rate of a solver is that of the real optimum, at the least and the greatest skew.
@@ -110,8 +199,8 @@ fn over_real(table: &Table, keys: f64, solver: &str) -> Result<[f64; 2]> {
 fn rounding(table: &Table, keys: f64) -> Result<Verdict> {
     let [least, greatest] = over_real(table, keys, ROUNDING)?;
     let claim = "rounding the real optimum raises the rate 2 to 400 times, more with more skew";
-    let holds = (1.5..=3.0).contains(&least) && (200.0..=800.0).contains(&greatest);
-    Ok(Verdict::new("rounding", "section 5.1", claim, Outcome::graded(holds, greatest > 10.0 * least))
+    let near = (1.8..=2.2).contains(&least) && (360.0..=440.0).contains(&greatest);
+    Ok(Verdict::new("rounding", "section 5.1", claim, Outcome::loosely(false, near, greatest > 10.0 * least))
         .number("times at exponent 1", least)
         .number("times at exponent 2", greatest)
         .number("times at exponent 2 for 1,000 keys", over_real(table, 1000.0, ROUNDING)?[1])
@@ -123,7 +212,7 @@ fn integers(table: &Table, keys: f64) -> Result<Verdict> {
     let [_, few] = over_real(table, 1000.0, PROGRAMME)?;
     let [_, half_fill] = over_real(table, keys, FIXED)?;
     let claim = "the dynamic programme is around two times or less above the real optimum in all cases";
-    let outcome = Outcome::graded(greatest <= 2.2, few <= 2.2 && least <= 2.2);
+    let outcome = Outcome::loosely(greatest.max(least) <= 2.0, greatest.max(least) <= 2.2, few <= 2.2 && least <= 2.2);
     let remark = "with ten hashes and half the bits set no rate is below 2^-10, far above the real optimum at high skew; \
                   the programme is better than that only because its rounding leaves bits unset";
     Ok(Verdict::new("programme", "section 5.1", claim, outcome)
@@ -137,8 +226,9 @@ fn integers(table: &Table, keys: f64) -> Result<Verdict> {
 fn free_fill(table: &Table, keys: f64) -> Result<Verdict> {
     let [least, greatest] = over_real(table, keys, OURS)?;
     let ten = over_real(table, keys, FREE)?[1];
-    let claim = "ours: with the fill free and 0 to 32 hashes, whole numbers come within a tenth of the real optimum";
+    let claim = "with the fill free and 0 to 32 hashes, whole numbers come within a tenth of the real optimum";
     Ok(Verdict::new("free-fill", "section 5.1", claim, Outcome::of(least <= 1.1 && greatest <= 1.1))
+        .ours()
         .number("times at exponent 1", least)
         .number("times at exponent 2", greatest)
         .number("times at exponent 2 with 1 to 10 hashes", ten))

@@ -16,6 +16,7 @@ pub(in crate::experiments) static EXPERIMENT: Experiment = Experiment {
     shows: "false hits of ten cooperating caches, LFU and LRU, by bits per slot and trace",
     expected: Seconds { quick: 4.0, default: 60.0, full: Some(900.0) },
     seeds: 3,
+    revision: 2,
     ..Experiment::of(cells, conclude)
 };
 
@@ -45,8 +46,9 @@ fn measure(recipe: &Recipe, policy: Policy, slots: usize, bits: &[f64], seed: u6
     let study = Study::new(&trace, Setting::new(policy, slots))?;
     let mut rows = Vec::new();
     for &bits in bits {
-        let outcomes = Scheme::ALL.map(|scheme| study.test(scheme, bits, seed).map(|outcome| (scheme, outcome)));
-        let outcomes = outcomes.into_iter().collect::<Result<Vec<_>>>()?;
+        let schemes = Scheme::ALL.into_iter().filter(|scheme| scheme.fits(bits));
+        let outcomes = schemes.map(|scheme| study.test(scheme, bits, seed).map(|outcome| (scheme, outcome)));
+        let outcomes = outcomes.collect::<Result<Vec<_>>>()?;
         // A rate too low to be seen counts as one false hit.
         let rate = |hits: u64| hits.max(1) as f64;
         let standard = outcomes.first().map_or(1.0, |(_, outcome)| rate(outcome.false_hits));
@@ -74,16 +76,17 @@ fn measure(recipe: &Recipe, policy: Policy, slots: usize, bits: &[f64], seed: u6
 }
 
 fn conclude(table: &Table, _: &Scope) -> Result<Conclusion> {
-    let verdicts = [
-        against_standard(table, Policy::Lfu, 24.0)?,
-        against_standard(table, Policy::Lru, 3.0)?,
-        against_rounding(table, Policy::Lfu, (1.6, 7.5))?,
-        against_rounding(table, Policy::Lru, (1.3, 2.1))?,
-        within_two(table)?,
-        ours(table, Policy::Lfu, 3.0)?,
-        ours(table, Policy::Lru, 1.0)?,
-        settled(table)?,
-    ];
+    let mut verdicts = Vec::new();
+    for recipe in &RECIPES {
+        verdicts.push(against_standard(table, recipe.name, Policy::Lfu, ("at least", 24.0)));
+        verdicts.push(against_standard(table, recipe.name, Policy::Lru, ("around", 3.0)));
+        verdicts.push(against_rounding(table, recipe.name, Policy::Lfu, (1.6, 7.5)));
+        verdicts.push(against_rounding(table, recipe.name, Policy::Lru, (1.3, 2.1)));
+        for policy in POLICIES {
+            verdicts.push(within_two(table, recipe.name, policy)?);
+        }
+    }
+    verdicts.extend([ours(table, Policy::Lfu, 3.0)?, ours(table, Policy::Lru, 1.0)?, settled(table)?]);
     Ok(Conclusion::new().figure(by_size(table)).figure(by_skew(table)).verdicts(verdicts))
 }
 
@@ -152,14 +155,9 @@ fn times_fewer(table: &Table, trace: &str, policy: Policy, scheme: Scheme) -> f6
 }
 
 /// The traces with the least and the greatest reduction.
-fn range(table: &Table, policy: Policy, scheme: Scheme, over: Option<Scheme>) -> [(&'static str, f64); 2] {
-    let mut found: Vec<(&'static str, f64)> = RECIPES
-        .iter()
-        .map(|recipe| {
-            let of = |scheme| times_fewer(table, recipe.name, policy, scheme);
-            (recipe.name, of(scheme) / over.map_or(1.0, of))
-        })
-        .collect();
+fn range(table: &Table, policy: Policy, scheme: Scheme) -> [(&'static str, f64); 2] {
+    let of = |recipe: &Recipe| (recipe.name, times_fewer(table, recipe.name, policy, scheme));
+    let mut found: Vec<(&'static str, f64)> = RECIPES.iter().map(of).collect();
     found.sort_by(|one, other| one.1.total_cmp(&other.1));
     [found[0], found[found.len() - 1]]
 }
@@ -169,54 +167,66 @@ fn with_range(verdict: Verdict, [low, high]: [(&str, f64); 2]) -> Verdict {
     verdict.number(&format!("least ({})", low.0), low.1).number(&format!("greatest ({})", high.0), high.1)
 }
 
-fn against_standard(table: &Table, policy: Policy, printed: f64) -> Result<Verdict> {
-    let found = range(table, policy, Scheme::Paper, None);
+fn against_standard(table: &Table, trace: &str, policy: Policy, (words, printed): (&str, f64)) -> Verdict {
+    let of = |scheme| times_fewer(table, trace, policy, scheme);
+    let found = of(Scheme::Programme);
     let claim = format!(
-        "the paper's scheme has {printed} times fewer false positives than a standard filter, {}",
+        "{trace} trace, {}: the paper's programme has {words} {printed} times fewer false positives than a standard filter",
         policy.name()
     );
-    let outcome = Outcome::graded(found[0].1 >= 0.9 * printed, found[0].1 > 1.05);
-    let id = format!("paper-{}", policy.name());
-    Ok(with_range(Verdict::new(id, "Figure 2, section 5.2", claim, outcome).number("printed", printed), found)
-        .remark("on generated traces; the paper's own are not public any more"))
+    let outcome = Outcome::loosely(found >= printed, found >= 0.9 * printed, found > 1.05);
+    Verdict::new(format!("paper-{}-{trace}", policy.name()), "Figure 2, section 5.2", claim, outcome)
+        .number("printed", printed)
+        .number("times fewer, the programme", found)
+        .number("greedy at half fill", of(Scheme::HalfFill))
+        .number("rounding", of(Scheme::Rounding))
+        .number("ours", of(Scheme::Ours))
+        .remark("a generated trace; the paper's own are not public any more")
 }
 
-fn against_rounding(table: &Table, policy: Policy, (low, high): (f64, f64)) -> Result<Verdict> {
-    let found = range(table, policy, Scheme::Paper, Some(Scheme::Rounding));
-    let claim = format!("the paper's scheme has {low} to {high} times fewer than rounding, {}", policy.name());
-    let outcome = Outcome::graded(found[0].1 >= 0.9 * low, found[0].1 > 1.05);
-    Ok(with_range(Verdict::new(format!("rounding-{}", policy.name()), "Figure 2, section 5.2", claim, outcome), found)
-        .remark("where k_max allows what the skew asks for, rounding is as good"))
+fn against_rounding(table: &Table, trace: &str, policy: Policy, (low, high): (f64, f64)) -> Verdict {
+    let found =
+        times_fewer(table, trace, policy, Scheme::Programme) / times_fewer(table, trace, policy, Scheme::Rounding);
+    let claim = format!(
+        "{trace} trace, {}: the paper's programme has {low} to {high} times fewer than rounding",
+        policy.name()
+    );
+    let outcome = Outcome::loosely(found >= low, found >= 0.9 * low, found > 1.05);
+    Verdict::new(format!("rounding-{}-{trace}", policy.name()), "Figure 2, section 5.2", claim, outcome)
+        .number("times fewer", found)
 }
 
-fn within_two(table: &Table) -> Result<Verdict> {
-    let mut worst = ("", 0.0);
-    for recipe in &RECIPES {
-        let labels =
-            [("trace", recipe.name.into()), ("policy", Policy::Lfu.name().into()), ("bits_per_slot", USUAL.into())];
-        let value = |value: &str| {
-            let labels = [&labels[..], &[("scheme", Scheme::Paper.name().into())]].concat();
-            table.need("caching", value, &labels)
-        };
-        let ratio = value("fpr")?.mean() / value("optimal_fpr")?.mean();
-        worst = if ratio > worst.1 { (recipe.name, ratio) } else { worst };
-    }
-    let claim = "the paper's scheme is within a factor of two of the real optimum, in-cache LFU";
-    Ok(Verdict::new("within-two", "section 5.2", claim, Outcome::graded(worst.1 <= 2.0, worst.1 <= 4.0))
-        .number(&format!("times the optimum of the training ({})", worst.0), worst.1))
+fn within_two(table: &Table, trace: &str, policy: Policy) -> Result<Verdict> {
+    let labels = [
+        ("trace", trace.into()),
+        ("policy", policy.name().into()),
+        ("bits_per_slot", USUAL.into()),
+        ("scheme", Scheme::Programme.name().into()),
+    ];
+    let value = |value: &str| table.need("caching", value, &labels);
+    let ratio = value("fpr")?.mean() / value("optimal_fpr")?.mean();
+    let claim = format!(
+        "{trace} trace, {}: the paper's programme is within a factor of two of the real optimum",
+        policy.name()
+    );
+    let outcome = Outcome::loosely(ratio <= 2.0, ratio <= 2.2, ratio <= 4.0);
+    Ok(Verdict::new(format!("within-two-{}-{trace}", policy.name()), "section 5.2", claim, outcome)
+        .number("times the optimum of the training", ratio))
 }
 
 fn ours(table: &Table, policy: Policy, least: f64) -> Result<Verdict> {
-    let found = range(table, policy, Scheme::Ours, None);
-    let claim = format!("ours: at least {least} times fewer false hits on every generated trace, {}", policy.name());
+    let found = range(table, policy, Scheme::Ours);
+    let claim = format!("at least {least} times fewer false hits on every generated trace, {}", policy.name());
     let id = format!("ours-{}", policy.name());
-    Ok(with_range(Verdict::new(id, "section 5.2", claim, Outcome::of(found[0].1 >= least)), found))
+    Ok(with_range(Verdict::new(id, "section 5.2", claim, Outcome::of(found[0].1 >= least)).ours(), found))
 }
 
 fn settled(table: &Table) -> Result<Verdict> {
-    let [ours, paper] = [Scheme::Ours, Scheme::Paper].map(|scheme| times_fewer(table, "settled", Policy::Lfu, scheme));
-    let claim = "ours: at least 20 times fewer false hits where LFU caches have settled";
+    let [ours, paper] =
+        [Scheme::Ours, Scheme::Programme].map(|scheme| times_fewer(table, "settled", Policy::Lfu, scheme));
+    let claim = "at least 20 times fewer false hits where LFU caches have settled";
     Ok(Verdict::new("ours-settled", "section 5.2", claim, Outcome::of(ours >= 20.0))
+        .ours()
         .number("times fewer, ours", ours)
-        .number("times fewer, the paper's scheme", paper))
+        .number("times fewer, the paper's programme", paper))
 }

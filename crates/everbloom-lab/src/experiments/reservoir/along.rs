@@ -1,9 +1,9 @@
 //! What the figures over records share: rates and ones along a stream.
 
-use crate::evaluate::{Record, Source};
+use crate::evaluate::{Batch, Record, Source};
 use crate::experiments::common::{Named, Over, integral, judge};
 use crate::suite::{Axis, Figure, Look, Panel, Point, Row, Series, Summary, Table};
-use everbloom::Result;
+use everbloom::{Hashing, Result};
 
 /// How many points a curve has.
 pub(super) const PARTS: u64 = 50;
@@ -38,6 +38,27 @@ pub(super) fn rows(
         rows.push(rates.value("late_fpr", report.late_fpr).value("late_fnr", report.late_fnr));
     }
     Ok(rows)
+}
+
+/// The first arrivals of a stream.
+pub(super) struct Head<S> {
+    pub(super) source: S,
+    pub(super) left: usize,
+}
+
+impl<S: Source> Source for Head<S> {
+    fn fill(&mut self, hashing: &Hashing, batch: &mut Batch) -> Result<()> {
+        if self.left == 0 {
+            return Ok(());
+        }
+        self.source.fill(hashing, batch)?;
+        let kept = batch.hashes.len().min(self.left);
+        batch.hashes.truncate(kept);
+        batch.importances.truncate(kept);
+        batch.truths.truncate(kept);
+        self.left -= kept;
+        Ok(())
+    }
 }
 
 /// A panel for every memory.

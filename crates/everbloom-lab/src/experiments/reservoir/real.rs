@@ -1,8 +1,12 @@
 //! Figures 2, 4 and 6, with a real history in place of the paper's clickstream.
 
-use super::along::{figure, rows};
+use super::along::{Head, figure, rows};
 use super::{SOURCE, reservoir, stable};
-use crate::suite::{Axis, Cell, Conclusion, Experiment, Outcome, Scope, Seconds, Table, Verdict, clearly_below};
+use crate::evaluate::Record;
+use crate::experiments::common::judge;
+use crate::suite::{
+    Axis, Cell, Conclusion, Experiment, Outcome, Printed, Row, Scope, Seconds, Table, Verdict, clearly_below,
+};
 use everbloom::Result;
 
 /// See the module.
@@ -13,7 +17,7 @@ pub(in crate::experiments) static EXPERIMENT: Experiment = Experiment {
     shows: "FPR, FNR and ones against records on a real stream, 2 and 4 KB; a project's history in place of the clickstream",
     expected: Seconds { quick: 8.0, default: 20.0, full: None },
     seeds: 4,
-    revision: 2,
+    revision: 3,
     needs: &["history"],
     ..Experiment::of(cells, conclude)
 };
@@ -26,7 +30,16 @@ fn cells(scope: &Scope) -> Result<Vec<Cell>> {
         let scope = scope.clone();
         Cell::new(format!("history, {memory_bits} bits"), seed, move |_| {
             let filters = [stable(memory_bits), reservoir(memory_bits)];
-            rows(&mut scope.recording("history")?, RECORDS, &filters, memory_bits, seed)
+            let mut rows = rows(&mut scope.recording("history")?, RECORDS, &filters, memory_bits, seed)?;
+            // The first s arrivals, up to the paper's threshold.
+            let threshold = memory_bits / 3;
+            let mut first = Head { source: scope.recording("history")?, left: threshold as usize };
+            let outcome = judge(&mut first, &filters, seed, Record::default())?;
+            for ((name, _), report) in filters.iter().zip(&outcome.reports) {
+                let row = Row::new("first").label("memory_bits", memory_bits).label("filter", *name);
+                rows.push(row.value("fpr", report.measured_fpr).value("fnr", report.measured_fnr));
+            }
+            Ok(rows)
         })
     };
     Ok(scope.seeds().flat_map(|seed| MEMORIES.map(|memory_bits| cell(memory_bits, seed))).collect())
@@ -62,7 +75,7 @@ fn conclude(table: &Table, _: &Scope) -> Result<Conclusion> {
     for (bits, claimed) in [(16_384, 1.5), (32_768, 1.83)] {
         let (sbf, rsbf) = (at("fnr", bits, "SBF")?, at("fnr", bits, "RSBF")?);
         let ratio = sbf.with(&rsbf, |sbf, rsbf| sbf / rsbf);
-        let outcome = Outcome::graded(ratio.mean() >= claimed * 0.9, clearly_below(&rsbf, &sbf));
+        let outcome = Printed::new(claimed, 2).outcome_about(&ratio, clearly_below(&rsbf, &sbf));
         conclusion = conclusion.verdict(
             Verdict::new(
                 format!("fnr-{bits}"),
@@ -83,14 +96,57 @@ fn conclude(table: &Table, _: &Scope) -> Result<Conclusion> {
                 format!("fpr-{bits}"),
                 "Figure 2",
                 format!("with {} KB the FPRs of RSBF and SBF are comparable", bits / 8192),
-                Outcome::graded((0.8..1.25).contains(&factor), (0.5..2.0).contains(&factor)),
+                Outcome::loosely(
+                    (0.9..=1.1).contains(&factor),
+                    (0.8..1.25).contains(&factor),
+                    (0.5..2.0).contains(&factor),
+                ),
             )
             .mean("SBF, %", &sbf)
             .mean("RSBF, %", &rsbf)
             .number("RSBF / SBF", factor),
         );
     }
-    Ok(conclusion.verdicts(settling(table)?))
+    Ok(conclusion.verdicts(settling(table)?).verdicts(at_first(table)?))
+}
+
+/// Section 6.1 on the first s arrivals, and Figure 4's way with memory.
+fn at_first(table: &Table) -> Result<Vec<Verdict>> {
+    let of = |rows: &str, measure: &str, bits: u64, filter: &str| {
+        table.percent(rows, measure, &[("memory_bits", bits.into()), ("filter", filter.into())])
+    };
+    let bits = MEMORIES[0];
+    let (sbf, rsbf) = (of("first", "fpr", bits, "SBF")?, of("first", "fpr", bits, "RSBF")?);
+    let (near_sbf, near_rsbf) = (Printed::new(0.25, 2).is_near(&sbf), Printed::new(0.1, 1).is_near(&rsbf));
+    let missed = of("first", "fnr", bits, "RSBF")?;
+    let (small, large) = (of("rates", "fnr", bits, "RSBF")?, of("rates", "fnr", MEMORIES[1], "RSBF")?);
+    Ok(vec![
+        Verdict::new(
+            "first-fpr",
+            "section 6.1, Figure 2",
+            "with 2 KB, up to the threshold, the FPR is 0.001 for RSBF and around 0.0025 for SBF",
+            Outcome::loosely(false, near_sbf && near_rsbf, clearly_below(&rsbf, &sbf)),
+        )
+        .mean("RSBF, first s arrivals, %", &rsbf)
+        .mean("SBF, %", &sbf)
+        .remark("another stream than the paper's"),
+        Verdict::new(
+            "first-fnr",
+            "section 6.1",
+            "up to the threshold, the first s arrivals, RSBF has no false negatives",
+            Outcome::of(missed.mean() == 0.0),
+        )
+        .mean("FNR of the first s arrivals, 2 KB, %", &missed),
+        Verdict::new(
+            "fnr-rises",
+            "Figure 4",
+            "with twice the memory the FNR is higher: 12 % with 4 KB, 10 % with 2 KB",
+            Outcome::of(clearly_below(&small, &large)),
+        )
+        .mean("RSBF with 2 KB, %", &small)
+        .mean("4 KB, %", &large)
+        .remark("an error of the paper, or of the figure: more memory cannot cost accuracy"),
+    ])
 }
 
 /// When the number of ones has settled: the first part from which on it stays within 1 % of its last value.
@@ -109,18 +165,21 @@ fn settling(table: &Table) -> Result<Vec<Verdict>> {
         curve.get(outside).map_or(0.0, |point| point.0)
     };
     let mut verdicts = Vec::new();
-    for bits in MEMORIES {
+    for (bits, printed) in MEMORIES.into_iter().zip([Some("500 K"), Some("1.5 M"), None]) {
         let (sbf, rsbf) = (settled(bits, "SBF"), settled(bits, "RSBF"));
-        verdicts.push(
-            Verdict::new(
-                format!("settles-{bits}"),
-                "Figure 6",
-                format!("with {} KB RSBF's ones settle much earlier than SBF's", bits / 8192),
-                Outcome::graded(rsbf < 0.7 * sbf, rsbf < sbf),
-            )
+        let claim = match printed {
+            Some(records) => {
+                format!("with {} KB RSBF's ones settle at {records} records, SBF's not within 3 M", bits / 8192)
+            }
+            None => format!("with {} KB RSBF's ones settle much earlier than SBF's", bits / 8192),
+        };
+        let outcome = Outcome::graded(rsbf < 0.7 * sbf && printed.is_none(), rsbf < sbf);
+        let verdict = Verdict::new(format!("settles-{bits}"), "Figure 6", claim, outcome)
             .number("within 2 % of the last value from record, SBF", sbf)
-            .number("RSBF", rsbf),
-        );
+            .number("RSBF", rsbf)
+            .remark("of 1.4 M records; both settle within the first of fifty parts where the filter is small");
+        // The paper has no figure for 32 KB.
+        verdicts.push(if printed.is_none() { verdict.ours() } else { verdict });
     }
     Ok(verdicts)
 }

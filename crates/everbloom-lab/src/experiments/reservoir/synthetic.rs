@@ -5,7 +5,7 @@ use super::{SOURCE, reservoir, reservoir_spec, stable};
 use crate::datasets::{self, Request};
 use crate::experiments::common::Watched;
 use crate::suite::{
-    Axis, Cell, Conclusion, Context, Experiment, Outcome, Sample, Scope, Seconds, Summary, Table, Verdict,
+    Axis, Cell, Conclusion, Context, Experiment, Outcome, Printed, Sample, Scope, Seconds, Summary, Table, Verdict,
     clearly_below,
 };
 use everbloom::Result;
@@ -89,31 +89,71 @@ fn conclude(table: &Table, scope: &Scope) -> Result<Conclusion> {
     {
         let (sbf, rsbf, two) = (at("fnr", printed, "SBF")?, at("fnr", printed, "RSBF")?, at("fnr", printed, TWO)?);
         let ratio = sbf.with(&rsbf, |sbf, rsbf| sbf / rsbf);
+        let with_two = sbf.with(&two, |sbf, rsbf| sbf / rsbf);
         verdicts.push(
-            Verdict::new(format!("fnr-{printed}"), "Figure 5", format!("with {name} the FNR settles at {rsbf_claim} % for RSBF and {sbf_claim} % for SBF: {ratio_claim} times better"), Outcome::graded((ratio.mean() / ratio_claim - 1.0).abs() < 0.1, ratio.mean() > 1.05))
-                .mean("FNR of SBF, %", &sbf).mean("RSBF, 3 arrays, %", &rsbf).mean("RSBF, 2 arrays, %", &two).mean("SBF / RSBF", &ratio),
+            Verdict::new(format!("fnr-{printed}"), "Figure 5", format!("with {name} the FNR settles at {rsbf_claim} % for RSBF and {sbf_claim} % for SBF: {ratio_claim} times better"), claimed(&ratio, &with_two, ratio_claim))
+                .mean("FNR of SBF, %", &sbf).mean("RSBF, 3 arrays, %", &rsbf).mean("RSBF, 2 arrays, %", &two).mean("SBF / RSBF, 3 arrays", &ratio).mean("2 arrays", &with_two)
+                .remark("with 2 arrays; the threshold of 0.1 that the figure states gives 3"),
         );
     }
     for (printed, name, sbf_claim, rsbf_claim) in [(1 << 30, "128 MB", 0.7, 0.8), (1 << 32, "512 MB", 0.06, 0.06)] {
         let (sbf, rsbf) = (at("fpr", printed, "SBF")?, at("fpr", printed, "RSBF")?);
-        let near = |sample: &Sample, claim: f64| (sample.mean() / claim - 1.0).abs() < 0.15;
+        let two = at("fpr", printed, TWO)?;
+        let near = |sample: &Sample, claim: f64, digits| Printed::new(claim, digits).is_near(sample);
+        let digits = if printed == 1 << 30 { 1 } else { 2 };
         verdicts.push(
             Verdict::new(
                 format!("fpr-{printed}"),
                 "Figure 3",
                 format!("with {name} the FPR is {rsbf_claim} % for RSBF and {sbf_claim} % for SBF"),
-                Outcome::graded(
-                    near(&sbf, sbf_claim) && near(&rsbf, rsbf_claim),
-                    near(&sbf, sbf_claim) || near(&rsbf, rsbf_claim),
+                Outcome::loosely(
+                    false,
+                    near(&sbf, sbf_claim, digits)
+                        && (near(&rsbf, rsbf_claim, digits) || near(&two, rsbf_claim, digits)),
+                    near(&sbf, sbf_claim, digits),
                 ),
             )
             .mean("SBF, %", &sbf)
             .mean("RSBF, 3 arrays, %", &rsbf)
-            .mean("RSBF, 2 arrays, %", &at("fpr", printed, TWO)?),
+            .mean("RSBF, 2 arrays, %", &two),
         );
     }
     verdicts.extend(convergence(table, MEMORIES[0] / divisor)?);
+    verdicts.push(records(table, MEMORIES[0] / divisor, divisor));
     Ok(Conclusion::new().figure(fpr).figure(fnr).figure(ones).verdicts(verdicts))
+}
+
+/// How a printed ratio fared: with the 3 arrays that the figure's threshold gives, or with 2.
+fn claimed(three: &Sample, two: &Sample, ratio: f64) -> Outcome {
+    let printed = Printed::new(ratio, 2);
+    match (printed.outcome(three), printed.outcome_about(two, two.mean() > 1.0)) {
+        (Outcome::Holds, _) => Outcome::Holds,
+        (_, with_two) => with_two,
+    }
+}
+
+/// From which record on the number of ones stays within 2 % of its last value.
+fn settled(table: &Table, bits: u64, filter: &str) -> f64 {
+    let summaries = table.summary("ones");
+    let here = summaries.iter().filter(|summary| {
+        summary.label("memory_bits") == Some(&bits.into()) && summary.label("filter") == Some(&filter.into())
+    });
+    let curve: Vec<_> =
+        here.filter_map(|summary| Some((summary.sample("arrivals")?.mean(), summary.sample("ones")?.mean()))).collect();
+    let last = curve.last().map_or(0.0, |point| point.1);
+    let outside = curve.iter().rposition(|(_, ones)| (ones - last).abs() > 0.02 * last).map_or(0, |place| place + 1);
+    curve.get(outside).map_or(0.0, |point| point.0)
+}
+
+/// Figure 7's counts of records.
+fn records(table: &Table, bits: u64, divisor: u64) -> Verdict {
+    let (sbf, rsbf) = (settled(table, bits, "SBF") * divisor as f64, settled(table, bits, "RSBF") * divisor as f64);
+    let claim = "with 512 KB RSBF's ones settle shortly after 50 million records, SBF's not within 455 million";
+    let (early, late) = (rsbf <= 60e6, sbf > 455e6);
+    Verdict::new("records", "Figure 7", claim, Outcome::graded(early && late, early || rsbf < sbf))
+        .number("within 2 % of the last value from record, RSBF", rsbf)
+        .number("SBF", sbf)
+        .remark("a fiftieth of the stream is the finest that is looked at; records as in the paper, also where fewer were run")
 }
 
 /// Whether RSBF's ones and FNR change less than SBF's, with the smallest memory.
@@ -149,8 +189,12 @@ fn convergence(table: &Table, bits: u64) -> Result<Vec<Verdict>> {
         Verdict::new(
             "fnr-stability",
             "Figure 8",
-            "RSBF's FNR is stable earlier: it moves a third as much as SBF's",
-            Outcome::graded(spread(&rsbf_fnr) < 0.5 * spread(&sbf_fnr), spread(&rsbf_fnr) < spread(&sbf_fnr)),
+            "RSBF's FNR is stable earlier: it moves by 0.1 points over 0.35 million records, SBF's by 0.3",
+            Outcome::loosely(
+                false,
+                (spread(&rsbf_fnr) / spread(&sbf_fnr) * 3.0 - 1.0).abs() <= 0.1,
+                spread(&rsbf_fnr) < spread(&sbf_fnr),
+            ),
         )
         .number("deviation of the FNR over the second half, SBF, points", spread(&sbf_fnr))
         .number("RSBF, points", spread(&rsbf_fnr)),

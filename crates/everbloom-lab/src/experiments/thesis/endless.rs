@@ -97,6 +97,7 @@ fn conclude(table: &Table, _: &Scope) -> Result<Conclusion> {
                 "with decayed sums the slope stays",
                 Outcome::of((decayed_kept - 1.0).abs() < 0.3),
             )
+            .ours()
             .mean("slope in the first fifth", &decayed_first)
             .mean("in the last fifth", &decayed_last),
         ))

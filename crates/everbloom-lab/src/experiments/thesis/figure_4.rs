@@ -78,7 +78,37 @@ fn conclude(table: &Table, _: &Scope) -> Result<Conclusion> {
             .mean("SBF, 3 decrements, %", &fewer)
             .mean("7 decrements, %", &more),
         )
+        .verdict(steps(table, "IBF1")?)
+        .verdict(steps(table, "IBF5")?)
         .verdicts(reference(table)?))
+}
+
+/// The ranges of importance that Imp-insert maps to the values 0 to 3; importance 50 alone gets 4.
+const STEPS: [(u32, u32); 4] = [(1, 12), (13, 24), (25, 37), (38, 49)];
+
+/// Section 7: false negatives fall in four steps.
+fn steps(table: &Table, filter: &str) -> Result<Verdict> {
+    let missed = |(from, to): (u32, u32)| VARIED.missed(table, 7, filter, from..=to);
+    let levels = STEPS.into_iter().map(missed).collect::<Result<Vec<_>>>()?;
+    let jumps: Vec<_> = levels.windows(2).map(|pair| pair[0].with(&pair[1], |left, right| left - right)).collect();
+    let least = jumps.iter().map(Sample::mean).fold(f64::INFINITY, f64::min);
+    let fall = |(from, to): (u32, u32)| {
+        let middle = (from + to) / 2;
+        Ok::<_, everbloom::Error>(missed((from, middle))?.with(&missed((middle + 1, to))?, |left, right| left - right))
+    };
+    let within = STEPS.into_iter().map(fall).collect::<Result<Vec<_>>>()?;
+    let most = within.iter().map(|fall| fall.mean().abs()).fold(0.0, f64::max);
+    let apart = levels.windows(2).all(|pair| clearly_below(&pair[1], &pair[0]));
+    let claim = format!("{filter}'s false negatives fall in four steps of importance");
+    let mut verdict =
+        Verdict::new(format!("steps-{filter}"), "7", claim, Outcome::graded(apart && most < 0.5 * least, apart));
+    for ((from, to), level) in STEPS.iter().zip(&levels) {
+        verdict = verdict.mean(&format!("importance {from}–{to}, %"), level);
+    }
+    Ok(verdict
+        .number("least fall from step to step, points", least)
+        .number("greatest between the halves of a step", most)
+        .remark("7 decrements; a step if halves differ by less than half of the least fall between steps"))
 }
 
 /// Slopes and crossover of the specification, in points per unit of importance.
@@ -90,11 +120,12 @@ fn reference(table: &Table) -> Result<Vec<Verdict>> {
         let sample = VARIED.percent(table, "fn_share_slope", 7, filter)?;
         let claim = format!("{filter}: false negatives change by {figure} points per unit of importance");
         let outcome = Outcome::of(Printed::new(figure, digits).agrees(&sample));
-        verdicts.push(Verdict::new(format!("slope-{filter}"), place, claim, outcome).mean("measured", &sample));
+        verdicts.push(Verdict::new(format!("slope-{filter}"), place, claim, outcome).ours().mean("measured", &sample));
     }
     let holds = Printed::new(17.5, 1).agrees(&crossover);
     verdicts.push(
         Verdict::new("crossover", place, "IBF3 meets the stable filter at importance 17.5 ± 0.6", Outcome::of(holds))
+            .ours()
             .mean("measured", &crossover),
     );
     Ok(verdicts)

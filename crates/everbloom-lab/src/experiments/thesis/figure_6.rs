@@ -2,7 +2,7 @@
 
 use super::by_importance::Varied;
 use super::{SOURCE, Size, USUAL, about};
-use crate::suite::{Conclusion, Experiment, Outcome, Scope, Seconds, Table, Verdict, clearly_below};
+use crate::suite::{Conclusion, Experiment, Outcome, Printed, Scope, Seconds, Table, Verdict, clearly_below};
 use everbloom::Result;
 
 /// See the module.
@@ -55,8 +55,9 @@ fn conclude(table: &Table, _: &Scope) -> Result<Conclusion> {
                 "ibf3",
                 "6.4.4",
                 "IBF3's fall less: from 50 % to 30 %",
-                Outcome::graded(
-                    (least_low.mean() - 50.0).abs() < 5.0 && (least_high.mean() - 30.0).abs() < 3.0,
+                Outcome::loosely(
+                    Printed::new(50.0, 0).agrees(&least_low) && Printed::new(30.0, 0).agrees(&least_high),
+                    Printed::new(50.0, 0).is_near(&least_low) && Printed::new(30.0, 0).is_near(&least_high),
                     clearly_below(&aware_high, &aware_low),
                 ),
             )

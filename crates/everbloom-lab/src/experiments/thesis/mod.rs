@@ -12,6 +12,7 @@ pub(super) mod figure_7;
 pub(super) mod file_sizes;
 pub(super) mod min_imp;
 pub(super) mod other_sets;
+pub(super) mod parameters;
 pub(super) mod reinsertion;
 pub(super) mod tables;
 pub(super) mod varying_items;
@@ -97,6 +98,8 @@ pub(super) const SHOWN: [&str; 5] = ["BF", "SBF", "IBF1", "IBF3", "IBF5"];
 
 /// A verdict on a figure that the prose rounds, or that was read off a chart.
 pub(super) fn about(id: &str, place: &str, claim: &str, printed: f64, sample: &Sample, tendency: bool) -> Verdict {
-    let outcome = Printed::new(printed, 0).outcome_about(sample, tendency);
+    // As many digits as the prose has: 0.8 has one, 40 none.
+    let digits = if printed.fract() == 0.0 { 0 } else { 1 };
+    let outcome = Printed::new(printed, digits).outcome_about(sample, tendency);
     Verdict::new(id, place, claim, outcome).number("printed", printed).mean("measured", sample)
 }

@@ -1,7 +1,7 @@
 //! Weighted false positives and negatives, precision and recall: eight filters, three sizes, two
 //! numbers of hashes.
 
-use super::{NAMES, SOURCE, Size, USUAL, family, items, rates, scaled};
+use super::{NAMES, SOURCE, Size, USUAL, about, family, items, rates, scaled};
 use crate::suite::{
     Axis, Cell, Conclusion, Experiment, Figure, Look, Outcome, Panel, Printed, Sample, Scope, Seconds, Series, Table,
     Verdict, clearly_below,
@@ -54,14 +54,15 @@ const TABLE_3: [PrintedRow; 7] = [
     row("IBF5", [7.74, 49.90, 4.74, 5.15, 0.48, 0.68], &[(1, 5.87)]),
 ];
 
+/// The column of 65,536 cells and 8 hashes is shifted cyclically by one row.
 const TABLE_4: [PrintedRow; 7] = [
     row("BF", [0.0; 6], &[]),
     row("SBF", [20.04, 13.42, 13.56, 22.93, 2.24, 2.67], &[(3, 10.43)]),
     row("IBF1", [37.89, 38.15, 30.69, 10.43, 16.43, 19.99], &[(3, 32.55)]),
     row("IBF2", [44.53, 44.27, 44.53, 32.55, 44.53, 38.14], &[(3, 43.26)]),
-    row_of("IBF3", "IBF5", [33.45, 36.22, 19.11, 43.26, 8.90, 4.40], &[(3, 22.93)]),
+    row_of("IBF3", "IBF5", [33.45, 36.22, 19.11, 43.26, 8.90, 4.40], &[(3, 22.87)]),
     row("IBF4", [35.72, 33.92, 28.91, 22.87, 16.99, 9.50], &[(3, 26.09)]),
-    row("IBF5", [33.50, 36.30, 19.20, 26.09, 8.77, 4.48], &[(3, 22.87)]),
+    row("IBF5", [33.50, 36.30, 19.20, 26.09, 8.77, 4.48], &[(3, 22.93)]),
 ];
 
 /// What the specification's independent simulation got at 65,536 cells and 4 hashes: wfp and wfn, each
@@ -94,6 +95,9 @@ fn sample(table: &Table, measure: &str, column: usize, filter: &str) -> Result<S
     let labels = [("num_cells", num_cells.into()), ("num_hashes", num_hashes.into()), ("filter", filter.into())];
     Ok(table.need("rates", measure, &labels)?.percent())
 }
+
+/// What one error of middling importance adds to a rate, in percent: the least spread that counting leaves.
+const ONE_ERROR: f64 = 100.0 / 100_000.0;
 
 /// How many digits the thesis prints.
 fn digits(value: f64) -> i32 {
@@ -129,9 +133,15 @@ fn printed(table: &Table, place: &str, measure: &str, row: &PrintedRow, column: 
     let claim = format!("{} has a {measure} of {value} % with {num_cells} cells and {num_hashes} hashes", row.filter);
     let as_printed = Printed::new(value, digits(value));
     let as_meant = Printed::new(mended, digits(mended));
-    let misprint =
-        (mended != value || row.algorithm != row.filter) && !as_printed.agrees(&own) && as_meant.agrees(&meant);
-    let outcome = if misprint { Outcome::Misprint } else { as_printed.outcome(&own) };
+    let holds = as_printed.agrees_given(&own, ONE_ERROR);
+    // What the number should be must hold, at least loosely.
+    let fits = as_meant.agrees_given(&meant, ONE_ERROR) || as_meant.is_near(&meant);
+    let misprint = (mended != value || row.algorithm != row.filter) && !holds && fits;
+    let outcome = match (holds, misprint) {
+        (true, _) => Outcome::Holds,
+        (_, true) => Outcome::Misprint,
+        _ => as_printed.outcome(&own),
+    };
     let mut verdict = Verdict::new(format!("{measure}-{}-{num_cells}-{num_hashes}", row.filter), place, claim, outcome)
         .number("printed", value)
         .mean("measured", &own);
@@ -144,70 +154,82 @@ fn printed(table: &Table, place: &str, measure: &str, row: &PrintedRow, column: 
     Ok(verdict)
 }
 
-/// What the text says about the tables.
+/// What the text says about the tables. Its percentages, 3–7 and around 20, are those of 16,384 cells and 4 hashes.
 fn prose(table: &Table) -> Result<Vec<Verdict>> {
     let at = |measure: &str, filter: &str| sample(table, measure, 2, filter);
-    let (ibf2_fp, ibf2_fn) = (at("wfp", "IBF2")?, at("wfn", "IBF2")?);
-    let (sbf, ibf1, ibf4, ibf5) = (at("wfp", "SBF")?, at("wfp", "IBF1")?, at("wfp", "IBF4")?, at("wfp", "IBF5")?);
-    let holds = Outcome::of;
-    let inverse =
-        Verdict::new("inverse", "6.3", "IBF2: the wfp is very low, close to 0.2 %, the wfn high, close to 44 %", {
-            Outcome::graded(
-                (ibf2_fp.mean() - 0.2).abs() < 0.2 && (ibf2_fn.mean() - 44.0).abs() < 1.0,
-                ibf2_fp.mean() < ibf2_fn.mean(),
-            )
-        });
-    let aware = clearly_below(&ibf4, &sbf) && clearly_below(&ibf5, &sbf);
-    let maximum = clearly_below(&ibf1, &sbf);
-    let (ibf2_4, ibf4_4) = (sample(table, "wfp", 0, "IBF2")?, sample(table, "wfp", 0, "IBF4")?);
+    let small = |filter: &str| sample(table, "wfp", 0, filter);
+    let (sbf, ibf1, ibf2, ibf4, ibf5) = (small("SBF")?, small("IBF1")?, small("IBF2")?, small("IBF4")?, small("IBF5")?);
+    let fewer_than = |random: &Sample| [&ibf4, &ibf5].iter().all(|aware| clearly_below(aware, random));
     let sum = |column, filter| -> Result<Sample> {
         Ok(sample(table, "wfp", column, filter)?.with(&sample(table, "wfn", column, filter)?, |a, b| a + b))
     };
-    let (small, large) = (sum(0, "SBF")?, sum(4, "SBF")?);
-    let (ibf3_fn, ibf1_fn) = (at("wfn", "IBF3")?, at("wfn", "IBF1")?);
-    let ibf5_fn = at("wfn", "IBF5")?;
+    let (few, many) = (sum(0, "SBF")?, sum(4, "SBF")?);
+    let (ibf1_fn, ibf2_fn, ibf3_fn, ibf5_fn) =
+        (at("wfn", "IBF1")?, at("wfn", "IBF2")?, at("wfn", "IBF3")?, at("wfn", "IBF5")?);
+    let below = |other: &Sample| other.with(&ibf5_fn, |other, ibf5| other - ibf5);
+    // The wfp of IBF2, over the columns: the table prints none above 0.02.
+    let ibf2_fp = (0..COLUMNS.len()).map(|column| sample(table, "wfp", column, "IBF2")).collect::<Result<Vec<_>>>()?;
+    let most = ibf2_fp.iter().max_by(|one, other| one.mean().total_cmp(&other.mean())).cloned().unwrap_or_default();
     Ok(vec![
-        inverse.mean("wfp, %", &ibf2_fp).mean("wfn, %", &ibf2_fn),
+        Verdict::new(
+            "ibf2-wfp",
+            "6.3",
+            "IBF2's wfp is close to 0.2 %",
+            Printed::new(0.2, 1).outcome_if_mended(Printed::new(0.02, 2), &most),
+        )
+        .number("section 6.3", 0.2)
+        .number("greatest in Table 3", 0.02)
+        .mean("greatest measured, %", &most)
+        .remark("the text contradicts its table: a digit too few"),
+        about("ibf2-wfn", "6.3", "IBF2's wfn is close to 44 %", 44.0, &ibf2_fn, true),
         Verdict::new(
             "deletion",
             "6.3",
             "deletion by importance gives fewer false positives (3–7 %) than random deletion (around 20 %)",
-            holds(aware),
+            Outcome::graded(fewer_than(&sbf) && fewer_than(&ibf1), fewer_than(&sbf)),
         )
-        .mean("SBF, %", &sbf)
-        .mean("IBF4, %", &ibf4)
-        .mean("IBF5, %", &ibf5),
+        .mean("random: SBF, 16384 cells, %", &sbf)
+        .mean("random: IBF1, %", &ibf1)
+        .mean("by importance: IBF4, %", &ibf4)
+        .mean("IBF5, %", &ibf5)
+        .remark("not below IBF1, which deletes at random, too, and whose 3.83 % the table prints"),
         Verdict::new(
             "insertion",
             "6.3",
             "M-insert gives more false positives than Imp-insert",
-            holds(maximum && clearly_below(&ibf2_4, &ibf4_4)),
+            Outcome::of(clearly_below(&ibf1, &sbf) && clearly_below(&ibf2, &ibf4)),
         )
-        .mean("SBF, %", &sbf)
+        .mean("SBF, 16384 cells, %", &sbf)
         .mean("IBF1, %", &ibf1)
-        .mean("IBF4, 16384 cells, %", &ibf4_4)
-        .mean("IBF2, 16384 cells, %", &ibf2_4),
+        .mean("IBF4, %", &ibf4)
+        .mean("IBF2, %", &ibf2),
         Verdict::new(
             "size",
             "6.6",
             "increasing the number of cells greatly reduces both errors",
-            holds(clearly_below(&large, &small)),
+            Outcome::of(clearly_below(&many, &few)),
         )
-        .mean("SBF, wfp + wfn, 16384 cells, %", &small)
-        .mean("262144 cells, %", &large),
-        Verdict::new(
-            "recommended",
+        .mean("SBF, wfp + wfn, 16384 cells, %", &few)
+        .mean("262144 cells, %", &many),
+        about(
+            "below-ibf2",
             "6.6",
-            "IBF5 and IBF3 have false negatives up to 20 points below IBF2 and 10 below IBF1",
-            Outcome::graded(
-                ibf2_fn.mean() - ibf5_fn.mean() >= 19.0 && ibf1_fn.mean() - ibf5_fn.mean() >= 9.0,
-                clearly_below(&ibf5_fn, &ibf1_fn),
-            ),
+            "IBF5's false negatives are up to 20 points below IBF2's …",
+            20.0,
+            &below(&ibf2_fn),
+            clearly_below(&ibf5_fn, &ibf2_fn),
+        )
+        .remark("65536 cells, 4 hashes"),
+        about("below-ibf1", "6.6", "… and 10 below IBF1's", 10.0, &below(&ibf1_fn), clearly_below(&ibf5_fn, &ibf1_fn)),
+        Verdict::new(
+            "ibf3-too",
+            "6.6",
+            "IBF3, too, has fewer false negatives than IBF2 and IBF1",
+            Outcome::of(clearly_below(&ibf3_fn, &ibf1_fn) && clearly_below(&ibf3_fn, &ibf2_fn)),
         )
         .mean("IBF1 wfn, %", &ibf1_fn)
         .mean("IBF2, %", &ibf2_fn)
-        .mean("IBF3, %", &ibf3_fn)
-        .mean("IBF5, %", &ibf5_fn),
+        .mean("IBF3, %", &ibf3_fn),
     ])
 }
 
@@ -221,13 +243,14 @@ fn compare(table: &Table, (filter, wfp, wfp_sd, wfn, wfn_sd): &(&str, f64, f64, 
     let holds = near(&measured_wfp, *wfp, *wfp_sd) && near(&measured_wfn, *wfn, *wfn_sd);
     let claim = format!("{filter} with 65536 cells and 4 hashes, by independent simulation: wfp {wfp} %, wfn {wfn} %");
     Ok(Verdict::new(format!("reference-{filter}"), "everbloom's reference", claim, Outcome::of(holds))
+        .ours()
         .mean("wfp, %", &measured_wfp)
         .mean("wfn, %", &measured_wfn))
 }
 
 /// wfn against wfp, a panel per column.
 fn tradeoff(table: &Table) -> Result<Figure> {
-    let caption = "Low and left is better. Hollow marks: as printed; they lie on the measured ones except for the misprints and the IBF3 row, which is IBF5's.";
+    let caption = "Low and left is better. Hollow marks: as printed; they lie on the measured ones except for misprints, the IBF3 row, which is IBF5's, and IBF3 and IBF5 at 262144 cells, which no reading gives.";
     let mut figure =
         Figure::new("tradeoff", "Weighted false negatives against false positives (Tables 3 and 4)", caption);
     for (column, (num_cells, num_hashes)) in COLUMNS.into_iter().enumerate() {

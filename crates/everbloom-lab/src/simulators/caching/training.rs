@@ -11,7 +11,7 @@
 //! has a standard filter's number.
 
 use super::events::Events;
-use crate::simulators::Scheme;
+use crate::simulators::{Scheme, programme};
 use everbloom::Result;
 use everbloom::querylog::popularity::{Allocation, MAX_HASHES, Share};
 use std::collections::BTreeMap;
@@ -78,8 +78,9 @@ impl Training {
         match scheme {
             Scheme::Standard => Ok(uniform),
             // The paper's k_max is twice a standard filter's number.
-            Scheme::Rounding => self.per_object(bits, usual, |problem| problem.rounding().hashes),
-            Scheme::Paper => self.per_object(bits, usual, |problem| problem.fixed_fill().hashes),
+            Scheme::Rounding => self.per_object(bits, usual, |problem| Ok(problem.rounding().hashes)),
+            Scheme::Programme => self.per_object(bits, usual, programme),
+            Scheme::HalfFill => self.per_object(bits, usual, |problem| Ok(problem.fixed_fill().hashes)),
             Scheme::Ours => {
                 let ours = self.by_class(bits)?;
                 Ok(if ours.predicted_fpr < (1.0 - LEAST_GAIN) * standard.fpr { ours } else { uniform })
@@ -93,7 +94,7 @@ impl Training {
     }
 
     /// A number for each object that the first half shows, the usual one for the others.
-    fn per_object(&self, bits: f64, usual: u8, solve: impl Fn(&Allocation) -> Vec<u8>) -> Result<Hashes> {
+    fn per_object(&self, bits: f64, usual: u8, solve: impl Fn(&Allocation) -> Result<Vec<u8>>) -> Result<Hashes> {
         let shares: Vec<Share> = self.whole.iter().map(|shown| Share::new(shown.resident, shown.misses)).collect();
         let seen = |class: &Share| class.members > 0.0 || class.misses > 0.0;
         let classes: Vec<Share> = shares.iter().copied().filter(seen).collect();
@@ -101,7 +102,7 @@ impl Training {
             return Ok(Hashes::uniform(shares.len(), usual, 1.0));
         }
         let problem = Allocation::new(classes, bits, 1..=usual.saturating_mul(2).min(MAX_HASHES))?;
-        let solved = solve(&problem);
+        let solved = solve(&problem)?;
         let predicted_fpr = problem.scored(solved.clone()).fpr;
         let mut numbers = solved.into_iter();
         let per_object: Vec<u8> =

@@ -2,7 +2,7 @@
 
 use super::DOCUMENT_BYTES;
 use super::library::Library;
-use crate::simulators::Scheme;
+use crate::simulators::{Scheme, programme};
 use everbloom::internal::cells::bits::Bits;
 use everbloom::internal::cells::summary::may_hold;
 use everbloom::querylog::popularity::{Allocation, MAX_HASHES, Share, hashes_within};
@@ -101,13 +101,19 @@ impl<'a> Study<'a> {
         Ok(Allocation::new(self.counts.clone(), 8.0, 1..=MAX_HASHES)?.real_optimum().divergence)
     }
 
+    /// The rate of the real-number optimum for what the first half shows.
+    pub fn optimal_fpr(&self, bits_per_key: f64) -> Result<f64> {
+        Ok(Allocation::new(self.counts.clone(), bits_per_key, 1..=MAX_HASHES)?.real_optimum().fpr)
+    }
+
     fn hashes(&self, scheme: Scheme, bits_per_key: f64) -> Result<Hashes> {
         let standard = Allocation::new(vec![Share::new(1.0, 1.0)], bits_per_key, 1..=1)?.standard();
         let usual = standard.hashes[0].min(MAX_HASHES);
         let (per_document, predicted_fpr) = match scheme {
             Scheme::Standard => (vec![usual; self.counts.len()], standard.fpr),
-            Scheme::Rounding => self.per_document(bits_per_key, usual, |problem| problem.rounding().hashes)?,
-            Scheme::Paper => self.per_document(bits_per_key, usual, |problem| problem.fixed_fill().hashes)?,
+            Scheme::Rounding => self.per_document(bits_per_key, usual, |problem| Ok(problem.rounding().hashes))?,
+            Scheme::Programme => self.per_document(bits_per_key, usual, programme)?,
+            Scheme::HalfFill => self.per_document(bits_per_key, usual, |problem| Ok(problem.fixed_fill().hashes))?,
             Scheme::Ours => self.by_length(bits_per_key)?,
         };
         Ok(Hashes { bits_per_key, per_document, predicted_fpr })
@@ -118,10 +124,10 @@ impl<'a> Study<'a> {
         &self,
         bits_per_key: f64,
         usual: u8,
-        solve: impl Fn(&Allocation) -> Vec<u8>,
+        solve: impl Fn(&Allocation) -> Result<Vec<u8>>,
     ) -> Result<(Vec<u8>, f64)> {
         let problem = Allocation::new(self.counts.clone(), bits_per_key, 1..=usual.saturating_mul(2).min(MAX_HASHES))?;
-        let mut hashes = solve(&problem);
+        let mut hashes = solve(&problem)?;
         let predicted_fpr = problem.scored(hashes.clone()).fpr;
         for (count, class) in hashes.iter_mut().zip(&self.counts) {
             if class.members == 0.0 && class.misses == 0.0 {

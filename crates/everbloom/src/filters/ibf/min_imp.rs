@@ -4,7 +4,8 @@
 //! - *Optional*: the `decrements` least important cells of all, zero or not. The same cells are picked
 //!   again and again, so little is deleted.
 //! - *With priority*: one after another the cell of least importance + priority; each pick raises the
-//!   cell's priority by `cell_max` on the thesis's scale of 50. Importance and priority saturate.
+//!   cell's priority by `priority_step` (`cell_max` if not given) on the thesis's scale of 50. Importance and
+//!   priority saturate.
 
 use super::Cells;
 use super::draws::Draws;
@@ -81,7 +82,7 @@ impl MinImp {
             ordered: Ordered { cells, deletion: parameters.deletion, priorities },
             queue: Queue::new(groups, parameters.decrements)?,
             importance: parameters.cell_importance,
-            priority_step: parameters.cell_max * (FULL_WEIGHT / THESIS_SCALE),
+            priority_step: parameters.priority_step.unwrap_or(parameters.cell_max) * (FULL_WEIGHT / THESIS_SCALE),
         };
         filter.rebuild();
         Ok(filter)

@@ -23,7 +23,7 @@
 //! | `probabilistic_val` | ∝ 1/value among cells that are not zero; needs `insertion=imp` |
 //! | `min_imp` | the `decrements` least important cells that are not zero, ties from the lowest position |
 //! | `min_imp_optional` | the `decrements` least important cells, zero or not: deletes next to nothing |
-//! | `min_imp_priority` | least importance + priority, one by one; a pick raises the priority |
+//! | `min_imp_priority` | least importance + priority, one by one; a pick raises the priority by `priority_step` |
 //!
 //! ```text
 //! cell value/importance   4/90   2/15   0/8   3/40        cell_max = 4, one decrement
@@ -85,7 +85,11 @@
 //! - Its Table 1 calls `ibf3` and `ibf5` "-p"; its numbers are those of the plain form, which the
 //!   presets are. The readings are listed with the reference figures in the lab's tests.
 //! - Importances are fractions of their maximum, kept in thousandths, so that streams with different
-//!   scales behave alike; a priority counts `cell_max` on the thesis's scale of 50.
+//!   scales behave alike; a pick adds `priority_step` to a priority, on the thesis's scale of 50: `cell_max`, as in its
+//!   Algorithm 8, if not given. Its section 7 speaks of a very large one, which makes deletion blind to importance.
+//! - Imp-insert keeps the larger of the cell's value and its own, and rounds down, so that low importances write 0. The
+//!   thesis's Algorithm 2 overwrites, and its section 6.3 says values from 1 to the largest; only this reading gives its
+//!   tables.
 //!
 //! # When to choose it
 //!

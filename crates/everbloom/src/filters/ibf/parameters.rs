@@ -97,12 +97,15 @@ pub(super) const WORDS: &[&str] = &[
     "reinsert_slots",
     "reinsert_every",
     "reinsert_below",
+    "priority_step",
 ];
 
 pub(super) const MAX_HASHES: u32 = 64;
 pub(super) const MAX_CELL: u32 = 255;
 /// More lowered cells per arrival are a mistake, and would take milliseconds.
 pub(super) const MAX_DECREMENTS: u32 = 1 << 16;
+/// A larger step would reach the largest priority within a few picks, and priorities would no longer tell cells apart.
+pub(super) const MAX_PRIORITY_STEP: u32 = 1 << 16;
 /// A limit below one cell in this many would be kept by searching for rare cells.
 pub(super) const LEAST_LIMIT_SHARE: u64 = 64;
 
@@ -129,6 +132,8 @@ pub struct Parameters {
     pub fill_limit: Option<u64>,
     /// The cache of important keys to insert again.
     pub reinsertion: Option<Reinsertion>,
+    /// What a pick adds to the cell's priority, on the thesis's scale of importances up to 50; `cell_max` if not given.
+    pub priority_step: Option<u32>,
 }
 
 /// Insertion and deletion that a spec names, by its kind or its words.
@@ -151,6 +156,17 @@ pub(super) fn scheme_of(spec: &Spec) -> Result<(&'static str, Insertion, Deletio
     Ok((kind, wanted.0, wanted.1))
 }
 
+/// The step of priorities, which only one deletion has.
+pub(super) fn priority_step_of(spec: &Spec, deletion: Deletion) -> Result<Option<u32>> {
+    match spec.number("priority_step")? {
+        Some(_) if deletion != Deletion::MinImpPriority => Err(spec.error(
+            "priority_step is given, and this deletion has no priorities",
+            "take deletion=min_imp_priority, or leave priority_step out",
+        )),
+        step => Ok(step),
+    }
+}
+
 pub(super) fn cell_importance_of(spec: &Spec, default: CellImportance) -> Result<CellImportance> {
     spec.choice("cell_importance", CELL_IMPORTANCES, default)
 }
@@ -169,6 +185,7 @@ impl Parameters {
             cell_importance: CellImportance::Sum,
             fill_limit: None,
             reinsertion: None,
+            priority_step: None,
         }
     }
 
@@ -187,6 +204,7 @@ impl Parameters {
             cell_importance: cell_importance_of(spec, CellImportance::Sum)?,
             fill_limit: spec.number("fill_limit")?,
             reinsertion: reinsertion::from_spec(spec, num_cells)?,
+            priority_step: priority_step_of(spec, deletion)?,
         }
         .checked()
     }
@@ -210,8 +228,11 @@ impl Parameters {
         if let Some(limit) = self.fill_limit {
             spec = spec.with("fill_limit", limit);
         }
-        match &self.reinsertion {
-            Some(reinsertion) => reinsertion.add_to(spec),
+        if let Some(reinsertion) = &self.reinsertion {
+            spec = reinsertion.add_to(spec);
+        }
+        match self.priority_step {
+            Some(step) => spec.with("priority_step", step),
             None => spec,
         }
     }
@@ -235,6 +256,15 @@ impl Parameters {
         if let Some(limit) = self.fill_limit {
             let least = self.num_cells / LEAST_LIMIT_SHARE + u64::from(self.num_hashes);
             bounded("fill_limit", limit, least, self.num_cells.max(least), "leave it out to promise no rate")?;
+        }
+        if let Some(step) = self.priority_step {
+            bounded(
+                "priority_step",
+                step.into(),
+                1,
+                MAX_PRIORITY_STEP.into(),
+                "the thesis's algorithm takes cell_max",
+            )?;
         }
         if let Some(reinsertion) = &self.reinsertion {
             reinsertion.checked()?;

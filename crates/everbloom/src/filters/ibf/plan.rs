@@ -6,7 +6,8 @@
 //! and rounded **up**; where a stream is unlike the one expected, random cells make up the difference.
 
 use super::parameters::{
-    CellImportance, Deletion, Insertion, LEAST_LIMIT_SHARE, MAX_HASHES, Parameters, cell_importance_of, scheme_of,
+    CellImportance, Deletion, Insertion, LEAST_LIMIT_SHARE, MAX_HASHES, Parameters, cell_importance_of,
+    priority_step_of, scheme_of,
 };
 use super::reinsertion;
 use crate::filter::model::{Effort, MOST_CHANGED};
@@ -176,6 +177,7 @@ fn with_hashes(spec: &Spec, goal: &Goal, mix: &ImportanceMix, target: f64, num_h
             cell_importance: cell_importance_of(spec, CellImportance::Decayed)?,
             fill_limit: None,
             reinsertion: reinsertion::from_spec(spec, num_cells)?,
+            priority_step: priority_step_of(spec, deletion)?,
         })
     };
     draft(1, 1)?.checked()?;

@@ -5,7 +5,7 @@ use super::weighed::FULL_WEIGHT;
 use super::*;
 use crate::codec::{Decoder, encode};
 use crate::key::Key;
-use crate::promise::Goal;
+use crate::promise::{Goal, Spec};
 
 const CELL_IMPORTANCES: [CellImportance; 3] = [CellImportance::Sum, CellImportance::Decayed, CellImportance::Last];
 
@@ -58,7 +58,8 @@ impl Twin {
                     let key = |position: &usize| self.totals[*position] + self.priorities[*position];
                     let Some(lowest) = (0..self.values.len()).min_by_key(key) else { return };
                     self.lower(lowest);
-                    self.priorities[lowest] += self.parameters.cell_max * (FULL_WEIGHT / 50);
+                    let step = self.parameters.priority_step.unwrap_or(self.parameters.cell_max);
+                    self.priorities[lowest] += step * (FULL_WEIGHT / 50);
                 }
             }
             other => panic!("{other:?} is not deterministic"),
@@ -139,6 +140,39 @@ fn deterministic_deletions_pick_what_a_full_sort_picks() {
                 }
             }
         }
+    }
+}
+
+#[test]
+fn a_priority_step_is_what_a_pick_adds() {
+    for step in [1, 64, 1000] {
+        let parameters = by_hand(Insertion::Max, Deletion::MinImpPriority, [40, 3, 5, 4]);
+        let parameters = Parameters { priority_step: Some(step), ..parameters };
+        let (mut filter, mut twin) = (Ibf::new(parameters, Hashing::seeded(3)).expect("small"), Twin::new(parameters));
+        let mut generator = Generator::seeded(u64::from(step));
+        for at in 0..600 {
+            let (hash, importance) = arrival(&mut generator, 60);
+            let verdicts = (filter.observe_hash(hash, importance), twin.observe(hash, importance));
+            assert_eq!(verdicts.0, verdicts.1, "step {step} at {at}");
+            assert_eq!(values(&filter), twin.values, "step {step} at {at}");
+        }
+        let spec = parameters.spec();
+        assert_eq!(spec.get("priority_step"), Some(step.to_string().as_str()));
+        assert_eq!(Parameters::from_spec(&spec).expect("its own spec"), parameters);
+    }
+}
+
+#[test]
+fn a_priority_step_needs_priorities_and_a_bound() {
+    let with = |words: &str| format!("ibf:num_cells=64,num_hashes=2,decrements=1,cell_max=4,{words}");
+    for (words, works) in [
+        ("deletion=min_imp_priority,priority_step=256", true),
+        ("deletion=min_imp_priority,priority_step=0", false),
+        ("deletion=min_imp_priority,priority_step=70000", false),
+        ("deletion=min_imp,priority_step=4", false),
+    ] {
+        let spec = Spec::parse(&with(words)).expect("a spec");
+        assert_eq!(Parameters::from_spec(&spec).is_ok(), works, "{words}");
     }
 }
 
