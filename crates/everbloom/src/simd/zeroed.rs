@@ -1,7 +1,9 @@
 //! Memory that is zero and not touched until it is used.
 
+use super::advise_huge_pages;
 use std::alloc::{Layout, alloc_zeroed, dealloc, realloc};
 use std::marker::PhantomData;
+use std::mem::MaybeUninit;
 use std::ops::{Deref, DerefMut};
 use std::ptr::NonNull;
 
@@ -54,6 +56,9 @@ impl<T: bytemuck::Pod> Zeroed<T> {
         };
         let (old_offset, old_length) = (self.offset, self.length);
         let offset = block.as_ptr().align_offset(align_of::<T>());
+        // SAFETY: the block is ours alone; bytes that may not have been written are not read.
+        let bytes = unsafe { std::slice::from_raw_parts_mut(block.as_ptr().cast(), layout.size()) };
+        advise_huge_pages::<MaybeUninit<u8>>(bytes);
         // SAFETY: both ranges lie in the block, which has an element more than `length`; they may overlap. What lies
         // behind is written before anybody can read it.
         unsafe {
