@@ -20,7 +20,7 @@ const TASKS: &[Task] = &[
     ("soak", "dedup through so many days of signals, rotation and full disks [1000], from a seed on [0]", soak),
     ("ci", "lint, then test: what must hold before a change lands", ci),
     ("book", "the book as HTML in book/book, with mdBook", book),
-    ("bench-dedup", "dedup beside huniq and runiq: CPU, memory, wrong answers", bench_dedup::run),
+    ("bench-dedup", "dedup beside huniq, runiq, awk, sort and jq: CPU, memory, wrong answers", bench_dedup::run),
 ];
 
 fn main() -> ExitCode {

@@ -23,10 +23,10 @@ pub(super) struct Errors {
 
 impl Truth {
     /// Finds it with 128-bit hashes, which do not collide.
-    pub(super) fn of(path: &Path) -> Result<Self> {
+    pub(super) fn of(path: &Path, key: fn(&[u8]) -> &[u8]) -> Result<Self> {
         let mut seen = HashSet::new();
         let mut is_new = Vec::new();
-        for_each_line(path, |line| is_new.push(seen.insert(xxh3_128_with_seed(line, SEED))))?;
+        for_each_line(path, |line| is_new.push(seen.insert(xxh3_128_with_seed(key(line), SEED))))?;
         Ok(Truth { is_new })
     }
 

@@ -1,8 +1,9 @@
-//! `cargo xtask bench-dedup`: `everbloom dedup` beside huniq and runiq, interleaved, answers checked.
+//! `cargo xtask bench-dedup`: `everbloom dedup` beside huniq, runiq, awk, sort and jq, interleaved, answers checked.
 //!
 //! Every contender reads a file and writes to /dev/null (or, with `--to file`, to a file), in rounds, in a process of its own whose CPU
 //! time and peak memory the kernel reports. One more run of each writes to a file, which is compared
-//! with the exact answer. The floor splits, hashes and writes everything, and judges nothing.
+//! with the exact answer. The floor splits, hashes and writes everything, and judges nothing. Those that take many times as
+//! long run once, and what is not installed is left out.
 
 mod answer;
 mod floor;
@@ -15,7 +16,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 const USAGE: &str =
-    "cargo xtask bench-dedup [--rounds N] [--scale SHARE] [--input urls|distinct|zipf] [--to null|file]";
+    "cargo xtask bench-dedup [--rounds N] [--scale SHARE] [--input urls|distinct|zipf|json|csv] [--to null|file]";
 
 /// Runs the comparison, or one of the helpers that it starts as processes of their own.
 pub(crate) fn run(arguments: &[String]) -> Outcome {
@@ -35,7 +36,7 @@ struct Options {
 
 impl Options {
     fn parse(arguments: &[String]) -> Result<Self, String> {
-        let mut options = Options { rounds: 5, scale: 1.0, input: None, to_file: false };
+        let mut options = Options { rounds: 3, scale: 1.0, input: None, to_file: false };
         for pair in arguments.chunks(2) {
             let [name, value] = pair else { return Err(USAGE.into()) };
             match name.as_str() {
@@ -64,6 +65,10 @@ struct Contender {
     name: &'static str,
     command: Vec<String>,
     reads_stdin: bool,
+    /// Whether it is measured in the first round alone.
+    is_slow: bool,
+    /// Whether it writes a part of the input in its order, which can be compared with the exact answer.
+    is_checked: bool,
 }
 
 /// This program as the release profile builds it: the floor must not be slow for want of optimisation.
@@ -71,32 +76,61 @@ fn helper(root: &Path) -> PathBuf {
     root.join("target/release/xtask")
 }
 
-fn contenders(root: &Path) -> Vec<Contender> {
+impl Contender {
+    fn new(name: &'static str, command: &[&str]) -> Self {
+        let command = command.iter().map(ToString::to_string).collect();
+        Contender { name, command, reads_stdin: false, is_slow: false, is_checked: true }
+    }
+
+    fn slow(self) -> Self {
+        Contender { is_slow: true, ..self }
+    }
+
+    fn unchecked(self) -> Self {
+        Contender { is_checked: false, ..self }
+    }
+}
+
+fn contenders(root: &Path, input: &inputs::Input) -> Vec<Contender> {
     let text = |path: PathBuf| path.display().to_string();
     let ours = text(root.join("target/release/everbloom"));
     let peer = |name: &str| text(root.join("target/peers/bin").join(name));
-    let everbloom = |name, more: &[&str]| Contender {
-        name,
-        command: [ours.as_str(), "dedup"].iter().chain(more).map(ToString::to_string).collect(),
-        reads_stdin: false,
-    };
-    vec![
-        Contender {
-            name: "floor",
-            command: vec![text(helper(root)), "bench-dedup".into(), floor::ARGUMENT.into()],
-            reads_stdin: false,
-        },
-        everbloom("exact", &["--exact"]),
-        everbloom("exact, 1 thread", &["--exact", "--threads", "1"]),
-        everbloom("16 MiB", &["--memory", "16MiB"]),
-        everbloom("16 MiB, 1 thread", &["--memory", "16MiB", "--threads", "1"]),
-        Contender { name: "huniq", command: vec![peer("huniq")], reads_stdin: true },
-        Contender {
-            name: "runiq quick",
-            command: vec![peer("runiq"), "-f".into(), "quick".into()],
-            reads_stdin: false,
-        },
-    ]
+    let (huniq, runiq) = (peer("huniq"), peer("runiq"));
+    let everbloom = |name, more: &[&str]| Contender::new(name, &[&[ours.as_str(), "dedup", "--quiet"], more].concat());
+    let mut all = vec![Contender::new("floor", &[&text(helper(root)), "bench-dedup", floor::ARGUMENT]).unchecked()];
+    if let Some(options) = input.options {
+        let one = [options, &["--threads", "1"]].concat();
+        all.push(everbloom("line, 1 thread", &["--threads", "1"]).unchecked());
+        all.push(everbloom("key, 1 thread", &one));
+        all.push(everbloom("key", options));
+        if input.name == "json" && is_installed("jq") {
+            let script = format!("jq -r .user.id \"$0\" | {huniq}");
+            all.push(Contender::new("jq | huniq", &["sh", "-c", &script]).slow().unchecked());
+        }
+        return all;
+    }
+    for (name, one, options) in [
+        ("exact", "exact, 1 thread", &["--exact"][..]),
+        ("16 MiB", "16 MiB, 1 thread", &["--memory", "16MiB"]),
+        ("default", "default, 1 thread", &[]),
+    ] {
+        all.push(everbloom(name, options));
+        all.push(everbloom(one, &[options, &["--threads", "1"]].concat()));
+    }
+    all.push(Contender { reads_stdin: true, ..Contender::new("huniq", &[&huniq]) });
+    all.push(Contender::new("runiq quick", &[&runiq, "-f", "quick"]).slow());
+    if is_installed("awk") {
+        all.push(Contender::new("awk", &["awk", "!seen[$0]++"]).slow().unchecked());
+    }
+    if is_installed("sort") {
+        all.push(Contender::new("sort -u", &["env", "LC_ALL=C", "sort", "-u", "--parallel=1"]).slow().unchecked());
+    }
+    all
+}
+
+/// Whether there is such a program.
+fn is_installed(name: &str) -> bool {
+    std::env::var_os("PATH").is_some_and(|path| std::env::split_paths(&path).any(|folder| folder.join(name).exists()))
 }
 
 fn compare(options: &Options) -> Outcome {
@@ -105,10 +139,9 @@ fn compare(options: &Options) -> Outcome {
     install_peers(root)?;
     let folder = root.join("target/bench-dedup");
     std::fs::create_dir_all(&folder).map_err(|error| error.to_string())?;
-    let contenders = contenders(root);
     for input in inputs::INPUTS.iter().filter(|input| options.input.as_deref().is_none_or(|name| name == input.name)) {
         let path = input.make(&folder, options.scale).map_err(|error| format!("{}: {error}", input.name))?;
-        compare_on(input, &path, &contenders, options)?;
+        compare_on(input, &path, &contenders(root, input), options)?;
     }
     Ok(())
 }
@@ -127,8 +160,8 @@ fn compare_on(input: &inputs::Input, path: &Path, contenders: &[Contender], opti
     let mut usages: Vec<Vec<Usage>> = contenders.iter().map(|_| Vec::new()).collect();
     let rounds = options.rounds;
     let output = if options.to_file { path.with_extension("out") } else { PathBuf::from("/dev/null") };
-    for _ in 0..rounds {
-        for (contender, usages) in contenders.iter().zip(&mut usages) {
+    for round in 0..rounds {
+        for (contender, usages) in contenders.iter().zip(&mut usages).filter(|(who, _)| round == 0 || !who.is_slow) {
             usages.push(measure::measure(&contender.command, contender.reads_stdin, path, &output)?);
         }
     }
@@ -139,26 +172,34 @@ fn compare_on(input: &inputs::Input, path: &Path, contenders: &[Contender], opti
         bytes as f64 / 1e6,
         if options.to_file { "a file" } else { "/dev/null" },
     );
+    // What the last column of ratios compares: the peer nearest to us, or for keys in records our own whole lines.
+    let (peer, versus) = match input.options {
+        Some(_) => ("line, 1 thread", "CPU vs line"),
+        None => ("huniq", "huniq CPU vs"),
+    };
     println!(
         "{:<18}{:>8}{:>8}{:>8}{:>9}{:>18}{:>18}{:>18}{:>18}",
-        "", "CPU s", "wall s", "MB/s", "peak MB", "CPU vs floor", "huniq CPU vs", "wrong dropped", "wrong kept"
+        "", "CPU s", "wall s", "MB/s", "peak MB", "CPU vs floor", versus, "wrong dropped", "wrong kept"
     );
-    let truth = answer::Truth::of(path).map_err(|error| error.to_string())?;
+    let truth = answer::Truth::of(path, input.key).map_err(|error| error.to_string())?;
     let of = |name: &str| contenders.iter().position(|contender| contender.name == name).map(|at| &usages[at]);
     for (contender, own) in contenders.iter().zip(&usages) {
         let cpu = median(own.iter().map(|usage| usage.cpu));
         let wall = median(own.iter().map(|usage| usage.wall));
         let peak = own.iter().map(|usage| usage.peak_bytes).max().unwrap_or(0) as f64 / 1e6;
-        let (dropped, kept) = match contender.name {
-            "floor" => ("-".into(), "-".into()),
-            _ => check(contender, path, &truth)?,
+        let (dropped, kept) = match contender.is_checked {
+            true => check(contender, path, &truth)?,
+            false => ("-".into(), "-".into()),
         };
         println!(
             "{:<18}{cpu:>8.2}{wall:>8.2}{:>8.0}{peak:>9.1}{:>18}{:>18}{dropped:>18}{kept:>18}",
             contender.name,
             bytes as f64 / 1e6 / wall,
             of("floor").map_or_else(String::new, |floor| ratio(own, floor)),
-            of("huniq").map_or_else(String::new, |huniq| ratio(huniq, own)),
+            of(peer).map_or_else(String::new, |peer| match input.options {
+                Some(_) => ratio(own, peer),
+                None => ratio(peer, own),
+            }),
         );
     }
     println!("{} records, {} distinct", truth.records(), truth.distinct());

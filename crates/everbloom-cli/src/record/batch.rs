@@ -1,6 +1,6 @@
 //! Many records at once: where each ends, and what its key hashes to.
 
-use super::layout::Extract;
+use super::layout::{Extract, Scratch};
 use super::{Extractor, Fault, time};
 use crate::input::Framing;
 use everbloom::internal::key::records;
@@ -61,8 +61,9 @@ impl Batch {
 
     fn hash_keys(&mut self, bytes: &[u8], ending: u8, extractor: &Extractor, hashing: &Hashing) {
         let latest = if extractor.has_time() { time::latest_plausible() } else { i64::MAX };
+        let mut scratch = Scratch::default();
         for index in 0..self.len {
-            match extractor.extract(without_ending(self.record(bytes, index), ending), latest) {
+            match extractor.extract(without_ending(self.record(bytes, index), ending), latest, &mut scratch) {
                 Ok(Extract { key, importance, time }) => {
                     self.hashes.push(hashing.hash(&key));
                     self.times.extend(time);

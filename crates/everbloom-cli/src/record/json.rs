@@ -1,10 +1,11 @@
 //! Values of a JSON line, by pointer, without a tree of the whole line.
 //!
 //! The text is walked down the pointers and everything beside them is passed over. Of members with the same name
-//! the last one counts, as in jq.
+//! the last one counts, as in jq. Nearly every line is left to one pass by [`scan`]; what that cannot tell is
+//! parsed with serde_json, and so is what is refused.
 
-use super::Problem;
 use super::number::{self, Number};
+use super::{Problem, scan};
 use crate::failure::{Failure, Result};
 use serde::de::{DeserializeSeed, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde_json::value::RawValue;
@@ -27,9 +28,11 @@ pub(super) struct Pointers {
 
 /// A value that is wanted, or on the way to one.
 #[derive(Debug, Clone, Default)]
-struct Node {
-    wanted_as: Vec<usize>,
-    members: Vec<(String, Node)>,
+pub(super) struct Node {
+    pub(super) wanted_as: Vec<usize>,
+    pub(super) members: Vec<(String, Node)>,
+    /// The element that it is in an array, if its name is a number.
+    pub(super) index: Option<usize>,
 }
 
 impl Pointers {
@@ -42,7 +45,8 @@ impl Pointers {
         let mut node = &mut self.root;
         for step in steps {
             let at = node.members.iter().position(|(name, _)| *name == step).unwrap_or_else(|| {
-                node.members.push((step, Node::default()));
+                let index = step.parse::<usize>().ok().filter(|index| index.to_string() == step);
+                node.members.push((step, Node { index, ..Node::default() }));
                 node.members.len() - 1
             });
             node = &mut node.members[at].1;
@@ -52,20 +56,37 @@ impl Pointers {
         Ok(self.typed.len() - 1)
     }
 
-    /// What is at the pointers of a line.
-    pub(super) fn find<'r>(&self, line: &'r [u8]) -> Result<Values<'r, '_>, Problem> {
+    /// What is at the pointers of a line; `found` is room for it, from line to line.
+    pub(super) fn find<'r, 'p>(&'p self, line: &'r [u8], found: &'p mut Found<'r>) -> Result<Values<'r, 'p>, Problem> {
         let text = std::str::from_utf8(line).map_err(|_| Problem::Json)?;
-        let mut found = vec![None; self.typed.len()];
-        let document: &RawValue = serde_json::from_str(text).map_err(|_| Problem::Json)?;
-        self.root.take(document, &mut found)?;
+        found.clear();
+        found.resize(self.typed.len(), None);
+        if !scan::find(&self.root, text, found) {
+            found.fill(None);
+            self.parse(text, found)?;
+        }
         Ok(Values { found, pointers: self })
+    }
+
+    #[cfg(test)]
+    pub(super) fn root(&self) -> &Node {
+        &self.root
+    }
+
+    /// The same by parsing: slower, and for all lines.
+    pub(super) fn parse<'r>(&self, text: &'r str, found: &mut [Option<&'r str>]) -> Result<(), Problem> {
+        let document: &RawValue = serde_json::from_str(text).map_err(|_| Problem::Json)?;
+        self.root.take(document, found)
     }
 }
 
+/// The text of the value at each pointer, if there is one.
+pub(super) type Found<'r> = Vec<Option<&'r str>>;
+
 impl Node {
-    fn take<'r>(&self, value: &'r RawValue, found: &mut [Option<&'r RawValue>]) -> Result<(), Problem> {
+    fn take<'r>(&self, value: &'r RawValue, found: &mut [Option<&'r str>]) -> Result<(), Problem> {
         for &index in &self.wanted_as {
-            found[index] = Some(value);
+            found[index] = Some(value.get());
         }
         if self.members.is_empty() {
             return Ok(());
@@ -110,10 +131,8 @@ impl<'r> Visitor<'r> for Members<'_> {
     fn visit_seq<A: SeqAccess<'r>>(self, mut array: A) -> Result<Self::Value, A::Error> {
         let members = &self.0.members;
         let mut values = vec![None; members.len()];
-        let index_of = |name: &str| name.parse::<usize>().ok().filter(|index| index.to_string() == name);
-        let wanted: Vec<Option<usize>> = members.iter().map(|(name, _)| index_of(name)).collect();
         for index in 0.. {
-            match wanted.iter().position(|wanted| *wanted == Some(index)) {
+            match members.iter().position(|(_, member)| member.index == Some(index)) {
                 Some(at) => match array.next_element()? {
                     Some(value) => values[at] = Some(value),
                     None => break,
@@ -151,15 +170,13 @@ impl Visitor<'_> for Name<'_> {
 
 /// The values of a line.
 pub(super) struct Values<'r, 'p> {
-    found: Vec<Option<&'r RawValue>>,
+    found: &'p [Option<&'r str>],
     pointers: &'p Pointers,
 }
 
 impl<'r> Values<'r, '_> {
     fn at(&self, pointer: usize) -> Result<&'r str, Problem> {
-        self.found[pointer]
-            .map(RawValue::get)
-            .ok_or_else(|| Problem::MissingPointer(self.pointers.typed[pointer].clone()))
+        self.found[pointer].ok_or_else(|| Problem::MissingPointer(self.pointers.typed[pointer].clone()))
     }
 
     /// A text's letters, and anything else as it is written.
@@ -177,7 +194,7 @@ impl<'r> Values<'r, '_> {
         if is_number(value)
             && let Number::Whole(whole) = number::value(value)
         {
-            return Ok(Key::Other(whole.to_le_bytes().to_vec()));
+            return Ok(Key::Whole(whole.to_le_bytes()));
         }
         let mut bytes = vec![NO_TEXT];
         write_value(value, 0, &mut bytes)?;
@@ -188,6 +205,7 @@ impl<'r> Values<'r, '_> {
 /// The bytes of a key, and whether they are text, in which case may be ignored.
 pub(super) enum Key<'r> {
     Text(Cow<'r, [u8]>),
+    Whole([u8; 8]),
     Other(Vec<u8>),
 }
 
@@ -302,9 +320,11 @@ mod tests {
     fn key(pointer: &str, line: &str) -> Result<Vec<u8>, Problem> {
         let mut pointers = Pointers::default();
         let number = pointers.add(pointer).expect("a pointer");
-        let values = pointers.find(line.as_bytes())?;
+        let mut found = Found::default();
+        let values = pointers.find(line.as_bytes(), &mut found)?;
         values.key(number).map(|key| match key {
             Key::Text(text) => text.into_owned(),
+            Key::Whole(bytes) => bytes.to_vec(),
             Key::Other(bytes) => bytes,
         })
     }
@@ -374,6 +394,6 @@ mod tests {
         for line in ["", "x", r#"{"k":1"#, r#"{"k":1} 2"#, r#"{"k":01}"#, "{\"k\":\"a\nb\"}"] {
             assert_eq!(key("/k", line), Err(Problem::Json), "{line}");
         }
-        assert_eq!(Pointers::default().find(b"{\"k\":\"\xff\"}").err(), Some(Problem::Json));
+        assert_eq!(Pointers::default().find(b"{\"k\":\"\xff\"}", &mut Found::default()).err(), Some(Problem::Json));
     }
 }

@@ -1,7 +1,7 @@
 //! From what was typed to an extractor: which fields, by number or by name.
 
 use super::fields::{self, Fields, Separation};
-use super::json::{Key, Pointers, Values};
+use super::json::{Found, Key, Pointers, Values};
 use super::{Fault, Problem, time};
 use crate::args::{ImportanceArgs, KeyArgs, Scale};
 use crate::failure::{Failure, Result};
@@ -157,11 +157,32 @@ pub(crate) struct Extractor {
 
 /// What a record comes to.
 pub(crate) struct Extract<'r> {
-    pub(crate) key: Cow<'r, [u8]>,
+    pub(crate) key: KeyBytes<'r>,
     pub(crate) importance: Importance,
     /// Microseconds since 1970, if records have a time.
     pub(crate) time: Option<i64>,
 }
+
+/// The bytes of a key, without an allocation for those of a whole number.
+pub(crate) enum KeyBytes<'r> {
+    Bytes(Cow<'r, [u8]>),
+    Whole([u8; 8]),
+}
+
+impl std::ops::Deref for KeyBytes<'_> {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        match self {
+            KeyBytes::Bytes(bytes) => bytes,
+            KeyBytes::Whole(bytes) => bytes,
+        }
+    }
+}
+
+/// Room that is used again from record to record.
+#[derive(Debug, Default)]
+pub(crate) struct Scratch<'r>(Found<'r>);
 
 impl Extractor {
     /// Whether a record, without its ending, is its own key.
@@ -180,7 +201,12 @@ impl Extractor {
     }
 
     /// What is in a record that comes without its ending, and is no later than `latest`.
-    pub(crate) fn extract<'r>(&self, record: &'r [u8], latest: i64) -> Result<Extract<'r>, Fault> {
+    pub(crate) fn extract<'r>(
+        &self,
+        record: &'r [u8],
+        latest: i64,
+        scratch: &mut Scratch<'r>,
+    ) -> Result<Extract<'r>, Fault> {
         let fault = |option: &Arc<str>| {
             let option = Arc::clone(option);
             move |problem| Fault { problem, option }
@@ -188,11 +214,13 @@ impl Extractor {
         let line = trim_return(record);
         let parsed = match &self.lookup {
             Lookup::Whole => {
-                let key = self.fold(Cow::Borrowed(record));
+                let key = KeyBytes::Bytes(self.fold(Cow::Borrowed(record)));
                 return Ok(Extract { key, importance: Importance::FULL, time: None });
             }
             Lookup::Fields(separation) => Parsed::Line(line, *separation),
-            Lookup::Json(pointers) => Parsed::Values(pointers.find(line).map_err(fault(&self.options.key))?),
+            Lookup::Json(pointers) => {
+                Parsed::Values(pointers.find(line, &mut scratch.0).map_err(fault(&self.options.key))?)
+            }
         };
         let key = self.key(record, &parsed).map_err(fault(&self.options.key))?;
         let importance = match &self.importance {
@@ -209,20 +237,23 @@ impl Extractor {
         Ok(Extract { key, importance, time })
     }
 
-    fn key<'r>(&self, record: &'r [u8], parsed: &Parsed<'r, '_>) -> Result<Cow<'r, [u8]>, Problem> {
+    fn key<'r>(&self, record: &'r [u8], parsed: &Parsed<'r, '_>) -> Result<KeyBytes<'r>, Problem> {
         let part = |place: &usize| match parsed {
-            Parsed::Line(line, separation) => fields::field(line, *separation, *place).map(|key| self.fold(key)),
+            Parsed::Line(line, separation) => {
+                fields::field(line, *separation, *place).map(|key| KeyBytes::Bytes(self.fold(key)))
+            }
             Parsed::Values(values) => values.key(*place).map(|key| match key {
-                Key::Text(text) => self.fold(text),
-                Key::Other(bytes) => Cow::Owned(bytes),
+                Key::Text(text) => KeyBytes::Bytes(self.fold(text)),
+                Key::Whole(bytes) => KeyBytes::Whole(bytes),
+                Key::Other(bytes) => KeyBytes::Bytes(Cow::Owned(bytes)),
             }),
         };
         match self.parts.as_slice() {
-            [] => Ok(self.fold(Cow::Borrowed(record))),
+            [] => Ok(KeyBytes::Bytes(self.fold(Cow::Borrowed(record)))),
             [place] => part(place),
             places => {
                 let parts = places.iter().map(part).collect::<Result<Vec<_>, Problem>>()?;
-                Ok(Cow::Owned(composite_key(parts.iter().map(|part| &**part))))
+                Ok(KeyBytes::Bytes(Cow::Owned(composite_key(parts.iter().map(|part| &**part)))))
             }
         }
     }

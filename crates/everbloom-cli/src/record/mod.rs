@@ -12,6 +12,7 @@ mod layout;
 mod number;
 mod options;
 mod reader;
+mod scan;
 pub(crate) mod time;
 mod watch;
 

@@ -1,6 +1,6 @@
 //! A table of 64-bit hashes in memory that becomes something else when it is full.
 //!
-//! Cache lines of eight slots, a full one spills into the next, as in [`table`](super::table). Hashes lie in their own
+//! Cache lines of eight slots, which fill from the left; a full one spills into the next. Hashes lie in their own
 //! order, line by line, so whatever else lies in that order and takes no more room can take their place in one pass.
 //!
 //! ```text
@@ -14,11 +14,15 @@
 //! first, and what they held goes to lines that are done.
 
 use super::buffer::{Buffer, Line};
-use super::table::{EMPTY, FARTHEST_SPILL, SLOTS, put, stored, uneven};
 use crate::key::{KeyHash, scale};
 use crate::promise::{Error, Result, Verdict};
 use crate::simd;
 
+/// Slots of a line.
+pub(super) const SLOTS: u64 = 8;
+const EMPTY: u64 = 0;
+/// How many lines a hash may spill over, in a table that is read back; hashes spill over a few.
+const FARTHEST_SPILL: u64 = 1 << 10;
 /// Slots of a line that may be taken, on average, at the full size.
 const LOAD: u64 = 7;
 /// The same of two lines before: a table that can still grow does so before lines spill much.
@@ -110,6 +114,31 @@ impl InPlace {
         simd::run(Observing { table: self, buffer, hashes, verdicts })
     }
 
+    /// Puts in hashes from `done` on, as far as there is room; says how many are done then.
+    #[inline(always)]
+    fn observe_within(
+        &mut self,
+        machine: impl simd::SimdOps,
+        lines: &mut [Line],
+        hashes: &[KeyHash],
+        verdicts: &mut [Verdict],
+        done: usize,
+    ) -> usize {
+        let limit = self.limit();
+        let ask = |lines: &[Line], hash: &KeyHash| simd::prefetch(lines, scale(hash.high, self.lines) as usize);
+        hashes[done..].iter().take(simd::PREFETCH_DISTANCE).for_each(|hash| ask(lines, hash));
+        for (index, (hash, verdict)) in hashes.iter().zip(verdicts).enumerate().skip(done) {
+            if self.length >= limit {
+                return index;
+            }
+            if let Some(ahead) = hashes.get(index + simd::PREFETCH_DISTANCE) {
+                simd::prefetch(lines, scale(ahead.high, self.lines) as usize);
+            }
+            *verdict = Verdict::from_seen(!self.insert(machine, lines, stored(hash.high)));
+        }
+        hashes.len()
+    }
+
     /// Makes sure that so many hashes more, as far as they fit, ask for no memory.
     pub fn make_room(&mut self, buffer: &mut Buffer, more: u64) -> Result<()> {
         while self.lines < self.full && self.length.saturating_add(more) > self.limit() {
@@ -146,6 +175,16 @@ impl InPlace {
         }
     }
 
+    /// Puts a hash into one of the slots that are usually left free, where no more memory is to be had; nothing if only one
+    /// is left, at which a search for what is not there ends.
+    pub fn cram(&mut self, buffer: &mut Buffer, bits: u64) -> Option<bool> {
+        if self.contains(buffer, bits) {
+            return Some(false);
+        }
+        let has_room = self.length + 1 < self.lines * SLOTS;
+        has_room.then(|| self.insert(simd::Plain, buffer.lines_mut(), stored(bits)))
+    }
+
     /// The table of `count` hashes that come in ascending order, and memory for it: less than twice what the hashes take.
     /// They are as evenly spread as hashes are, or refused.
     pub fn from_sorted(hashes: impl Iterator<Item = Result<u64>>, count: u64, full: u64) -> Result<(Self, Buffer)> {
@@ -159,13 +198,17 @@ impl InPlace {
             let bits = stored(bits?);
             let home = scale(bits, lines);
             let mut spilled = 0;
-            while put(simd::Plain, &mut buffer.lines_mut()[((home + spilled) % lines) as usize].0, bits).is_none() {
+            let is_new = loop {
+                let line = &mut buffer.lines_mut()[((home + spilled) % lines) as usize].0;
+                if let Some(is_new) = put(simd::Plain, line, bits) {
+                    break is_new;
+                }
                 spilled += 1;
                 if spilled > FARTHEST_SPILL.min(lines) {
-                    return Err(uneven());
+                    return Err(Error::corrupt("the filter's hashes are not spread as hashes are"));
                 }
-            }
-            table.length += 1;
+            };
+            table.length += u64::from(is_new);
         }
         Ok((table, buffer))
     }
@@ -207,6 +250,24 @@ impl InPlace {
             }
         }
     }
+}
+
+/// The form in which a hash is kept: zero marks an empty slot, so the one hash that is zero borrows its neighbour.
+#[inline]
+pub(crate) fn stored(bits: u64) -> u64 {
+    bits.max(1)
+}
+
+/// Puts a hash into a line, and says whether it is new there; nothing if it is neither there nor has room.
+#[inline(always)]
+fn put(machine: impl simd::SimdOps, slots: &mut [u64; SLOTS as usize], bits: u64) -> Option<bool> {
+    let (same, empty) = (machine.equal(slots, bits), machine.equal(slots, EMPTY));
+    // A hash that is there is written once more: cheaper than a branch that cannot be predicted.
+    let slot = (same | empty).trailing_zeros() % SLOTS as u32;
+    (same | empty != 0).then(|| {
+        slots[slot as usize] = bits;
+        same == 0
+    })
 }
 
 /// Slots of a line that are taken in what is read back, on average.
@@ -267,30 +328,20 @@ impl simd::Kernel for Observing<'_, '_> {
     #[inline(always)]
     fn run(self, machine: impl simd::SimdOps) -> Outcome {
         let Observing { table, buffer, hashes, verdicts } = self;
-        for hash in hashes.iter().take(simd::PREFETCH_DISTANCE) {
-            table.prefetch(buffer, hash.high);
-        }
-        for (index, (hash, verdict)) in hashes.iter().zip(verdicts).enumerate() {
-            let bits = stored(hash.high);
-            if let Some(ahead) = hashes.get(index + simd::PREFETCH_DISTANCE) {
-                table.prefetch(buffer, ahead.high);
+        let mut done = 0;
+        loop {
+            done = table.observe_within(machine, buffer.lines_mut(), hashes, verdicts, done);
+            let Some(hash) = hashes.get(done) else { return Outcome::Done };
+            // What is there already asks for no room.
+            if table.contains(buffer, hash.high) {
+                verdicts[done] = Verdict::Duplicate;
+                done += 1;
+            } else if table.lines == table.full {
+                return Outcome::Full(done);
+            } else if table.grow(buffer).is_err() {
+                return Outcome::Refused(done);
             }
-            if table.length >= table.limit() {
-                // What is there already asks for no room.
-                if table.contains(buffer, bits) {
-                    *verdict = Verdict::Duplicate;
-                    continue;
-                }
-                if table.lines == table.full {
-                    return Outcome::Full(index);
-                }
-                if table.grow(buffer).is_err() {
-                    return Outcome::Refused(index);
-                }
-            }
-            *verdict = Verdict::from_seen(!table.insert(machine, buffer.lines_mut(), bits));
         }
-        Outcome::Done
     }
 }
 
