@@ -50,7 +50,7 @@
 
 use super::{Insert, Parameters, Ranked, forecast as ranked_forecast, plan};
 use crate::cells::in_place::{InPlace, Outcome};
-use crate::cells::lanes::{Shape, Words};
+use crate::cells::lanes::Words;
 use crate::cells::table::stored;
 use crate::filter::model::never_forgetting;
 use crate::filter::{Abilities, Base, Body, Filter, Kind, Model, Restore, insert_by_batches, observe_one};
@@ -65,7 +65,7 @@ pub(crate) const KIND: Kind = Kind {
     id: 13,
     name: "graceful",
     summary: "exact while the keys fit into its memory, then ranked: fixed memory for ever, no number to guess",
-    parameters: &["num_words", "lanes", "lane_bits", "packing", "insert", "hit"],
+    parameters: &["num_words", "lanes", "lane_bits", "packing", "words", "insert", "hit"],
     can: Abilities { exact_first: true, ..Abilities::STREAM },
     model: Model { choices: super::KIND.model.choices, forecast, ..Model::sized(&["num_words"]) },
     plan: planned,
@@ -158,8 +158,8 @@ impl Graceful {
         if let Some(count) = hashes.checked_sub(1) {
             from.state.finish()?;
             let (table, buffer) = InPlace::from_sorted(from.body.ascending(count)?, count, lines_of(&parameters))?;
-            let shape = Shape::new(parameters.lanes, parameters.lane_bits)?;
-            let words = Words::in_part(buffer, parameters.num_words, shape, parameters.stride());
+            let (shape, wide) = parameters.division()?;
+            let words = Words::in_part(buffer, parameters.num_words, shape, wide, parameters.stride());
             let ranked = Ranked::of(parameters, base, words);
             return Ok(Graceful { ranked, table: Some(table), exact_arrivals, refused: 0 });
         }
@@ -181,13 +181,13 @@ impl Graceful {
     fn change(&mut self) {
         let Some(table) = self.table.take() else { return };
         let (words, stride) = (self.ranked.words.len(), self.ranked.parameters.stride());
-        let shift = self.ranked.rank_shift(Importance::FULL);
+        let rank = self.ranked.rank(Importance::FULL);
         table.turn(
             &mut self.ranked,
             |ranked| ranked.words.buffer_mut().lines_mut(),
             |bits| Words::last_line(scale(bits, words), stride),
             |ranked, bits| {
-                ranked.observe_ungated(kept(bits), shift);
+                ranked.observe_ungated(kept(bits), rank);
             },
         );
     }

@@ -79,29 +79,41 @@
 mod forecast;
 mod gate;
 mod graceful;
+mod observe;
 mod plan;
 
-use crate::cells::lanes::{Shape, Words, lesser};
+use crate::cells::lanes::Words;
 use crate::filter::{Abilities, Base, Body, Filter, Kind, Model, Restore, shows_base};
 use crate::format::StateWriter;
 use crate::key::{Hashing, KeyHash};
 use crate::promise::{Importance, Importances, Plan, Promise, Result, Status, Verdict};
-use crate::simd::{CACHED_BYTES, Kernel, PREFETCH_DISTANCE, SimdOps, pipelined, run};
+use crate::simd::{CACHED_BYTES, PREFETCH_DISTANCE, pipelined, run};
 use gate::ImportanceGate;
-use std::hint::select_unpredictable;
+use observe::{AtLanes, AtWide, ObserveWords, Visit};
 
 pub use graceful::Graceful;
 pub(crate) use graceful::KIND as GRACEFUL;
-pub use plan::{Gate, Hit, Insert, Packing, Parameters};
+pub use plan::{Gate, Hit, Insert, Packing, Parameters, WordLayout};
 
 pub(crate) const KIND: Kind = Kind {
     id: 12,
     name: "ranked",
     summary: "fingerprints in priority order: fixed memory for ever, forgets what matters least first",
-    parameters: &["num_words", "lanes", "lane_bits", "packing", "insert", "hit", "gate", "gate_fpr", "gate_items"],
+    parameters: &[
+        "num_words",
+        "lanes",
+        "lane_bits",
+        "packing",
+        "words",
+        "insert",
+        "hit",
+        "gate",
+        "gate_fpr",
+        "gate_items",
+    ],
     can: Abilities { weigh_importance: true, ..Abilities::STREAM },
     model: Model {
-        choices: &[("lanes", &["1", "2", "3", "4", "5", "6", "7"]), ("insert", &["middle", "front", "tail"])],
+        choices: &[("lanes", &["1", "2", "3", "4", "5", "6", "7"]), ("insert", &["middle", "front", "rank1", "tail"])],
         choices_by_importance: Some(&[
             ("lanes", &["1", "2", "3", "4", "5", "6", "7"]),
             ("insert", &["importance", "middle", "front"]),
@@ -137,8 +149,8 @@ impl Ranked {
     }
 
     fn with_base(parameters: Parameters, base: Base) -> Result<Self> {
-        let shape = Shape::new(parameters.lanes, parameters.lane_bits)?;
-        Ok(Self::of(parameters, base, Words::new(parameters.num_words, shape, parameters.stride())?))
+        let (shape, wide) = parameters.division()?;
+        Ok(Self::of(parameters, base, Words::new(parameters.num_words, shape, wide, parameters.stride())?))
     }
 
     fn of(parameters: Parameters, base: Base, words: Words) -> Self {
@@ -177,39 +189,42 @@ impl Ranked {
         self.parameters
     }
 
+    /// How far from the front a new arrival goes in.
     #[inline]
-    fn place_of(&self, hash: KeyHash) -> Place {
-        Place::new(hash, self.words.len(), self.words.shape())
-    }
-
-    /// How far from the front a new arrival goes in, as a shift.
-    #[inline]
-    fn rank_shift(&self, importance: Importance) -> u32 {
-        let Parameters { lanes, lane_bits, insert, .. } = self.parameters;
+    fn rank(&self, importance: Importance) -> u32 {
+        let Parameters { lanes, insert, .. } = self.parameters;
         let rank = match insert {
             Insert::Front => 0,
+            Insert::Rank1 => 1,
             Insert::Middle => lanes / 2,
             Insert::Tail => lanes - 1,
-            Insert::Importance => importance.distance_from_top(lanes).min(lanes - 1),
+            Insert::Importance => importance.distance_from_top(lanes),
         };
-        rank * lane_bits
+        rank.min(lanes - 1)
     }
 
     #[inline]
-    fn observe_ungated(&mut self, hash: KeyHash, rank_shift: u32) -> Verdict {
-        let place = self.place_of(hash);
-        let (shape, hit) = (self.words.shape(), self.parameters.hit);
-        let seen = self.words.update(place.word, |word| observe_word(shape, hit, word, place.fingerprint, rank_shift));
-        Verdict::from_seen(seen)
+    fn observe_ungated(&mut self, hash: KeyHash, rank: u32) -> Verdict {
+        let (hit, shape) = (self.parameters.hit, self.words.shape());
+        match self.words.wide() {
+            None => self.visited(hash, AtLanes { shape, hit, rank }),
+            Some(wide) => self.visited(hash, AtWide::new(wide, hit, rank)),
+        }
+    }
+
+    #[inline(always)]
+    fn visited(&mut self, hash: KeyHash, visit: impl Visit) -> Verdict {
+        let (index, print) = (hash.index(self.words.len()), visit.print(hash.low));
+        Verdict::from_seen(self.words.update(index, |word| visit.observe(word, print)))
     }
 
     fn observe_gated(&mut self, hash: KeyHash, importance: Importance) -> Verdict {
         match self.parameters.gate {
-            Gate::Off => self.observe_ungated(hash, self.rank_shift(importance)),
+            Gate::Off => self.observe_ungated(hash, self.rank(importance)),
             Gate::Importance => {
                 let admitted = self.gate.admits(importance);
                 let verdict = match admitted {
-                    true => self.observe_ungated(hash, self.rank_shift(importance)),
+                    true => self.observe_ungated(hash, self.rank(importance)),
                     false => Verdict::Distinct,
                 };
                 if verdict.is_distinct() {
@@ -218,13 +233,12 @@ impl Ranked {
                 verdict
             }
             Gate::Clamped => {
-                let place = self.place_of(hash);
-                if !self.clamp_admits(place) {
+                if !self.clamp_admits(hash) {
                     return Verdict::Distinct;
                 }
-                let before = self.words.get(place.word);
+                let before = self.words.get(hash.index(self.words.len()));
                 self.occupied += u64::from(before == 0);
-                self.observe_ungated(hash, self.rank_shift(importance))
+                self.observe_ungated(hash, self.rank(importance))
             }
         }
     }
@@ -232,84 +246,12 @@ impl Ranked {
     /// Whether the key is among the share that keeps the rate: admitted keys err with
     /// occupied/(cells·V), so a share of α·V·cells/occupied of them errs with α.
     #[inline]
-    fn clamp_admits(&self, place: Place) -> bool {
-        let cells = self.words.len() as f64;
-        let most = self.parameters.gate_fpr * self.words.shape().max_fingerprint() as f64 * cells;
-        place.gate_value * (self.occupied as f64) < most
-    }
-}
-
-/// Where a key lives.
-#[derive(Debug, Clone, Copy)]
-struct Place {
-    word: u64,
-    fingerprint: u64,
-    /// Uniform in 0..1, independent of word and fingerprint.
-    gate_value: f64,
-}
-
-impl Place {
-    #[inline]
-    fn new(hash: KeyHash, words: u64, shape: Shape) -> Self {
-        let product = u128::from(hash.low) * u128::from(shape.max_fingerprint());
-        Place {
-            word: hash.index(words),
-            fingerprint: 1 + (product >> 64) as u64,
-            gate_value: (product as u64 >> 32) as f64 * (1.0 / (1u64 << 32) as f64),
-        }
-    }
-}
-
-/// The word after an arrival, and whether it was there.
-///
-/// A hit moves the lane forward, a miss makes room at the rank: both put the fingerprint at one shift
-/// and take a lane out at another, so only the two shifts depend on the verdict.
-#[inline(always)]
-fn observe_word(shape: Shape, hit: Hit, word: u64, fingerprint: u64, rank_shift: u32) -> (u64, bool) {
-    let found = shape.find(word, fingerprint);
-    let free = shape.free(word);
-    let from = select_unpredictable(found.is_some(), found.unwrap_or_default(), free);
-    let promoted = match hit {
-        Hit::Front => 0,
-        Hit::Bubble => from.saturating_sub(shape.lane_bits()),
-        Hit::Still => from,
-    };
-    let to = select_unpredictable(found.is_some(), promoted, lesser(rank_shift, free));
-    (shape.place(word, fingerprint, to, from), found.is_some())
-}
-
-/// Arrivals of one rank at their words, with no gate before them.
-struct ObserveWords<'a> {
-    words: &'a mut Words,
-    hit: Hit,
-    rank_shift: u32,
-    distance: usize,
-    hashes: &'a [KeyHash],
-    verdicts: &'a mut [Verdict],
-}
-
-impl Kernel for ObserveWords<'_> {
-    type Output = ();
-
-    #[inline(always)]
-    fn run(self, _: impl SimdOps) {
-        let ObserveWords { words, hit, rank_shift, distance, hashes, verdicts } = self;
-        let (shape, count) = (words.shape(), words.len());
-        // Batches no longer than the distance have been asked for: see `Filter::keys_ahead`.
-        let asks = distance > 0 && hashes.len() > distance;
-        let (first, rest) = hashes.split_at(if asks { distance } else { hashes.len() });
-        if asks {
-            first.iter().for_each(|hash| words.prefetch(hash.index(count)));
-        }
-        let mut next = rest.iter();
-        for (hash, verdict) in hashes.iter().zip(verdicts) {
-            if let Some(hash) = next.next() {
-                words.prefetch(hash.index(count));
-            }
-            let place = Place::new(*hash, count, shape);
-            let change = |word| observe_word(shape, hit, word, place.fingerprint, rank_shift);
-            *verdict = Verdict::from_seen(words.update(place.word, change));
-        }
+    fn clamp_admits(&self, hash: KeyHash) -> bool {
+        let (cells, fingerprints) = (self.words.len() as f64, self.words.shape().max_fingerprint());
+        // Uniform in 0..1, and independent of word and fingerprint.
+        let product = u128::from(hash.low) * u128::from(fingerprints);
+        let gate_value = (product as u64 >> 32) as f64 * (1.0 / (1u64 << 32) as f64);
+        gate_value * (self.occupied as f64) < self.parameters.gate_fpr * fingerprints as f64 * cells
     }
 }
 
@@ -321,9 +263,11 @@ impl Filter for Ranked {
     }
 
     fn status(&self) -> Status {
-        let occupied = self.words.count_occupied() as f64;
-        let per_word = occupied / self.words.len() as f64;
-        let matches = per_word / self.words.shape().max_fingerprint() as f64;
+        let words = self.words.by_keys();
+        let sum = |of_word: &dyn Fn(u32) -> f64| -> f64 {
+            words.iter().zip(0..).map(|(words, keys)| *words as f64 * of_word(keys)).sum()
+        };
+        let (occupied, matches) = (sum(&f64::from), sum(&|keys| self.words.rate(keys)) / self.words.len() as f64);
         let bound = if self.parameters.gate == Gate::Clamped { self.parameters.gate_fpr } else { 1.0 };
         Status {
             arrivals: self.base.arrivals,
@@ -336,9 +280,13 @@ impl Filter for Ranked {
 
     #[inline]
     fn contains_hash(&self, hash: KeyHash) -> bool {
-        let place = self.place_of(hash);
-        let admitted = self.parameters.gate != Gate::Clamped || self.clamp_admits(place);
-        admitted && self.words.shape().find(self.words.get(place.word), place.fingerprint).is_some()
+        let word = self.words.get(hash.index(self.words.len()));
+        if let Some(wide) = self.words.wide() {
+            return wide.contains(word, wide.print(hash.low));
+        }
+        let (shape, hit) = (self.words.shape(), self.parameters.hit);
+        let admitted = self.parameters.gate != Gate::Clamped || self.clamp_admits(hash);
+        admitted && shape.find(word, AtLanes { shape, hit, rank: 0 }.print(hash.low)).is_some()
     }
 
     fn contains_hashes(&self, hashes: &[KeyHash], found: &mut [bool]) {
@@ -363,15 +311,8 @@ impl Filter for Ranked {
         let ask = |filter: &Self, index: usize| filter.words.prefetch(hashes[index].index(filter.words.len()));
         let all_alike = matches!(importances, Importances::All(_)) || self.parameters.insert != Insert::Importance;
         if self.parameters.gate == Gate::Off && all_alike {
-            let rank_shift = self.rank_shift(importances.at(0));
-            run(ObserveWords {
-                words: &mut self.words,
-                hit: self.parameters.hit,
-                rank_shift,
-                distance,
-                hashes,
-                verdicts,
-            });
+            let (rank, hit) = (self.rank(importances.at(0)), self.parameters.hit);
+            run(ObserveWords { words: &mut self.words, hit, rank, distance, hashes, verdicts });
         } else {
             pipelined(self, count, distance, ask, |filter, index| {
                 verdicts[index] = filter.observe_gated(hashes[index], importances.at(index));
