@@ -367,4 +367,42 @@ mod tests {
             .into();
         assert_eq!(words, ["3x5", "5x9", "4x12", "4x16", "3x19", "2x21", "2x31"]);
     }
+
+    fn spec(goal: &Goal, spec: &str) -> String {
+        goal.plan(spec).unwrap_or_else(|error| panic!("{spec}: {error}")).spec.to_string()
+    }
+
+    #[test]
+    fn words_are_wide_where_a_plan_chooses_them_and_there_is_room() {
+        let goal = Goal::new().memory_bits(1 << 16).default_fpr(0.01);
+        for open in ["ranked", "ranked:lanes=4", "ranked:lane_bits=9", "ranked:lanes=5,lane_bits=9", "graceful"] {
+            assert!(spec(&goal, open).contains(",words=wide,"), "{open}");
+        }
+        for narrow in ["ranked:lanes=1", "ranked:lanes=2", "ranked:lanes=8,lane_bits=8", "ranked:words=plain"] {
+            assert!(!spec(&goal, narrow).contains("words="), "{narrow}");
+        }
+        // As it was printed before there were wide words.
+        let printed = "ranked:num_words=61,lanes=5,lane_bits=9,packing=packed,insert=middle,hit=front,gate=off";
+        assert_eq!(spec(&goal, printed), printed);
+        for refused in ["ranked:lanes=2,words=wide", "ranked:lanes=1,gate=clamped,words=wide", "ranked:words=narrow"] {
+            assert!(goal.plan(refused).is_err(), "{refused}");
+        }
+    }
+
+    #[test]
+    fn the_rate_is_foreseen_as_it_grows_and_never_exceeds_the_bound() {
+        let goal = Goal::new().memory_bits(1 << 20).fpr(0.01);
+        let rates = |words: &str| -> Vec<f64> {
+            let plan = goal.plan(&format!("ranked:words={words}")).expect("plans");
+            let parameters = Parameters::from_spec(&plan.spec).expect("a full spec");
+            assert_eq!(plan.promise.predicted_fpr, parameters.predicted_fpr());
+            let items = [1_000, 5_000, 20_000, 60_000, 200_000, 10_000_000];
+            items.map(|items| parameters.predicted_fpr_at(items)).into()
+        };
+        let (wide, plain) = (rates("wide"), rates("plain"));
+        assert!(wide.is_sorted() && plain.is_sorted());
+        assert!(wide[0] < plain[0] / 1000.0 && wide[3] < plain[3] * 0.9, "{wide:?} and {plain:?}");
+        let near = |rate: f64, bound: f64| rate <= bound && rate > bound * (1.0 - 1e-9);
+        assert!(near(wide[5], 5.0 / 510.0) && near(plain[5], 5.0 / 511.0), "{wide:?} and {plain:?}");
+    }
 }
