@@ -391,6 +391,20 @@ mod tests {
     }
 
     #[test]
+    fn words_that_are_read_are_checked_by_their_own_rules() {
+        let shape = Shape::new(5, 9).expect("fits");
+        let checked = |wide: Option<&'static Wide>, word: u64| {
+            let mut words = Words::new(9, shape, wide, 45).expect("small");
+            words.update(7, |_| (word, ()));
+            words.check().is_ok()
+        };
+        let wide = Wide::of(shape).expect("suits");
+        let (one_long, two_lanes) = (130_560 << 17, 1 << 9 | 1);
+        assert!(checked(Some(wide), one_long) && !checked(None, one_long));
+        assert!(checked(None, two_lanes) && !checked(Some(wide), 3 << 34 | two_lanes));
+    }
+
+    #[test]
     fn gaps_between_lanes_are_noticed() {
         let shape = Shape::new(3, 5).expect("fits");
         assert!(shape.is_ordered(0) && shape.is_ordered(0b00001) && shape.is_ordered(0b11111_00001_10000));
