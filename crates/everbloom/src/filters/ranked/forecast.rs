@@ -103,7 +103,7 @@ impl Model {
             Insert::Tail => lanes - 1,
             _ => lanes / 2,
         };
-        let rates: Vec<f64> = (0..=parameters.lanes).map(|keys| parameters.rate(keys)).collect();
+        let rates = parameters.rates();
         let mut keys: Vec<Keys> = classes
             .iter()
             .map(|class| Keys { class: *class, lanes: [0.0; MOST_LANES], out: 0.0, unseen: 1.0 })

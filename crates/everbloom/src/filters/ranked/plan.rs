@@ -143,24 +143,24 @@ impl Parameters {
         Ok((shape, wide))
     }
 
-    /// The rate of false positives of a word with so many keys.
-    pub(super) fn rate(&self, keys: u32) -> f64 {
-        match self.division() {
-            Ok((_, Some(wide))) => wide.rate(keys),
-            _ => (f64::from(keys) / (u64::MAX >> (64 - self.lane_bits)) as f64).min(1.0),
-        }
+    /// The rates of false positives of words with 0, 1, … keys, up to as many as lanes.
+    pub(super) fn rates(&self) -> Vec<f64> {
+        let wide = self.division().ok().and_then(|(_, wide)| wide);
+        let fingerprints = (u64::MAX >> (64 - self.lane_bits)) as f64;
+        let of_lanes = |keys: u32| (f64::from(keys) / fingerprints).min(1.0);
+        (0..=self.lanes).map(|keys| wide.map_or_else(|| of_lanes(keys), |wide| wide.rate(keys))).collect()
     }
 
     /// The bound of the rate of false positives: every lane of every word in use.
     pub fn predicted_fpr(&self) -> f64 {
-        let full = self.rate(self.lanes);
+        let full = self.rates()[self.lanes as usize];
         if self.gate == Gate::Clamped { full.min(self.gate_fpr) } else { full }
     }
 
     /// The rate once `items` distinct keys have come: that of a word with min(N, lanes) keys, N Poisson with mean items/words.
     pub fn predicted_fpr_at(&self, items: u64) -> f64 {
-        let mean = items as f64 / self.num_words as f64;
-        poisson_mean(mean, |keys| self.rate(keys.min(self.lanes.into()) as u32)).min(self.predicted_fpr())
+        let (mean, rates) = (items as f64 / self.num_words as f64, self.rates());
+        poisson_mean(mean, |keys| rates[keys.min(self.lanes.into()) as usize]).min(self.predicted_fpr())
     }
 
     pub(super) fn checked(self) -> Result<Self> {
