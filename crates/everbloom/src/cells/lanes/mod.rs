@@ -251,17 +251,22 @@ impl Words {
         self.wide.map_or_else(|| self.shape.occupied(word), |wide| wide.keys(word))
     }
 
-    /// The rate of false positives of a word with so many keys.
-    pub fn rate(&self, keys: u32) -> f64 {
-        let of_lanes = || (f64::from(keys) / self.shape.max_fingerprint() as f64).min(1.0);
-        self.wide.map_or_else(of_lanes, |wide| wide.rate(keys))
-    }
-
-    /// How many words have 0, 1, 2, … keys: as many numbers as lanes, and one.
-    pub fn by_keys(&self) -> Vec<u64> {
-        let mut words = vec![0; self.shape.lanes as usize + 1];
-        (0..self.length).for_each(|index| words[self.keys(self.get(index)) as usize] += 1);
-        words
+    /// How many keys there are in all, and the rate of false positives at this moment.
+    pub fn keys_and_rate(&self) -> (u64, f64) {
+        // Of words with 0, 1, … keys: how many there are, and how many different prints they have together.
+        let mut by_keys = vec![(0u64, 0u64); self.shape.lanes as usize + 1];
+        for index in 0..self.length {
+            let word = self.get(index);
+            let keys = self.keys(word);
+            let (words, different) = &mut by_keys[keys as usize];
+            *words += 1;
+            *different += u64::from(self.wide.map_or(keys, |wide| wide.different(word)));
+        }
+        let fingerprints = self.shape.max_fingerprint();
+        let prints = |keys: u32| self.wide.map_or(fingerprints, |wide| wide.prints(keys)) as f64;
+        let keys = by_keys.iter().zip(0..).map(|((words, _), keys)| words * keys).sum();
+        let matches: f64 = by_keys.iter().zip(0..).map(|((_, different), keys)| *different as f64 / prints(keys)).sum();
+        (keys, matches / self.length as f64)
     }
 
     /// How many keys there are in all.

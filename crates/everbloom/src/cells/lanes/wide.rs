@@ -239,10 +239,25 @@ impl Wide {
         self.form_of(word) as u32 + u32::from(is_whole)
     }
 
-    /// The rate of false positives of a word with so many keys: how many prints it has of those that there are.
+    /// How many prints there are that a word with so many keys could hold.
+    pub fn prints(&self, keys: u32) -> u64 {
+        self.prints >> (self.print_bits(1) - self.print_bits(keys))
+    }
+
+    /// The rate of false positives of a word with so many keys, at most: some of its prints may have become equal.
     pub fn rate(&self, keys: u32) -> f64 {
-        let prints = self.prints >> (self.print_bits(1) - self.print_bits(keys));
-        (f64::from(keys) / prints as f64).min(1.0)
+        (f64::from(keys) / self.prints(keys) as f64).min(1.0)
+    }
+
+    /// How many different prints a word has.
+    pub fn different(&self, word: u64) -> u32 {
+        let form = &self.forms[0].0[self.form_of(word)];
+        let bits = u32::from(form.bits);
+        let is_first = |key: &u32| {
+            let print = word >> (key * bits) & mask(bits);
+            form.found(word, print).trailing_zeros() == (key + 1) * bits - 1
+        };
+        (0..self.keys(word)).filter(is_first).count() as u32
     }
 
     /// Whether arrivals could have left this word.
@@ -427,6 +442,8 @@ mod tests {
                 prop_assert_eq!(after, plain.packed(), "{:?}", plain);
                 prop_assert_eq!(wide.keys(after) as usize, plain.prints.len());
                 prop_assert!(wide.is_possible(after));
+                let different: std::collections::BTreeSet<u64> = plain.prints.iter().copied().collect();
+                prop_assert_eq!(wide.different(after) as usize, different.len());
                 word = after;
             }
         }
