@@ -132,22 +132,32 @@ pub(crate) enum Hit {
 pub(crate) struct NaiveRanked {
     words: Vec<Vec<u64>>,
     lanes: usize,
-    lane_bits: u32,
+    /// How many fingerprints there are in a word with 0, 1, … keys.
+    fingerprints: Vec<u64>,
     hit: Hit,
     seed: u64,
 }
 
 impl NaiveRanked {
     pub(crate) fn new(words: usize, lanes: usize, lane_bits: u32, hit: Hit, seed: u64) -> Self {
-        NaiveRanked { words: vec![Vec::new(); words], lanes, lane_bits, hit, seed }
+        let fingerprints = vec![(1 << lane_bits) - 1; lanes + 1];
+        NaiveRanked { words: vec![Vec::new(); words], lanes, fingerprints, hit, seed }
+    }
+
+    /// One whose words are wide: with fewer keys there are so many times more fingerprints, each a multiple of the next.
+    pub(crate) fn wide(words: usize, longer: &[u32], lane_bits: u32, hit: Hit, seed: u64) -> Self {
+        let fingerprints = longer.iter().map(|bits| ((1 << lane_bits) - 2) << bits).collect();
+        NaiveRanked { words: vec![Vec::new(); words], lanes: longer.len() - 1, fingerprints, hit, seed }
     }
 }
 
 impl Twin for NaiveRanked {
     fn observe(&mut self, key: u64) -> bool {
         let word = position(key, 0, self.words.len(), self.seed);
-        let fingerprint = position(key, 1, (1 << self.lane_bits) - 1, self.seed) as u64;
+        let longest = position(key, 1, self.fingerprints[0] as usize, self.seed) as u64;
         let word = &mut self.words[word];
+        let (now, more) = (self.fingerprints[word.len()], self.fingerprints[(word.len() + 1).min(self.lanes)]);
+        let fingerprint = longest / (self.fingerprints[0] / now);
         if let Some(lane) = word.iter().position(|&lane| lane == fingerprint) {
             if self.hit == Hit::Front {
                 word.remove(lane);
@@ -155,7 +165,8 @@ impl Twin for NaiveRanked {
             }
             return true;
         }
-        word.insert((self.lanes / 2).min(word.len()), fingerprint);
+        word.iter_mut().for_each(|print| *print /= now / more);
+        word.insert((self.lanes / 2).min(word.len()), fingerprint / (now / more));
         word.truncate(self.lanes);
         false
     }

@@ -101,7 +101,8 @@ fn golden_files_are_written_byte_for_byte() {
 }
 
 /// The files that should be there: one for every variant, one in which so many cells are in use that they are
-/// drawn from in another way, some with numbers that have no names, and the first kind with a secret key.
+/// drawn from in another way, some with numbers that have no names, wide words of each number of keys, and the first
+/// kind with a secret key.
 fn wanted() -> Vec<(String, String, String)> {
     let small = Goal::new().memory_bits(4096).expected_items(100).fpr(0.1);
     let full = |spec: &str| small.plan(spec).or_else(|_| small_goal(0).plan(spec)).expect("plans").spec.to_string();
@@ -115,6 +116,11 @@ fn wanted() -> Vec<(String, String, String)> {
     for (file, bias) in [("insert_prob", "constant,insert_prob=0.4"), ("half_life", "exponential,half_life=50")] {
         wanted.push((format!("reservoir-{file}.ebf"), format!("{small},bias={bias},layout=spread"), "7".to_string()));
     }
+    let wide = "packing=packed,words=wide,insert=middle,hit=front";
+    for (file, sizes) in [("5x9", "num_words=61,lanes=5,lane_bits=9"), ("7x8", "num_words=31,lanes=7,lane_bits=8")] {
+        wanted.push((format!("ranked-wide-{file}.ebf"), format!("ranked:{sizes},{wide},gate=off"), "7".into()));
+    }
+    wanted.push(("graceful-wide.ebf".into(), format!("graceful:num_words=60,lanes=5,lane_bits=9,{wide}"), "7".into()));
     let (_, first, _) = &wanted[0];
     wanted.push(("secret-key.ebf".into(), first.clone(), "siphash".into()));
     wanted

@@ -99,16 +99,17 @@ impl Model {
         let (lanes, words) = (parameters.lanes as usize, parameters.num_words as f64);
         let rank = match parameters.insert {
             Insert::Front => 0,
+            Insert::Rank1 => 1,
             Insert::Tail => lanes - 1,
             _ => lanes / 2,
         };
-        let fingerprints = libm::exp2(parameters.lane_bits.into()) - 1.0;
+        let rates = parameters.rates();
         let mut keys: Vec<Keys> = classes
             .iter()
             .map(|class| Keys { class: *class, lanes: [0.0; MOST_LANES], out: 0.0, unseen: 1.0 })
             .collect();
         let mut steps = vec![Step { time: 0.0, fpr: 0.0, zeros: 1.0, repeats: 0.0, missed: 0.0 }];
-        let mut word = Word::of(&keys, words, lanes, rank, fingerprints);
+        let mut word = Word::of(&keys, words, rank, &rates);
         let mut time = 0.0;
         while time < arrivals {
             let width = (FIRST_STEP * words).max(LATER_STEP * time).max(1.0).min(arrivals - time);
@@ -121,7 +122,7 @@ impl Model {
                 missed += weight * 0.5 * (before.1 + class.out) * (1.0 - word.fpr);
             }
             time += width;
-            word = Word::of(&keys, words, lanes, rank, fingerprints);
+            word = Word::of(&keys, words, rank, &rates);
             steps.push(Step { time, fpr: word.fpr, zeros: 1.0 - word.occupied, repeats, missed });
         }
         Model { lanes, steps, keys, word }
@@ -172,7 +173,9 @@ impl Model {
 }
 
 impl Word {
-    fn of(keys: &[Keys], words: f64, lanes: usize, rank: usize, fingerprints: f64) -> Self {
+    /// `rates` are those of words with 0, 1, … keys.
+    fn of(keys: &[Keys], words: f64, rank: usize, rates: &[f64]) -> Self {
+        let lanes = rates.len() - 1;
         let (mut occupied, mut hits, mut missing) = ([0.0; MOST_LANES], [0.0; MOST_LANES], 0.0);
         for keys in keys {
             let (count, traffic) = (keys.class.keys / words, keys.class.keys * keys.class.rate / words);
@@ -184,7 +187,9 @@ impl Word {
         }
         occupied.iter_mut().for_each(|share| *share = share.min(1.0));
         let total: f64 = occupied[..lanes].iter().sum();
-        let (fpr, mistaken) = ((total / fingerprints).min(1.0), missing / fingerprints);
+        // Lane i is in use where a word has more than i keys, and adds to the rate what that key more does.
+        let fpr: f64 = (0..lanes).map(|lane| occupied[lane] * (rates[lane + 1] - rates[lane])).sum();
+        let mistaken = missing * fpr / total.max(1e-12);
         let (mut down, mut into, mut below) = ([0.0; MOST_LANES], [0.0; MOST_LANES], 0.0);
         for lane in (0..lanes).rev() {
             let inserted = if rank <= lane { missing * (1.0 - fpr) } else { 0.0 };

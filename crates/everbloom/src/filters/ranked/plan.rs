@@ -2,7 +2,7 @@
 
 use super::KIND;
 use super::gate::GATE_BITS;
-use crate::cells::lanes::{MAX_PACKED_BITS, Shape, Words};
+use crate::cells::lanes::{MAX_PACKED_BITS, Shape, Wide, Words};
 use crate::promise::{Error, Goal, MAX_MEMORY_BITS, Plan, Promise, Result, Spec, choice_name};
 use crate::stream::closed_forms::poisson_mean;
 
@@ -14,6 +14,8 @@ pub enum Insert {
     Middle,
     /// Before everything else.
     Front,
+    /// Right behind the first.
+    Rank1,
     /// Behind everything else.
     Tail,
     /// The more important, the further to the front.
@@ -54,10 +56,26 @@ pub enum Packing {
     Padded,
 }
 
-const INSERTS: &[(&str, Insert)] =
-    &[("middle", Insert::Middle), ("front", Insert::Front), ("tail", Insert::Tail), ("importance", Insert::Importance)];
+/// What a word does with lanes that are not in use.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum WordLayout {
+    /// Until it is full it keeps longer fingerprints, and errs less.
+    Wide,
+    /// They are empty.
+    Plain,
+}
+
+const INSERTS: &[(&str, Insert)] = &[
+    ("middle", Insert::Middle),
+    ("front", Insert::Front),
+    ("rank1", Insert::Rank1),
+    ("tail", Insert::Tail),
+    ("importance", Insert::Importance),
+];
 const HITS: &[(&str, Hit)] = &[("front", Hit::Front), ("bubble", Hit::Bubble), ("still", Hit::Still)];
 const GATES: &[(&str, Gate)] = &[("off", Gate::Off), ("importance", Gate::Importance), ("clamped", Gate::Clamped)];
+const WORDS: &[(&str, WordLayout)] = &[("wide", WordLayout::Wide), ("plain", WordLayout::Plain)];
 const PACKINGS: &[(&str, Packing)] = &[("packed", Packing::Packed), ("padded", Packing::Padded)];
 
 /// More keys than this are not expected of any stream.
@@ -75,6 +93,8 @@ pub struct Parameters {
     pub lane_bits: u32,
     /// How words lie in memory.
     pub packing: Packing,
+    /// What a word does with lanes that are not in use.
+    pub words: WordLayout,
     /// Where a new arrival goes in.
     pub insert: Insert,
     /// What happens to a lane whose key comes back.
@@ -116,19 +136,35 @@ impl Parameters {
         Words::bits(self.num_words, self.stride()).saturating_add(self.gate_bits())
     }
 
+    /// How words are divided.
+    pub(super) fn division(&self) -> Result<(Shape, Option<&'static Wide>)> {
+        let shape = Shape::new(self.lanes, self.lane_bits)?;
+        let wide = (self.words == WordLayout::Wide).then(|| Wide::of(shape)).transpose()?;
+        Ok((shape, wide))
+    }
+
+    /// The rates of false positives of words with 0, 1, … keys, up to as many as lanes.
+    pub(super) fn rates(&self) -> Vec<f64> {
+        let wide = self.division().ok().and_then(|(_, wide)| wide);
+        let fingerprints = (u64::MAX >> (64 - self.lane_bits)) as f64;
+        let of_lanes = |keys: u32| (f64::from(keys) / fingerprints).min(1.0);
+        (0..=self.lanes).map(|keys| wide.map_or_else(|| of_lanes(keys), |wide| wide.rate(keys))).collect()
+    }
+
     /// The bound of the rate of false positives: every lane of every word in use.
     pub fn predicted_fpr(&self) -> f64 {
-        let full = rate(f64::from(self.lanes), self.lane_bits);
+        let full = self.rates()[self.lanes as usize];
         if self.gate == Gate::Clamped { full.min(self.gate_fpr) } else { full }
     }
 
-    /// The rate once `items` distinct keys have come.
+    /// The rate once `items` distinct keys have come: that of a word with min(N, lanes) keys, N Poisson with mean items/words.
     pub fn predicted_fpr_at(&self, items: u64) -> f64 {
-        occupied_rate(items, self.num_words, self.lanes, self.lane_bits).min(self.predicted_fpr())
+        let (mean, rates) = (items as f64 / self.num_words as f64, self.rates());
+        poisson_mean(mean, |keys| rates[keys.min(self.lanes.into()) as usize]).min(self.predicted_fpr())
     }
 
     pub(super) fn checked(self) -> Result<Self> {
-        Shape::new(self.lanes, self.lane_bits)?;
+        self.division()?;
         if self.num_words == 0 || self.num_words > MAX_MEMORY_BITS / 64 {
             let needed = format!("between 1 and {}", MAX_MEMORY_BITS / 64);
             return Err(Error::parameter("num_words", self.num_words, needed, "give memory for at least one word"));
@@ -156,7 +192,13 @@ impl Parameters {
             .with("num_words", self.num_words)
             .with("lanes", self.lanes)
             .with("lane_bits", self.lane_bits)
-            .with("packing", choice_name(PACKINGS, self.packing))
+            .with("packing", choice_name(PACKINGS, self.packing));
+        // Specs that were written before there were wide words do not name them.
+        let spec = match self.words {
+            WordLayout::Wide => spec.with("words", choice_name(WORDS, self.words)),
+            WordLayout::Plain => spec,
+        };
+        let spec = spec
             .with("insert", choice_name(INSERTS, self.insert))
             .with("hit", choice_name(HITS, self.hit))
             .with("gate", choice_name(GATES, self.gate));
@@ -168,20 +210,11 @@ impl Parameters {
     }
 }
 
-/// The rate of false positives of a word with this many occupied lanes.
-fn rate(occupied: f64, lane_bits: u32) -> f64 {
-    (occupied / (u64::MAX >> (64 - lane_bits)) as f64).min(1.0)
-}
-
-/// E[min(N, lanes)]/(2^lane_bits − 1), N Poisson with mean items/words.
-fn occupied_rate(items: u64, num_words: u64, lanes: u32, lane_bits: u32) -> f64 {
-    let mean = items as f64 / num_words as f64;
-    rate(poisson_mean(mean, |count| count.min(lanes.into()) as f64), lane_bits)
-}
-
 /// The parameters of a spec that are not sizes.
 struct Draft {
     packing: Packing,
+    /// As given, or what suits the shape.
+    words: Option<WordLayout>,
     insert: Insert,
     hit: Hit,
     gate: Gate,
@@ -198,8 +231,12 @@ impl Draft {
             false => (Insert::Middle, Hit::Front),
         };
         let target = goal.and_then(|goal| goal.target_fpr);
+        // A spec with all sizes is one that was printed, and means what it meant before there were wide words.
+        let is_sized = ["num_words", "lanes", "lane_bits"].iter().all(|size| spec.get(size).is_some());
+        let words = spec.choice("words", WORDS, WordLayout::Plain)?;
         Ok(Draft {
             packing: spec.choice("packing", PACKINGS, Packing::Packed)?,
+            words: (is_sized || spec.get("words").is_some()).then_some(words),
             insert: spec.choice("insert", INSERTS, insert)?,
             hit: spec.choice("hit", HITS, hit)?,
             gate: spec.choice("gate", GATES, Gate::Off)?,
@@ -209,8 +246,12 @@ impl Draft {
     }
 
     fn finished(&self, num_words: u64, lanes: u32, lane_bits: u32) -> Result<Parameters> {
-        let Draft { packing, insert, hit, gate, gate_fpr, gate_items } = *self;
-        Parameters { num_words, lanes, lane_bits, packing, insert, hit, gate, gate_fpr, gate_items }.checked()
+        let Draft { packing, insert, hit, gate, gate_fpr, gate_items, .. } = *self;
+        let words = self.words.unwrap_or(match is_suited(lanes, lane_bits) {
+            true => WordLayout::Wide,
+            false => WordLayout::Plain,
+        });
+        Parameters { num_words, lanes, lane_bits, packing, words, insert, hit, gate, gate_fpr, gate_items }.checked()
     }
 
     /// As many words as fit.
@@ -225,6 +266,11 @@ impl Draft {
     }
 }
 
+/// Whether such words can be wide.
+fn is_suited(lanes: u32, lane_bits: u32) -> bool {
+    Shape::new(lanes, lane_bits).is_ok_and(Wide::suits)
+}
+
 pub(super) fn planned(spec: &Spec, goal: &Goal) -> Result<Plan> {
     let draft = Draft::new(spec, Some(goal))?;
     let sized = |lanes: u32, lane_bits: u32| match spec.number("num_words")? {
@@ -234,7 +280,17 @@ pub(super) fn planned(spec: &Spec, goal: &Goal) -> Result<Plan> {
     let (lanes, lane_bits) = (spec.number("lanes")?, spec.number("lane_bits")?);
     let parameters = match (lanes, lane_bits) {
         (Some(lanes), Some(lane_bits)) => sized(lanes, lane_bits)?,
-        _ => best(goal, lanes, lane_bits, sized)?,
+        _ => {
+            // What is left open becomes a shape whose words can be wide, if it has three lanes.
+            let is_open = |count: u32, bits: u32| match draft.words {
+                Some(WordLayout::Wide) => is_suited(count, bits),
+                Some(WordLayout::Plain) => true,
+                None => lanes.or(lane_bits).is_some() || count < 3 || is_suited(count, bits),
+            };
+            best(goal, lanes, lane_bits, |lanes, lane_bits| {
+                is_open(lanes, lane_bits).then(|| sized(lanes, lane_bits)).transpose()
+            })?
+        }
     };
     let bound = parameters.predicted_fpr();
     let promise = match (goal.expected_items, goal.target_fpr) {
@@ -252,7 +308,7 @@ fn best(
     goal: &Goal,
     lanes: Option<u32>,
     lane_bits: Option<u32>,
-    sized: impl Fn(u32, u32) -> Result<Parameters>,
+    sized: impl Fn(u32, u32) -> Result<Option<Parameters>>,
 ) -> Result<Parameters> {
     let target = goal.required_fpr()?;
     let fewest = if target >= 0.03 { 3 } else { 4 };
@@ -279,14 +335,14 @@ fn narrowest(
     target: f64,
     counts: std::ops::RangeInclusive<u32>,
     lane_bits: Option<u32>,
-    sized: impl Fn(u32, u32) -> Result<Parameters>,
+    sized: impl Fn(u32, u32) -> Result<Option<Parameters>>,
 ) -> Result<Option<Parameters>> {
     let widths = lane_bits.map_or(1..=32, |given| given..=given);
     for (lane_bits, lanes) in widths.flat_map(|bits| counts.clone().rev().map(move |lanes| (bits, lanes))) {
         if lanes.saturating_mul(lane_bits) > 64 {
             continue;
         }
-        let parameters = sized(lanes, lane_bits)?;
+        let Some(parameters) = sized(lanes, lane_bits)? else { continue };
         let rate = match goal.expected_items {
             Some(items) => parameters.predicted_fpr_at(items),
             None => parameters.predicted_fpr(),
@@ -310,5 +366,43 @@ mod tests {
             .map(|parameters| format!("{}x{}", parameters.lanes, parameters.lane_bits))
             .into();
         assert_eq!(words, ["3x5", "5x9", "4x12", "4x16", "3x19", "2x21", "2x31"]);
+    }
+
+    fn spec(goal: &Goal, spec: &str) -> String {
+        goal.plan(spec).unwrap_or_else(|error| panic!("{spec}: {error}")).spec.to_string()
+    }
+
+    #[test]
+    fn words_are_wide_where_a_plan_chooses_them_and_there_is_room() {
+        let goal = Goal::new().memory_bits(1 << 16).default_fpr(0.01);
+        for open in ["ranked", "ranked:lanes=4", "ranked:lane_bits=9", "ranked:lanes=5,lane_bits=9", "graceful"] {
+            assert!(spec(&goal, open).contains(",words=wide,"), "{open}");
+        }
+        for narrow in ["ranked:lanes=1", "ranked:lanes=2", "ranked:lanes=8,lane_bits=8", "ranked:words=plain"] {
+            assert!(!spec(&goal, narrow).contains(",words="), "{narrow}");
+        }
+        // As it was printed before there were wide words.
+        let printed = "ranked:num_words=61,lanes=5,lane_bits=9,packing=packed,insert=middle,hit=front,gate=off";
+        assert_eq!(spec(&goal, printed), printed);
+        for refused in ["ranked:lanes=2,words=wide", "ranked:lanes=1,gate=clamped,words=wide", "ranked:words=narrow"] {
+            assert!(goal.plan(refused).is_err(), "{refused}");
+        }
+    }
+
+    #[test]
+    fn the_rate_is_foreseen_as_it_grows_and_never_exceeds_the_bound() {
+        let goal = Goal::new().memory_bits(1 << 20).fpr(0.01);
+        let rates = |words: &str| -> Vec<f64> {
+            let plan = goal.plan(&format!("ranked:words={words}")).expect("plans");
+            let parameters = Parameters::from_spec(&plan.spec).expect("a full spec");
+            assert_eq!(plan.promise.predicted_fpr, parameters.predicted_fpr());
+            let items = [1_000, 5_000, 20_000, 60_000, 200_000, 10_000_000];
+            items.map(|items| parameters.predicted_fpr_at(items)).into()
+        };
+        let (wide, plain) = (rates("wide"), rates("plain"));
+        assert!(wide.is_sorted() && plain.is_sorted());
+        assert!(wide[0] < plain[0] / 1000.0 && wide[3] < plain[3] * 0.9, "{wide:?} and {plain:?}");
+        let near = |rate: f64, bound: f64| rate <= bound && rate > bound * (1.0 - 1e-9);
+        assert!(near(wide[5], 5.0 / 510.0) && near(plain[5], 5.0 / 511.0), "{wide:?} and {plain:?}");
     }
 }

@@ -11,7 +11,12 @@
 //! Lanes hold fingerprints, 0 means empty, and empty lanes are always behind the others. All
 //! operations work on the whole word at once. [`Shape`] knows how one word is divided, [`Words`] holds
 //! many of them, packed without gaps: word i begins at bit i·stride and is read by one unaligned
-//! 64-bit load, which is why a packed word has at most 57 bits.
+//! 64-bit load, which is why a packed word has at most 57 bits. [`Wide`] words divide their bits in another way until they
+//! are full.
+
+mod wide;
+
+pub use wide::{Forms, MOST_MOVED, Wide};
 
 use crate::cells::buffer::Buffer;
 use crate::promise::{Error, Result};
@@ -138,21 +143,23 @@ pub(crate) const fn lesser(one: u32, other: u32) -> u32 {
 pub struct Words {
     buffer: Buffer,
     shape: Shape,
+    /// How words are divided that are not full, if not by lanes.
+    wide: Option<&'static Wide>,
     stride: u32,
     length: u64,
 }
 
 impl Words {
     /// `length` empty words, each `stride` bits after the one before.
-    pub fn new(length: u64, shape: Shape, stride: u32) -> Result<Self> {
+    pub fn new(length: u64, shape: Shape, wide: Option<&'static Wide>, stride: u32) -> Result<Self> {
         debug_assert!(stride >= shape.word_bits() && (stride <= MAX_PACKED_BITS || stride == 64));
-        Ok(Words { buffer: Buffer::with_bits(Self::bits(length, stride))?, shape, stride, length })
+        Ok(Self::in_part(Buffer::with_bits(Self::bits(length, stride))?, length, shape, wide, stride))
     }
 
     /// The same in memory that is not there yet: a `buffer` of fewer lines, which must be made as long as the words are
     /// before one is asked for.
-    pub(crate) fn in_part(buffer: Buffer, length: u64, shape: Shape, stride: u32) -> Self {
-        Words { buffer, shape, stride, length }
+    pub(crate) fn in_part(buffer: Buffer, length: u64, shape: Shape, wide: Option<&'static Wide>, stride: u32) -> Self {
+        Words { buffer, shape, wide, stride, length }
     }
 
     /// The memory behind the words.
@@ -198,6 +205,12 @@ impl Words {
         self.shape
     }
 
+    /// How it is divided as long as it is not full, if not by lanes.
+    #[inline]
+    pub fn wide(&self) -> Option<&'static Wide> {
+        self.wide
+    }
+
     #[inline(always)]
     fn raw(&self, byte: usize) -> u64 {
         let mut raw = [0; 8];
@@ -233,9 +246,32 @@ impl Words {
         prefetch(self.buffer.bytes(), byte + 7);
     }
 
-    /// How many lanes are in use.
+    /// How many keys a word has.
+    fn keys(&self, word: u64) -> u32 {
+        self.wide.map_or_else(|| self.shape.occupied(word), |wide| wide.keys(word))
+    }
+
+    /// How many keys there are in all, and the rate of false positives at this moment.
+    pub fn keys_and_rate(&self) -> (u64, f64) {
+        // Of words with 0, 1, … keys: how many there are, and how many different prints they have together.
+        let mut by_keys = vec![(0u64, 0u64); self.shape.lanes as usize + 1];
+        for index in 0..self.length {
+            let word = self.get(index);
+            let keys = self.keys(word);
+            let (words, different) = &mut by_keys[keys as usize];
+            *words += 1;
+            *different += u64::from(self.wide.map_or(keys, |wide| wide.different(word)));
+        }
+        let fingerprints = self.shape.max_fingerprint();
+        let prints = |keys: u32| self.wide.map_or(fingerprints, |wide| wide.prints(keys)) as f64;
+        let keys = by_keys.iter().zip(0..).map(|((words, _), keys)| words * keys).sum();
+        let matches: f64 = by_keys.iter().zip(0..).map(|((_, different), keys)| *different as f64 / prints(keys)).sum();
+        (keys, matches / self.length as f64)
+    }
+
+    /// How many keys there are in all.
     pub fn count_occupied(&self) -> u64 {
-        (0..self.length).map(|index| u64::from(self.shape.occupied(self.get(index)))).sum()
+        (0..self.length).map(|index| u64::from(self.keys(self.get(index)))).sum()
     }
 
     /// The bits that were allocated.
@@ -253,12 +289,19 @@ impl Words {
         self.buffer.bytes_mut()
     }
 
-    /// Refuses words with a gap between their lanes, on which insertion relies.
+    /// Refuses words that arrivals could not have left: with a gap between their lanes, or wide ones with a print that is
+    /// none.
     pub fn check(&self) -> Result<()> {
-        if (0..self.length).all(|index| self.shape.is_ordered(self.get(index))) {
-            return Ok(());
+        let mut words = (0..self.length).map(|index| self.get(index));
+        match self.wide {
+            None if !words.all(|word| self.shape.is_ordered(word)) => {
+                Err(Error::corrupt("the filter has an empty lane before a used one"))
+            }
+            Some(wide) if !words.all(|word| wide.is_possible(word)) => {
+                Err(Error::corrupt("the filter has a word that no keys leave behind"))
+            }
+            _ => Ok(()),
         }
-        Err(Error::corrupt("the filter has an empty lane before a used one"))
     }
 
     /// Empties every word.
@@ -340,7 +383,7 @@ mod tests {
             values in prop::collection::vec(any::<u64>(), 100),
         ) {
             let shape = Shape::new(if stride > 32 { 2 } else { 1 }, if stride > 32 { stride / 2 } else { stride }).expect("fits");
-            let mut words = Words::new(length, shape, stride).expect("small");
+            let mut words = Words::new(length, shape, None, stride).expect("small");
             let expected: Vec<u64> = (0..length as usize).map(|index| values[index] & shape.mask).collect();
             for index in (0..length).rev() {
                 words.update(index, |_| (expected[index as usize], ()));
@@ -350,6 +393,20 @@ mod tests {
             }
             prop_assert!(Words::fitting(words.memory_bits(), stride) >= length);
         }
+    }
+
+    #[test]
+    fn words_that_are_read_are_checked_by_their_own_rules() {
+        let shape = Shape::new(5, 9).expect("fits");
+        let checked = |wide: Option<&'static Wide>, word: u64| {
+            let mut words = Words::new(9, shape, wide, 45).expect("small");
+            words.update(7, |_| (word, ()));
+            words.check().is_ok()
+        };
+        let wide = Wide::of(shape).expect("suits");
+        let (one_long, two_lanes) = (130_560 << 17, 1 << 9 | 1);
+        assert!(checked(Some(wide), one_long) && !checked(None, one_long));
+        assert!(checked(None, two_lanes) && !checked(Some(wide), 3 << 34 | two_lanes));
     }
 
     #[test]
