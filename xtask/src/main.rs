@@ -1,5 +1,6 @@
 //! Project tasks: `cargo xtask TASK`. One line of [`TASKS`] each.
 
+mod bench;
 mod bench_dedup;
 
 use std::env;
@@ -20,6 +21,7 @@ const TASKS: &[Task] = &[
     ("soak", "dedup through so many days of signals, rotation and full disks [1000], from a seed on [0]", soak),
     ("ci", "lint, then test: what must hold before a change lands", ci),
     ("book", "the book as HTML in book/book, with mdBook", book),
+    ("bench", "every bench, half an hour; writes the tables into crates/everbloom/benches/README.md", bench::run),
     ("bench-dedup", "dedup beside huniq, runiq, awk, sort and jq: CPU, memory, wrong answers", bench_dedup::run),
 ];
 

@@ -11,7 +11,9 @@ mod harness;
 use everbloom::{Filter, Hashing};
 use harness::floor::{Floor, hash_all};
 use harness::keys::{BenchKey, Long, keys};
-use harness::peers::{self, BLOCKED, BLOCKED_SINGLE, Contender, FASTBLOOM, SBBF_FOLD, SBBF_XXH3, Timed};
+use harness::peers::{
+    self, BLOCKED, BLOCKED_SINGLE, BLOOM, BLOOM_SINGLE, COUNTING, Contender, FASTBLOOM, SBBF_FOLD, SBBF_OURS, Timed,
+};
 use harness::table::{self, Bar, Bound, size_name};
 use harness::{Options, Samples, Spread, per_item, turn};
 
@@ -203,20 +205,32 @@ impl Field {
         let mut bar = |what: &str, measured: Spread, bound: Bound| {
             bars.push(Bar { name: format!("{}, {}: {what}", size_name(bytes), K::NAME), measured, bound });
         };
-        let query = of(&finds.first, BLOCKED);
-        if bytes < 8 << 20 {
-            let single = of(&finds.first, BLOCKED_SINGLE);
-            bar("one by one / sbbf-rs + xxh3", single.over(&of(&finds.first, SBBF_XXH3)), Bound::AtMost(1.0));
-            bar("one by one / sbbf-rs + foldhash", single.over(&of(&finds.first, SBBF_FOLD)), Bound::AtMost(1.0));
-            return;
+        let all = [("add", &adds.first), ("find 0 %", &finds.first), ("find 100 %", &finds.second)];
+        for (what, samples) in all {
+            let mut beside = |one: &str, other: &str, most: f64| {
+                let measured = of(samples, one).over(&of(samples, other));
+                bar(&format!("{what}, {one} / {other}"), measured, Bound::AtMost(most));
+            };
+            beside(BLOOM, FASTBLOOM, 1.0);
+            beside(BLOOM_SINGLE, FASTBLOOM, 1.0);
+            beside(COUNTING, BLOOM, 1.3);
+            if bytes < 8 << 20 {
+                beside(BLOCKED_SINGLE, SBBF_OURS, 1.0);
+                beside(BLOCKED_SINGLE, SBBF_FOLD, 1.15);
+            } else {
+                beside(BLOCKED, SBBF_FOLD, 1.0);
+            }
         }
-        let floor = finds.line.plus(&finds.hashing);
-        bar("batched query / (line read + hashing)", query.over(&floor), Bound::AtMost(1.3));
-        bar("sbbf-rs + foldhash / batched query", of(&finds.first, SBBF_FOLD).over(&query), Bound::AtLeast(2.3));
-        bar("sbbf-rs + xxh3 / batched query", of(&finds.first, SBBF_XXH3).over(&query), Bound::AtLeast(2.3));
-        bar("fastbloom + foldhash / batched query", of(&finds.first, FASTBLOOM).over(&query), Bound::AtLeast(5.0));
-        let floor = adds.line.plus(&adds.hashing);
-        bar("batched insert / (line RMW + hashing)", of(&adds.first, BLOCKED).over(&floor), Bound::AtMost(1.25));
+        if bytes >= 8 << 20 {
+            let (query, floor) = (of(&finds.first, BLOCKED), finds.line.plus(&finds.hashing));
+            bar("blocked, batched query / (line read + hashing)", query.over(&floor), Bound::AtMost(1.15));
+            let (insert, floor) = (of(&adds.first, BLOCKED), adds.line.plus(&adds.hashing));
+            bar("blocked, batched insert / (line RMW + hashing)", insert.over(&floor), Bound::AtMost(1.15));
+        }
+        if bytes >= 256 << 20 {
+            let faster = of(&adds.first, FASTBLOOM).over(&of(&adds.first, BLOOM));
+            bar("add, fastbloom + foldhash / bloom, batched", faster, Bound::AtLeast(1.3));
+        }
     }
 }
 

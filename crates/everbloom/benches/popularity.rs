@@ -24,7 +24,7 @@ use everbloom::{AnyFilter, Hashing, Key, KeyHash, Scheme};
 use harness::keys::keys;
 use harness::peers::count_found;
 use harness::table::{self, Bar, Bound};
-use harness::{Options, Samples, per_item, turn};
+use harness::{Options, Samples, Spread, per_item, turn};
 use std::hint::black_box;
 use std::sync::Arc;
 
@@ -209,6 +209,22 @@ fn report_filters(members: u64, asked: usize, contenders: &[Contender]) {
     let columns =
         ["filter", "build", "add", "find cold", "find hot", "find members", "cold error %", "hot error %", "bits/item"];
     table::print(&heading, &columns, &rows);
+    table::print_bars(&contenders[1..].iter().flat_map(|one| bars_of(one, bloom, members)).collect::<Vec<_>>());
+}
+
+/// What a filter may cost beside `bloom` of the same memory: building three times as much, asking half as much again.
+fn bars_of(one: &Contender, bloom: &Contender, members: u64) -> Vec<Bar> {
+    let build = one.build / bloom.build;
+    let once = Spread { low: build, median: build, high: build };
+    let mut ratios = vec![("build", once, 3.0), ("add", one.adds.over(&bloom.adds), 3.0)];
+    let asked = ["find cold", "find hot", "find members"].into_iter().zip(one.finds.iter().zip(&bloom.finds));
+    ratios.extend(asked.map(|(what, (finds, others))| (what, finds.over(others), 1.5)));
+    let bar = |(what, measured, most): (&str, Spread, f64)| Bar {
+        name: format!("{members} members: {what}, {} / bloom", one.name),
+        measured,
+        bound: Bound::AtMost(most),
+    };
+    ratios.into_iter().map(bar).collect()
 }
 
 /// Nanoseconds, and the ratio to others with its quartiles.

@@ -11,6 +11,7 @@ pub mod naive;
 pub mod peers;
 pub mod table;
 
+use everbloom::internal::simd::InstructionSet;
 use rustix::time::{ClockId, clock_gettime};
 
 /// What the command line asks for.
@@ -27,6 +28,7 @@ pub struct Options {
 impl Options {
     /// Reads the command line; `--bench` comes from cargo.
     pub fn from_arguments(sizes: &[u64], quick_sizes: &[u64]) -> Self {
+        limit_instructions();
         let mut options = Options { quick: false, rounds: 25, sizes: sizes.to_vec() };
         let mut arguments = std::env::args().skip(1);
         while let Some(argument) = arguments.next() {
@@ -49,7 +51,18 @@ impl Options {
     }
 }
 
-const USAGE: &str = "options: --quick (small sizes, few rounds), --rounds N, --kib N (one size)";
+const USAGE: &str = "options: --quick (small sizes, few rounds), --rounds N, --kib N (one size)
+EVERBLOOM_ISA=portable|avx2|avx512: no newer instructions than these";
+
+/// Uses no newer instructions than `EVERBLOOM_ISA` names; without it, the newest.
+fn limit_instructions() {
+    let Ok(name) = std::env::var("EVERBLOOM_ISA") else { return };
+    let Some(set) = InstructionSet::ALL.into_iter().find(|set| set.name() == name) else { usage() };
+    let used = set.limit();
+    if used != set {
+        eprintln!("this machine has no {set}: {used} is used");
+    }
+}
 
 fn usage() -> ! {
     eprintln!("{USAGE}");

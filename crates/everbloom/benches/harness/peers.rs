@@ -177,6 +177,18 @@ impl Hash64 for Xxh3 {
     }
 }
 
+/// Half of the hash that we use.
+pub struct Ours;
+
+impl Hash64 for Ours {
+    const NAME: &'static str = "our hash";
+
+    #[inline]
+    fn hash<K: BenchKey>(key: &K) -> u64 {
+        key.hash_with(&Hashing::default()).low
+    }
+}
+
 /// `sbbf-rs`, a split-block filter.
 pub struct SplitBlock<H> {
     filter: FilterFn,
@@ -261,7 +273,10 @@ pub const BLOCKED: &str = "blocked, batched";
 pub const BLOCKED_SINGLE: &str = "blocked, one by one";
 pub const FASTBLOOM: &str = "fastbloom + foldhash";
 pub const SBBF_FOLD: &str = "sbbf-rs + foldhash";
-pub const SBBF_XXH3: &str = "sbbf-rs + xxh3";
+pub const SBBF_OURS: &str = "sbbf-rs + our hash";
+pub const BLOOM: &str = "bloom, batched";
+pub const BLOOM_SINGLE: &str = "bloom, one by one";
+pub const COUNTING: &str = "counting, batched";
 
 /// A blocked filter of this many bytes.
 pub fn blocked_of(bytes: u64) -> Blocked {
@@ -288,6 +303,7 @@ pub fn contenders(bytes: u64, items: u64) -> Vec<Box<dyn Contender>> {
         Box::new(Batched(Counting::new(counting, Hashing::default()).expect("memory for counting"))),
         Box::new(SplitBlock::<Fold>::new(bytes)),
         Box::new(SplitBlock::<Xxh3>::new(bytes)),
+        Box::new(SplitBlock::<Ours>::new(bytes)),
         Box::new(FastBloom(fast.expected_items(items as usize))),
     ];
     // Its construction needs some twenty times the filter's memory.

@@ -2,7 +2,6 @@
 
 use crate::cells::buffer::Buffer;
 use crate::promise::{Error, Result};
-use crate::simd::{pipelined, prefetch, spread_distance_for};
 
 /// A fixed number of bits, all zero at first.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -38,22 +37,6 @@ impl Bits {
     #[inline]
     pub fn set(&mut self, position: u64) -> bool {
         set(self.buffer.words_mut(), position)
-    }
-
-    /// Whether the bits at all of these positions are set.
-    #[inline]
-    pub fn get_all(&self, mut positions: impl Iterator<Item = u64>) -> bool {
-        positions.all(|position| self.get(position))
-    }
-
-    /// Sets the bits at all of these positions; true if one of them was not set.
-    #[inline]
-    pub fn set_all(&mut self, positions: impl Iterator<Item = u64>) -> bool {
-        let mut new = false;
-        for position in positions {
-            new |= self.set(position);
-        }
-        new
     }
 
     /// Clears bit `position`.
@@ -128,46 +111,6 @@ fn set(words: &mut [u64], position: u64) -> bool {
     let old = *word;
     *word |= 1 << (position % 64);
     *word != old
-}
-
-/// Whether the bits at all positions of each of `count` keys are set in these words.
-#[inline(always)]
-pub(crate) fn get_batch<P: Iterator<Item = u64>>(
-    words: &[u64],
-    count: usize,
-    positions: impl Fn(usize) -> P,
-    found: &mut [bool],
-) {
-    pipelined(
-        &mut (),
-        count,
-        spread_distance_for(words),
-        |(), index| positions(index).for_each(|position| prefetch(words, (position / 64) as usize)),
-        |(), index| found[index] = positions(index).all(|position| is_set(words, position)),
-    );
-}
-
-/// Sets the bits at all positions of each of `count` keys, and tells of each key whether one of them was not set.
-#[inline(always)]
-pub(crate) fn set_batch<P: Iterator<Item = u64>>(
-    words: &mut [u64],
-    count: usize,
-    positions: impl Fn(usize) -> P,
-    mut tell: impl FnMut(usize, bool),
-) {
-    pipelined(
-        words,
-        count,
-        spread_distance_for(words),
-        |words, index| positions(index).for_each(|position| prefetch(words, (position / 64) as usize)),
-        |words, index| {
-            let mut new = false;
-            for position in positions(index) {
-                new |= set(words, position);
-            }
-            tell(index, new);
-        },
-    );
 }
 
 /// Refuses words in which bits from `length` on are set.

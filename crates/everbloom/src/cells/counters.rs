@@ -83,6 +83,17 @@ impl Counters {
         *word = *word & !(max << shift) | u64::from(value).min(max) << shift;
     }
 
+    /// Raises counter `position` by one unless it is at its largest; what it was.
+    #[inline]
+    pub(crate) fn raise(&mut self, position: u64) -> u16 {
+        let (word, shift) = self.place(position);
+        let max = u64::from(self.max());
+        let word = &mut self.buffer.words_mut()[word];
+        let value = *word >> shift & max;
+        *word += u64::from(value != max) << shift;
+        value as u16
+    }
+
     /// Lowers counter `position` by one if it is not zero.
     #[inline]
     pub fn lower(&mut self, position: u64) {

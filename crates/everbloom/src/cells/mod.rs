@@ -5,6 +5,7 @@
 //! | [`buffer`] | 64-byte lines from the allocator: aligned, zeroed, fallible, on huge pages when large |
 //! | [`bits`] | single bits |
 //! | [`counters`] | saturating counters of 1 to 16 bits |
+//! | `probed` | bits of keys anywhere among such bits, single and in batches |
 //! | [`blocks`] | 512-bit blocks with one bit in each of eight lanes |
 //! | [`lanes`] | words of short lanes in priority order |
 //! | [`ribbon`] | a static map from keys to a few bits each, without the keys |
@@ -18,6 +19,7 @@ pub mod buffer;
 pub mod counters;
 pub mod in_place;
 pub mod lanes;
+pub(crate) mod probed;
 pub mod ribbon;
 pub mod summary;
 pub mod table;

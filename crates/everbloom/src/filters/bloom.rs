@@ -78,16 +78,16 @@
 //!
 //! [Bloom 1970]: https://doi.org/10.1145/362686.362692
 
-use crate::cells::bits::{Bits, check_end, get_batch};
+use crate::cells::bits::{Bits, check_end};
 use crate::cells::buffer::{LINE_BITS, lines_of};
+use crate::cells::probed::{self, Hashes};
 use crate::filter::model::never_forgetting;
 use crate::filter::{
     Abilities, Base, Body, Combine, Filter, Kind, Mapped, Merge, Model, Restore, same_shape, shows_base,
 };
 use crate::format::{self, gaps};
 use crate::key::{Hashing, KeyHash};
-use crate::promise::{Error, Goal, Importance, Plan, Promise, Result, Spec, Status, Verdict};
-use crate::simd::spread_distance_for;
+use crate::promise::{Error, Goal, Importance, Importances, Plan, Promise, Result, Spec, Status, Verdict};
 use crate::stream::{Forecast, Stream};
 use bytemuck::cast_slice;
 
@@ -224,7 +224,7 @@ fn body_bytes(size: Size) -> u64 {
 
 /// Asks a filter whose bits are in these words.
 fn contains_in(size: Size, words: &[u64], hashes: &[KeyHash], found: &mut [bool]) {
-    get_batch(words, hashes.len(), |index| size.probes(hashes[index]), found);
+    probed::contains_batch(words, size.num_cells, hashes, Hashes::all(size.num_hashes), found);
 }
 
 /// The filter where its bytes lie.
@@ -312,9 +312,10 @@ impl Bloom {
         Bloom { size, base, bits }
     }
 
-    #[inline]
-    fn probes(&self, hash: KeyHash) -> impl Iterator<Item = u64> + use<> {
-        self.size.probes(hash)
+    fn insert_all(&mut self, hashes: &[KeyHash], verdicts: Option<&mut [Verdict]>) {
+        self.base.count(hashes.len());
+        let Size { num_cells, num_hashes, .. } = self.size;
+        probed::insert_batch(self.bits.words_mut(), num_cells, hashes, Hashes::all(num_hashes), verdicts);
     }
 }
 
@@ -331,7 +332,7 @@ impl Filter for Bloom {
 
     #[inline]
     fn contains_hash(&self, hash: KeyHash) -> bool {
-        self.bits.get_all(self.probes(hash))
+        probed::contains(self.bits.words(), self.size.num_cells, hash, 0..self.size.num_hashes)
     }
 
     fn contains_hashes(&self, hashes: &[KeyHash], found: &mut [bool]) {
@@ -346,16 +347,16 @@ impl Filter for Bloom {
     #[inline]
     fn insert_hash(&mut self, hash: KeyHash) -> bool {
         self.base.count(1);
-        self.bits.set_all(self.probes(hash))
+        probed::insert(self.bits.words_mut(), self.size.num_cells, hash, self.size.num_hashes)
     }
 
-    fn keys_ahead(&self) -> usize {
-        spread_distance_for(self.bits.bytes())
+    fn observe_checked(&mut self, hashes: &[KeyHash], _importances: Importances<'_>, verdicts: &mut [Verdict]) {
+        let count = hashes.len().min(verdicts.len());
+        self.insert_all(&hashes[..count], Some(&mut verdicts[..count]));
     }
 
-    fn prefetch_hashes(&self, hashes: &[KeyHash]) {
-        let positions = hashes.iter().flat_map(|hash| self.probes(*hash));
-        positions.for_each(|position| self.bits.prefetch(position));
+    fn insert_hashes(&mut self, hashes: &[KeyHash]) {
+        self.insert_all(hashes, None);
     }
 
     fn clear(&mut self) {

@@ -255,9 +255,7 @@ impl Filter for Counting {
         self.base.count(1);
         let mut new = false;
         for position in self.probes(hash) {
-            let count = self.counters.get(position);
-            new |= count == 0;
-            self.counters.set(position, count.saturating_add(1));
+            new |= self.counters.raise(position) == 0;
         }
         new
     }

@@ -77,7 +77,8 @@
 //! # Ok::<(), everbloom::Error>(())
 //! ```
 
-use crate::cells::bits::{Bits, get_batch, set_batch};
+use crate::cells::bits::Bits;
+use crate::cells::probed::{self, Hashes};
 use crate::filter::model::never_forgetting;
 use crate::filter::{Abilities, Base, Body, Combine, Filter, Kind, Merge, Model, Restore, same_shape, shows_base};
 use crate::key::{Hashing, KeyHash};
@@ -199,19 +200,19 @@ impl Popularity {
     /// Whether the bits of these hashes of a key are all set.
     #[inline]
     fn passes(&self, hash: KeyHash, hashes: Range<u32>) -> bool {
-        self.bits.get_all(probes(self.bits.len(), hash, hashes))
+        probed::contains(self.bits.words(), self.bits.len(), hash, hashes)
     }
 
     /// Asks about at most [`CHUNK`] keys. Most of those that are not inside fail at the hashes that all classes share;
     /// the map is asked about the others only.
     fn contains_chunk(&self, hashes: &[KeyHash], found: &mut [bool], open: &mut Open) {
         let (words, range, least) = (self.bits.words(), self.bits.len(), self.least_hashes());
-        get_batch(words, hashes.len(), |index| probes(range, hashes[index], 0..least), found);
+        probed::contains_batch(words, range, hashes, Hashes::all(least), found);
         let count = open.take(hashes, found);
         let (open, num_hashes) = (&open.hashes[..count], &mut open.num_hashes[..count]);
         self.hashes_for_batch(open, num_hashes);
         let mut passed = [false; CHUNK];
-        get_batch(words, count, |index| probes(range, open[index], least..num_hashes[index]), &mut passed);
+        probed::contains_batch(words, range, open, Hashes::each(least, num_hashes), &mut passed);
         found.iter_mut().filter(|found| **found).zip(&passed).for_each(|(found, passed)| *found = *passed);
     }
 
@@ -221,15 +222,15 @@ impl Popularity {
         }
     }
 
-    /// Inserts keys, and tells of each whether it seems new.
-    fn insert_each(&mut self, hashes: &[KeyHash], mut tell: impl FnMut(usize, bool)) {
+    /// Inserts keys, and says of each whether it has been here, if anybody wants to know.
+    fn insert_all(&mut self, hashes: &[KeyHash], mut verdicts: Option<&mut [Verdict]>) {
         self.base.count(hashes.len());
         let range = self.bits.len();
         let mut num_hashes = [0; CHUNK];
         for (chunk, hashes) in hashes.chunks(CHUNK).enumerate() {
             self.hashes_for_batch(hashes, &mut num_hashes);
-            let positions = |index: usize| probes(range, hashes[index], 0..num_hashes[index]);
-            set_batch(self.bits.words_mut(), hashes.len(), positions, |index, new| tell(chunk * CHUNK + index, new));
+            let verdicts = verdicts.as_deref_mut().map(|verdicts| &mut verdicts[chunk * CHUNK..]);
+            probed::insert_batch(self.bits.words_mut(), range, hashes, Hashes::each(0, &num_hashes), verdicts);
         }
     }
 
@@ -261,12 +262,6 @@ impl Open {
         }
         count
     }
-}
-
-/// Where these hashes of a key point.
-#[inline]
-fn probes(range: u64, hash: KeyHash, hashes: Range<u32>) -> impl Iterator<Item = u64> + use<> {
-    hash.probes(range).after(hashes.start).take(hashes.len())
 }
 
 /// How a filter of so many bits is named: by its hashes, if all keys have the same, else by its scheme.
@@ -342,18 +337,19 @@ impl Filter for Popularity {
 
     fn observe_checked(&mut self, hashes: &[KeyHash], _importances: Importances<'_>, verdicts: &mut [Verdict]) {
         let count = hashes.len().min(verdicts.len());
-        self.insert_each(&hashes[..count], |index, new| verdicts[index] = Verdict::from_seen(!new));
+        self.insert_all(&hashes[..count], Some(&mut verdicts[..count]));
     }
 
     #[inline]
     fn insert_hash(&mut self, hash: KeyHash) -> bool {
         self.base.count(1);
         let hashes = self.hashes_for(hash);
-        self.bits.set_all(probes(self.bits.len(), hash, 0..hashes))
+        let range = self.bits.len();
+        probed::insert(self.bits.words_mut(), range, hash, hashes)
     }
 
     fn insert_hashes(&mut self, hashes: &[KeyHash]) {
-        self.insert_each(hashes, |_, _| {});
+        self.insert_all(hashes, None);
     }
 
     fn clear(&mut self) {

@@ -54,6 +54,7 @@
 //! ```
 
 use crate::cells::bits::Bits;
+use crate::cells::probed;
 use crate::filter::{Abilities, Base, Body, Filter, Kind, Model, Restore, shows_base};
 use crate::format::StateWriter;
 use crate::key::{Hashing, KeyHash};
@@ -195,12 +196,12 @@ impl Stage {
 
     #[inline]
     fn contains(&self, hash: KeyHash) -> bool {
-        self.bits.get_all(self.size.probes(hash))
+        probed::contains(self.bits.words(), self.size.num_cells, hash, 0..self.size.num_hashes)
     }
 
     fn insert(&mut self, hash: KeyHash) {
         self.taken = self.taken.saturating_add(1);
-        self.bits.set_all(self.size.probes(hash));
+        probed::insert(self.bits.words_mut(), self.size.num_cells, hash, self.size.num_hashes);
     }
 
     fn rate(&self) -> f64 {

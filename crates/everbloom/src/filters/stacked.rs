@@ -64,19 +64,19 @@
 //! ```
 
 use crate::cells::bits::Bits;
+use crate::cells::probed::{self, Hashes};
 use crate::cells::ribbon::{Ribbon, Shape};
 use crate::filter::model::never_forgetting;
-use crate::filter::{Abilities, Base, Body, Filter, Kind, Model, Restore, shows_base};
+use crate::filter::{Abilities, Base, Body, Filter, Kind, Model, Restore, insert_by_batches, shows_base};
 use crate::format::StateWriter;
 use crate::key::{Hashing, KeyHash};
-use crate::promise::{Error, Goal, Holds, Importance, Plan, Promise, Result, Spec, Status, Verdict};
+use crate::promise::{Error, Goal, Holds, Importance, Importances, Plan, Promise, Result, Spec, Status, Verdict};
 use crate::scheme::MAX_PAIRS;
 use crate::scheme::{HotNegatives, SchemeId};
-use crate::simd::spread_distance_for;
 use crate::stream::sizing::Size;
 use crate::stream::{Forecast, Stream};
 use libm::{exp2, pow};
-use std::collections::HashSet;
+use std::borrow::Cow;
 
 pub(crate) const KIND: Kind = Kind {
     id: 41,
@@ -105,17 +105,22 @@ impl Layer {
     }
 
     #[inline]
-    fn probes(&self, hash: KeyHash) -> impl Iterator<Item = u64> + use<> {
-        hash.probes(self.bits.len()).take(self.num_hashes as usize)
-    }
-
-    #[inline]
     fn contains(&self, hash: KeyHash) -> bool {
-        self.bits.get_all(self.probes(hash))
+        probed::contains(self.bits.words(), self.bits.len(), hash, 0..self.num_hashes)
     }
 
-    fn insert(&mut self, hash: KeyHash) {
-        self.bits.set_all(self.probes(hash));
+    fn insert(&mut self, hash: KeyHash) -> bool {
+        let range = self.bits.len();
+        probed::insert(self.bits.words_mut(), range, hash, self.num_hashes)
+    }
+
+    fn contains_batch(&self, hashes: &[KeyHash], found: &mut [bool]) {
+        probed::contains_batch(self.bits.words(), self.bits.len(), hashes, Hashes::all(self.num_hashes), found);
+    }
+
+    fn insert_batch(&mut self, hashes: &[KeyHash], verdicts: Option<&mut [Verdict]>) {
+        let range = self.bits.len();
+        probed::insert_batch(self.bits.words_mut(), range, hashes, Hashes::all(self.num_hashes), verdicts);
     }
 
     fn rate(&self) -> f64 {
@@ -207,6 +212,10 @@ pub struct Stacked {
 /// Attempts to fit the layers to the memory: each starts where the last one missed.
 const FITTINGS: u32 = 6;
 
+/// Memory up to here is used to the last line. In more of it a thousandth may stay unused, because every attempt inserts
+/// all members again.
+const FITTED_BITS: u64 = 1 << 22;
+
 impl Stacked {
     /// A filter of these members within `memory_bits`, with these negatives stored exactly; `scheme` is the scheme
     /// they come from, for those who want to check.
@@ -224,23 +233,24 @@ impl Stacked {
             reason: "the layers that store them leave no room for the members".into(),
             remedy: "give more memory, or tune again for this much".into(),
         };
-        let keys = without(negatives.keys(), members);
-        let hot = Hot { keys: &keys, negatives };
         // What the rear layers take is only known once they are built; the first then gets the rest.
-        let mut first_bits = memory_bits / 512 * 512;
+        let (mut first_bits, unused) = match memory_bits {
+            0..=FITTED_BITS => (memory_bits / 512 * 512, 0),
+            _ => (expected_first_bits(memory_bits, members.len(), negatives)?, memory_bits / 1024),
+        };
         let mut best: Option<Stacked> = None;
         for _ in 0..FITTINGS {
             if first_bits == 0 {
                 break;
             }
-            let built = Self::stack(hashing, first_bits, members, hot, scheme)?;
+            let built = Self::stack(hashing, first_bits, members, negatives, scheme)?;
             let total = built.memory_bits();
             let fits = total <= memory_bits;
             let missed = (memory_bits / 512).abs_diff(total / 512) * 512;
             if fits && best.as_ref().is_none_or(|best| best.memory_bits() < total) {
                 best = Some(built);
             }
-            if fits && missed == 0 {
+            if fits && missed <= unused {
                 break;
             }
             first_bits = if fits { first_bits + missed } else { first_bits.saturating_sub(missed.max(512)) };
@@ -253,7 +263,7 @@ impl Stacked {
         hashing: Hashing,
         first_bits: u64,
         members: &[KeyHash],
-        Hot { keys, negatives }: Hot<'_>,
+        negatives: &HotNegatives,
         scheme: Option<SchemeId>,
     ) -> Result<Self> {
         let inserted = members.len();
@@ -261,10 +271,12 @@ impl Stacked {
         let first = Size::for_cells(first_bits, count)?;
         let mut layers = vec![filled(first, members)?];
         let mut maps = Vec::new();
-        let (mut members, mut hot) = (members.to_vec(), passing(&layers[0], keys));
+        // A hot negative that is a member passes, so only those that do need be looked for among the members.
+        let mut hot = without(passing(&layers[0], negatives.keys()), members);
+        let mut members = Cow::Borrowed(members);
         for pair in negatives.design().pairs() {
             let map = Ribbon::build(&hot.iter().map(|hash| (*hash, KNOWN)).collect::<Vec<_>>(), pair.width)?;
-            members.retain(|hash| map.get(*hash) == KNOWN);
+            members = Cow::Owned(known(&map, &members));
             let layer = filled(Size::for_rate(members.len().max(1) as u64, pair.target_fpr)?, &members)?;
             hot = passing(&layer, &hot);
             maps.push(map);
@@ -329,17 +341,44 @@ fn shapes_of(layers: &[Layer], maps: &[Ribbon], scheme: Option<SchemeId>) -> Sha
     Shapes { layers: layers.iter().map(size).collect(), maps: maps.iter().map(Ribbon::shape).collect(), scheme }
 }
 
-/// Hot negatives that are not members, and the layers for them.
-#[derive(Clone, Copy)]
-struct Hot<'n> {
-    keys: &'n [KeyHash],
-    negatives: &'n HotNegatives,
+/// The keys that are not among the members, in their order.
+fn without(mut keys: Vec<KeyHash>, members: &[KeyHash]) -> Vec<KeyHash> {
+    // A bit for each key first, which most members do not have.
+    let places = (keys.len() as u64 * 64).max(1);
+    let mut marks = vec![0u64; keys.len() + 1];
+    for key in &keys {
+        let place = key.index(places);
+        marks[(place / 64) as usize] |= 1 << (place % 64);
+    }
+    let marked = |key: &&KeyHash| {
+        let place = key.index(places);
+        marks[(place / 64) as usize] >> (place % 64) & 1 == 1
+    };
+    let order = |key: &KeyHash| (key.high, key.low);
+    let mut both: Vec<(u64, u64)> = members.iter().filter(marked).map(order).collect();
+    both.sort_unstable();
+    keys.retain(|key| both.binary_search(&order(key)).is_err());
+    keys
 }
 
-/// The keys that are not among the members.
-fn without(keys: &[KeyHash], members: &[KeyHash]) -> Vec<KeyHash> {
-    let members: HashSet<&KeyHash> = members.iter().collect();
-    keys.iter().filter(|hash| !members.contains(hash)).copied().collect()
+/// The bits of the first layer if everything comes as expected, a little less so that nearly all filters fit.
+fn expected_first_bits(memory_bits: u64, members: usize, negatives: &HotNegatives) -> Result<u64> {
+    let goal = memory_bits - memory_bits / 2048;
+    let mut first_bits = goal / 512 * 512;
+    for _ in 0..FITTINGS {
+        let first = Size::for_cells(first_bits.max(512), (members as u64).max(1))?;
+        let mut inside = members as f64;
+        let mut hot = negatives.keys().len() as f64 * first.predicted_fpr((members as u64).max(1));
+        let mut rear = 0;
+        for pair in negatives.design().pairs() {
+            inside *= exp2(-f64::from(pair.width));
+            let layer = Size::for_rate(inside.max(1.0) as u64, pair.target_fpr)?;
+            rear += Shape::for_keys(hot as u64, pair.width).bits() + Bits::byte_length(layer.num_cells) * 8;
+            hot *= pair.target_fpr;
+        }
+        first_bits = goal.saturating_sub(rear) / 512 * 512;
+    }
+    Ok(first_bits.max(512))
 }
 
 /// The value of hot negatives in a map.
@@ -347,12 +386,66 @@ const KNOWN: u32 = 0;
 
 fn filled(size: Size, keys: &[KeyHash]) -> Result<Layer> {
     let mut layer = Layer::new(size)?;
-    keys.iter().for_each(|hash| layer.insert(*hash));
+    layer.insert_batch(keys, None);
     Ok(layer)
 }
 
 fn passing(layer: &Layer, keys: &[KeyHash]) -> Vec<KeyHash> {
-    keys.iter().filter(|hash| layer.contains(**hash)).copied().collect()
+    let mut found = vec![false; keys.len()];
+    layer.contains_batch(keys, &mut found);
+    keys.iter().zip(found).filter(|(_, found)| *found).map(|(hash, _)| *hash).collect()
+}
+
+/// The keys that the map takes for hot negatives.
+fn known(map: &Ribbon, keys: &[KeyHash]) -> Vec<KeyHash> {
+    let mut values = [0; CHUNK];
+    let mut known = Vec::new();
+    for keys in keys.chunks(CHUNK) {
+        map.get_batch(keys, &mut values[..keys.len()]);
+        known.extend(keys.iter().zip(&values).filter(|(_, value)| **value == KNOWN).map(|(hash, _)| *hash));
+    }
+    known
+}
+
+/// Keys of a batch that go through the layers together.
+const CHUNK: usize = 256;
+
+/// Keys of a batch that go on to the next layer, and their places in the batch.
+struct Going {
+    hashes: [KeyHash; CHUNK],
+    places: [u8; CHUNK],
+    count: usize,
+}
+
+impl Going {
+    /// All keys of a batch of at most [`CHUNK`].
+    fn all(hashes: &[KeyHash]) -> Self {
+        let mut going = Going { hashes: [KeyHash::default(); CHUNK], places: [0; CHUNK], count: hashes.len() };
+        going.hashes[..hashes.len()].copy_from_slice(hashes);
+        going.places.iter_mut().enumerate().for_each(|(at, place)| *place = at as u8);
+        going
+    }
+
+    fn hashes(&self) -> &[KeyHash] {
+        &self.hashes[..self.count]
+    }
+
+    /// Keeps those of which this is true.
+    fn retain(&mut self, keep: impl Fn(usize) -> bool) {
+        let mut count = 0;
+        for at in 0..self.count {
+            (self.hashes[count], self.places[count]) = (self.hashes[at], self.places[at]);
+            count += usize::from(keep(at));
+        }
+        self.count = count;
+    }
+
+    /// Keeps those that the map takes for hot negatives.
+    fn retain_known(&mut self, map: &Ribbon) {
+        let mut values = [0; CHUNK];
+        map.get_batch(self.hashes(), &mut values[..self.count]);
+        self.retain(|at| values[at] == KNOWN);
+    }
 }
 
 impl Filter for Stacked {
@@ -387,30 +480,62 @@ impl Filter for Stacked {
         self.layers.last().is_some_and(|layer| layer.contains(hash))
     }
 
+    /// Each layer is asked about all keys that the last one and its map let pass.
+    fn contains_hashes(&self, hashes: &[KeyHash], found: &mut [bool]) {
+        let count = hashes.len().min(found.len());
+        for (hashes, found) in hashes[..count].chunks(CHUNK).zip(found[..count].chunks_mut(CHUNK)) {
+            let (mut going, mut passed) = (Going::all(hashes), [false; CHUNK]);
+            for (at, layer) in self.layers.iter().enumerate() {
+                layer.contains_batch(going.hashes(), &mut passed[..going.count]);
+                for (place, passed) in going.places[..going.count].iter().zip(&passed) {
+                    found[usize::from(*place)] = *passed;
+                }
+                let Some(map) = self.maps.get(at) else { break };
+                going.retain(|at| passed[at]);
+                going.retain_known(map);
+            }
+        }
+    }
+
     fn observe_hash(&mut self, hash: KeyHash, _importance: Importance) -> Verdict {
         Verdict::from_seen(!self.insert_hash(hash))
     }
 
+    /// A key is new if it is new to one of the layers that it goes through, and maps alone decide which these are: so each
+    /// layer takes all its keys at once, in their order.
+    fn observe_checked(&mut self, hashes: &[KeyHash], _importances: Importances<'_>, verdicts: &mut [Verdict]) {
+        let count = hashes.len().min(verdicts.len());
+        self.base.count(count);
+        for (hashes, verdicts) in hashes[..count].chunks(CHUNK).zip(verdicts[..count].chunks_mut(CHUNK)) {
+            verdicts.fill(Verdict::Duplicate);
+            let (mut going, mut told) = (Going::all(hashes), [Verdict::Distinct; CHUNK]);
+            for (at, layer) in self.layers.iter_mut().enumerate() {
+                layer.insert_batch(going.hashes(), Some(&mut told[..going.count]));
+                for (place, told) in going.places[..going.count].iter().zip(&told) {
+                    if told.is_distinct() {
+                        verdicts[usize::from(*place)] = Verdict::Distinct;
+                    }
+                }
+                let Some(map) = self.maps.get(at) else { break };
+                going.retain_known(map);
+            }
+        }
+    }
+
+    fn insert_hashes(&mut self, hashes: &[KeyHash]) {
+        insert_by_batches(self, hashes);
+    }
+
     fn insert_hash(&mut self, hash: KeyHash) -> bool {
         self.base.count(1);
-        let new = !self.contains_hash(hash);
+        let mut new = false;
         for at in 0..self.layers.len() {
-            self.layers[at].insert(hash);
+            new |= self.layers[at].insert(hash);
             if self.maps.get(at).is_none_or(|map| map.get(hash) != KNOWN) {
                 break;
             }
         }
         new
-    }
-
-    fn keys_ahead(&self) -> usize {
-        spread_distance_for(self.layers[0].bits.bytes())
-    }
-
-    fn prefetch_hashes(&self, hashes: &[KeyHash]) {
-        for hash in hashes {
-            self.layers[0].probes(*hash).for_each(|position| self.layers[0].bits.prefetch(position));
-        }
     }
 
     /// Forgets the members, not the hot negatives.

@@ -15,10 +15,9 @@
 //!
 //! Scaling is `(x · n) >> 64`, so any `n` up to 2^64 works without a division.
 
-use super::xxh3::xxh3_of_u64;
+use super::xxh3::{xxh3_of_bytes, xxh3_of_u64};
 use siphasher::sip128::{Hasher128, SipHasher24};
 use std::hash::Hasher as _;
-use xxhash_rust::xxh3::xxh3_128_with_seed;
 
 /// The 128 bits that stand for a key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
@@ -194,11 +193,11 @@ impl Hashing {
     }
 
     /// The hash of a key's bytes.
-    #[inline]
+    #[inline(always)]
     pub fn hash(&self, key: &[u8]) -> KeyHash {
         match self {
-            Hashing::Xxh3 { seed } => xxh3_128_with_seed(key, *seed).into(),
-            Hashing::Measured { seed } => KeyHash::from(xxh3_128_with_seed(key, *seed)).measured(key.len()),
+            Hashing::Xxh3 { seed } => xxh3_of_bytes(key, *seed),
+            Hashing::Measured { seed } => xxh3_of_bytes(key, *seed).measured(key.len()),
             Hashing::SipHash { key: secret } => siphash(secret, key),
         }
     }

@@ -77,6 +77,12 @@ macro_rules! bytes_key {
             fn with_bytes<R>(&self, act: impl FnOnce(&[u8]) -> R) -> R {
                 act(self.as_ref())
             }
+
+            // Without the closure, which would stay a function of its own and not see a constant length.
+            #[inline(always)]
+            fn hash_with(&self, hashing: &Hashing) -> KeyHash {
+                hashing.hash(self.as_ref())
+            }
         }
     )*};
 }

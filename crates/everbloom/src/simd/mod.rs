@@ -7,6 +7,7 @@
 //!
 //! | file | holds |
 //! |---|---|
+//! | `level` | which instructions kernels use: the newest, or fewer if asked for fewer |
 //! | `ops` | [`Kernel`], [`SimdOps`] with the plain code of each operation, [`run`] |
 //! | `x86` | the same operations on 256-bit and 512-bit registers |
 //! | `visit` | one arrival at a line of small counters |
@@ -15,6 +16,7 @@
 //! | `zeroed` | memory that is zero and not touched until it is used |
 
 mod advice;
+mod level;
 mod ops;
 mod prefetch;
 mod visit;
@@ -23,6 +25,7 @@ mod x86;
 mod zeroed;
 
 pub(crate) use advice::advise_huge_pages;
+pub use level::InstructionSet;
 #[cfg(test)]
 pub(crate) use ops::run_on_each;
 pub(crate) use ops::{Kernel, Plain, SimdOps, SlicePlaces, Slices, run};

@@ -1,8 +1,9 @@
 //! Loops written once and compiled for the machine that they run on, with the same outcome on each.
 
+use super::level::InstructionSet;
 use super::visit::{self, Visit};
 #[cfg(target_arch = "x86_64")]
-use super::x86::{self, Widest};
+use super::x86;
 
 /// A loop that gains from being compiled for newer machines as well.
 pub(crate) trait Kernel {
@@ -18,12 +19,12 @@ pub(crate) trait Kernel {
 #[inline]
 pub(crate) fn run<K: Kernel>(kernel: K) -> K::Output {
     #[cfg(target_arch = "x86_64")]
-    match x86::widest() {
+    match InstructionSet::used() {
         // SAFETY: the instructions were detected.
-        Widest::Avx512 => return unsafe { x86::run_avx512(kernel) },
+        InstructionSet::Avx512 => return unsafe { x86::run_avx512(kernel) },
         // SAFETY: the instructions were detected.
-        Widest::Avx2 => return unsafe { x86::run_avx2(kernel) },
-        Widest::Plain => {}
+        InstructionSet::Avx2 => return unsafe { x86::run_avx2(kernel) },
+        InstructionSet::Portable => {}
     }
     kernel.run(Plain)
 }
@@ -35,9 +36,10 @@ pub(crate) fn run_on_each<K: Kernel>(kernel: impl Fn() -> K) -> (K::Output, Vec<
     #[cfg(target_arch = "x86_64")]
     let wider = [
         // SAFETY: only run where the instructions were detected.
-        (x86::widest() >= Widest::Avx2).then(|| ("AVX2", unsafe { x86::run_avx2(kernel()) })),
+        (InstructionSet::detected() >= InstructionSet::Avx2).then(|| ("AVX2", unsafe { x86::run_avx2(kernel()) })),
         // SAFETY: as above.
-        (x86::widest() == Widest::Avx512).then(|| ("AVX-512", unsafe { x86::run_avx512(kernel()) })),
+        (InstructionSet::detected() == InstructionSet::Avx512)
+            .then(|| ("AVX-512", unsafe { x86::run_avx512(kernel()) })),
     ];
     #[cfg(not(target_arch = "x86_64"))]
     let wider: [Option<(&'static str, K::Output)>; 0] = [];

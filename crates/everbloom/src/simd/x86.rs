@@ -3,36 +3,6 @@
 use super::ops::{Kernel, SimdOps, SlicePlaces, Slices};
 use super::visit::{Visit, wide};
 use std::arch::x86_64::*;
-use std::sync::OnceLock;
-
-/// The widest registers of a machine.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd)]
-pub(super) enum Widest {
-    /// No more than every x86-64 has.
-    Plain,
-    /// What [`run_avx2`] needs: since 2013 from Intel, 2015 from AMD.
-    Avx2,
-    /// What [`run_avx512`] needs: Intel's servers since 2017, AMD since 2022.
-    Avx512,
-}
-
-/// The widest registers of this machine. Detected once: a single key would feel six questions each time.
-#[inline]
-pub(super) fn widest() -> Widest {
-    static WIDEST: OnceLock<Widest> = OnceLock::new();
-    *WIDEST.get_or_init(|| {
-        let avx2 = is_x86_feature_detected!("avx2")
-            && is_x86_feature_detected!("bmi1")
-            && is_x86_feature_detected!("bmi2")
-            && is_x86_feature_detected!("popcnt");
-        let avx512 = is_x86_feature_detected!("avx512f") && is_x86_feature_detected!("avx512dq");
-        match (avx2, avx512) {
-            (false, _) => Widest::Plain,
-            (true, false) => Widest::Avx2,
-            (true, true) => Widest::Avx512,
-        }
-    })
-}
 
 /// Runs a kernel compiled for 256-bit registers.
 #[target_feature(enable = "avx2,bmi1,bmi2,popcnt")]

@@ -6,6 +6,7 @@ use crate::common::{
 use everbloom::Filter;
 use everbloom::filters::{self, KINDS};
 use everbloom::internal::codec::{Decoder, encode, encode_to, encoded_bytes, summarise};
+use everbloom::internal::simd::InstructionSet;
 use std::io::Read;
 
 #[test]
@@ -37,6 +38,31 @@ fn batches_give_the_verdicts_and_bytes_of_single_calls() {
             let verdicts = observe_batched(&mut *batched, &stream, &[1, 0, 255, 256, 257, 31, 4096]);
             assert_eq!(expected, verdicts, "{size} {spec}");
             assert_eq!(encode(&*single), encode(&*batched), "{size} {spec}");
+        }
+    }
+}
+
+#[test]
+fn every_instruction_set_gives_the_same_verdicts_and_bytes() {
+    // The limit holds for the whole process; tests that run at the same time must not feel it, either.
+    for spec in variants() {
+        for make in [|spec: &str| Some(small(spec, 5)), |spec: &str| large(spec, 5)] {
+            let stream = arrivals(6000, 4000, 2);
+            let outcome = |set: InstructionSet| {
+                let mut filter = make(&spec)?;
+                set.limit();
+                let batched = observe_batched(&mut *filter, &stream[..4000], &[1, 257, 31, 4096]);
+                let single = observe_all(&mut *filter, &stream[4000..]);
+                let asked: Vec<u64> = (0..5000).collect();
+                let mut found = vec![false; asked.len()];
+                filter.contains_batch(&asked, &mut found);
+                InstructionSet::detected().limit();
+                Some((batched, single, found, encode(&*filter)))
+            };
+            let portable = outcome(InstructionSet::Portable);
+            for set in InstructionSet::ALL.into_iter().filter(|set| *set <= InstructionSet::detected()) {
+                assert!(outcome(set) == portable, "{set} {spec}");
+            }
         }
     }
 }
