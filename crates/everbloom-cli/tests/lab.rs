@@ -118,7 +118,10 @@ fn verdicts_and_report_show_what_came_out() {
     let all = verdicts["verdicts"].as_array().expect("verdicts");
     for verdict in all {
         let outcome = verdict["outcome"].as_str().expect("an outcome");
-        assert!(["holds", "holds_loosely", "holds_in_direction", "does_not_hold", "misprint"].contains(&outcome), "{verdict}");
+        assert!(
+            ["holds", "holds_loosely", "holds_in_direction", "does_not_hold", "misprint"].contains(&outcome),
+            "{verdict}"
+        );
         assert!(verdict["numbers"].as_array().is_some_and(|numbers| !numbers.is_empty()), "{verdict}");
         assert!(verdict["claim"].is_string() && verdict["source"].is_string(), "{verdict}");
     }
