@@ -175,8 +175,8 @@ fn contains_chunk(words: &[u64], range: u64, keys: &[KeyHash], hashes: Hashes<'_
         let all = hashes.of(at);
         all.start..all.end.min(all.start + FIRST)
     };
-    for at in 0..ahead.min(keys.len()) {
-        ask(words, range, keys[at], first(at));
+    for (at, key) in keys.iter().enumerate().take(ahead) {
+        ask(words, range, *key, first(at));
     }
     let (mut open, mut left) = ([0u8; CHUNK], 0);
     for at in 0..keys.len() {
@@ -219,8 +219,8 @@ impl Kernel for Insert<'_> {
     fn run(self, _: impl SimdOps) {
         let Insert { words, range, keys, hashes, mut verdicts } = self;
         let ahead = if keys.is_empty() { 0 } else { keys_ahead(words, hashes.of(0).end) };
-        for at in 0..ahead.min(keys.len()) {
-            ask(words, range, keys[at], hashes.of(at));
+        for (at, key) in keys.iter().enumerate().take(ahead) {
+            ask(words, range, *key, hashes.of(at));
         }
         for at in 0..keys.len() {
             if ahead > 0 && at + ahead < keys.len() {
