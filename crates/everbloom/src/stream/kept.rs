@@ -50,7 +50,7 @@ impl Kept {
     pub(super) fn new(sample: Sample) -> Self {
         let Sample { arrivals, halvings, mut by_key, mut by_arrival, hot, weighted, .. } = sample;
         // As many arrivals as make a key hot, in arrivals that were chosen.
-        let least = (by_arrival.len() as u64 / COLD_PARTS >> halvings).max(FEWEST_OF_HOT);
+        let least = ((by_arrival.len() as u64 / COLD_PARTS) >> halvings).max(FEWEST_OF_HOT);
         let mut hot_counts = count(&by_arrival);
         hot_counts.retain(|key, count| *count > least || hot.contains(key));
         by_key.retain(|record| !hot_counts.contains_key(&key_of(record.hash)));
@@ -131,7 +131,7 @@ impl Kept {
         let divisor = exp2(f64::from(halvings));
         let least = match halvings {
             0 => u64::MAX,
-            _ => (self.arrivals / COLD_PARTS >> halvings).max(FEWEST_OF_HOT),
+            _ => ((self.arrivals / COLD_PARTS) >> halvings).max(FEWEST_OF_HOT),
         };
         let of_kept: ByKey<u64> = (self.cold.iter().zip(&self.counts))
             .filter(|(_, count)| u64::from(**count) > least)
