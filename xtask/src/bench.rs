@@ -32,7 +32,7 @@ pub(crate) fn run(arguments: &[String]) -> Outcome {
     let quick = arguments.iter().any(|argument| argument == "--quick");
     let wanted: Vec<&str> = arguments.iter().map(String::as_str).filter(|argument| *argument != "--quick").collect();
     let known = |name: &&str| *name == "dedup" || BENCHES.iter().any(|bench| bench.0 == *name);
-    if !wanted.iter().all(|name| known(name)) {
+    if !wanted.iter().all(known) {
         return Err(USAGE.into());
     }
     let is_wanted = |name: &str| wanted.is_empty() || wanted.contains(&name);
