@@ -188,13 +188,15 @@ fn table(document: &Document) -> String {
     let mut rows = vec![("removed", count(document.removed))];
     if let Some(first) = &document.first_not_there {
         rows.push(("not there", format!("{}, left alone; the first is {first}", count(document.not_there))));
-        rows.push((
-            "mistaken",
-            format!(
-                "about {:.2} of the keys removed were not there either, by the rate before; each may hide keys that are inside",
-                document.expected_mistaken
-            ),
-        ));
+        if document.removed > 0 {
+            rows.push((
+                "mistaken",
+                format!(
+                    "about {:.2} of the keys removed were not there either, by the rate before; each may hide keys that are inside",
+                    document.expected_mistaken
+                ),
+            ));
+        }
     }
     if document.still_found > 0 {
         let why = match document.stuck_counters {
