@@ -21,7 +21,7 @@ pub(crate) const WORDS: [(&str, u32); 8] = [
 pub(crate) fn list(word: &str) -> Vec<u32> {
     let Some((_, one_in)) = WORDS.iter().find(|(known, _)| *known == word) else { return Vec::new() };
     let hashing = Hashing::seeded(2008);
-    let contains = |document: &u32| (word, *document).hash_with(&hashing).low % u64::from(*one_in) == 0;
+    let contains = |document: &u32| (word, *document).hash_with(&hashing).low.is_multiple_of(u64::from(*one_in));
     (0..DOCUMENTS).filter(contains).collect()
 }
 
