@@ -213,7 +213,7 @@ impl Printed {
 
     /// How it fared, given what it should read.
     pub fn outcome_if_mended(&self, mended: Printed, sample: &Sample) -> Outcome {
-        match (self.agrees(sample), mended.agrees(sample)) {
+        match (self.agrees(sample), mended.agrees(sample) || mended.is_near(sample)) {
             (false, true) => Outcome::Misprint,
             _ => self.outcome(sample),
         }
