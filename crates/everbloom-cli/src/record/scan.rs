@@ -337,8 +337,10 @@ mod tests {
 
     const POINTERS: [&str; 6] = ["/a", "/a/b", "/a/1", "/b/0/a", "/", "/é"];
 
+    type Found<'l> = Option<Vec<Option<&'l str>>>;
+
     /// What both ways find: by the pass alone, if it can tell, and by parsing.
-    fn both(line: &str) -> (Option<Vec<Option<&str>>>, Option<Vec<Option<&str>>>) {
+    fn both(line: &str) -> (Found<'_>, Found<'_>) {
         let mut pointers = Pointers::default();
         POINTERS.iter().for_each(|pointer| {
             pointers.add(pointer).expect("a pointer");

@@ -37,9 +37,10 @@ pub(crate) fn run_on_each<K: Kernel>(kernel: impl Fn() -> K) -> (K::Output, Vec<
     let wider = [
         // SAFETY: only run where the instructions were detected.
         (InstructionSet::detected() >= InstructionSet::Avx2).then(|| ("AVX2", unsafe { x86::run_avx2(kernel()) })),
-        // SAFETY: as above.
-        (InstructionSet::detected() == InstructionSet::Avx512)
-            .then(|| ("AVX-512", unsafe { x86::run_avx512(kernel()) })),
+        (InstructionSet::detected() == InstructionSet::Avx512).then(|| {
+            // SAFETY: as above.
+            ("AVX-512", unsafe { x86::run_avx512(kernel()) })
+        }),
     ];
     #[cfg(not(target_arch = "x86_64"))]
     let wider: [Option<(&'static str, K::Output)>; 0] = [];

@@ -251,7 +251,7 @@ mod tests {
     #[test]
     fn a_key_that_turns_hot_late_does_not_crowd_out_the_others() {
         let (mut generator, arrivals) = (Generator::seeded(3), 1_000_000u64);
-        let late = |at: u64| at > 600_000 && at % 2 == 0;
+        let late = |at: u64| at > 600_000 && at.is_multiple_of(2);
         let stream = learned((0..arrivals).map(|at| if late(at) { 7 } else { generator.below(100_000) }), 1 << 16);
         let scaled = ScaledStream::new(&stream, 1.0, 0, 0);
         let wanted = arrivals as f64 / scaled.divisor;

@@ -434,7 +434,7 @@ mod tests {
             let (wide, mut plain, mut word) = (Wide::of(shape).expect("suits"), PlainWord::new(shape), 0);
             for (bits, rank, hit, near) in steps {
                 // Some keys differ in their last bits only, so that prints become equal when they are shortened.
-                let hash = crate::key::finalise(bits % spread) ^ if near { bits % 7 << 28 } else { 0 };
+                let hash = crate::key::finalise(bits % spread) ^ if near { (bits % 7) << 28 } else { 0 };
                 let rank = rank.min(shape.lanes() - 1);
                 let (after, seen) = observed(wide, word, hash, rank, hit);
                 let promoted = |at: usize| [0, at.saturating_sub(1), at][usize::from(hit)];

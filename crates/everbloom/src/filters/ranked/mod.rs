@@ -390,7 +390,7 @@ mod tests {
             let mut next = 0u64;
             for keys in [2_000, 6_000, 20_000] {
                 while next < keys {
-                    filter.observe(&next, Importance::FULL);
+                    filter.observe(next, Importance::FULL);
                     next += 1;
                 }
                 let (trials, estimated) = (2_000_000u64, filter.status().estimated_fpr);
