@@ -9,7 +9,7 @@
 //! | [`lanes`] | words of short lanes in priority order |
 //! | [`ribbon`] | a static map from keys to a few bits each, without the keys |
 //! | [`table`] | 64-bit hashes, exactly, in memory that grows |
-//! | [`in_place`] | 64-bit hashes, exactly, in memory that becomes something else when it is full |
+//! | [`in_place`] | 64-bit hashes, exactly, in memory that becomes something else when it is full, or goes on growing |
 //! | [`summary`] | counters at home, plain bits on the wire, hashes as the caller says |
 
 pub mod bits;

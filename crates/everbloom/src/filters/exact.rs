@@ -2,7 +2,7 @@
 //!
 //! **Answers** "was this key here?" without forgetting and, but for two keys that share a 64-bit
 //! hash, without error: among n keys that happens with probability about n²/2^65, one in 370 billion
-//! for ten thousand keys, 0.0003 % for ten million ([`Exact::collision_probability`]). It takes 12 to 16 bytes
+//! for ten thousand keys, 0.0003 % for ten million ([`Exact::collision_probability`]). It takes 10 to 15 bytes
 //! a distinct key and grows as long as keys come.
 //!
 //! # How it works
@@ -21,7 +21,8 @@
 //!
 //! # Cost
 //!
-//! One cache line a key, seldom two, asked for ahead where batches are inserted. When a part of the table is full, it grows by a third.
+//! One cache line a key, seldom two, asked for ahead where batches are inserted. When the table is full, it grows by a third or
+//! a half, in one pass over it.
 //!
 //! # When to choose it
 //!
@@ -98,7 +99,7 @@ fn planned(goal: &Goal) -> Result<Plan> {
 }
 
 fn forecast(plan: &Plan, stream: &Stream) -> Result<Option<Forecast>> {
-    // Of the slots, between a third and a half are empty.
+    // Of the slots, between a fifth and a half are empty.
     Ok(Some(never_forgetting(plan, stream, |items| (rate(items), 0.4))))
 }
 

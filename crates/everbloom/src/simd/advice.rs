@@ -1,7 +1,7 @@
 //! Asking the operating system for large pages.
 
 /// Smaller buffers gain nothing from 2-MiB pages.
-const WORTH_ADVISING: usize = 4 << 20;
+pub(super) const WORTH_ADVISING: usize = 4 << 20;
 
 /// Asks for huge pages under `memory`; does nothing where that is not possible. Call it before the
 /// memory is touched.

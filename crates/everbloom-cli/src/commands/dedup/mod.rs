@@ -62,7 +62,7 @@ pub(crate) struct Dedup {
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
     /// Remember every 64-bit hash: no errors except chance collisions, and memory that grows with the
-    /// distinct keys (12 to 16 bytes each)
+    /// distinct keys (10 to 15 bytes each)
     #[arg(long, conflicts_with_all = ["filter", "memory", "fpr", "expect"], help_heading = "Filter")]
     exact: bool,
     #[command(flatten)]
