@@ -23,7 +23,7 @@ fn a_recorded_trace_is_run() {
     let document = json_of(&folder.output_of(&ask));
     assert_eq!((document["requests"].as_u64(), document["proxies"].as_u64()), (Some(6000), Some(3)));
     let names: Vec<_> = document["schemes"].as_array().expect("rows").iter().map(|row| row["scheme"].clone()).collect();
-    assert_eq!(names, ["standard", "rounding", "paper", "ours"]);
+    assert_eq!(names, ["standard", "rounding", "paper", "greedy at half fill", "ours"]);
     assert_eq!(document, json_of(&folder.output_of(&ask)), "the same trace gives the same result");
 }
 

@@ -51,6 +51,8 @@ impl Scheme {
 
 /// The programme's ε: a 3-approximation, as in Figure 1.
 const EPSILON: f64 = 1.0;
+/// The programme's tables double with each hash, and beyond this it would take minutes; the paper has 10.
+const MOST_HASHES: u8 = 12;
 /// Keys of neighbouring scores are one to the programme while they have no more than this share of members and of misses.
 const GROUP_SHARE: f64 = 1.0 / 400.0;
 
@@ -78,7 +80,9 @@ pub(crate) fn programme(problem: &Allocation) -> Result<Vec<u8>> {
             group.misses += class.misses;
         }
     }
-    let solved = Allocation::new(groups, problem.bits_per_key(), problem.hashes())?.dynamic_programme(EPSILON)?;
+    let (fewest, most) = problem.hashes().into_inner();
+    let range = fewest..=most.min(MOST_HASHES).max(fewest);
+    let solved = Allocation::new(groups, problem.bits_per_key(), range)?.dynamic_programme(EPSILON)?;
     // A group for every class, and a number for every group.
     Ok(group_of.into_iter().map(|group| solved.hashes[group]).collect())
 }

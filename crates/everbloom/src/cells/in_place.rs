@@ -188,10 +188,31 @@ impl InPlace {
     /// The table of `count` hashes that come in ascending order, and memory for it: less than twice what the hashes take.
     /// They are as evenly spread as hashes are, or refused.
     pub fn from_sorted(hashes: impl Iterator<Item = Result<u64>>, count: u64, full: u64) -> Result<(Self, Buffer)> {
+        Self::of_lines((count / LOAD_READ_BACK + 1).min(full), hashes, count, full)
+    }
+
+    /// The same with as many lines as a table has that grew from one to hold so many.
+    pub fn from_sorted_as_grown(
+        hashes: impl Iterator<Item = Result<u64>>,
+        count: u64,
+        full: u64,
+    ) -> Result<(Self, Buffer)> {
+        let mut grown = InPlace { lines: 1, full, length: 0 };
+        while grown.lines < full && count > grown.limit() {
+            grown.lines = ladder(full, grown.lines + 1);
+        }
+        Self::of_lines(grown.lines, hashes, count, full)
+    }
+
+    fn of_lines(
+        lines: u64,
+        hashes: impl Iterator<Item = Result<u64>>,
+        count: u64,
+        full: u64,
+    ) -> Result<(Self, Buffer)> {
         if count > Self::capacity(full) {
             return Err(Error::corrupt("the filter has more hashes than it can hold"));
         }
-        let lines = (count / LOAD_READ_BACK + 1).min(full);
         let mut buffer = Buffer::with_lines(lines)?;
         let mut table = InPlace { lines, full, length: 0 };
         for bits in hashes {

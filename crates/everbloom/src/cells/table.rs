@@ -65,7 +65,7 @@ impl HashTable {
     /// The table of at most `count` hashes that come in ascending order. They are as evenly spread as hashes are, or refused:
     /// what crowds a few lines is no set of hashes, and would make every search a long one.
     pub fn from_sorted(hashes: impl Iterator<Item = Result<u64>>, count: u64) -> Result<Self> {
-        let (table, buffer) = InPlace::from_sorted(hashes, count, MOST_LINES)?;
+        let (table, buffer) = InPlace::from_sorted_as_grown(hashes, count, MOST_LINES)?;
         Ok(HashTable { table, buffer, is_refused: false, refused: 0 })
     }
 

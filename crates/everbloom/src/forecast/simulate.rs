@@ -41,7 +41,7 @@ const MOST_BITS_LOOKED_AT: u64 = 1 << 24;
 
 /// The stream that filters of about `memory_bits` are tried on, with about `arrivals` arrivals.
 pub(super) fn scaled(stream: &Stream, memory_bits: u64, arrivals: f64) -> ScaledStream {
-    numbered(stream, memory_bits, Size { arrivals, most_bits: MOST_BITS }, 0)
+    numbered(stream, memory_bits, Size { arrivals, most_bits: MOST_BITS, shortens: true }, 0)
 }
 
 /// How large a simulation is.
@@ -51,6 +51,8 @@ struct Size {
     arrivals: f64,
     /// The largest filter.
     most_bits: f64,
+    /// Whether a stream that leaves most of a larger one empty is played shorter.
+    shortens: bool,
 }
 
 fn numbered(stream: &Stream, memory_bits: u64, size: Size, round: u64) -> ScaledStream {
@@ -58,7 +60,10 @@ fn numbered(stream: &Stream, memory_bits: u64, size: Size, round: u64) -> Scaled
     let most = (memory_bits as f64 / LEAST_BITS).max(1.0);
     // Where the stream is very long for the memory, the filter must be smaller still.
     let divisor = wanted.min(most).max(wanted / MOST_TIMES);
-    let roomy = (memory_bits as f64 / size.most_bits).min(stream.arrivals() as f64 / FEWEST_ARRIVALS);
+    let roomy = match size.shortens {
+        true => (memory_bits as f64 / size.most_bits).min(stream.arrivals() as f64 / FEWEST_ARRIVALS),
+        false => 1.0,
+    };
     ScaledStream::new(stream, divisor.max(roomy).max(1.0), SEED, round)
 }
 
@@ -79,7 +84,7 @@ const MOST_ROUNDS: f64 = 6.0;
 /// What the plan's filter does on several simulations, together of about so many arrivals.
 pub(super) fn simulated_long(plan: &Plan, stream: &Stream, arrivals: f64) -> Result<Option<Forecast>> {
     let arrivals = arrivals.min(affordable(plan, MOST_CHANGES)?);
-    let size = Size { arrivals, most_bits: MOST_BITS };
+    let size = Size { arrivals, most_bits: MOST_BITS, shortens: true };
     let first = numbered(stream, plan.memory_bits, size, 0);
     let rounds = (arrivals / first.hashes.len().max(1) as f64).clamp(1.0, MOST_ROUNDS).round() as u64;
     let found = Rounds::run(plan, stream, size, first, rounds)?;
@@ -88,6 +93,9 @@ pub(super) fn simulated_long(plan: &Plan, stream: &Stream, arrivals: f64) -> Res
 
 /// A simulation of all that a sample has is at most this large, 64 MiB,
 const MOST_BITS_IN_FULL: f64 = 536_870_912.0;
+
+/// has at most so many bits for each arrival, since a larger filter would be as empty,
+const BITS_PER_ARRIVAL: f64 = 256.0;
 
 /// changes at most about so many cells,
 const MOST_CHANGES_IN_FULL: f64 = 1.2e8;
@@ -106,7 +114,8 @@ const FEWEST_ROUNDS: f64 = 3.0;
 pub(super) fn simulated_in_full(plan: &Plan, stream: &Stream) -> Result<Option<Forecast>> {
     let one_in = stream.sampled_one_in();
     let arrivals = (stream.arrivals() as f64 / one_in).min(affordable(plan, MOST_CHANGES_IN_FULL)?);
-    let size = Size { arrivals, most_bits: MOST_BITS_IN_FULL };
+    let most_bits = (BITS_PER_ARRIVAL * arrivals).clamp(MOST_BITS, MOST_BITS_IN_FULL);
+    let size = Size { arrivals, most_bits, shortens: false };
     let first = numbered(stream, plan.memory_bits, size, 0);
     let rounds = (ARRIVALS_IN_FULL / first.hashes.len().max(1) as f64).clamp(FEWEST_ROUNDS, MOST_ROUNDS).round();
     let Some(found) = Rounds::run(plan, stream, size, first, rounds as u64)? else { return Ok(None) };
@@ -116,7 +125,7 @@ pub(super) fn simulated_in_full(plan: &Plan, stream: &Stream) -> Result<Option<F
     let error = |tally: Tally, rates: Vec<f64>, by_keys: f64| {
         let between = variance(&rates);
         // A filter that is `divisor` times as small, on as much less of the stream, varies so much more.
-        let of_small = between.max(tally.standard_error().powi(2) * rounds);
+        let of_small = between.max(tally.standard_error() * tally.standard_error() * rounds);
         (of_small / found.divisor + of_small / rounds + by_keys).sqrt()
     };
     let (positives, negatives) = found.rates.iter().copied().unzip();
@@ -136,7 +145,7 @@ pub(super) fn simulated_in_full(plan: &Plan, stream: &Stream) -> Result<Option<F
 fn variance(values: &[f64]) -> f64 {
     let count = values.len() as f64;
     let mean = values.iter().sum::<f64>() / count;
-    values.iter().map(|value| (value - mean).powi(2)).sum::<f64>() / (count - 1.0).max(1.0)
+    values.iter().map(|value| (value - mean) * (value - mean)).sum::<f64>() / (count - 1.0).max(1.0)
 }
 
 /// Several simulations.
@@ -341,7 +350,11 @@ impl Counts {
         let off: Vec<f64> = self.groups.iter().map(|group| group.wrong - rate * group.of).collect();
         let hits = self.groups.iter().map(|group| group.of).sum::<f64>();
         // The groups were counted in one round, all repeats in every round.
-        if hits == 0.0 { 0.0 } else { GROUPS as f64 * variance(&off) / self.repeats_of_a_round.powi(2) }
+        if hits == 0.0 {
+            0.0
+        } else {
+            GROUPS as f64 * variance(&off) / (self.repeats_of_a_round * self.repeats_of_a_round)
+        }
     }
 
     fn forecast(&self, promise: Promise, stream: &Stream, zeros: f64, divisor: f64) -> Forecast {

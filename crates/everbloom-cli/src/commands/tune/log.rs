@@ -18,10 +18,10 @@ pub(crate) struct Log {
     #[arg(long, value_name = "FILE", num_args = 1.., requires = "log", help_heading = "Key lists and a log")]
     pub(super) keys: Vec<PathBuf>,
     /// The queries in order of time, .gz, .zst, .xz, .bz2 and .lz4 too: the first half is learned from, the second measured on
-    #[arg(long, value_name = "FILE", requires_all = ["keys", "output"], help_heading = "Key lists and a log")]
+    #[arg(long, value_name = "FILE", requires_all = ["keys", "size", "output"], help_heading = "Key lists and a log")]
     log: Option<PathBuf>,
     /// The most memory for a set's filter and its share of the scheme, such as 64KiB; for several sets, on average
-    #[arg(long, value_name = "SIZE", value_parser = quantity::size_in_bits, requires = "log", conflicts_with = "target_rate", help_heading = "Key lists and a log")]
+    #[arg(long, value_name = "SIZE", value_parser = quantity::size_in_bits, requires = "log", help_heading = "Key lists and a log")]
     memory: Option<u64>,
     /// How many sets will share the scheme [default: as many as key lists]
     #[arg(long, value_name = "COUNT", value_parser = quantity::count, requires = "log", help_heading = "Key lists and a log")]

@@ -19,6 +19,7 @@ Examples: everbloom tune --keys members.txt --log queries.txt --memory 64KiB -o 
           everbloom tune --keys members.txt --log queries.txt --target-rate 0.1% -o members.ebs
           everbloom tune --popularity shares.tsv --target-rate 0.1% --solver programme")]
 #[command(group = ArgGroup::new("source").required(true).args(["popularity", "keys"]))]
+#[command(group = ArgGroup::new("size").args(["memory", "target_rate"]))]
 pub(crate) struct Tune {
     #[command(flatten)]
     log: log::Log,
