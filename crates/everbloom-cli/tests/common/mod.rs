@@ -8,6 +8,19 @@ use std::ffi::OsStr;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
+use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, Once};
+
+/// Whoever starts the tests in the background may have SIGINT ignored, and so would what they start. A signal that is handled
+/// here is not ignored there; here it does what it always does.
+fn heed_interrupts() {
+    static ONCE: Once = Once::new();
+    ONCE.call_once(|| {
+        let number = signal_hook::consts::SIGINT;
+        let always = Arc::new(AtomicBool::new(true));
+        signal_hook::flag::register_conditional_default(number, always).expect("a handler");
+    });
+}
 
 /// A folder that is removed at the end of the test.
 pub(crate) struct Folder(tempfile::TempDir);
@@ -46,6 +59,7 @@ impl Folder {
 
     /// `everbloom` with these arguments, in this folder.
     pub(crate) fn command(&self, arguments: &[&str]) -> Command {
+        heed_interrupts();
         let mut command = Command::new(env!("CARGO_BIN_EXE_everbloom"));
         command.args(arguments).current_dir(self.0.path());
         command
