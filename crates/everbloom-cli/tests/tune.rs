@@ -171,6 +171,6 @@ fn a_log_gives_the_smallest_filter_for_a_rate() {
     assert_eq!(folder.output_of(&["query", "m.ebf", "members.txt", "--scheme", "m.ebs", "--count"]), b"2000\n");
     let theirs = ask(&["--memory", "2KiB", "--solver", "programme", "--max-hashes", "8"]);
     assert_eq!(theirs.status.code(), Some(0), "{}", common::error_of(&theirs));
-    assert_refused(&ask(&[]), "--memory or --target-rate");
+    assert_refused(&ask(&[]), "--memory <SIZE>|--target-rate <RATE>");
     assert_refused(&ask(&["--memory", "2KiB", "--target-rate", "1%"]), "--target-rate");
 }

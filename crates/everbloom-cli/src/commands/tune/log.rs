@@ -94,11 +94,6 @@ impl Log {
         let (Some(log), Some(output)) = (&self.log, &self.output) else {
             return Err(Failure::new("give --keys, --log, --memory and --output, or --popularity; see --help"));
         };
-        if self.memory.is_none() && target.is_none() {
-            return Err(Failure::new(
-                "--memory or --target-rate is missing; say how large the filter may be, or how often it may err",
-            ));
-        }
         let inputs = [&self.keys[..], std::slice::from_ref(log)].concat();
         output::refuse_overwriting(output, &inputs)?;
         // Whether the memory suffices is asked of what is given; for a rate it is found.
