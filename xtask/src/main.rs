@@ -2,6 +2,8 @@
 
 mod bench;
 mod bench_dedup;
+mod dist;
+mod testing;
 
 use std::env;
 use std::path::{Path, PathBuf};
@@ -15,11 +17,16 @@ type Outcome = Result<(), String>;
 type Task = (&'static str, &'static str, fn(&[String]) -> Outcome);
 
 const TASKS: &[Task] = &[
-    ("test", "every test of the workspace, examples in the documentation included", test),
+    (
+        "test",
+        "every test of the workspace, examples in the documentation included; --quick: the short ones",
+        testing::run,
+    ),
     ("lint", "format, clippy and documentation, warnings denied", |_| lint()),
     ("accuracy", "filters against references, promises and each other, the long runs included", accuracy),
     ("soak", "dedup through so many days of signals, rotation and full disks [1000], from a seed on [0]", soak),
     ("ci", "lint, then test: what must hold before a change lands", ci),
+    ("dist", "what is given to users, in target/dist: static binary, Debian package, archive, checksums", dist::run),
     ("book", "the book as HTML in book/book, with mdBook", book),
     ("bench", "every bench, half an hour; writes the tables into crates/everbloom/benches/README.md", bench::run),
     ("bench-dedup", "dedup beside huniq, runiq, awk, sort and jq: CPU, memory, wrong answers", bench_dedup::run),
@@ -46,11 +53,6 @@ fn usage() -> ExitCode {
     ExitCode::from(2)
 }
 
-/// Needs nothing but cargo; what follows the task's name goes to `cargo test`.
-fn test(arguments: &[String]) -> Outcome {
-    cargo("test", &["--workspace"], arguments, &[])
-}
-
 /// Minutes, and a gigabyte; EVERBLOOM_DATA names the folder of recorded streams.
 fn accuracy(arguments: &[String]) -> Outcome {
     let measured = ["--", "--include-ignored", "--nocapture", "--test-threads=1"].map(String::from);
@@ -67,12 +69,14 @@ fn soak(arguments: &[String]) -> Outcome {
 fn lint() -> Outcome {
     cargo("fmt", &["--all", "--check"], &[], &[])?;
     cargo("clippy", &["--workspace", "--all-targets"], &["--".into(), "-Dwarnings".into()], &[])?;
+    let small = ["--package", "everbloom-cli", "--no-default-features"];
+    cargo("clippy", &small, &["--".into(), "-Dwarnings".into()], &[])?;
     cargo("doc", &["--workspace", "--no-deps"], &[], &[("RUSTDOCFLAGS", "-Dwarnings")])
 }
 
 fn ci(arguments: &[String]) -> Outcome {
     lint()?;
-    test(arguments)
+    testing::run(arguments)
 }
 
 /// Needs mdBook, which the rest of the project does without; what follows the task's name goes to `mdbook build`.

@@ -8,6 +8,8 @@
 //! - [`matched`]: filters tuned over a stated grid and compared at the same rate of false positives.
 //! - [`suite`]: what an experiment is, and how experiments are run, kept, drawn and judged; [`experiments`]: all of them.
 //!
+//! Streams, simulators and experiments come with the feature `suite`, which is on unless it is turned off.
+//!
 //! ```
 //! use everbloom::{Goal, Hashing};
 //! use everbloom_lab::{datasets, evaluate};
@@ -24,13 +26,17 @@
 //! ```
 
 pub mod curve;
+#[cfg(feature = "suite")]
 pub mod datasets;
 pub mod evaluate;
+#[cfg(feature = "suite")]
 pub mod experiments;
 pub mod matched;
 pub mod metrics;
 pub mod oracle;
+#[cfg(feature = "suite")]
 pub mod simulators;
+#[cfg(feature = "suite")]
 pub mod suite;
 
 /// A bad request, in the words of the library's own errors.

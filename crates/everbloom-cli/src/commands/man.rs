@@ -61,7 +61,9 @@ fn write_all(command: &clap::Command, folder: &Path) -> Result<()> {
 
 fn text(command: &clap::Command) -> Result<String> {
     let mut page = Vec::new();
-    let rendered = Page::new(command.clone()).title(page_name(command).to_uppercase()).render(&mut page);
+    let titled = Page::new(command.clone()).title(page_name(command).to_uppercase());
+    let rendered =
+        titled.source(concat!("everbloom ", env!("CARGO_PKG_VERSION"))).manual("everbloom").render(&mut page);
     rendered.map_err(|error| Failure::io(page_name(command), &error))?;
     Ok(String::from_utf8_lossy(&page).into_owned())
 }

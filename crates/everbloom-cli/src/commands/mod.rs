@@ -2,10 +2,13 @@
 
 mod build;
 mod compare;
+#[cfg(feature = "pages")]
 mod completions;
 pub(crate) mod dedup;
 mod info;
+#[cfg(feature = "lab")]
 mod lab;
+#[cfg(feature = "pages")]
 mod man;
 mod merge;
 mod plan;
@@ -38,12 +41,42 @@ pub(crate) enum Command {
     #[command(about = "Choose a filter: which kind, how large, and which errors to expect")]
     Plan(plan::Plan),
     /// Generate streams and run the papers' experiments
+    #[cfg(feature = "lab")]
     #[command(subcommand)]
     Lab(lab::Lab),
+    #[cfg(feature = "pages")]
     #[command(about = "Print the completions for a shell")]
     Completions(completions::Completions),
+    #[cfg(feature = "pages")]
     #[command(about = "Print the manual page of a command, or write all of them")]
     Man(man::Man),
+    #[cfg(not(feature = "lab"))]
+    #[command(hide = true, disable_help_flag = true)]
+    Lab(LeftOut),
+    #[cfg(not(feature = "pages"))]
+    #[command(hide = true, disable_help_flag = true)]
+    Completions(LeftOut),
+    #[cfg(not(feature = "pages"))]
+    #[command(hide = true, disable_help_flag = true)]
+    Man(LeftOut),
+}
+
+/// A command that a small build goes without. It is known, so that whoever types it is told where it is.
+#[cfg(not(all(feature = "lab", feature = "pages")))]
+#[derive(Debug, clap::Args)]
+pub(crate) struct LeftOut {
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+    arguments: Vec<std::ffi::OsString>,
+}
+
+#[cfg(not(all(feature = "lab", feature = "pages")))]
+impl LeftOut {
+    fn run(self) -> Result<Ending> {
+        drop(self.arguments);
+        Err(crate::failure::Failure::new(
+            "this everbloom was built without the lab, manual pages and completions; `cargo build --release` has them",
+        ))
+    }
 }
 
 impl Command {

@@ -18,4 +18,6 @@ mod unpack;
 pub(crate) use blocks::{Block, BlockReader, Lost, Reading};
 pub(crate) use framing::Framing;
 pub(crate) use place::{Mark, Place};
-pub(crate) use source::{Arrival, Source, is_stdin, rereadable};
+#[cfg(feature = "lab")]
+pub(crate) use source::Arrival;
+pub(crate) use source::{Source, is_stdin, rereadable};

@@ -70,6 +70,7 @@ impl Source {
     }
 
     /// Opens `path`, or stdin for `-`. `consumed` counts the bytes as they are stored.
+    #[cfg(feature = "lab")]
     pub(crate) fn open(path: &Path, consumed: &Arc<AtomicU64>) -> Result<Self> {
         Self::open_at(path, &Place::default(), consumed)
     }

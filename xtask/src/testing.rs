@@ -1,0 +1,176 @@
+//! `cargo xtask test`: builds every test, runs the programs side by side, and says at the end what took long.
+//!
+//! `cargo test` runs one test program after another, so that a core waits wherever the last test of one is
+//! alone. Here as many programs run as there are cores, the long ones first, with one thread each.
+
+use crate::{Outcome, cargo, root};
+use serde_json::Value;
+use std::collections::VecDeque;
+use std::env;
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+use std::sync::{Mutex, PoisonError};
+use std::time::Instant;
+
+/// Test programs that take long, the longest first: they start first, and `--quick` goes without them.
+const LONG: &[&str] = &["laws", "accuracy", "faults", "memory", "codec", "experiments", "documents"];
+
+/// A program made of tests.
+struct Program {
+    name: String,
+    executable: PathBuf,
+    folder: PathBuf,
+}
+
+/// How a program ended.
+struct Ran {
+    name: String,
+    seconds: u64,
+    tests: u64,
+    failed: bool,
+}
+
+/// Without arguments: everything. With `--quick`: not the long programs and not the examples in the documentation.
+/// Anything else goes to `cargo test`.
+pub(crate) fn run(arguments: &[String]) -> Outcome {
+    let quick = arguments == ["--quick"];
+    if !quick && !arguments.is_empty() {
+        return cargo("test", &["--workspace"], arguments, &[]);
+    }
+    let started = Instant::now();
+    let mut programs = build()?;
+    eprintln!("xtask: built {} test programs in {} s", programs.len(), started.elapsed().as_secs());
+    let started = Instant::now();
+    let before = programs.len();
+    programs.sort_by_key(|program| rank(&program.name));
+    programs.retain(|program| !quick || rank(&program.name) == LONG.len());
+    let left_out = before - programs.len();
+    let ran = run_all(programs);
+    let documented = if quick { Ok(()) } else { cargo("test", &["--workspace", "--doc"], &[], &[]) };
+    summarise(&ran, left_out, started.elapsed().as_secs())?;
+    documented
+}
+
+/// The place of a program in [`LONG`], or its end.
+fn rank(name: &str) -> usize {
+    LONG.iter().position(|long| *long == name).unwrap_or(LONG.len())
+}
+
+/// Builds all tests, and lists the programs that they are in.
+fn build() -> Result<Vec<Program>, String> {
+    eprintln!("xtask: building the tests");
+    let program = env::var("CARGO").unwrap_or_else(|_| "cargo".into());
+    let built = Command::new(program)
+        .args(["test", "--workspace", "--no-run", "--message-format=json-render-diagnostics"])
+        .current_dir(root())
+        .stderr(Stdio::inherit())
+        .output()
+        .map_err(|error| format!("cargo test did not start: {error}"))?;
+    if !built.status.success() {
+        return Err("the tests do not build".into());
+    }
+    Ok(String::from_utf8_lossy(&built.stdout).lines().filter_map(artifact).collect())
+}
+
+/// The test program that a line of cargo's is about.
+fn artifact(line: &str) -> Option<Program> {
+    let message: Value = serde_json::from_str(line).ok()?;
+    let is_test = message["profile"]["test"].as_bool()?;
+    let executable = PathBuf::from(message["executable"].as_str().filter(|_| is_test)?);
+    let folder = PathBuf::from(message["manifest_path"].as_str()?).parent()?.to_path_buf();
+    let target = message["target"]["name"].as_str()?;
+    let of_crate = message["target"]["kind"][0] != "test";
+    let name = if of_crate { format!("{target} (units)") } else { target.to_string() };
+    Some(Program { name, executable, folder })
+}
+
+fn run_all(programs: Vec<Program>) -> Vec<Ran> {
+    let queue = Mutex::new(VecDeque::from(programs));
+    let ran = Mutex::new(Vec::new());
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    std::thread::scope(|scope| {
+        for _ in 0..cores {
+            scope.spawn(|| {
+                while let Some(program) = lock(&queue).pop_front() {
+                    let result = run_one(&program);
+                    lock(&ran).push(result);
+                }
+            });
+        }
+    });
+    ran.into_inner().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Runs a program and prints one line about it, or all that it printed if a test failed.
+fn run_one(program: &Program) -> Ran {
+    let started = Instant::now();
+    let output = Command::new(&program.executable)
+        .arg("--test-threads=1")
+        .current_dir(&program.folder)
+        .env("CARGO_MANIFEST_DIR", &program.folder)
+        .stdin(Stdio::null())
+        .output();
+    let seconds = started.elapsed().as_secs();
+    let (failed, text) = match output {
+        Ok(output) => {
+            let both = [output.stdout, output.stderr].concat();
+            (!output.status.success(), String::from_utf8_lossy(&both).into_owned())
+        }
+        Err(error) => (true, format!("{} did not start: {error}", program.executable.display())),
+    };
+    let tests = passed(&text);
+    let verdict = if failed { "FAILED" } else { "passed" };
+    // One call, so that the lines of programs that end at the same time do not mix.
+    let details = if failed { text + "\n" } else { String::new() };
+    eprint!("{details}xtask: {:<24} {tests:>4} tests {verdict} in {seconds} s\n", program.name);
+    Ran { name: program.name.clone(), seconds, tests, failed }
+}
+
+/// How many tests a program says it passed.
+fn passed(text: &str) -> u64 {
+    let results = text.lines().filter_map(|line| line.strip_prefix("test result: "));
+    let counts = results.filter_map(|line| line.split("; ").next()?.split(' ').nth(1)?.parse::<u64>().ok());
+    counts.sum()
+}
+
+/// The last line: how many tests, how long, which took the most of it, what was left out.
+fn summarise(ran: &[Ran], left_out: usize, seconds: u64) -> Outcome {
+    let mut long: Vec<&Ran> = ran.iter().filter(|ran| ran.seconds >= 10).collect();
+    long.sort_by_key(|ran| std::cmp::Reverse(ran.seconds));
+    let named: Vec<String> = long.iter().map(|ran| format!("{} {} s", ran.name, ran.seconds)).collect();
+    let failed: Vec<&str> = ran.iter().filter(|ran| ran.failed).map(|ran| ran.name.as_str()).collect();
+    let tests: u64 = ran.iter().map(|ran| ran.tests).sum();
+    let quick = if left_out == 0 {
+        String::new()
+    } else {
+        format!("; --quick left out {}, and the examples in the documentation", LONG.join(", "))
+    };
+    let all = format!("{tests} tests of {} programs passed in {seconds} s", ran.len() - failed.len());
+    eprintln!("xtask: {all}; {} took 10 s or more: {}{quick}", long.len(), named.join(", "));
+    if failed.is_empty() { Ok(()) } else { Err(format!("tests failed in {}", failed.join(", "))) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_of_cargos_names_the_program() {
+        let line = r#"{"reason":"compiler-artifact","manifest_path":"/a/b/Cargo.toml","profile":{"test":true},
+            "target":{"kind":["test"],"name":"laws"},"executable":"/t/laws-1"}"#;
+        let program = artifact(line).expect("a program");
+        assert_eq!((program.name.as_str(), program.folder.to_str()), ("laws", Some("/a/b")));
+        assert!(artifact(&line.replace("true", "false")).is_none());
+        assert!(artifact("not json").is_none());
+    }
+
+    #[test]
+    fn passed_tests_are_counted() {
+        assert_eq!(passed("x\ntest result: ok. 64 passed; 0 failed; 1 ignored\n"), 64);
+        assert_eq!(passed("test result: FAILED. 7 passed; 1 failed\n"), 7);
+    }
+}
