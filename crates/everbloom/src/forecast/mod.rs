@@ -72,6 +72,23 @@ pub fn growing(shape: &Spec, goal: &Goal) -> Result<Plan> {
     filters::plan(&shape.renamed(able.map_or(AUTO, |kind| kind.name)), goal)
 }
 
+/// The plan for removing repeats from a stream, where the planner may choose: with `auto` and neither importances nor a
+/// memory that somebody bounded, what grows beyond the number of keys that was guessed; with a memory, what is exact while
+/// that suffices.
+pub fn for_stream(spec: &Spec, goal: &Goal) -> Result<Plan> {
+    if spec.kind() != AUTO || goal.importance || goal.filter.is_some() {
+        return held_to_rate(plan(spec, goal)?, goal);
+    }
+    if goal.expected_items.is_some() && (goal.assumed_memory || goal.memory_bits.is_none()) {
+        // Who says how many will come, and not how much memory there is, must not pay for having guessed too low.
+        return growing(spec, &Goal { memory_bits: None, assumed_memory: false, ..goal.clone() });
+    }
+    match exact_first(spec, goal, goal.expected_items.unwrap_or(0)) {
+        Some(plan) => Ok(plan),
+        None => plan(spec, goal),
+    }
+}
+
 /// Arrivals of a simulation: enough for a rate of 15 % to be known to 0.1 points.
 const SIMULATED: f64 = 262_144.0;
 
