@@ -141,8 +141,10 @@ impl Working {
                 let bar = ProgressBar::new_spinner().with_style(style("{spinner} {msg}, {elapsed}")).with_message(what);
                 // The time counts from the start, not from when it was first shown.
                 let bar = bar.with_elapsed(INTERVAL);
+                *on_screen() = Some(bar.clone());
                 bar.enable_steady_tick(INTERVAL);
                 let _ = is_done.recv();
+                *on_screen() = None;
                 bar.finish_and_clear();
             };
             // Where no thread is to be had, nothing is shown.

@@ -43,8 +43,24 @@ impl Paper {
     }
 
     /// How wide it is.
-    pub(crate) fn columns(&self) -> usize {
+    pub(crate) fn width(&self) -> usize {
         self.columns
+    }
+
+    /// The same with so much less room.
+    pub(crate) fn narrower(&self, indent: usize) -> Self {
+        Paper { columns: self.columns.saturating_sub(indent).max(FEWEST_COLUMNS / 2), ..*self }
+    }
+
+    /// Names and what is said of each, in two columns.
+    pub(crate) fn columns(&self, rows: &[(&str, String)]) -> String {
+        let width = rows.iter().map(|(name, _)| name.chars().count()).max().unwrap_or(0);
+        let line = |(name, value): &(&str, String)| {
+            let value = self.narrower(width + GAP).wrap(value, 0).trim_end().to_string();
+            let value = value.replace('\n', &format!("\n{}", " ".repeat(width + GAP)));
+            format!("{name:width$}{}{value}\n", " ".repeat(GAP))
+        };
+        rows.iter().map(line).collect()
     }
 
     /// How the best value of a column stands out, in words.
