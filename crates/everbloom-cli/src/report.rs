@@ -50,7 +50,11 @@ pub(crate) fn short_size(bits: u64) -> String {
 
 /// A predicted rate: hashes justify none below the least that is promised, be it 0 by the formula.
 pub(crate) fn predicted(rate: f64) -> String {
-    if rate < LEAST_RATE { format!("< {LEAST_RATE:e}") } else { percent(rate) }
+    match rate {
+        rate if rate < LEAST_RATE => format!("< {LEAST_RATE:e}"),
+        rate if rate == LEAST_RATE => format!("{LEAST_RATE:e}"),
+        rate => percent(rate),
+    }
 }
 
 /// A rate with its ±, where it has one: `1.15 ± 0.06 %`.

@@ -219,6 +219,7 @@ impl Build {
             hashes.extend_from_slice(batch);
             Ok(())
         })?;
+        let _working = Working::on("inserting keys", self.screen());
         if hashes.is_empty() && plan.is_none() {
             return Err(Failure::new("there are no keys in the input; say how many to expect with --expect"));
         }

@@ -214,6 +214,24 @@ mod tests {
     }
 
     #[test]
+    fn what_a_part_of_a_stream_does_not_tell_is_said() {
+        let hashes = with_hot_keys(200_000, 5);
+        let notes = |most_kept: usize, kind: &str| {
+            let mut sample = crate::stream::Sample::keeping(most_kept);
+            hashes.chunks(4096).for_each(|part| sample.observe(part, Importances::default()));
+            let goal = Goal::new().memory_bits(1 << 16).fpr(0.02);
+            let mut question = Question::new(goal.filter(kind));
+            question.stream = Some(sample.finish().expect("many repeats"));
+            question.answer().expect(kind).best.plan.notes.join(" ")
+        };
+        for kind in ["ibf3", "ibf4"] {
+            assert!(notes(1 << 15, kind).contains("off by more than its ±"), "{kind}");
+            assert!(!notes(1 << 22, kind).contains("off by more"), "{kind}");
+        }
+        assert!(!notes(1 << 15, "ranked").contains("off by more"));
+    }
+
+    #[test]
     fn shards_are_forecast_as_the_whole_they_make_up() {
         let stream = Stream::uniform(200_000, 100_000).expect("a stream");
         let goal = Goal::new().memory_bits(1 << 20).expected_items(100_000).fpr(0.05);
