@@ -129,11 +129,12 @@ impl Compare {
                 forecast::AUTO => forecast::for_stream(&spec, &open),
                 _ => given.plan(&spec.to_string()),
             };
-            contest.asked.push(spec.clone());
             match planned {
-                Ok(plan) => contest.plans.push(plan),
+                Ok(plan) => {
+                    contest.plans.push(plan);
+                    contest.asked.push(spec);
+                }
                 Err(error) if self.filters.is_empty() => {
-                    contest.asked.pop();
                     contest.omitted.push(Omitted { filter: spec.to_string(), reason: error.to_string() });
                 }
                 Err(error) => return Err(error.into()),
@@ -147,8 +148,7 @@ impl Compare {
         let (mut truths, mut skipped) = (Vec::new(), 0);
         let mut watch = FaultWatch::new(self.keys.on_error, OnError::Fail);
         for_each_batch_hashed(reader, &self.hashings(), |part| {
-            let Part::Records(bytes, [batch, ..]) = part else { return Ok(()) };
-            let Part::Records(_, batches) = part else { return Ok(()) };
+            let Part::Records(bytes, batches @ [batch, ..]) = part else { return Ok(()) };
             watch.check(bytes, batch)?;
             skipped += batch.faults().len() as u64;
             oracle.judge_all(batch.hashes(), &mut truths).map_err(|error| self.too_many_keys(&error))?;

@@ -18,7 +18,12 @@ pub(super) fn render(document: &Document, answer: &Recommendation, paper: &Paper
     for (row, candidate) in document.runners_up.iter().zip(&answer.runners_up) {
         let reason = format!("{} ({})", row.reason, candidate.forecast.method.name());
         text.push_str(&indented(2, &spaced(&row.filter), paper));
-        text.push_str(&indented(6, &format!("{}; {reason}", size(row)), paper));
+        // Most take what they may.
+        let size = match row.memory_bits == document.best.memory_bits {
+            true => String::new(),
+            false => format!("{}; ", size(row)),
+        };
+        text.push_str(&indented(6, &format!("{size}{reason}"), paper));
     }
     document.commands.iter().for_each(|lines| text.push_str(&lines.text()));
     text
