@@ -1,10 +1,12 @@
 //! What commands print about filters, for people and for programs.
 
+pub(crate) mod paper;
 pub(crate) mod words;
 
 use crate::args::Format;
 use crate::failure::{Failure, Result};
 use crate::output;
+use everbloom::internal::promise::LEAST_RATE;
 use serde::Serialize;
 
 /// Prints `document` as JSON or `table` as text.
@@ -46,6 +48,28 @@ pub(crate) fn short_size(bits: u64) -> String {
     format!("{:.1} {unit}", bytes / divisor)
 }
 
+/// A predicted rate: hashes justify none below the least that is promised, be it 0 by the formula.
+pub(crate) fn predicted(rate: f64) -> String {
+    match rate {
+        rate if rate < LEAST_RATE => format!("< {LEAST_RATE:e}"),
+        rate if rate == LEAST_RATE => format!("{LEAST_RATE:e}"),
+        rate => percent(rate),
+    }
+}
+
+/// A rate with its ±, where it has one: `1.15 ± 0.06 %`.
+pub(crate) fn with_error(rate: f64, error: Option<f64>) -> String {
+    match (rate * 100.0, error.map(|error| error * 100.0)) {
+        (_, None) => percent(rate),
+        (rate, Some(error)) if rate.max(error) >= 0.001 => {
+            // As many digits as the ± has two of.
+            let digits = (1.0 - error.max(1e-9).log10().floor()).clamp(0.0, 8.0) as usize;
+            format!("{rate:.digits$} ± {error:.digits$} %")
+        }
+        (_, Some(error)) => format!("{} ± {error:.1e} %", percent(rate).trim_end_matches(" %")),
+    }
+}
+
 /// A rate as a percentage with three digits.
 pub(crate) fn percent(rate: f64) -> String {
     match rate * 100.0 {
@@ -84,6 +108,13 @@ mod tests {
         assert_eq!(thousands(999), "999");
         assert_eq!(percent(0.001), "0.1 %");
         assert_eq!(percent(0.12345), "12.3 %");
+        assert_eq!(
+            (predicted(0.0), predicted(3e-22), predicted(0.001)),
+            ("< 1e-15".into(), "< 1e-15".into(), "0.1 %".into())
+        );
+        assert_eq!(with_error(0.0115, Some(0.000589)), "1.150 ± 0.059 %");
+        assert_eq!(with_error(0.475, Some(0.0312)), "47.5 ± 3.1 %");
+        assert_eq!(with_error(0.0, Some(0.0)), "0 ± 0.0e0 %");
         assert_eq!(size(64 << 23), "64.0 MiB (536870912 bits)");
     }
 }

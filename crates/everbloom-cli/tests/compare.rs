@@ -57,7 +57,8 @@ fn what_plans_note_stands_below_the_table() {
         let text = folder.output_of(&[&["compare", "stream.tsv"], &filters[..], more].concat());
         String::from_utf8(text).expect("text")
     };
-    assert!(table(&[]).ends_with(&format!("\n\nnote on 1, 3: {note}\n")), "{}", table(&[]));
+    let squeezed = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(squeezed(&table(&[])).ends_with(&format!(" note on 1, 3: {}", squeezed(&note))), "{}", table(&[]));
     assert!(!table(&IMPORTANCE).contains("note on"), "with importances there is nothing to note");
 }
 
@@ -249,9 +250,107 @@ fn tables_name_every_filter_and_hide_what_was_not_asked() {
         String::from_utf8(folder.output_of(&call)).expect("text")
     };
     let plain = table(&[]);
-    assert!(plain.starts_with("20,000 arrivals") && plain.contains("  ranked:") && !plain.contains("wfn"), "{plain}");
+    assert!(plain.starts_with("20,000 arrivals") && plain.contains("  ranked ") && !plain.contains("wfn"), "{plain}");
+    assert!(!plain.contains("num_"), "the whole specs are for --verbose: {plain}");
+    for word in ["FNR:", "FPR:", "late:", "*:"] {
+        assert!(plain.contains(word), "{word} is not explained: {plain}");
+    }
+    assert!(plain.lines().all(|line| line.chars().count() <= 100), "{plain}");
+    assert!(table(&["-v"]).contains("ranked:num_words="));
     let weighted = table(&[&IMPORTANCE[..], &["--by-importance"]].concat());
-    assert!(weighted.contains("wfn") && weighted.contains("fn_share 1"), "{weighted}");
+    assert!(weighted.contains("wfn") && weighted.contains("fn_share:"), "{weighted}");
+    assert!(weighted.lines().all(|line| line.chars().count() <= 100), "{weighted}");
+    // 50 importances, ten classes for as many filters as fit beside each other.
+    let classes = weighted.lines().filter(|line| line.trim_start().starts_with("46–50 ")).count();
+    let rows = weighted.lines().filter(|line| line.split_whitespace().next().is_some_and(|cell| cell.contains('–')));
+    assert_eq!(rows.count(), 10 * classes, "{weighted}");
+}
+
+/// The kinds of a table's rows, in order, and its lines.
+fn kinds_of(table: &str) -> Vec<String> {
+    let body = table.lines().skip_while(|line| !line.trim_start().starts_with('#')).skip(1);
+    let row = |line: &str| Some(line.split_whitespace().nth(1)?.split(':').next()?.to_string());
+    body.take_while(|line| !line.is_empty()).filter_map(row).collect()
+}
+
+#[test]
+fn tables_are_sorted_as_asked_and_json_never_is() {
+    let folder = folder_with("linear");
+    let named = ["--memory", "4KiB", "--fpr", "1%", "--filter", "bloom", "--filter", "stable", "--filter", "ranked"];
+    let table = |more: &[&str]| {
+        let call = [&["compare", "stream.tsv"], &named[..], more].concat();
+        String::from_utf8(folder.output_of(&call)).expect("text")
+    };
+    assert_eq!(kinds_of(&table(&[])), ["bloom", "stable", "ranked"], "as they were named");
+    // bloom misses nothing, because it calls everything a repeat: its promise is broken.
+    assert_eq!(kinds_of(&table(&["--sort", "fnr"])), ["ranked", "stable", "bloom"]);
+    let document = compare(&folder, &[&named[..], &["--sort", "fnr"]].concat());
+    let kind = |index: usize| row(&document, index)["filter"].as_str().and_then(|spec| spec.split(':').next());
+    assert_eq!((kind(0), kind(1), kind(2)), (Some("bloom"), Some("stable"), Some("ranked")));
+    let sorted = |column: &str, value: &str| {
+        let rows = kinds_of(&table(&["--sort", column]));
+        let value_of = |kind: &String| {
+            let found = document["filters"]
+                .as_array()?
+                .iter()
+                .find(|row| row["filter"].as_str().is_some_and(|spec| spec.starts_with(kind.as_str())))?;
+            found[value].as_f64()
+        };
+        let values: Vec<f64> = rows.iter().filter_map(value_of).collect();
+        assert!(values.len() == 3 && values.is_sorted(), "{column}: {values:?}");
+    };
+    sorted("fpr", "measured_fpr");
+    sorted("memory", "memory_bits");
+    // Of what nobody named, the best comes first.
+    let all = table_of_all(&folder);
+    assert_eq!(kinds_of(&all).last().map(String::as_str), Some("bloom"), "{all}");
+    let marked: Vec<&str> = all.lines().filter(|line| line.contains("%*")).collect();
+    assert!(!marked.is_empty() && marked.iter().all(|line| !line.contains("broken")), "{all}");
+}
+
+fn table_of_all(folder: &Folder) -> String {
+    String::from_utf8(folder.output_of(&["compare", "stream.tsv", "--memory", "1KiB", "--fpr", "1%"])).expect("text")
+}
+
+#[test]
+fn seeds_give_the_mean_of_single_runs_and_its_error() {
+    let folder = folder_with("linear");
+    let base = ["--memory", "1KiB", "--fpr", "5%", "--filter", "stable", "--filter", "ranked"];
+    let rate = |document: &Value, index: usize| number(&row(document, index)["measured_fnr"]);
+    let together = compare(&folder, &[&base[..], &["--seed", "7", "--seeds", "4"]].concat());
+    let single: Vec<Value> =
+        ["7", "8", "9", "10"].iter().map(|seed| compare(&folder, &[&base[..], &["--seed", seed]].concat())).collect();
+    for index in 0..2 {
+        let rates: Vec<f64> = single.iter().map(|document| rate(document, index)).collect();
+        let mean = rates.iter().sum::<f64>() / 4.0;
+        let variance = rates.iter().map(|rate| (rate - mean).powi(2)).sum::<f64>() / 3.0;
+        assert!((rate(&together, index) - mean).abs() < 1e-12, "{together}");
+        let stated = number(&row(&together, index)["measured_fnr_error"]);
+        assert!((stated - 2.0 * (variance / 4.0).sqrt()).abs() < 1e-12, "{stated} of {rates:?}");
+    }
+    assert_eq!(number(&together["seeds"]), 4.0);
+    assert!(single[0].get("seeds").is_none() && row(&single[0], 0).get("measured_fnr_error").is_none());
+    let text = folder.output_of(&[&["compare", "stream.tsv", "--seeds", "3"], &base[..]].concat());
+    assert!(String::from_utf8_lossy(&text).contains(" ± "));
+    let sampled = compare(&folder, &[&base[..], &["--truth-sample", "20%"]].concat());
+    assert!(number(&row(&sampled, 0)["measured_fnr_error"]) > 0.0, "{sampled}");
+}
+
+#[test]
+fn auto_is_what_dedup_would_take() {
+    let folder = folder_with("linear");
+    for goal in [
+        &["--expect", "5000"][..],
+        &["--memory", "4KiB"],
+        &["--memory", "1MiB", "--expect", "10k", "--fpr", "1%"],
+        &["--memory", "2KiB", "--expect", "10k", "--fpr", "1%"],
+    ] {
+        let document = compare(&folder, &[goal, &["--filter", "auto"]].concat());
+        let dedup = [&["dedup", "stream.tsv", "-o", "out.tsv", "--stats", "stats.json"], goal, &["--quiet"]].concat();
+        folder.run(&dedup);
+        let stats: Value = serde_json::from_slice(&folder.read("stats.json")).expect("JSON");
+        assert_eq!(row(&document, 0)["filter"], stats["filter"], "{goal:?}");
+    }
 }
 
 #[test]

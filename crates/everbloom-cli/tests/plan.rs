@@ -31,12 +31,114 @@ fn recent(arrivals: u32) -> String {
 }
 
 #[test]
-fn what_calculators_answer_takes_one_line() {
-    let folder = Folder::new();
-    let text = String::from_utf8(folder.output_of(&["plan", "--expect", "1e6", "--fpr", "1%"])).expect("text");
-    assert_eq!(text.lines().count(), 1, "{text}");
+fn what_calculators_answer_is_there() {
+    let text = text_of(&Folder::new(), &["--expect", "1e6", "--fpr", "1%"]);
     // The textbook's 9.59 bits a key and 7 hashes, in whole cache lines.
-    assert!(text.contains("bloom: 9,593,344 bits, 7 hashes, 1,199,168 bytes"), "{text}");
+    assert!(text.contains("9,593,344 bits, 1,199,168 bytes, 7 hashes"), "{text}");
+}
+
+fn text_of(folder: &Folder, arguments: &[&str]) -> String {
+    String::from_utf8(folder.output_of(&[&["plan"], arguments].concat())).expect("text")
+}
+
+#[test]
+fn a_plan_begins_with_a_sentence_and_ends_with_lines_to_paste() {
+    let folder = Folder::new();
+    folder.write("stream.txt", recent(40_000));
+    let sentence = |arguments: &[&str]| {
+        let text = text_of(&folder, arguments);
+        let first: Vec<&str> = text.lines().take_while(|line| !line.is_empty()).collect();
+        for part in ["\ntake ", "\nfalse positives ", "\ncommand line\n  everbloom ", "\nRust\n  let mut "] {
+            assert!(text.contains(part), "{part}: {text}");
+        }
+        let lines = text.lines().take_while(|line| *line != "command line");
+        assert!(lines.into_iter().all(|line| line.chars().count() <= 100), "{text}");
+        first.join(" ")
+    };
+    assert_eq!(
+        sentence(&["--window", "8e6", "--fpr", "0.1%"]),
+        "With 29.5 MiB you can drop the repeats from a stream that never ends: of 1,000 new lines at most 1 is dropped by \
+         mistake; every repeat within 8,000,000 lines is found."
+    );
+    assert_eq!(
+        sentence(&["--expect", "1e6", "--fpr", "1%"]),
+        "With 1.2 MiB you can remember 1,000,040 keys: of 100 other keys at most 1 is taken for one of them by mistake; none \
+         of them is ever missed."
+    );
+    let learned = sentence(&["--memory", "512B", "--fpr", "1%", "--stream", "stream.txt"]);
+    assert!(learned.contains("of 100 new lines at most 1 is dropped") && learned.contains(" repeats get"), "{learned}");
+    let timed = sentence(&["--window", "24h", "--expect", "50k"]);
+    assert!(timed.contains("with up to 50,000 lines in 24h") && timed.ends_with("every repeat within 24h is found."));
+}
+
+#[test]
+fn rates_that_no_hash_justifies_are_refused_and_never_printed() {
+    let folder = Folder::new();
+    for command in [&["plan", "--expect", "1e6"][..], &["dedup", "--expect", "1e6"], &["compare", "--memory", "1MiB"]] {
+        let refused = folder.run(&[command, &["--fpr", "9e-16"]].concat());
+        common::assert_refused(&refused, "at least 1e-15");
+        common::assert_refused(&refused, "try 1e-12");
+    }
+    let text =
+        text_of(&folder, &["--filter", "bloom:num_bits=8388608,num_hashes=60", "--expect", "100", "--memory", "1MiB"]);
+    assert!(!text.contains("e-2") && !text.contains("e-3"), "{text}");
+    let on_stream = [
+        "--filter",
+        "bloom:num_bits=8388608,num_hashes=60",
+        "--expect",
+        "100",
+        "--memory",
+        "1MiB",
+        "--stream",
+        "uniform",
+    ];
+    let text = text_of(&folder, &on_stream).split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(text.contains("1e-15 at most") && text.contains("about < 1e-15 on this stream"), "{text}");
+}
+
+/// Runs the very tokens that `plan` prints for Rust.
+macro_rules! is_printed_and_runs {
+    ($folder:expr, $arguments:expr, $result:ident, $($code:tt)*) => {{
+        let found = plan($folder, $arguments);
+        let lines = found["commands"][1]["lines"].as_str().expect("lines for Rust").to_string();
+        assert_eq!(found["commands"][1]["surface"], "rust");
+        let squeezed = |text: &str| text.split_whitespace().collect::<String>();
+        assert_eq!(squeezed(&lines), squeezed(stringify!($($code)*)), "{lines}");
+        let run = || -> Result<bool, everbloom::Error> {
+            $($code)*
+            Ok($result)
+        };
+        assert_eq!(run(), Ok(true), "{lines}");
+    }};
+}
+
+#[test]
+fn the_lines_for_rust_compile_and_run() {
+    let folder = &Folder::new();
+    is_printed_and_runs!(folder, &["--expect", "1000", "--fpr", "1%"], is_inside,
+        let mut keys = everbloom::Goal::new().filter("blocked:num_bits=10240").fpr("1%").expected_items(1000u64).build()?;
+        keys.insert("a key");
+        let is_inside = keys.contains("a key");
+    );
+    is_printed_and_runs!(folder, &["--window", "1000", "--fpr", "1%", "--seed", "7"], is_new,
+        let mut seen = everbloom::Goal::new()
+            .filter("age_partitioned:window=1000,num_blocks=11,num_hashes=7,refresh=yes,advance=arrivals")
+            .fpr("1%")
+            .hashing(everbloom::Hashing::seeded(7))
+            .build()?;
+        let is_new = seen.insert("a line");
+    );
+    is_printed_and_runs!(folder, &["--window", "24h", "--expect", "50k", "--fpr", "2%"], is_new,
+        let mut seen = everbloom::TimeWindow::new("24h", &everbloom::Goal::new().fpr("2%").expected_items(50000u64))?;
+        let is_new = seen.insert("a line", 1_700_000_000_000_000);
+    );
+    is_printed_and_runs!(folder, &["--filter", "stable:cell_max=3", "--memory", "4KiB", "--importance", "linear"], is_new,
+        let mut seen = everbloom::Goal::new()
+            .filter("stable:num_cells=16384,cell_max=3,num_hashes=7,decrements=43,decrement=run,layout=blocked,update=distinct")
+            .memory("4KiB")
+            .build()?;
+        let is_new = seen.observe("a line", everbloom::Importance::new(3, 50)?).is_distinct();
+    );
 }
 
 #[test]
@@ -201,8 +303,13 @@ fn the_command_is_what_was_planned_with_every_option_that_was_given() {
         ),
         (
             vec!["--expect", "5000", "--memory", "8KiB", "--filter", "bloom"],
-            vec!["build KEYS", "--memory 8KiB", "--expect 5000"],
+            vec!["everbloom build ", "--memory 8KiB", "--expect 5000"],
         ),
+        (
+            vec!["--memory", "4KiB", "--stream", "zipf:1", "--expect", "20k", "--importance", "linear"],
+            vec!["--importance 2 --importance-max 50"],
+        ),
+        (vec!["--memory", "4KiB", "--stream", "in.txt"], vec!["dedup in.txt ", "--memory 4KiB"]),
     ] {
         let all: Vec<&str> = arguments.iter().copied().chain(["--fpr", "2%"]).collect();
         let found = plan(&folder, &all);
@@ -212,14 +319,14 @@ fn the_command_is_what_was_planned_with_every_option_that_was_given() {
         // Run as it is, it uses the filter that was planned.
         let mut command: Vec<String> = words(&found["command"])[1..].to_vec();
         let built = command[0] == "build";
-        if built {
-            command[1] = "in.txt".into();
-        } else {
+        // As it stands it works; what else is given only shows what it did.
+        if !built {
             // The input has no second field, which does not matter here.
-            let more = ["in.txt", "--stats", "stats.json", "-o", "out.txt", "--on-error", "keep"];
-            command.extend(more.map(String::from));
+            command.extend(["--stats", "stats.json", "-o", "out.txt", "--on-error", "keep"].map(String::from));
         }
-        folder.output_of(&command.iter().map(String::as_str).collect::<Vec<_>>());
+        let command: Vec<&str> = command.iter().map(String::as_str).collect();
+        let done = folder.run_with(&command, recent(3_000).as_bytes());
+        assert!(done.status.success(), "{command:?}: {}", common::error_of(&done));
         let report = match built {
             true => folder.output_of(&["info", "keys.ebf", "--format", "json"]),
             false => folder.read("stats.json"),

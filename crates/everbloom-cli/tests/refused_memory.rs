@@ -29,7 +29,13 @@ fn memory_that_is_refused_is_an_error_that_says_so() {
         "build one.txt --filter exact --expect 600000 -o out.ebf",
         "build one.txt --filter scalable:initial_items=1000 --fpr 0.1% --expect 1000 -o out.ebf",
         "merge one.ebf two.ebf -o out.ebf",
+        "compare one.txt --filter bloom --memory 64KiB",
+        "compare one.txt --filter exact --memory 64KiB --seeds 2",
+        "tune --keys few.txt --log two.txt --memory 64KiB -o out.ebs",
+        "tune --keys one.txt --log two.txt --memory 64KiB -o out.ebs",
+        "tune --popularity shares.tsv",
     ];
+    folder.write("shares.tsv", (0..200_000).map(|key| format!("{key}\t1\t2\n")).collect::<String>());
     // The least in which the program starts and works at all depends on the machine.
     let works = |kib: &u64| limited(&folder, *kib, "dedup --exact --threads 1 few.txt").status.success();
     let least = (2..200).map(|step| step * 4096).find(works).expect("some memory is enough");
@@ -40,7 +46,9 @@ fn memory_that_is_refused_is_an_error_that_says_so() {
             let errors = String::from_utf8_lossy(&run.stderr);
             match run.status.code() {
                 Some(0) => {}
-                Some(2) if errors.contains("could not be allocated") => refusals += 1,
+                Some(2) if errors.contains("could not be allocated") || errors.contains("fit into memory") => {
+                    refusals += 1
+                }
                 _ => panic!("{call} with {kib} KiB: {:?} {errors}", run.status),
             }
         }

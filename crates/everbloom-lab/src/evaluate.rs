@@ -4,17 +4,21 @@
 //! a [`Source`]. However many filters there are, the stream is read, hashed and judged once.
 //!
 //! **Time** is measured around `observe_hashes` alone, batch by batch: `ns_per_item` is what the
-//! filter costs on keys that are hashed already, without reading, hashing and the oracle. The filters
-//! take turns, so each finds its caches partly cold; small filters look a little slower than alone.
+//! filter costs on keys that are hashed already, without reading, hashing and the oracle. It is the time
+//! that the processor worked for it: on a short stream, what another program takes meanwhile would
+//! be most of it. The filters take turns, so each finds its caches partly cold; small filters look a
+//! little slower than alone.
 
 use crate::curve;
 use crate::metrics::{ByImportance, Judged, Slices, Tally};
 use crate::oracle::Truth;
+use crate::spread::{Errors, Groups};
 use everbloom::internal::filter::Watch;
 use everbloom::internal::filters;
 use everbloom::{AnyFilter, Error, Hashing, Importance, ImportanceScale, Importances, KeyHash, Result, Verdict};
+use rustix::time::{ClockId, clock_gettime};
 use serde::Serialize;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// Arrivals, hashed and judged.
 #[derive(Debug, Default)]
@@ -54,12 +58,15 @@ pub struct Record {
     pub scale: Option<ImportanceScale>,
     /// The share of cells that are not zero, after every so many arrivals; costs a look at every cell.
     pub fill_every: Option<u64>,
+    /// The share of the keys whose truth is known, if that is not all: rates then have a ±.
+    pub sample: Option<f64>,
 }
 
 struct Contender {
     filter: AnyFilter,
     watch: Watch,
     judged: Judged,
+    groups: Option<Groups>,
     time: Duration,
     fill: Vec<(u64, f64)>,
 }
@@ -88,7 +95,8 @@ impl Evaluation {
             let watch = filters::watch(filter.as_ref());
             let by_importance = record.by_importance.then(ByImportance::default);
             let judged = Judged { by_importance, ..Judged::default() };
-            Contender { filter, watch, judged, time: Duration::ZERO, fill: Vec::new() }
+            let groups = record.sample.filter(|share| *share < 1.0).map(Groups::of_sample);
+            Contender { filter, watch, judged, groups, time: Duration::ZERO, fill: Vec::new() }
         };
         Ok(Evaluation {
             contenders: filters.into_iter().map(contender).collect(),
@@ -146,15 +154,20 @@ impl Contender {
         truths: &[Truth],
         verdicts: &mut [Verdict],
     ) -> Result<()> {
-        let start = Instant::now();
+        let start = worked();
         self.filter.make_room(hashes)?;
         self.filter.observe_hashes(hashes, importances, verdicts)?;
-        self.time += start.elapsed();
+        self.time += worked().saturating_sub(start);
         if let Some(place) = self.watch.note(verdicts) {
             self.watch.break_at(before + place as u64 + 1);
         }
         for (index, (truth, verdict)) in truths.iter().zip(verdicts.iter()).enumerate() {
             self.judged.record(importances.at(index), *truth, *verdict);
+            if let Some(groups) = &mut self.groups
+                && *truth != Truth::Unknown
+            {
+                groups.record(hashes[index], *truth == Truth::Duplicate, !verdict.is_distinct());
+            }
         }
         Ok(())
     }
@@ -193,6 +206,7 @@ impl Contender {
             by_importance: curve.map(|curve| rows(curve, label)),
             fn_share_slope: curve.and_then(curve::fn_share_line).map(|line| line.slope),
             crossover_importance: crossover,
+            errors: self.groups.as_ref().map(Groups::errors),
             total,
             late,
             slices: self.judged.slices,
@@ -202,20 +216,15 @@ impl Contender {
 }
 
 fn rows(curve: &ByImportance, label: impl Fn(&ByImportance, f64) -> f64) -> Vec<ImportanceRow> {
-    curve.iter().map(|(share, tally)| row(label(curve, share), tally)).collect()
+    // Without the last digits, which are those of the division.
+    let rounded = |importance: f64| (importance * 1e9).round() / 1e9;
+    curve.iter().map(|(share, tally)| ImportanceRow::new(rounded(label(curve, share)), tally)).collect()
 }
 
-fn row(importance: f64, tally: &Tally) -> ImportanceRow {
-    ImportanceRow {
-        // Without the last digits, which are those of the division.
-        importance: (importance * 1e9).round() / 1e9,
-        distinct: tally.distinct,
-        duplicates: tally.duplicates,
-        measured_fpr: tally.fpr(),
-        measured_fnr: tally.fnr(),
-        fp_share: tally.fp_share(),
-        fn_share: tally.fn_share(),
-    }
+/// The time that the processor has worked for this thread.
+fn worked() -> Duration {
+    let time = clock_gettime(ClockId::ThreadCPUTime);
+    Duration::new(time.tv_sec.try_into().unwrap_or(0), time.tv_nsec.try_into().unwrap_or(0))
 }
 
 /// What came of an evaluation.
@@ -272,6 +281,9 @@ pub struct Report {
     /// The importance from which on it has fewer false negatives than the first filter.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub crossover_importance: Option<f64>,
+    /// The ± of the rates, where seeds or a sample make one.
+    #[serde(flatten, skip_serializing_if = "Option::is_none")]
+    pub errors: Option<Errors>,
     /// The counts behind the rates.
     #[serde(skip)]
     pub total: Tally,
@@ -303,6 +315,25 @@ pub struct ImportanceRow {
     pub fp_share: Option<f64>,
     /// False negatives among all.
     pub fn_share: Option<f64>,
+    /// The counts behind the rates.
+    #[serde(skip)]
+    pub tally: Tally,
+}
+
+impl ImportanceRow {
+    /// The rates of these counts.
+    pub fn new(importance: f64, tally: &Tally) -> Self {
+        ImportanceRow {
+            importance,
+            distinct: tally.distinct,
+            duplicates: tally.duplicates,
+            measured_fpr: tally.fpr(),
+            measured_fnr: tally.fnr(),
+            fp_share: tally.fp_share(),
+            fn_share: tally.fn_share(),
+            tally: *tally,
+        }
+    }
 }
 
 /// Runs filters over a whole source.

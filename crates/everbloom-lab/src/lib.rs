@@ -4,6 +4,7 @@
 //! - [`oracle`]: which arrivals are truly new.
 //! - [`metrics`]: every rate, defined once; [`curve`]: lines through rates by importance.
 //! - [`evaluate`]: several filters over one stream in one pass, a [`Report`](evaluate::Report) each.
+//! - [`spread`]: how far a measured rate may be off, by the choice of keys or by the seed.
 //! - [`simulators`]: cooperative caches and keyword search, request by request.
 //! - [`matched`]: filters tuned over a stated grid and compared at the same rate of false positives.
 //! - [`suite`]: what an experiment is, and how experiments are run, kept, drawn and judged; [`experiments`]: all of them.
@@ -36,6 +37,7 @@ pub mod metrics;
 pub mod oracle;
 #[cfg(feature = "suite")]
 pub mod simulators;
+pub mod spread;
 #[cfg(feature = "suite")]
 pub mod suite;
 

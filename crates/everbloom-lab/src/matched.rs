@@ -105,6 +105,7 @@ mod tests {
             by_importance: None,
             fn_share_slope: None,
             crossover_importance: None,
+            errors: None,
             total: Default::default(),
             late: Default::default(),
             slices: Default::default(),

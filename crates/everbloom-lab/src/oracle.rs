@@ -6,7 +6,7 @@
 //! everything about those keys and nothing about the others, so rates over the sample are unbiased.
 
 use crate::bad;
-use everbloom::{KeyHash, Result};
+use everbloom::{Error, KeyHash, Result};
 use std::collections::{BTreeMap, HashMap};
 use std::hash::{BuildHasherDefault, Hasher};
 
@@ -87,10 +87,20 @@ impl Oracle {
         Truth::from_seen(seen)
     }
 
-    /// The truth about a batch.
-    pub fn judge_all(&mut self, hashes: &[KeyHash], truths: &mut Vec<Truth>) {
+    /// The truth about a batch; an error if there is no memory for its keys.
+    pub fn judge_all(&mut self, hashes: &[KeyHash], truths: &mut Vec<Truth>) -> Result<()> {
         truths.clear();
+        // All may be new. With this room, none of what follows allocates.
+        let room = self.seen.try_reserve(hashes.len()).and_then(|()| truths.try_reserve(hashes.len()));
+        room.map_err(|_| Error::OutOfMemory { bytes: self.bytes_when_larger() })?;
         truths.extend(hashes.iter().map(|&hash| self.judge(hash)));
+        Ok(())
+    }
+
+    /// About what the next larger table takes: twice as many keys, each with its record and a byte.
+    fn bytes_when_larger(&self) -> u64 {
+        let each = size_of::<(KeyHash, Record)>() + 1;
+        ((self.seen.capacity() * 2).next_power_of_two() * each) as u64
     }
 
     /// How the repeats are spread over the keys so far.

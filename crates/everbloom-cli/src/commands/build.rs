@@ -3,6 +3,7 @@
 use crate::args::{EXIT_CODES, GoalArgs, ImportanceArgs, KeyArgs, OnError, PromiseArgs, quantity};
 use crate::failure::{Ending, Failure, Result};
 use crate::input::BlockReader;
+use crate::progress::{Screen, Working};
 use crate::record::{Batch, FaultWatch, KeyOptions, Layout, Part, RecordReader, all_hashes, for_each_batch};
 use crate::report::words::{self, KEYS};
 use crate::{filter_file, output, scheme_file};
@@ -64,15 +65,22 @@ impl Build {
             return Ok(Ending::Done);
         }
         let layout = Layout::new(&self.keys, &ImportanceArgs::default())?;
-        let mut reader = RecordReader::new(BlockReader::new(self.files.clone(), self.keys.framing()), layout)?;
+        let reader = RecordReader::new(BlockReader::new(self.files.clone(), self.keys.framing()), layout)?;
+        let mut reader = reader.watched(&self.files, self.screen());
         let Filling { filter, watch, .. } = match self.plan_without_counting()? {
             // Where keys can be removed, each must have been inserted, and once: whether one came before is then no
             // question for the filter, which sometimes takes a new key for a repeat.
             Some(plan) if !filters::kind(&plan.spec)?.can.remove => self.insert_as_they_come(&mut reader, &plan)?,
             plan => self.count_then_insert(&mut reader, plan)?,
         };
+        let _working = Working::on("writing the filter", self.screen());
         self.save(filter.as_ref(), &KeyOptions::of(&self.keys))?;
         Ok(self.promise.ending(watch.broken_at().is_some()))
+    }
+
+    /// Nothing is printed but the bar.
+    fn screen(&self) -> Screen {
+        Screen::of(false, self.promise.quiet)
     }
 
     /// The bits of a filter that has counters, with the key options and the promise that it has.
@@ -151,7 +159,7 @@ impl Build {
     fn with_scheme(&self, path: &Path) -> Result<AnyFilter> {
         output::refuse_overwriting(&self.output, &[path.to_path_buf()])?;
         let scheme = scheme_file::load(path)?;
-        let hashes = all_hashes(self.files.clone(), &self.keys, scheme.hashing())?;
+        let hashes = all_hashes(self.files.clone(), &self.keys, scheme.hashing(), self.screen())?;
         if hashes.is_empty() {
             return Err(Failure::new("there are no keys in the input; name files that have some"));
         }
@@ -211,6 +219,7 @@ impl Build {
             hashes.extend_from_slice(batch);
             Ok(())
         })?;
+        let _working = Working::on("inserting keys", self.screen());
         if hashes.is_empty() && plan.is_none() {
             return Err(Failure::new("there are no keys in the input; say how many to expect with --expect"));
         }

@@ -4,16 +4,20 @@ mod matched;
 mod table;
 
 use crate::args::{Format, ImportanceArgs, KeyArgs, OnError, WantedArgs, quantity};
+use crate::commands::dedup::DEFAULT_MEMORY_BITS;
 use crate::failure::{Ending, Failure, Result};
 use crate::input::BlockReader;
-use crate::progress::Bar;
-use crate::record::{FaultWatch, Layout, Part, RecordReader, for_each_batch};
+use crate::progress::Screen;
+use crate::record::{FaultWatch, Layout, Part, RecordReader, for_each_batch_hashed};
 use crate::report;
-use clap::Args;
+use crate::report::paper::Paper;
+use clap::{Args, ValueEnum};
+use everbloom::internal::forecast;
 use everbloom::internal::forecast::limit::{self, Limit};
-use everbloom::{AnyFilter, Goal, Plan, Spec, filters};
+use everbloom::{AnyFilter, Error, Goal, Hashing, Plan, Spec, filters};
 use everbloom_lab::evaluate::{Evaluation, Outcome, Record, Report};
 use everbloom_lab::oracle::Oracle;
+use everbloom_lab::spread;
 use serde::Serialize;
 use std::path::PathBuf;
 
@@ -22,7 +26,10 @@ use std::path::PathBuf;
 /// The stream is read once, however many filters there are. Rates: FPR = false positives among
 /// arrivals that are truly distinct, FNR = false negatives among true duplicates; "late" is the last
 /// tenth of the arrivals. wfp and wfn are the importance of the errors as a share of all importance.
-/// ns_per_item is the time to observe a key that is hashed already.
+/// ns_per_item is the processor's time to observe a key that is hashed already.
+///
+/// Filters that are named keep their order, unless --sort says otherwise; the others are shown by FNR, those that broke
+/// their promise last. In JSON the order is always the former. A ± is two standard errors.
 #[derive(Debug, Args)]
 pub(crate) struct Compare {
     /// Streams, .gz, .zst, .xz, .bz2 and .lz4 too, one after another [default: stdin]
@@ -39,6 +46,15 @@ pub(crate) struct Compare {
     /// Show errors by importance
     #[arg(long, requires = "importance")]
     by_importance: bool,
+    /// What the table is sorted by, best first [default: the order of --filter; without it, fnr]
+    #[arg(long, value_name = "COLUMN")]
+    sort: Option<Sort>,
+    /// Run every filter with so many seeds, and show the mean and its ±
+    #[arg(long, value_name = "COUNT", default_value = "1", value_parser = seeds)]
+    seeds: u64,
+    /// Show the whole spec of every filter, and why others are left out
+    #[arg(short, long)]
+    verbose: bool,
     /// Measure errors on this share of the keys only, such as 10%, to save memory
     #[arg(long, value_name = "SHARE", value_parser = quantity::share)]
     truth_sample: Option<f64>,
@@ -54,19 +70,38 @@ pub(crate) struct Compare {
 impl Compare {
     pub(crate) fn run(self) -> Result<Ending> {
         let layout = Layout::new(&self.keys, &self.importance)?;
-        // What a spec gives itself is compared as it is, whatever the others get.
-        let goal = self.wanted.goal().only_defaults();
+        let goal = self.wanted.goal();
         let goal = if layout.has_importance() { goal.with_importance() } else { goal };
         let contest = match self.matched {
-            true => Contest::tuned(&self.specs(), !self.filters.is_empty(), &goal)?,
+            true => Contest::tuned(&self.specs(), !self.filters.is_empty(), &goal.clone().only_defaults())?,
             false => self.contest(&goal)?,
         };
-        let record = Record { by_importance: self.by_importance, scale: layout.importance_scale(), fill_every: None };
-        let mut reader = RecordReader::new(BlockReader::new(self.files.clone(), self.keys.framing()), layout)?;
-        let stream = self.observe(&mut reader, Evaluation::new(contest.build()?, record)?)?;
+        let record = Record {
+            by_importance: self.by_importance,
+            scale: layout.importance_scale(),
+            fill_every: None,
+            sample: self.truth_sample,
+        };
+        let evaluations: Result<Vec<_>> =
+            self.hashings().into_iter().map(|hashing| Ok(Evaluation::new(contest.build(hashing)?, record)?)).collect();
+        let reader = RecordReader::new(BlockReader::new(self.files.clone(), self.keys.framing()), layout)?;
+        // The table comes at the end, so stdout is free until then.
+        let stream = self.observe(&mut reader.watched(&self.files, Screen::Free), evaluations?)?;
         let document = self.document(&goal, contest, stream);
-        report::print(self.format, &document, || table::render(&document, self.importance.importance.is_some()))?;
+        report::print(self.format, &document, || {
+            let shown = table::Shown {
+                weighted: self.importance.importance.is_some(),
+                verbose: self.verbose,
+                sort: self.sort.or(self.filters.is_empty().then_some(Sort::Fnr)),
+            };
+            table::render(&document, shown, &Paper::of_stdout())
+        })?;
         Ok(Ending::Done)
+    }
+
+    /// How keys are hashed in each run: with the seed given, and those that follow.
+    fn hashings(&self) -> Vec<Hashing> {
+        (0..self.seeds).map(|run| Hashing::seeded(self.wanted.seed.wrapping_add(run))).collect()
     }
 
     /// The filters asked for, or all that make sense on a stream.
@@ -85,10 +120,20 @@ impl Compare {
         if self.filters.is_empty() && self.wanted.memory.is_none() {
             return Err(Failure::new("say how much memory the filters may use, such as --memory 64KiB"));
         }
+        // What a spec gives itself is compared as it is, whatever the others get. What is left to the planner is what
+        // dedup takes.
+        let (given, open) = (goal.clone().only_defaults(), goal.clone().default_memory_bits(DEFAULT_MEMORY_BITS));
         let mut contest = Contest::default();
         for spec in self.specs() {
-            match goal.plan(&spec.to_string()) {
-                Ok(plan) => contest.plans.push(plan),
+            let planned = match spec.kind() {
+                forecast::AUTO => forecast::for_stream(&spec, &open),
+                _ => given.plan(&spec.to_string()),
+            };
+            match planned {
+                Ok(plan) => {
+                    contest.plans.push(plan);
+                    contest.asked.push(spec);
+                }
                 Err(error) if self.filters.is_empty() => {
                     contest.omitted.push(Omitted { filter: spec.to_string(), reason: error.to_string() });
                 }
@@ -98,29 +143,38 @@ impl Compare {
         contest.checked()
     }
 
-    fn observe(&self, reader: &mut RecordReader, mut evaluation: Evaluation) -> Result<Stream> {
+    fn observe(&self, reader: &mut RecordReader, mut evaluations: Vec<Evaluation>) -> Result<Stream> {
         let mut oracle = Oracle::sampling(self.truth_sample.unwrap_or(1.0))?;
-        let (mut truths, mut records, mut skipped) = (Vec::new(), 0, 0);
+        let (mut truths, mut skipped) = (Vec::new(), 0);
         let mut watch = FaultWatch::new(self.keys.on_error, OnError::Fail);
-        // The table comes at the end, so stdout is free until then.
-        let mut bar = Bar::for_terminal(reader.blocks().consumed(), &self.files, true);
-        for_each_batch(reader, &self.wanted.hashing(), |part| {
-            if let Part::Records(bytes, batch) = part {
-                watch.check(bytes, batch)?;
-                records += batch.len() as u64;
-                skipped += batch.faults().len() as u64;
-                oracle.judge_all(batch.hashes(), &mut truths);
+        for_each_batch_hashed(reader, &self.hashings(), |part| {
+            let Part::Records(bytes, batches @ [batch, ..]) = part else { return Ok(()) };
+            watch.check(bytes, batch)?;
+            skipped += batch.faults().len() as u64;
+            oracle.judge_all(batch.hashes(), &mut truths).map_err(|error| self.too_many_keys(&error))?;
+            for (evaluation, batch) in evaluations.iter_mut().zip(batches) {
                 evaluation.observe(batch.hashes(), batch.importances(), &truths)?;
-                if let Some(bar) = &mut bar {
-                    bar.show(|seconds| {
-                        let (lines, rate) = (report::thousands(records), records as f64 / seconds);
-                        format!("{lines} lines, {} lines/s", report::thousands(rate as u64))
-                    });
-                }
             }
             Ok(())
         })?;
-        Ok(Stream { outcome: evaluation.finish(), oracle, skipped })
+        let outcome = spread::mean(evaluations.into_iter().map(Evaluation::finish).collect());
+        let outcome = outcome.ok_or_else(|| Failure::new("--seeds must be 1 or more; leave it out"))?;
+        Ok(Stream { outcome, oracle, skipped })
+    }
+
+    /// What to do where the memory does not hold the truth.
+    fn too_many_keys(&self, error: &Error) -> Failure {
+        let share = match self.truth_sample {
+            Some(share) => format!("--truth-sample {}", share / 10.0),
+            None => "--truth-sample 10%".into(),
+        };
+        match error {
+            Error::OutOfMemory { bytes } => Failure::new(format!(
+                "the exact answer keeps every key, and {} for it could not be allocated; give {share}",
+                report::short_size(bytes.saturating_mul(8))
+            )),
+            error => Failure::new(error),
+        }
     }
 
     fn document(&self, goal: &Goal, contest: Contest, stream: Stream) -> Document {
@@ -135,17 +189,42 @@ impl Compare {
             distinct,
             duplicates: outcome.items - distinct,
             truth_sample: self.truth_sample,
+            seeds: (self.seeds > 1).then_some(self.seeds),
             skipped,
             target_fpr,
             limit_fnr: limit.map(|limit| limit.limit_fnr),
             limit_kind: limit.map(|limit| limit.limit_kind),
             filters: if contest.tuned.is_empty() {
-                outcome.reports.into_iter().map(|report| contest.row(report, None)).collect()
+                contest.rows(outcome.reports)
             } else {
                 contest.matched_rows(outcome.reports, target_fpr)
             },
             omitted: contest.omitted,
         }
+        .with_first()
+    }
+}
+
+/// What a table is sorted by.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Sort {
+    /// Fewest repeats missed
+    Fnr,
+    /// Fewest new lines lost
+    Fpr,
+    /// Smallest
+    Memory,
+    /// Fastest
+    Time,
+}
+
+/// The most seeds: every filter is there once for each.
+const MOST_SEEDS: u64 = 1000;
+
+fn seeds(text: &str) -> Result<u64, String> {
+    match quantity::count(text) {
+        Ok(seeds) if seeds <= MOST_SEEDS => Ok(seeds),
+        _ => Err(format!("must be a whole number from 1 to {MOST_SEEDS}; try 5")),
     }
 }
 
@@ -153,6 +232,8 @@ impl Compare {
 #[derive(Default)]
 struct Contest {
     plans: Vec<Plan>,
+    /// The specs as they were typed, or the kinds that were tried.
+    asked: Vec<Spec>,
     /// For matched comparisons, whose grids the plans are.
     tuned: Vec<matched::Tuned>,
     omitted: Vec<Omitted>,
@@ -168,13 +249,23 @@ impl Contest {
     }
 
     /// The row of a contender, with what its plan has to say.
-    fn row(&self, report: Report, matched: Option<matched::Matched>) -> Row {
+    fn row(&self, asked: &Spec, report: Report, matched: Option<matched::Matched>) -> Row {
         let plan = self.plans.iter().find(|plan| plan.spec.to_string() == report.filter);
-        Row { notes: plan.map(|plan| plan.notes.clone()).unwrap_or_default(), report, matched }
+        let notes = plan.map(|plan| plan.notes.clone()).unwrap_or_default();
+        Row { asked: asked.clone(), is_first: false, notes, report, matched }
     }
 
-    fn build(&self) -> Result<Vec<AnyFilter>> {
-        self.plans.iter().map(|plan| plan.build().map_err(Failure::from)).collect()
+    fn rows(&self, reports: Vec<Report>) -> Vec<Row> {
+        self.asked.iter().zip(reports).map(|(asked, report)| self.row(asked, report, None)).collect()
+    }
+
+    fn build(&self, hashing: Hashing) -> Result<Vec<AnyFilter>> {
+        let built = |plan: &Plan| {
+            let mut plan = plan.clone();
+            plan.hashing = hashing;
+            plan.build().map_err(Failure::from)
+        };
+        self.plans.iter().map(built).collect()
     }
 }
 
@@ -210,6 +301,9 @@ struct Document {
     duplicates: u64,
     #[serde(skip_serializing_if = "Option::is_none")]
     truth_sample: Option<f64>,
+    /// How many seeds the rates are means of.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    seeds: Option<u64>,
     #[serde(skip_serializing_if = "is_zero")]
     skipped: u64,
     target_fpr: f64,
@@ -218,6 +312,13 @@ struct Document {
     filters: Vec<Row>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     omitted: Vec<Omitted>,
+}
+
+impl Document {
+    fn with_first(mut self) -> Self {
+        self.filters.iter_mut().take(1).for_each(|row| row.is_first = true);
+        self
+    }
 }
 
 fn is_zero(count: &u64) -> bool {
@@ -234,6 +335,12 @@ struct Omitted {
 /// A filter's row.
 #[derive(Debug, Serialize)]
 struct Row {
+    /// The spec as it was typed.
+    #[serde(skip)]
+    asked: Spec,
+    /// Whether it is the first, with which importances are compared.
+    #[serde(skip)]
+    is_first: bool,
     #[serde(flatten)]
     report: Report,
     #[serde(flatten)]

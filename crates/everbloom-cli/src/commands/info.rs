@@ -2,6 +2,7 @@
 
 use crate::args::{Format, quantity};
 use crate::failure::{Ending, Result};
+use crate::progress::{Screen, Working};
 use crate::report::words;
 use crate::{filter_file, report};
 use clap::Args;
@@ -64,9 +65,11 @@ impl Info {
         let (_, file_bytes) = filter_file::open(&self.filter)?;
         let compressed = filter_file::summary(&self.filter)?.compressed;
         let keys = filter_file::key_options(&self.filter)?;
+        let working = Working::on("reading the filter", Screen::Free);
         let filter = filter_file::load(&self.filter, self.memory, self.scheme.as_deref())?;
         let keys = (!keys.is_whole_lines()).then(|| keys.to_string());
         let document = describe(filter.as_ref(), file_bytes, compressed, keys);
+        drop(working);
         report::print(self.format, &document, || table(&document))?;
         Ok(Ending::Done)
     }

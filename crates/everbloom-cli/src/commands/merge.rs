@@ -3,6 +3,7 @@
 use crate::args::{EXIT_CODES, PromiseArgs, quantity};
 use crate::failure::{Ending, Failure, Result};
 use crate::filter_file;
+use crate::progress::{Screen, Working};
 use crate::record::KeyOptions;
 use crate::report::words::{self, KEYS};
 use clap::Args;
@@ -41,6 +42,7 @@ pub(crate) struct Merge {
 
 impl Merge {
     pub(crate) fn run(self) -> Result<Ending> {
+        let working = Working::on("merging", Screen::of(false, self.promise.quiet));
         let (first, others) = self.filters.split_first().ok_or_else(|| Failure::new("name at least two filters"))?;
         let mut merged = filter_file::load(first, self.memory, self.scheme.as_deref())?;
         let mut keys = filter_file::key_options(first)?;
@@ -58,6 +60,7 @@ impl Merge {
             merge(&mut merged, &other).map_err(|error| Failure::at(path, error))?;
         }
         let (promise, status) = (merged.promise(), merged.status());
+        drop(working);
         let is_broken = filters::standing(merged.as_ref(), &status) == Standing::Broken;
         if is_broken {
             let remedy = match status.estimated_items {
@@ -66,6 +69,7 @@ impl Merge {
             };
             self.promise.broken(|| format!("{}; {remedy}", words::seen_in_cells(&promise, &status, KEYS)))?;
         }
+        let _working = Working::on("writing the filter", Screen::of(false, self.promise.quiet));
         filter_file::save(&self.output, merged.as_ref(), &keys, self.compress)?;
         Ok(self.promise.ending(is_broken))
     }

@@ -6,6 +6,7 @@ use crate::filter_file;
 use crate::input::BlockReader;
 use crate::mapped::Mapped;
 use crate::output::Stdout;
+use crate::progress::Screen;
 use crate::record::{Batch, FaultWatch, Layout, Part, RecordReader, for_each_batch};
 use crate::report::words::{self, KEYS};
 use clap::Args;
@@ -61,7 +62,8 @@ impl Query {
         };
         let (keys, from_file) = filter_file::key_arguments(&self.filter, &self.keys)?;
         let layout = Layout::new(&keys, &ImportanceArgs::default())?;
-        let mut reader = RecordReader::new(BlockReader::new(self.files.clone(), keys.framing()), layout)?;
+        let reader = RecordReader::new(BlockReader::new(self.files.clone(), keys.framing()), layout)?;
+        let mut reader = reader.watched(&self.files, Screen::of(!self.count, false));
         let watch = FaultWatch::new(keys.on_error, OnError::Fail);
         let mut answers = Answers { query: &self, stdout: Stdout::new()?, found: Vec::new(), watch, matched: 0 };
         let hashing = *asked.hashing();

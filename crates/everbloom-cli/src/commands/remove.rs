@@ -3,6 +3,7 @@
 use crate::args::{Format, ImportanceArgs, KeyArgs, OnError, PromiseArgs, quantity};
 use crate::failure::{Ending, Failure, Result};
 use crate::input::BlockReader;
+use crate::progress::Screen;
 use crate::record::{Batch, FaultWatch, Layout, Part, RecordReader, for_each_batch, shown};
 use crate::report::words::{self, KEYS};
 use crate::{filter_file, output, report};
@@ -116,7 +117,8 @@ impl Remove {
 
     fn take_out(&self, filter: &mut AnyFilter, keys: &KeyArgs) -> Result<Taken> {
         let layout = Layout::new(keys, &ImportanceArgs::default())?;
-        let mut reader = RecordReader::new(BlockReader::new(self.files.clone(), keys.framing()), layout)?;
+        let reader = RecordReader::new(BlockReader::new(self.files.clone(), keys.framing()), layout)?;
+        let mut reader = reader.watched(&self.files, Screen::of(false, self.promise.quiet));
         let mut faults = FaultWatch::new(keys.on_error, OnError::Fail);
         let mut taken = Taken { rate: filter.status().estimated_fpr, ..Taken::default() };
         for_each_batch(&mut reader, &filter.hashing().clone(), |part| {

@@ -22,7 +22,7 @@ pub(crate) use collect::all_hashes;
 pub(crate) use fields::{Fields, Separation};
 pub(crate) use layout::{Extractor, Layout};
 pub(crate) use options::KeyOptions;
-pub(crate) use reader::{Header, Part, RecordReader, for_each_batch};
+pub(crate) use reader::{Header, Part, RecordReader, for_each_batch, for_each_batch_hashed};
 pub(crate) use watch::{FaultWatch, shown};
 
 use std::sync::Arc;

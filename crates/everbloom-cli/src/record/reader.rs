@@ -3,8 +3,9 @@
 use super::{Batch, Extractor, Layout};
 use crate::failure::{Failure, Result};
 use crate::input::{Block, BlockReader, Framing, Reading};
+use crate::progress::{Bar, Screen};
 use everbloom::Hashing;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// Reads blocks, and knows how to find the keys in them.
@@ -14,12 +15,14 @@ pub(crate) struct RecordReader {
     header: Option<Vec<u8>>,
     is_header_written: bool,
     extractor: Option<Arc<Extractor>>,
+    bar: Option<Bar>,
 }
 
 impl RecordReader {
     /// Reads records as `layout` describes them.
     pub(crate) fn new(blocks: BlockReader, layout: Layout) -> Result<Self> {
-        let mut reader = RecordReader { blocks, layout, header: None, is_header_written: false, extractor: None };
+        let mut reader =
+            RecordReader { blocks, layout, header: None, is_header_written: false, extractor: None, bar: None };
         if !reader.layout.has_header {
             reader.extractor = Some(Arc::new(reader.layout.resolve(&[])?));
         } else if let Some(path) = reader.blocks.first_resumed() {
@@ -33,6 +36,12 @@ impl RecordReader {
     /// With a header that is in the output already, if it is.
     pub(crate) fn header_is_written(mut self, is_written: bool) -> Self {
         self.is_header_written = is_written;
+        self
+    }
+
+    /// With a bar for whoever watches, over what is read of these inputs, while nothing else is shown.
+    pub(crate) fn watched(mut self, inputs: &[PathBuf], screen: Screen) -> Self {
+        self.bar = Bar::for_terminal(self.blocks.consumed(), inputs, screen);
         self
     }
 
@@ -101,14 +110,31 @@ pub(crate) fn for_each_batch(
     hashing: &Hashing,
     mut act: impl FnMut(Part<'_>) -> Result<()>,
 ) -> Result<()> {
+    for_each_batch_hashed(reader, std::slice::from_ref(hashing), |part| match part {
+        Part::Header(line) => act(Part::Header(line)),
+        Part::Records(bytes, [batch, ..]) => act(Part::Records(bytes, batch)),
+        Part::Records(_, []) => Ok(()),
+        Part::Wait => act(Part::Wait),
+    })
+}
+
+/// The same with the records hashed in several ways, a batch for each.
+pub(crate) fn for_each_batch_hashed(
+    reader: &mut RecordReader,
+    hashings: &[Hashing],
+    mut act: impl FnMut(Part<'_, [Batch]>) -> Result<()>,
+) -> Result<()> {
     let framing = reader.blocks.framing();
-    let (mut block, mut batch) = (Block::default(), Batch::default());
+    let mut block = Block::default();
+    let mut batches: Vec<Batch> = hashings.iter().map(|_| Batch::default()).collect();
+    let mut records = 0;
     loop {
         if reader.blocks.may_wait() {
             act(Part::Wait)?;
         }
         let (reading, header) = reader.next(&mut block)?;
         if reading != Reading::Block {
+            reader.bar = None;
             return Ok(());
         }
         let bytes = block.bytes();
@@ -118,19 +144,26 @@ pub(crate) fn for_each_batch(
         let extractor = reader.extractor()?;
         let mut start = header.bytes;
         while start < bytes.len() {
-            batch.take(bytes, start, framing, &extractor, hashing);
-            act(Part::Records(bytes, &batch))?;
-            start = batch.end();
+            for (batch, hashing) in batches.iter_mut().zip(hashings) {
+                batch.take(bytes, start, framing, &extractor, hashing);
+            }
+            act(Part::Records(bytes, &batches))?;
+            let Some(first) = batches.first() else { return Ok(()) };
+            start = first.end();
+            records += first.len() as u64;
+            if let Some(bar) = &mut reader.bar {
+                bar.show_records(records);
+            }
         }
     }
 }
 
 /// A piece of the input.
-pub(crate) enum Part<'b> {
+pub(crate) enum Part<'b, B: ?Sized = Batch> {
     /// The line of names.
     Header(&'b [u8]),
     /// Records, and the bytes they are in.
-    Records(&'b [u8], &'b Batch),
+    Records(&'b [u8], &'b B),
     /// Nothing yet: what follows may be long in coming.
     Wait,
 }

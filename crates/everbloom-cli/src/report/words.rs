@@ -1,6 +1,7 @@
 //! Promises in words: what was promised, what came, and what to do about it.
 
 use super::{percent, short_size, thousands};
+use crate::progress;
 use everbloom::internal::filter::Watch;
 use everbloom::{AnyFilter, Promise, Status};
 use std::io::Write as _;
@@ -8,7 +9,9 @@ use std::time::Duration;
 
 /// Says something on stderr. Nobody may be listening there, which is no reason to stop.
 pub(crate) fn say(text: impl std::fmt::Display) {
-    let _ = writeln!(std::io::stderr(), "everbloom: {text}");
+    progress::aside(|| {
+        let _ = writeln!(std::io::stderr(), "everbloom: {text}");
+    });
 }
 
 /// Says something that is not an error.

@@ -16,6 +16,8 @@ pub struct Model {
     pub(crate) unit: fn(&Spec) -> Result<u64>,
     /// Whether a smaller filter with this spec is not like the large one, so that a forecast takes its own size.
     pub(crate) full_size: fn(&Spec) -> bool,
+    /// Whether a part of a stream's keys does not tell what a filter with this spec does on all of it.
+    pub(crate) whole_stream: fn(&Spec) -> bool,
     /// Parameters with a value that makes the kind another filter, to be tried and shown beside the usual one.
     pub(crate) forms: &'static [(&'static str, &'static str)],
     /// The parameter that says how many cache lines a key touches; one if there is none.
@@ -72,6 +74,7 @@ impl Model {
             sizes,
             unit: |_| Ok(1),
             full_size: |_| false,
+            whole_stream: |_| false,
             forms: &[],
             accesses: None,
             choices: &[],

@@ -208,6 +208,11 @@ pub(crate) fn scaled(plan: &Plan, divisor: f64) -> Result<Option<Plan>> {
     Ok(Some(Plan { spec, memory_bits, ..plan.clone() }))
 }
 
+/// Whether a part of a stream's keys does not tell what a filter does on all of it.
+pub(crate) fn takes_whole_stream(plan: &Plan) -> bool {
+    kind(&plan.spec).is_ok_and(|kind| (kind.model.whole_stream)(&plan.spec.without(SHARDS)))
+}
+
 /// Whether a filter is only like itself at its own size.
 pub(crate) fn takes_full_size(plan: &Plan) -> bool {
     kind(&plan.spec).is_ok_and(|kind| (kind.model.full_size)(&plan.spec.without(SHARDS)))

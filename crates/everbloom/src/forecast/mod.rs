@@ -72,6 +72,23 @@ pub fn growing(shape: &Spec, goal: &Goal) -> Result<Plan> {
     filters::plan(&shape.renamed(able.map_or(AUTO, |kind| kind.name)), goal)
 }
 
+/// The plan for removing repeats from a stream, where the planner may choose: with `auto` and neither importances nor a
+/// memory that somebody bounded, what grows beyond the number of keys that was guessed; with a memory, what is exact while
+/// that suffices.
+pub fn for_stream(spec: &Spec, goal: &Goal) -> Result<Plan> {
+    if spec.kind() != AUTO || goal.importance || goal.filter.is_some() {
+        return held_to_rate(plan(spec, goal)?, goal);
+    }
+    if goal.expected_items.is_some() && (goal.assumed_memory || goal.memory_bits.is_none()) {
+        // Who says how many will come, and not how much memory there is, must not pay for having guessed too low.
+        return growing(spec, &Goal { memory_bits: None, assumed_memory: false, ..goal.clone() });
+    }
+    match exact_first(spec, goal, goal.expected_items.unwrap_or(0)) {
+        Some(plan) => Ok(plan),
+        None => plan(spec, goal),
+    }
+}
+
 /// Arrivals of a simulation: enough for a rate of 15 % to be known to 0.1 points.
 const SIMULATED: f64 = 262_144.0;
 
@@ -194,6 +211,24 @@ mod tests {
                 assert!(forecast.fnr_standard_error < 0.08 * fnr + 1e-3, "{what}");
             }
         }
+    }
+
+    #[test]
+    fn what_a_part_of_a_stream_does_not_tell_is_said() {
+        let hashes = with_hot_keys(200_000, 5);
+        let notes = |most_kept: usize, kind: &str| {
+            let mut sample = crate::stream::Sample::keeping(most_kept);
+            hashes.chunks(4096).for_each(|part| sample.observe(part, Importances::default()));
+            let goal = Goal::new().memory_bits(1 << 16).fpr(0.02);
+            let mut question = Question::new(goal.filter(kind));
+            question.stream = Some(sample.finish().expect("many repeats"));
+            question.answer().expect(kind).best.plan.notes.join(" ")
+        };
+        for kind in ["ibf3", "ibf4"] {
+            assert!(notes(1 << 15, kind).contains("off by more than its ±"), "{kind}");
+            assert!(!notes(1 << 22, kind).contains("off by more"), "{kind}");
+        }
+        assert!(!notes(1 << 15, "ranked").contains("off by more"));
     }
 
     #[test]

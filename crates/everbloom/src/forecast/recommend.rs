@@ -172,7 +172,14 @@ impl Question {
     fn recommended(&self, mut candidates: Vec<Candidate>, stream: Stream) -> Result<Recommendation> {
         candidates.truncate(RUNNERS_UP + 1);
         let mut rest = candidates.into_iter();
-        let best = rest.next().ok_or_else(|| self.nothing_fits())?;
+        let mut best = rest.next().ok_or_else(|| self.nothing_fits())?;
+        if stream.is_learned() && stream.sampled_one_in() > 1.0 && filters::takes_whole_stream(&best.plan) {
+            let kind = best.plan.spec.kind();
+            best.plan.notes.push(format!(
+                "the stream is too long for every arrival to be kept, and a part of its keys does not tell what {kind} does: the \
+                 forecast may be off by more than its ±; run compare on the stream"
+            ));
+        }
         let runners_up = rest.map(|candidate| candidate.beside(&best)).collect();
         Ok(Recommendation { best, runners_up, stream, assumed: self.stream.is_none() })
     }

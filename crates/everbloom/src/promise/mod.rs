@@ -11,8 +11,8 @@ mod standing;
 mod verdict;
 
 pub use error::{Error, Result};
-pub use goal::Goal;
-pub(crate) use goal::{LEAST_RATE, MAX_ITEMS, MAX_MEMORY_BITS};
+pub use goal::{Goal, LEAST_RATE};
+pub(crate) use goal::{LEAST_RATE_OF_A_PART, MAX_ITEMS, MAX_MEMORY_BITS};
 pub use importance::{Importance, ImportanceMix, ImportanceScale, Importances};
 pub use plan::{Holds, Plan, Promise};
 pub use quantity::{Count, Rate, Size, Span, Window, rate_text, size_text};

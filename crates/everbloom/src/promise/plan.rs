@@ -38,6 +38,7 @@ impl Promise {
 
     /// The promise of a filter that forgets, and so never fills up.
     pub(crate) fn always(predicted_fpr: f64) -> Self {
+        let predicted_fpr = predicted_fpr.max(LEAST_RATE);
         Promise { predicted_fpr, predicted_fnr: None, holds: Holds::Always, exact_until: None }
     }
 }

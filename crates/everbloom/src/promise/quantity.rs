@@ -20,6 +20,7 @@
 //! # Ok::<(), everbloom::Error>(())
 //! ```
 
+use super::goal::too_low;
 use super::{Error, LEAST_RATE, MAX_MEMORY_BITS, Result};
 use core::time::Duration;
 use std::str::FromStr;
@@ -194,9 +195,8 @@ impl Rate {
 }
 
 fn checked_rate(rate: f64, given: &str) -> Result<f64> {
-    if rate > 0.0 && rate <= LEAST_RATE {
-        let needed = format!("above {LEAST_RATE:e}, the least that 128-bit hashes can keep");
-        return Err(Error::parameter("rate", given, needed, "try 1e-12"));
+    if rate > 0.0 && rate < LEAST_RATE {
+        return Err(too_low("rate", given));
     }
     if rate > 0.0 && rate < 1.0 {
         Ok(rate)

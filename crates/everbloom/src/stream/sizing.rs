@@ -7,7 +7,9 @@ use super::closed_forms::{bloom_bits, bloom_capacity, bloom_fill, bloom_fpr, lar
 use crate::cells::buffer::LINE_BITS;
 use crate::format::golomb::code_bits;
 use crate::key::KeyHash;
-use crate::promise::{Error, Goal, MAX_ITEMS, MAX_MEMORY_BITS, Promise, Result, Spec, Status, rate_text, size_text};
+use crate::promise::{
+    Error, Goal, LEAST_RATE_OF_A_PART, MAX_ITEMS, MAX_MEMORY_BITS, Promise, Result, Spec, Status, rate_text, size_text,
+};
 use libm::{log, log1p, pow};
 use std::f64::consts::LN_2;
 
@@ -57,8 +59,12 @@ impl Size {
 
     /// The fewest cells that keep `target_fpr` for `expected_items` keys.
     pub fn for_rate(expected_items: u64, target_fpr: f64) -> Result<Self> {
-        let goal = Goal::new().expected_items(expected_items).fpr(target_fpr);
-        goal.checked()?;
+        Goal::new().expected_items(expected_items).checked()?;
+        // It may be a part of a filter: what is asked of the whole was checked.
+        if !(target_fpr > LEAST_RATE_OF_A_PART && target_fpr < 1.0) {
+            let needed = format!("above {LEAST_RATE_OF_A_PART:e} and below 1");
+            return Err(Error::parameter("target_fpr", target_fpr, needed, "try 1e-12"));
+        }
         let [one, other] = hashes_around(-log(target_fpr) / LN_2)
             .map(|num_hashes| Self::for_rate_and_hashes(expected_items as f64, target_fpr, num_hashes));
         (if one.num_cells <= other.num_cells { one } else { other }).checked()

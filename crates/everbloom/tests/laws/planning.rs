@@ -209,13 +209,20 @@ fn parameters_that_break_an_asked_rate_are_refused_and_an_assumed_one_is_noted()
 fn no_rate_is_promised_that_hashes_cannot_keep() {
     for kind in kinds_and_auto() {
         let mut goal = Goal::new().memory_bits(1 << 24).expected_items(10);
-        goal.target_fpr = Some(1e-30);
+        goal.target_fpr = Some(0.99e-15);
         let error = goal.plan(&kind).expect_err(&kind).to_string();
-        assert!(error.contains("128-bit hashes"), "{error}");
+        assert!(error.contains("at least 1e-15") && error.ends_with("try 1e-12"), "{error}");
         let ample = Goal::new().memory_bits(1 << 24).expected_items(2);
         if let Ok(plan) = ample.plan(&kind) {
-            assert!(plan.promise.predicted_fpr >= 1e-30, "{plan:?}");
+            assert!(plan.promise.predicted_fpr >= 1e-15, "{plan:?}");
         }
+    }
+    // Those that keep 64 bits of a hash do not promise what so many keys cannot keep.
+    for kind in everbloom::filters::KINDS.iter().filter(|kind| kind.can.be_exact || kind.can.exact_first) {
+        let goal = Goal::new().memory_bits(1 << 44).expected_items(1u64 << 30).default_fpr(1e-9);
+        let plan = goal.plan(kind.name).expect(kind.name);
+        let keys = plan.promise.exact_until.unwrap_or(1 << 30) as f64;
+        assert!(plan.promise.predicted_fpr >= keys * 0.5f64.powi(64), "{plan:?}");
     }
 }
 

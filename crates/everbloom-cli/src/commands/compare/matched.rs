@@ -93,7 +93,7 @@ impl Contest {
                     grid_size: tuned.grid_size,
                     benefit: baseline_wfn.zip(wfn(grid)).map(|(theirs, mine)| theirs - mine),
                 };
-                Some(self.row(report, Some(matched)))
+                Some(self.row(&tuned.spec, report, Some(matched)))
             })
             .collect()
     }

@@ -1,40 +1,333 @@
 //! A comparison for people.
 
-use super::{Document, Row};
-use crate::report::{percent, size, thousands};
+use super::{Document, Row, Sort};
+use crate::report::paper::{Cell, Paper};
+use crate::report::{percent, predicted, short_size, thousands, with_error};
+use everbloom::internal::forecast;
+use everbloom_lab::evaluate::Report;
+use everbloom_lab::spread::{self, Errors};
+use std::cmp::Ordering;
 
-/// The comparison as text; weighted columns only where importances were given.
-pub(super) fn render(document: &Document, weighted: bool) -> String {
-    let mut text = summary(document);
+/// What to show of it, and in which order.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Shown {
+    /// Whether importances were given.
+    pub(super) weighted: bool,
+    /// Whether the whole specs are wanted.
+    pub(super) verbose: bool,
+    /// The order, if not that of the options.
+    pub(super) sort: Option<Sort>,
+}
+
+/// The most classes of importance.
+const MOST_CLASSES: usize = 10;
+/// Longer specs than this do not name a row.
+const LONGEST_NAME: usize = 24;
+
+/// The comparison as text.
+pub(super) fn render(document: &Document, shown: Shown, paper: &Paper) -> String {
+    let rows = sorted(document, shown.sort);
+    let mut text = summary(document, paper);
     text.push('\n');
-    text.push_str(&align(&rows(document, weighted)));
-    if document.filters.iter().any(|row| row.report.by_importance.is_some()) {
+    text.push_str(&paper.table(2, &cells(&rows, shown.weighted)));
+    text.push('\n');
+    text.push_str(&legend(document, &rows, shown.weighted, paper));
+    if shown.verbose || has_repeated_kinds(&rows) {
         text.push('\n');
-        text.push_str(&by_importance(document));
+        let width = rows.len().to_string().len();
+        for (index, row) in rows.iter().enumerate() {
+            text.push_str(&format!("{:>width$}  {}\n", index + 1, row.report.filter));
+        }
     }
-    let omitted = document.omitted.iter().map(|omitted| format!("{} is left out: {}", omitted.filter, omitted.reason));
-    for remark in broken(document).into_iter().chain(notes(document)).chain(omitted) {
-        text.push_str(&format!("\n{remark}"));
-    }
-    if !text.ends_with('\n') {
+    if rows.iter().any(|row| row.report.by_importance.is_some()) {
         text.push('\n');
+        text.push_str(&by_importance(&rows, paper));
+    }
+    let remarks: Vec<String> = broken(&rows).into_iter().chain(notes(&rows)).chain(omitted(document, shown)).collect();
+    if !remarks.is_empty() {
+        text.push('\n');
+    }
+    remarks.iter().for_each(|remark| text.push_str(&paper.wrap(remark, 2)));
+    text
+}
+
+/// The rows in the order in which they are shown. Those that broke their promise come last where errors decide: one that
+/// calls everything a repeat misses none.
+fn sorted(document: &Document, sort: Option<Sort>) -> Vec<&Row> {
+    let mut rows: Vec<&Row> = document.filters.iter().collect();
+    let by = |one: Option<f64>, other: Option<f64>| match (one, other) {
+        (Some(one), Some(other)) => one.total_cmp(&other),
+        // What is not known comes last.
+        (one, other) => other.is_some().cmp(&one.is_some()),
+    };
+    let is_broken = |row: &Row| row.report.broken_at.is_some();
+    let by_errors = |one: &Row, other: &Row, rate: fn(&Row) -> Option<f64>| -> Ordering {
+        is_broken(one).cmp(&is_broken(other)).then(by(rate(one), rate(other)))
+    };
+    match sort {
+        None => {}
+        Some(Sort::Fnr) => rows.sort_by(|one, other| by_errors(one, other, fnr)),
+        Some(Sort::Fpr) => rows.sort_by(|one, other| by_errors(one, other, |row| row.report.measured_fpr)),
+        Some(Sort::Memory) => rows.sort_by_key(|row| row.report.memory_bits),
+        Some(Sort::Time) => rows.sort_by(|one, other| by(one.report.ns_per_item, other.report.ns_per_item)),
+    }
+    rows
+}
+
+/// The rate of false negatives that counts: at the same rate of false positives, if filters were matched.
+fn fnr(row: &Row) -> Option<f64> {
+    row.matched.as_ref().map_or(row.report.measured_fnr, |matched| matched.matched_fnr)
+}
+
+/// A filter in a few letters: its kind, and what was said of it beyond that.
+fn name(row: &Row) -> String {
+    let kind = row.report.filter.split(':').next().unwrap_or_default();
+    let asked = row.asked.to_string();
+    match row.asked.kind() {
+        forecast::AUTO => format!("{kind} (auto)"),
+        _ if asked.chars().count() <= LONGEST_NAME => asked,
+        _ => format!("{}…", asked.chars().take(LONGEST_NAME - 1).collect::<String>()),
+    }
+}
+
+/// Whether names alone do not tell the filters apart.
+fn has_repeated_kinds(rows: &[&Row]) -> bool {
+    let names: Vec<String> = rows.iter().map(|row| name(row)).collect();
+    names.iter().enumerate().any(|(index, name)| name.ends_with('…') || names[..index].contains(name))
+}
+
+fn summary(document: &Document, paper: &Paper) -> String {
+    let about = if document.truth_sample.is_some() { "about " } else { "" };
+    let mut counts = format!(
+        "{} arrivals, {about}{} distinct, {about}{} duplicates",
+        thousands(document.items),
+        thousands(document.distinct),
+        thousands(document.duplicates)
+    );
+    if document.skipped > 0 {
+        counts.push_str(&format!(", {} records skipped", thousands(document.skipped)));
+    }
+    let mut text = paper.wrap(&counts, 2);
+    if let Some(share) = document.truth_sample {
+        text.push_str(&paper.wrap(&format!("rates are over {} of the keys, chosen by hash", percent(share)), 2));
+    }
+    if let (Some(limit), Some(kind)) = (document.limit_fnr, document.limit_kind) {
+        let limit = format!(
+            "limit of the FNR for this memory at an FPR of {}: {} ({kind})",
+            percent(document.target_fpr),
+            percent(limit)
+        );
+        text.push_str(&paper.wrap(&limit, 2));
+    }
+    text
+}
+
+/// What the columns mean.
+fn legend(document: &Document, rows: &[&Row], weighted: bool, paper: &Paper) -> String {
+    let mut text = String::from(
+        "FNR: repeats that the filter took for new. FPR: new arrivals that it took for repeats. late: the same in the last \
+         tenth of the arrivals, which is nearest to what comes next.",
+    );
+    if rows.iter().any(|row| row.matched.is_some()) {
+        text.push_str(&format!(
+            " matched FNR: at an FPR of {}, by the best of so many filters (grid). benefit: importance saved against stable.",
+            percent(document.target_fpr)
+        ));
+    }
+    if weighted {
+        text.push_str(
+            " wfn, wfp: the importance of these errors, as a share of all. precision, recall: by importance, of what was called \
+             a repeat and of the repeats.",
+        );
+    }
+    if let Some(seeds) = document.seeds {
+        text.push_str(&format!(" Means of {seeds} seeds, ± two standard errors."));
+    } else if document.truth_sample.is_some() {
+        text.push_str(" ±: two standard errors, by the choice of keys.");
+    }
+    if rows.len() > 1 {
+        let among = if rows.iter().any(|row| row.report.broken_at.is_some()) { " among kept promises" } else { "" };
+        text.push_str(&format!(" {}: best of its column{among}.", paper.mark()));
+    }
+    paper.wrap(&text, 0)
+}
+
+/// A column: its name, what it shows, and what counts as its value, the lower the better.
+struct Column {
+    name: &'static str,
+    text: fn(&Row) -> String,
+    value: fn(&Row) -> Option<f64>,
+}
+
+/// A rate with its ±.
+macro_rules! rate_column {
+    ($name:literal, $rate:ident, $error:ident) => {
+        Column {
+            name: $name,
+            text: |row| with_spread(row.report.$rate, errors(&row.report).$error),
+            value: |row| row.report.$rate,
+        }
+    };
+}
+
+const MATCHED: &[Column] = &[
+    Column { name: "matched FNR", text: |row| rate(fnr(row)), value: fnr },
+    Column {
+        name: "benefit",
+        text: |row| rate(row.matched.as_ref().and_then(|matched| matched.benefit)),
+        value: |row| row.matched.as_ref().and_then(|matched| matched.benefit).map(|benefit| -benefit),
+    },
+    Column {
+        name: "grid",
+        text: |row| row.matched.as_ref().map_or_else(String::new, |matched| matched.grid_size.to_string()),
+        value: |_| None,
+    },
+];
+
+const RATES: &[Column] = &[
+    rate_column!("FNR", measured_fnr, measured_fnr_error),
+    rate_column!("FPR", measured_fpr, measured_fpr_error),
+    Column { name: "promised", text: promised, value: |_| None },
+    rate_column!("late FNR", late_fnr, late_fnr_error),
+    rate_column!("late FPR", late_fpr, late_fpr_error),
+];
+
+const COSTS: &[Column] = &[
+    Column { name: "ns/item", text: time, value: |row| row.report.ns_per_item },
+    Column {
+        name: "memory",
+        text: |row| short_size(row.report.memory_bits),
+        value: |row| Some(row.report.memory_bits as f64),
+    },
+];
+
+const WEIGHTED: &[Column] = &[
+    rate_column!("wfn", wfn, wfn_error),
+    rate_column!("wfp", wfp, wfp_error),
+    Column {
+        name: "precision",
+        text: |row| rate(row.report.weighted_precision),
+        value: |row| row.report.weighted_precision.map(|share| -share),
+    },
+    Column {
+        name: "recall",
+        text: |row| rate(row.report.weighted_recall),
+        value: |row| row.report.weighted_recall.map(|share| -share),
+    },
+];
+
+fn cells(rows: &[&Row], weighted: bool) -> Vec<Vec<Cell>> {
+    let is_matched = rows.iter().any(|row| row.matched.is_some());
+    let columns = [(MATCHED, is_matched), (RATES, true), (COSTS, true), (WEIGHTED, weighted)];
+    let columns: Vec<&Column> = columns.iter().filter(|(_, shown)| *shown).flat_map(|(columns, _)| *columns).collect();
+    let mut header = vec![Cell::from("#"), Cell::name("filter")];
+    header.extend(columns.iter().map(|column| Cell::from(column.name)));
+    let mut table = vec![header];
+    let best: Vec<Option<f64>> = columns.iter().map(|column| best(rows, column.value)).collect();
+    for (index, row) in rows.iter().enumerate() {
+        let mut line = vec![Cell::from((index + 1).to_string()), Cell::name(&name(row))];
+        line.extend(columns.iter().zip(&best).map(|(column, best)| {
+            let is_best = best.is_some() && (column.value)(row) == *best && competes(rows, row);
+            Cell::from((column.text)(row)).best(is_best)
+        }));
+        table.push(line);
+    }
+    table
+}
+
+/// Whether a row can be the best: it kept its promise, or none did.
+fn competes(rows: &[&Row], row: &Row) -> bool {
+    row.report.broken_at.is_none() || rows.iter().all(|row| row.report.broken_at.is_some())
+}
+
+/// The best value of a column, if rows differ in it.
+fn best(rows: &[&Row], value: fn(&Row) -> Option<f64>) -> Option<f64> {
+    let values = rows.iter().filter(|row| competes(rows, row)).filter_map(|row| value(row));
+    let (least, most) =
+        values.fold((f64::INFINITY, f64::NEG_INFINITY), |(least, most), value| (least.min(value), most.max(value)));
+    (least < most).then_some(least)
+}
+
+fn errors(report: &Report) -> Errors {
+    report.errors.unwrap_or_default()
+}
+
+fn promised(row: &Row) -> String {
+    let rate = predicted(row.report.predicted_fpr);
+    if row.report.broken_at.is_some() { format!("{rate} broken") } else { rate }
+}
+
+fn time(row: &Row) -> String {
+    match (row.report.ns_per_item, errors(&row.report).ns_per_item_error) {
+        (None, _) => "–".into(),
+        (Some(time), None) => format!("{time:.1}"),
+        (Some(time), Some(error)) => format!("{time:.1} ± {error:.1}"),
+    }
+}
+
+fn rate(rate: Option<f64>) -> String {
+    with_spread(rate, None)
+}
+
+fn with_spread(rate: Option<f64>, error: Option<f64>) -> String {
+    rate.map_or_else(|| "–".into(), |rate| with_error(rate, error))
+}
+
+/// The share of false negatives among all arrivals of an importance, a column per filter.
+fn by_importance(rows: &[&Row], paper: &Paper) -> String {
+    let curves: Vec<_> = rows
+        .iter()
+        .filter_map(|row| Some((*row, spread::classes(row.report.by_importance.as_ref()?, MOST_CLASSES))))
+        .collect();
+    let mut header = vec![Cell::from("importance"), Cell::from("arrivals")];
+    header.extend(curves.iter().map(|(row, _)| Cell::from(name(row))));
+    let mut table = vec![header];
+    for (index, class) in curves.first().into_iter().flat_map(|(_, classes)| classes.iter().enumerate()) {
+        let number = |importance: f64| ((importance * 100.0).round() / 100.0).to_string();
+        let importance = match class.from == class.to {
+            true => number(class.from),
+            false => format!("{}–{}", number(class.from), number(class.to)),
+        };
+        let mut line = vec![Cell::from(importance), Cell::from(thousands(class.arrivals))];
+        line.extend(
+            curves
+                .iter()
+                .map(|(_, classes)| Cell::from(rate(classes.get(index).and_then(|class| class.tally.fn_share())))),
+        );
+        table.push(line);
+    }
+    let mut text = paper.wrap("fn_share: repeats that the filter took for new, among all arrivals of an importance", 2);
+    text.push('\n');
+    text.push_str(&paper.table(2, &table));
+    // The crossing is with the filter that was named first.
+    for row in rows {
+        if let Some(importance) = row.report.crossover_importance {
+            let first = rows.iter().find(|row| row.is_first).map_or_else(String::new, |row| name(row));
+            let line =
+                format!("{} has fewer false negatives than {first} from importance {importance:.1} on", name(row));
+            text.push_str(&paper.wrap(&line, 2));
+        }
     }
     text
 }
 
 /// Which filters were filled with more than they were planned for.
-fn broken(document: &Document) -> Vec<String> {
-    let line = |(index, row): (usize, &Row)| {
+fn broken(rows: &[&Row]) -> Vec<String> {
+    let line = |(index, row): (usize, &&Row)| {
         let at = thousands(row.report.broken_at?);
-        Some(format!("the promise of {} is broken at arrival {at}: more came than it was planned for", index + 1))
+        let name = name(row);
+        Some(format!(
+            "the promise of {} ({name}) is broken at arrival {at}: more came than it was planned for",
+            index + 1
+        ))
     };
-    document.filters.iter().enumerate().filter_map(line).collect()
+    rows.iter().enumerate().filter_map(line).collect()
 }
 
 /// What the plans have to say, each with the numbers of the filters that it is about.
-fn notes(document: &Document) -> Vec<String> {
+fn notes(rows: &[&Row]) -> Vec<String> {
     let mut notes: Vec<(&str, Vec<String>)> = Vec::new();
-    for (index, row) in document.filters.iter().enumerate() {
+    for (index, row) in rows.iter().enumerate() {
         for note in &row.notes {
             match notes.iter_mut().find(|(known, _)| known == note) {
                 Some((_, rows)) => rows.push((index + 1).to_string()),
@@ -45,113 +338,18 @@ fn notes(document: &Document) -> Vec<String> {
     notes.into_iter().map(|(note, rows)| format!("note on {}: {note}", rows.join(", "))).collect()
 }
 
-fn summary(document: &Document) -> String {
-    let about = if document.truth_sample.is_some() { "about " } else { "" };
-    let mut text = format!(
-        "{} arrivals, {about}{} distinct, {about}{} duplicates",
-        thousands(document.items),
-        thousands(document.distinct),
-        thousands(document.duplicates)
-    );
-    if document.skipped > 0 {
-        text.push_str(&format!(", {} records skipped", thousands(document.skipped)));
+/// What could not be tried: why, on request.
+fn omitted(document: &Document, shown: Shown) -> Vec<String> {
+    if shown.verbose {
+        return document
+            .omitted
+            .iter()
+            .map(|omitted| format!("{} is left out: {}", omitted.filter, omitted.reason))
+            .collect();
     }
-    text.push('\n');
-    if let Some(share) = document.truth_sample {
-        text.push_str(&format!("rates are over {} of the keys, chosen by hash\n", percent(share)));
+    let names: Vec<&str> = document.omitted.iter().map(|omitted| omitted.filter.as_str()).collect();
+    match names.len() {
+        0 => Vec::new(),
+        _ => vec![format!("left out, since they cannot be had so (--verbose says why): {}", names.join(", "))],
     }
-    if let (Some(limit), Some(kind)) = (document.limit_fnr, document.limit_kind) {
-        text.push_str(&format!(
-            "limit of the FNR for this memory at an FPR of {}: {} ({kind})\n",
-            percent(document.target_fpr),
-            percent(limit)
-        ));
-    }
-    text
-}
-
-fn rows(document: &Document, weighted: bool) -> Vec<Vec<String>> {
-    let matched = document.filters.iter().any(|row| row.matched.is_some());
-    let mut header: Vec<&str> = vec!["#"];
-    if matched {
-        header.extend(["matched FNR", "benefit", "grid"]);
-    }
-    header.extend(["FNR", "FPR", "promised", "late FNR", "late FPR"]);
-    if weighted {
-        header.extend(["wfn", "wfp", "precision", "recall"]);
-    }
-    header.extend(["ns/item", "memory", "filter"]);
-    let mut rows = vec![header.into_iter().map(str::to_string).collect()];
-    rows.extend(document.filters.iter().enumerate().map(|(index, row)| line(index, row, matched, weighted)));
-    rows
-}
-
-fn line(index: usize, row: &Row, matched: bool, weighted: bool) -> Vec<String> {
-    let report = &row.report;
-    let mut cells = vec![(index + 1).to_string()];
-    if matched {
-        let found = row.matched.as_ref();
-        cells.push(rate(found.and_then(|found| found.matched_fnr)));
-        cells.push(rate(found.and_then(|found| found.benefit)));
-        cells.push(found.map_or_else(String::new, |found| found.grid_size.to_string()));
-    }
-    let promised = match report.broken_at {
-        Some(_) => format!("{} broken", percent(report.predicted_fpr)),
-        None => percent(report.predicted_fpr),
-    };
-    cells.extend([rate(report.measured_fnr), rate(report.measured_fpr), promised]);
-    cells.extend([report.late_fnr, report.late_fpr].map(rate));
-    if weighted {
-        cells.extend([report.wfn, report.wfp, report.weighted_precision, report.weighted_recall].map(rate));
-    }
-    cells.push(report.ns_per_item.map_or_else(|| "–".into(), |time| format!("{time:.1}")));
-    cells.push(size(report.memory_bits));
-    cells.push(report.filter.clone());
-    cells
-}
-
-/// The share of false negatives among all arrivals of an importance, a column per filter.
-fn by_importance(document: &Document) -> String {
-    let curves: Vec<_> = document.filters.iter().filter_map(|row| row.report.by_importance.as_ref()).collect();
-    let mut header = vec!["importance".to_string(), "arrivals".to_string()];
-    header.extend((1..=curves.len()).map(|index| format!("fn_share {index}")));
-    let mut rows = vec![header];
-    for (index, first) in curves.first().into_iter().flat_map(|curve| curve.iter().enumerate()) {
-        let importance = (first.importance * 100.0).round() / 100.0;
-        let mut cells = vec![importance.to_string(), thousands(first.distinct + first.duplicates)];
-        cells.extend(curves.iter().map(|curve| rate(curve.get(index).and_then(|row| row.fn_share))));
-        rows.push(cells);
-    }
-    let mut text = align(&rows);
-    for (index, row) in document.filters.iter().enumerate().skip(1) {
-        if let Some(importance) = row.report.crossover_importance {
-            text.push_str(&format!(
-                "filter {} has fewer false negatives than filter 1 from importance {importance:.1} on\n",
-                index + 1
-            ));
-        }
-    }
-    text
-}
-
-fn rate(rate: Option<f64>) -> String {
-    rate.map_or_else(|| "–".into(), percent)
-}
-
-/// Columns side by side, numbers to the right, the last one as it comes.
-fn align(rows: &[Vec<String>]) -> String {
-    let columns = rows.first().map_or(0, Vec::len);
-    let width = |column: usize| rows.iter().filter_map(|row| row.get(column)).map(|cell| cell.chars().count()).max();
-    let widths: Vec<_> = (0..columns).map(|column| width(column).unwrap_or(0)).collect();
-    let line = |row: &Vec<String>| {
-        let cells: Vec<_> =
-            row.iter()
-                .enumerate()
-                .map(|(column, cell)| {
-                    if column + 1 == columns { cell.clone() } else { format!("{cell:>width$}", width = widths[column]) }
-                })
-                .collect();
-        format!("{}\n", cells.join("  "))
-    };
-    rows.iter().map(line).collect()
 }

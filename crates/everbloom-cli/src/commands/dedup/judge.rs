@@ -84,9 +84,7 @@ impl Judge {
         self.exact = (exact == came).then_some(came);
         if self.exact.is_none() && !self.promise.quiet {
             let record = self.records + batch.record_of_key(exact.saturating_sub(before) as usize) as u64 + 1;
-            let text = words::begins_to_forget(record, &self.memory);
-            let say = || words::note(&text);
-            self.progress.as_ref().map_or_else(say, |progress| progress.hidden(say));
+            words::note(&words::begins_to_forget(record, &self.memory));
         }
     }
 
@@ -155,11 +153,6 @@ impl Judge {
     }
 
     fn say(&mut self, text: impl FnOnce(&str) -> String) -> Option<Failure> {
-        let (progress, remedy) = (&self.progress, self.remedy);
-        let speak = || self.promise.broken(|| text(remedy)).err();
-        match progress {
-            Some(progress) => progress.hidden(speak),
-            None => speak(),
-        }
+        self.promise.broken(|| text(self.remedy)).err()
     }
 }

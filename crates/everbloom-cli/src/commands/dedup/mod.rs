@@ -20,7 +20,7 @@ use crate::args::{EXIT_CODES, GoalArgs, ImportanceArgs, KeyArgs, OnError, Promis
 use crate::failure::{Ending, Failure, Result};
 use crate::input::{BlockReader, Lost, Source, is_stdin};
 use crate::platform::Interrupt;
-use crate::progress::Bar;
+use crate::progress::{Bar, Screen};
 use crate::record::{Layout, RecordReader, shown};
 use crate::report::words;
 use crate::{output, platform, report};
@@ -124,7 +124,7 @@ pub(crate) struct Dedup {
 }
 
 /// Memory of the filter when none is asked for: 64 MiB.
-const DEFAULT_MEMORY_BITS: u64 = 64 << 23;
+pub(crate) const DEFAULT_MEMORY_BITS: u64 = 64 << 23;
 /// More threads than this would not fit into 32 MiB with their blocks, and would wait anyway.
 const MAX_THREADS: usize = 8;
 
@@ -175,8 +175,8 @@ impl Dedup {
         let is_header_written = outputs.main.bytes() > 0;
         let reader = RecordReader::new(blocks.stop_on(Some(Arc::clone(&interrupt))), layout)?;
         let reader = reader.header_is_written(is_header_written);
-        let bar = Bar::for_terminal(reader.blocks().consumed(), &self.files, !writes_stdout);
-        judge.progress = bar.filter(|_| !self.promise.quiet).map(Progress::new);
+        let screen = Screen::of(writes_stdout, self.promise.quiet);
+        judge.progress = Bar::for_terminal(reader.blocks().consumed(), &self.files, screen).map(Progress::new);
         let forgets = judge.forgets();
         // A window is known to miss nothing.
         let is_checked = forgets && self.window.is_none() && self.wants_summary();
@@ -263,17 +263,7 @@ impl Dedup {
             let spec = forecast::windowed(&window, self.timed_arrivals(), self.refresh == Refresh::Yes)?;
             return Ok(forecast::plan(&spec, &goal)?);
         }
-        let filter = &self.goal.filter;
-        let is_open = filter.kind() == forecast::AUTO && !goal.importance;
-        match (self.goal.wanted.expect, self.goal.wanted.memory) {
-            // Who says how many will come, and not how much memory there is, must not pay for having guessed too low.
-            (Some(_), None) if is_open => Ok(forecast::growing(filter, &self.goal.goal())?),
-            (items, _) if is_open => match forecast::exact_first(filter, &goal, items.unwrap_or(0)) {
-                Some(plan) => Ok(plan),
-                None => Ok(forecast::plan(filter, &goal)?),
-            },
-            _ => Ok(forecast::held_to_rate(forecast::plan(filter, &goal)?, &goal)?),
-        }
+        Ok(forecast::for_stream(&self.goal.filter, &goal)?)
     }
 
     /// How many lines a window of time is expected to have, if that is known.

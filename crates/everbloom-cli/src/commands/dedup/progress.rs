@@ -31,9 +31,4 @@ impl Progress {
             )
         });
     }
-
-    /// Does something on the screen while the bar is not there.
-    pub(super) fn hidden<T>(&self, act: impl FnOnce() -> T) -> T {
-        self.bar.hidden(act)
-    }
 }

@@ -3,6 +3,7 @@
 use crate::args::quantity;
 use crate::failure::{Ending, Failure, Result};
 use crate::output::{self, Stdout};
+use crate::progress::{Screen, Working};
 use crate::report;
 use clap::Args;
 use everbloom_lab::datasets::{self, Request};
@@ -43,6 +44,7 @@ impl Generate {
 
     fn write(&self, set: &str) -> Result<()> {
         let request = Request { items: self.items, distinct: self.distinct, seed: self.seed, exponent: self.exponent };
+        let _working = Working::on("generating", Screen::Lines);
         let mut stdout = Stdout::new()?;
         let mut line = Vec::new();
         for arrival in datasets::open(set, &request)? {

@@ -3,6 +3,7 @@
 use crate::args::{Format, quantity};
 use crate::failure::{Ending, Failure, Result};
 use crate::input::{Arrival, Source};
+use crate::progress::{Screen, Working};
 use crate::report;
 use clap::{Args, Subcommand, ValueEnum};
 use everbloom_lab::simulators::caching::{self, Policy, Setting};
@@ -99,6 +100,7 @@ impl Caching {
             Some(path) => read_trace(path)?,
             None => trace::Recipe::named(&self.generate)?.generate(PROXIES, self.slots, self.seed)?,
         };
+        let working = Working::on("simulating", Screen::Free);
         let policy = match self.policy {
             PolicyName::Lru => Policy::Lru,
             PolicyName::Lfu => Policy::Lfu,
@@ -107,6 +109,7 @@ impl Caching {
         let schemes = caching::Scheme::ALL.map(|scheme| self.row(&study, scheme)).into_iter().collect::<Result<_>>()?;
         let requests = trace.requests.len() as u64;
         let document = CachingDocument { requests, proxies: trace.proxies, hit_rate: study.hit_rate(), schemes };
+        drop(working);
         report::print(self.format, &document, || caching_text(&document))?;
         Ok(Ending::Done)
     }
@@ -229,10 +232,12 @@ impl Keyword {
             direct: self.direct,
             queries: small("queries", self.queries)?,
         };
+        let working = Working::on("simulating", Screen::Free);
         let library = Library::new(&recipe, self.seed)?;
         let study = keyword::Study::new(&library);
         let schemes = keyword::Scheme::ALL.map(|scheme| self.row(&study, scheme)).into_iter().collect::<Result<_>>()?;
         let document = KeywordDocument { divergence_bits: study.divergence()?, schemes };
+        drop(working);
         report::print(self.format, &document, || keyword_text(&document))?;
         Ok(Ending::Done)
     }

@@ -3,23 +3,27 @@
 use super::LagRow;
 use crate::report::percent;
 
-const WIDTH: usize = 40;
+/// The widest bar, and the narrowest.
+const WIDTHS: [usize; 2] = [40, 10];
+/// What stands before and behind it.
+const BESIDE: usize = 11 + 44;
 const MOST_ROWS: usize = 12;
 /// Lags that hold a smaller share of the repeats are not worth a bar.
 const LEAST_SHARE: f64 = 0.001;
 
 /// A bar for every doubling of the lag, or for every second, as many as fit.
-pub(super) fn by_lag(rows: &[LagRow]) -> String {
+pub(super) fn by_lag(rows: &[LagRow], columns: usize) -> String {
+    let width = columns.saturating_sub(BESIDE).clamp(WIDTHS[1], WIDTHS[0]);
     let rows: Vec<&LagRow> = rows.iter().filter(|row| row.share >= LEAST_SHARE).collect();
     let step = rows.len().div_ceil(MOST_ROWS).max(1);
-    let mut text = String::from("\nmissed, by arrivals since the key was last seen\n");
+    let mut text = String::from("\nrepeats missed, by arrivals since the key was last seen\n");
     for together in rows.chunks(step) {
         let share: f64 = together.iter().map(|row| row.share).sum();
         let missed: f64 = together.iter().map(|row| row.share * row.predicted_fnr).sum::<f64>() / share;
         let lag = together[together.len() / 2].lag;
-        let bar = bar(missed);
+        let bar = bar(missed, width);
         text.push_str(&format!(
-            "{:>9}  {bar:WIDTH$}  {:>7}  of {} of the repeats\n",
+            "{:>9}  {bar:width$}  {:>9} of the {} that come then\n",
             short(lag),
             percent(missed),
             percent(share)
@@ -29,8 +33,8 @@ pub(super) fn by_lag(rows: &[LagRow]) -> String {
 }
 
 /// A bar with eighths of a cell.
-fn bar(share: f64) -> String {
-    let eighths = (share.clamp(0.0, 1.0) * (WIDTH * 8) as f64).round() as usize;
+fn bar(share: f64, width: usize) -> String {
+    let eighths = (share.clamp(0.0, 1.0) * (width * 8) as f64).round() as usize;
     let mut bar = "█".repeat(eighths / 8);
     if let Some(part) = ['▏', '▎', '▍', '▌', '▋', '▊', '▉'].get((eighths % 8).wrapping_sub(1)) {
         bar.push(*part);
@@ -55,10 +59,10 @@ mod tests {
 
     #[test]
     fn bars_are_as_long_as_their_share() {
-        assert_eq!(bar(0.0), "");
-        assert_eq!(bar(1.0).chars().count(), WIDTH);
-        assert_eq!(bar(0.5).chars().count(), WIDTH / 2);
-        assert_eq!(bar(0.001), "");
+        assert_eq!(bar(0.0, 40), "");
+        assert_eq!(bar(1.0, 40).chars().count(), 40);
+        assert_eq!(bar(0.5, 10).chars().count(), 5);
+        assert_eq!(bar(0.001, 40), "");
         assert_eq!(short(1_400.0), "1.4k");
         assert_eq!(short(23_000_000.0), "23M");
     }

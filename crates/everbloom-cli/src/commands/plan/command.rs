@@ -1,19 +1,26 @@
 //! The command that uses what was planned, with every option that was given.
 
 use super::Plan;
+use super::sentence::is_stream;
+use super::stream::Repeats;
+use super::surfaces::IMPORTANCE_MAX;
 use crate::args::{KeyArgs, OnError, Refresh};
 use clap::ValueEnum;
 use everbloom::Recommendation;
+use everbloom::internal::forecast;
 use everbloom::internal::promise::Window;
-use everbloom::internal::{filters, forecast};
 use std::time::Duration;
 
 /// On a stream, if one was described or the filter is made for one; otherwise for a set of keys.
 pub(super) fn to_use(plan: &Plan, answer: &Recommendation) -> String {
     let spec = &answer.best.plan.spec;
-    let on_stream = filters::kind(spec).is_ok_and(|kind| kind.can.run_forever || !answer.assumed);
+    let on_stream = is_stream(answer);
     let mut words = vec!["everbloom".to_string()];
-    words.push(if on_stream { "dedup".into() } else { "build KEYS".into() });
+    // Both read stdin where no file is named.
+    words.push(if on_stream { "dedup".into() } else { "build".into() });
+    if let (true, Some(Repeats::Sample(path))) = (on_stream, &plan.stream) {
+        words.push(quoted(&path.display().to_string()));
+    }
     match window_of(plan, answer) {
         Some(window) => words.push(window),
         None => words.push(format!("--filter {}", quoted(&spec.to_string()))),
@@ -26,7 +33,7 @@ pub(super) fn to_use(plan: &Plan, answer: &Recommendation) -> String {
     option("expect", plan.expect.map(|count| count.to_string()));
     option("seed", plan.seed.map(|seed| seed.to_string()));
     if plan.importance.is_some() && on_stream {
-        words.push("--importance FIELD --importance-max MAX".into());
+        words.push(format!("--importance 2 --importance-max {IMPORTANCE_MAX}"));
     }
     words.extend(of_keys(&plan.keys));
     if !on_stream {
@@ -71,28 +78,28 @@ fn of_keys(keys: &KeyArgs) -> Vec<String> {
 }
 
 /// A size as it can be typed, to the bit.
-fn exact_size(bits: u64) -> String {
+pub(super) fn exact_size(bits: u64) -> String {
     let units = [("GiB", 8 << 30), ("MiB", 8 << 20), ("KiB", 8 << 10), ("", 8)];
     let whole = units.into_iter().find(|(_, each)| bits.is_multiple_of(*each));
     whole.map_or_else(|| format!("{bits}b"), |(unit, each)| format!("{}{unit}", bits / each))
 }
 
 /// A rate as it can be typed, to the last digit.
-fn exact_rate(rate: f64) -> String {
+pub(super) fn exact_rate(rate: f64) -> String {
     let percent = format!("{}%", 100.0 * rate);
     let is_same = crate::args::quantity::rate(&percent) == Ok(rate);
     if is_same && percent.len() < 8 { percent } else { format!("{rate:e}") }
 }
 
 /// A time as it can be typed.
-fn exact_time(time: Duration) -> String {
+pub(super) fn exact_time(time: Duration) -> String {
     let (millis, units) = (time.as_millis(), [("h", 3_600_000), ("m", 60_000), ("s", 1000)]);
     let whole = units.into_iter().find(|(_, each)| millis % each == 0);
     whole.map_or_else(|| format!("{millis}ms"), |(unit, each)| format!("{}{unit}", millis / each))
 }
 
 /// A word as a shell reads it.
-fn quoted(word: &str) -> String {
+pub(super) fn quoted(word: &str) -> String {
     let plain = |letter: char| letter.is_ascii_alphanumeric() || "-_./%".contains(letter);
     if !word.is_empty() && word.chars().all(plain) { word.into() } else { format!("'{}'", word.replace('\'', "'\\''")) }
 }

@@ -2,17 +2,22 @@
 
 mod chart;
 mod command;
+mod sentence;
 mod stream;
+mod surfaces;
 mod text;
 
 use crate::args::{DEFAULT_FPR, Format, KeyArgs, Refresh, quantity};
 use crate::failure::{Ending, Result};
+use crate::progress::{Screen, Working};
 use crate::report;
+use crate::report::paper::Paper;
 use clap::Args;
 use everbloom::internal::forecast::limit::{self, Limit};
 use everbloom::internal::promise::Window;
 use everbloom::internal::stream::Method;
 use everbloom::{Candidate, Goal, Hashing, Holds, Question, Recommendation, Spec};
+use everbloom_lab::spread::STATED_ERRORS;
 use serde::Serialize;
 use stream::{Mix, Repeats};
 
@@ -67,12 +72,15 @@ pub(crate) struct Plan {
 impl Plan {
     pub(crate) fn run(self) -> Result<Ending> {
         let question = self.question()?;
-        let answer = question.answer()?;
-        let document = Document::new(&question, &answer, command::to_use(&self, &answer));
-        let brief = self.stream.is_none() && self.memory.is_none() && self.window.is_none() && self.filter.is_none();
-        report::print(self.format, &document, || {
-            if brief { text::one_line(&document, &answer) } else { text::render(&document, &answer) }
-        })?;
+        let answer = {
+            let _working = Working::on("trying filters", Screen::Free);
+            question.answer()?
+        };
+        let command = command::to_use(&self, &answer);
+        let mut document = Document::new(&question, &answer, command);
+        document.summary = sentence::of(&self, &answer);
+        document.commands = surfaces::lines(&self, &answer, &document.command);
+        report::print(self.format, &document, || text::render(&document, &answer, &Paper::of_stdout()))?;
         Ok(Ending::Done)
     }
 
@@ -106,6 +114,9 @@ struct Document {
     best: Row,
     promise: &'static str,
     promised_items: Option<u64>,
+    /// The lines of a window of time for which the promise is kept.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    promised_window: Option<u64>,
     bits_per_key: Option<f64>,
     stream: StreamRow,
     late_fpr: f64,
@@ -120,13 +131,14 @@ struct Document {
     limit_fnr: Option<f64>,
     limit_kind: Option<&'static str>,
     command: String,
+    /// The same for every surface that exists, ready to paste.
+    commands: Vec<surfaces::Lines>,
+    /// What one gets, in a sentence.
+    summary: String,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     notes: Vec<String>,
     runners_up: Vec<Row>,
 }
-
-/// Standard errors in a stated ±: about 19 of 20 runs come out within it.
-const STATED_ERRORS: f64 = 2.0;
 
 /// A filter and what is predicted of it.
 #[derive(Debug, Serialize)]
@@ -179,7 +191,13 @@ impl Row {
             memory_bits: candidate.plan.memory_bits,
             predicted_fpr: candidate.plan.promise.predicted_fpr,
             stream_fpr: candidate.forecast.predicted_fpr,
-            stream_fpr_error: counted(candidate.forecast.standard_error),
+            // What is bounded is off by no more than its bound.
+            stream_fpr_error: counted(candidate.forecast.standard_error).map(|error| {
+                match candidate.plan.promise.holds {
+                    Holds::Always => error.min(candidate.plan.promise.predicted_fpr),
+                    _ => error,
+                }
+            }),
             predicted_fnr: candidate.forecast.predicted_fnr,
             predicted_fnr_error: counted(candidate.forecast.fnr_standard_error),
             method: candidate.forecast.method.name(),
@@ -206,6 +224,10 @@ impl Document {
             best: Row::new(&answer.best),
             promise,
             promised_items,
+            promised_window: match question.window {
+                Some(Window::Time(_)) => sentence::window_of(answer),
+                _ => None,
+            },
             bits_per_key: promised_items.map(|items| plan.memory_bits as f64 / items as f64),
             stream: StreamRow {
                 repeats: answer.stream.describe(),
@@ -228,6 +250,8 @@ impl Document {
             limit_fnr: limit.map(|limit| limit.limit_fnr),
             limit_kind: limit.map(|limit| limit.limit_kind),
             command,
+            commands: Vec::new(),
+            summary: String::new(),
             notes: plan.notes.clone(),
             runners_up: answer.runners_up.iter().map(Row::new).collect(),
         }

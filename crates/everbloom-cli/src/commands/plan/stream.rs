@@ -4,6 +4,7 @@ use super::Plan;
 use crate::args::{ImportanceArgs, OnError};
 use crate::failure::{Failure, Result};
 use crate::input::BlockReader;
+use crate::progress::Screen;
 use crate::record::{FaultWatch, Layout, Part, RecordReader, for_each_batch};
 use everbloom::internal::stream::Sample;
 use everbloom::{Hashing, Importance, ImportanceMix, ImportanceScale, Stream};
@@ -64,7 +65,9 @@ impl Repeats {
 /// Learns a stream at the speed at which it is read.
 fn learned(path: &Path, plan: &Plan) -> Result<Stream> {
     let layout = Layout::new(&plan.keys, &ImportanceArgs::default())?;
-    let mut reader = RecordReader::new(BlockReader::new(vec![path.to_path_buf()], plan.keys.framing()), layout)?;
+    let files = vec![path.to_path_buf()];
+    let reader = RecordReader::new(BlockReader::new(files.clone(), plan.keys.framing()), layout)?;
+    let mut reader = reader.watched(&files, Screen::Free);
     let (mut sample, mut watch) = (Sample::default(), FaultWatch::new(plan.keys.on_error, OnError::Fail));
     for_each_batch(&mut reader, &Hashing::default(), |part| {
         if let Part::Records(bytes, batch) = part {

@@ -1,106 +1,113 @@
-//! A plan for people.
+//! A plan for people: a sentence, the numbers, the repeats by lag, what else there is, and lines to paste.
 
 use super::{Document, Row, chart};
-use crate::report::{percent, size, thousands};
-use everbloom::{Recommendation, Spec, filters};
+use crate::report::paper::Paper;
+use crate::report::{percent, predicted, short_size, thousands, with_error};
+use everbloom::Recommendation;
 
-/// What Bloom-filter calculators answer: bits, hashes, bytes.
-pub(super) fn one_line(document: &Document, answer: &Recommendation) -> String {
-    let line = |row: &Row| {
-        let hashes = row.filter.split("num_hashes=").nth(1).map_or("8 hashes in one cache line".to_string(), |rest| {
-            format!("{} hashes", rest.split(',').next().unwrap_or_default())
-        });
-        let bits = row.memory_bits;
-        format!("{} bits, {hashes}, {} bytes", thousands(bits), thousands(bits.div_ceil(8)))
-    };
-    let kind = |row: &Row| row.filter.split(':').next().unwrap_or_default().to_string();
-    let items = document.promised_items.map_or(String::new(), |items| format!(" for {} keys", thousands(items)));
-    let mut text = format!(
-        "{}: {}, keeps {}{items}",
-        kind(&document.best),
-        line(&document.best),
-        percent(answer.best.plan.promise.predicted_fpr),
-    );
-    if let Some(other) =
-        answer.runners_up.iter().position(|other| is_set(&other.plan.spec)).map(|at| &document.runners_up[at])
-    {
-        text.push_str(&format!("; {}: {}", kind(other), line(other)));
-    }
+pub(super) fn render(document: &Document, answer: &Recommendation, paper: &Paper) -> String {
+    let mut text = paper.wrap(&document.summary, 0);
     text.push('\n');
-    text
-}
-
-/// Whether a filter never forgets.
-fn is_set(spec: &Spec) -> bool {
-    filters::kind(spec).is_ok_and(|kind| !kind.forgets(spec))
-}
-
-/// A rate, with its ± where it was counted.
-fn with_error(rate: f64, error: Option<f64>) -> String {
-    error.map_or_else(|| percent(rate), |error| format!("{} ± {}", percent(rate), percent(error)))
-}
-
-pub(super) fn render(document: &Document, answer: &Recommendation) -> String {
-    let best = &document.best;
-    let promise = match (document.promise, document.promised_items) {
-        (_, Some(items)) => format!("kept until {} distinct keys have come", thousands(items)),
-        ("always", _) => "kept at every moment".to_string(),
-        _ => "not promised, since its parameters were given".to_string(),
-    };
-    let stream = &document.stream;
-    let assumed = if stream.assumed { "assumed: " } else { "" };
-    let mut rows = vec![
-        ("take", best.filter.clone()),
-        ("because", best.reason.clone()),
-        ("memory", size(best.memory_bits)),
-        (
-            "false positives",
-            format!(
-                "{} at most, {promise}; about {} on this stream",
-                percent(best.predicted_fpr),
-                with_error(best.stream_fpr, best.stream_fpr_error)
-            ),
-        ),
-        (
-            "false negatives",
-            format!(
-                "{}, {} late in the stream, by {}",
-                with_error(best.predicted_fnr, best.predicted_fnr_error),
-                percent(document.late_fnr),
-                best.method
-            ),
-        ),
-        (
-            "stream",
-            format!(
-                "{assumed}{} arrivals, {} distinct, {}",
-                thousands(stream.arrivals),
-                thousands(stream.distinct),
-                stream.repeats
-            ),
-        ),
-    ];
-    if !document.fnr_by_importance.is_empty() {
-        rows.push(("by importance", format!("wfp {}, wfn {}", percent(document.wfp), percent(document.wfn))));
-    }
-    let settled = document.stable_after.map_or("not before the stream ends".to_string(), |after| {
-        format!("after {} arrivals", thousands(after as u64))
-    });
-    rows.push(("settled", format!("{settled}; {} of the cells are zero then", percent(document.zeros))));
-    if let (Some(fnr), Some(kind)) = (document.limit_fnr, document.limit_kind) {
-        rows.push(("limit", format!("no filter of this memory misses fewer than {} ({kind})", percent(fnr))));
-    }
-    rows.extend(document.notes.iter().map(|note| ("note", note.clone())));
-    rows.push(("use", document.command.clone()));
-    let mut text = crate::report::columns(&rows);
-    if best.predicted_fnr > 0.0 {
-        text.push_str(&chart::by_lag(&document.fnr_by_lag));
+    text.push_str(&paper.columns(&rows(document)));
+    if document.best.predicted_fnr > 0.0 {
+        text.push_str(&chart::by_lag(&document.fnr_by_lag, paper.width()));
     }
     if !document.runners_up.is_empty() {
         text.push_str("\ninstead\n");
     }
     for (row, candidate) in document.runners_up.iter().zip(&answer.runners_up) {
-        text.push_str(&format!("  {}\n      {} ({})\n", row.filter, row.reason, candidate.forecast.method.name()));
+        let reason = format!("{} ({})", row.reason, candidate.forecast.method.name());
+        text.push_str(&indented(2, &spaced(&row.filter), paper));
+        // Most take what they may.
+        let size = match row.memory_bits == document.best.memory_bits {
+            true => String::new(),
+            false => format!("{}; ", size(row)),
+        };
+        text.push_str(&indented(6, &format!("{size}{reason}"), paper));
     }
+    document.commands.iter().for_each(|lines| text.push_str(&lines.text()));
     text
+}
+
+fn rows(document: &Document) -> Vec<(&'static str, String)> {
+    let best = &document.best;
+    let promise = match (document.promise, document.promised_items) {
+        (_, Some(_)) if document.promised_window.is_some() => {
+            let lines = document.promised_window.map_or_else(String::new, thousands);
+            format!("kept while no more than {lines} lines come in a window, evenly")
+        }
+        (_, Some(items)) => format!("kept until {} distinct keys have come", thousands(items)),
+        ("always", _) => "kept at every moment".to_string(),
+        _ => "not promised, since its parameters were given".to_string(),
+    };
+    let stream = &document.stream;
+    // What a set has inside does not come back, so that there is nothing to forecast.
+    let is_set = stream.assumed && best.predicted_fnr == 0.0;
+    let on_stream = match is_set {
+        true => String::new(),
+        false => format!("; about {} on this stream", with_bound(best)),
+    };
+    let mut rows = vec![
+        ("take", spaced(&best.filter)),
+        ("because", best.reason.clone()),
+        ("memory", size(best)),
+        ("false positives", format!("{} at most, {promise}{on_stream}", predicted(best.predicted_fpr))),
+    ];
+    if is_set {
+        rows.push(("false negatives", "none: it never forgets".into()));
+    } else {
+        let missed = with_error(best.predicted_fnr, best.predicted_fnr_error);
+        let late = percent(document.late_fnr);
+        rows.push((
+            "false negatives",
+            format!("{missed}, {late} late (in the last tenth of the arrivals), by {}", best.method),
+        ));
+        let assumed = if stream.assumed { "assumed: " } else { "" };
+        let counts = (thousands(stream.arrivals), thousands(stream.distinct));
+        rows.push(("stream", format!("{assumed}{} arrivals, {} distinct, {}", counts.0, counts.1, stream.repeats)));
+    }
+    if !document.fnr_by_importance.is_empty() {
+        rows.push(("by importance", format!("wfp {}, wfn {}", percent(document.wfp), percent(document.wfn))));
+    }
+    if !is_set {
+        let settled = document.stable_after.map_or("not before the stream ends".to_string(), |after| {
+            format!("after {} arrivals", thousands(after as u64))
+        });
+        rows.push(("settled", format!("{settled}; {} of the cells are zero then", percent(document.zeros))));
+    }
+    if let (Some(fnr), Some(kind)) = (document.limit_fnr.filter(|fnr| *fnr > 0.0), document.limit_kind) {
+        rows.push(("limit", format!("no filter of this memory misses fewer than {} ({kind})", percent(fnr))));
+    }
+    rows.extend(document.notes.iter().map(|note| ("note", note.clone())));
+    rows
+}
+
+/// The rate on the stream, which is no higher than what is promised.
+fn with_bound(row: &Row) -> String {
+    match row.stream_fpr_error {
+        Some(error) => with_error(row.stream_fpr, Some(error)),
+        None => predicted(row.stream_fpr),
+    }
+}
+
+/// What Bloom-filter calculators answer: bits, bytes, hashes.
+fn size(row: &Row) -> String {
+    let bits = row.memory_bits;
+    let hashes = row.filter.split("num_hashes=").nth(1).and_then(|rest| rest.split(',').next());
+    let hashes = hashes.map_or_else(String::new, |hashes| format!(", {hashes} hashes"));
+    let (size, bytes) = (short_size(bits), thousands(bits.div_ceil(8)));
+    match bits < 8 << 10 {
+        true => format!("{bytes} bytes ({} bits{hashes})", thousands(bits)),
+        false => format!("{size} ({} bits, {bytes} bytes{hashes})", thousands(bits)),
+    }
+}
+
+/// A spec that can be broken into lines.
+fn spaced(spec: &str) -> String {
+    spec.replacen(':', ": ", 1).replace(',', ", ")
+}
+
+fn indented(indent: usize, text: &str, paper: &Paper) -> String {
+    let space = " ".repeat(indent);
+    format!("{space}{}", paper.narrower(indent).wrap(text, 0).trim_end().replace('\n', &format!("\n{space}  "))) + "\n"
 }

@@ -1,9 +1,10 @@
 //! Popularities that are known: every key with its share of the members and of the negative queries.
 
-use super::Range;
+use super::{Range, check_room};
 use crate::args::{Format, quantity};
 use crate::failure::{Ending, Failure, Result};
 use crate::input::{Block, BlockReader, Reading};
+use crate::progress::{Screen, Working};
 use crate::{output, report};
 use clap::{Args, ValueEnum as _};
 use everbloom::querylog::popularity::{Allocation, Certified, Share, Solution, Solver};
@@ -66,8 +67,10 @@ impl Known {
             output::refuse_overwriting(output, &[popularity.to_path_buf()])?;
         }
         let table = Table::read(popularity, self.per_key.is_some())?;
+        check_room(BYTES_PER_KEY.saturating_mul(table.classes.len()), "list fewer keys")?;
         let solver = range.solver();
         let start = Instant::now();
+        let working = Working::on("finding numbers of hashes", Screen::Free);
         let problem = match target {
             Some(rate) => Allocation::for_rate(table.classes, rate, hashes, solver),
             None => Allocation::new(table.classes, bits_per_key, hashes),
@@ -80,6 +83,7 @@ impl Known {
         if solver == Solver::FreeFill {
             (found, seconds) = (certified.solution.clone(), start.elapsed().as_secs_f64());
         }
+        drop(working);
         let document = Document {
             target_fpr: target,
             standard_bits_per_key: target.map(Allocation::standard_bits),
@@ -120,6 +124,9 @@ impl Known {
         }
     }
 }
+
+/// What a key takes while the numbers of hashes are found; measured: 60.
+const BYTES_PER_KEY: usize = 128;
 
 /// Bits of the filter per member when nothing is said.
 const USUAL_BITS: f64 = 8.0;
@@ -203,9 +210,14 @@ impl Table {
                 let line = hashes.len() as u64 + 1;
                 let (key, class) =
                     parse(record).map_err(|problem| Failure::at(path, format!("line {line}: {problem}")))?;
+                let refused = |_| Failure::at(path, "does not fit into memory; list fewer keys");
+                table.classes.try_reserve(1).map_err(refused)?;
+                hashes.try_reserve(1).map_err(refused)?;
                 table.classes.push(class);
                 hashes.push((key.hash_with(&Hashing::default()), line));
                 if keep_keys {
+                    let room = table.keys.bytes.try_reserve(key.len());
+                    room.and_then(|()| table.keys.ends.try_reserve(1)).map_err(refused)?;
                     table.keys.push(key);
                 }
             }

@@ -1,8 +1,9 @@
 //! Key lists and a query log: what they teach, judged on queries that the fit never saw.
 
-use super::Range;
+use super::{Range, check_room};
 use crate::args::{Format, KeyArgs, quantity};
 use crate::failure::{Ending, Failure, Result};
+use crate::progress::{Screen, Working};
 use crate::record::all_hashes;
 use crate::{output, report, scheme_file};
 use clap::Args;
@@ -41,6 +42,13 @@ pub(crate) struct Log {
     #[command(flatten)]
     records: KeyArgs,
 }
+
+/// What a query takes while a log is worked on, if each is for another key; measured: 90.
+const BYTES_PER_QUERY: usize = 160;
+/// The same of a member; measured: 60.
+const BYTES_PER_MEMBER: usize = 96;
+/// Filters of a set that are there together.
+const FILTERS_AT_ONCE: usize = 4;
 
 #[derive(Debug, Serialize)]
 struct Document {
@@ -103,10 +111,12 @@ impl Log {
         // What is wrong with the numbers is said before long files are read.
         let options = options.checked()?;
         let sample = self.sample(log)?;
+        let working = Working::on("fitting and measuring filters", Screen::Free);
         let (tuned, memory) = match target {
             Some(rate) => querylog::tune_for_rate(&sample, &options, rate)?,
             None => (querylog::tune(&sample, &options)?, options.memory_bits),
         };
+        drop(working);
         scheme_file::save(output, &tuned.scheme)?;
         let document = Document { target_fpr: target, ..self.document(memory, &tuned) };
         report::print(format, &document, || text(&document, &tuned, output))?;
@@ -117,14 +127,21 @@ impl Log {
         let hashing = if self.by_length { Hashing::measured(self.seed) } else { Hashing::seeded(self.seed) };
         let mut sets = Vec::new();
         for path in &self.keys {
-            let keys = all_hashes(vec![path.clone()], &self.records, &hashing)?;
+            let keys = all_hashes(vec![path.clone()], &self.records, &hashing, Screen::Free)?;
             if keys.is_empty() {
                 return Err(Failure::at(path, "has no keys; list the members of the set"));
             }
             sets.push(keys);
         }
         let records = KeyArgs { key: self.log_key.clone().or(self.records.key.clone()), ..self.records.clone() };
-        let queries = all_hashes(vec![log.to_path_buf()], &records, &hashing)?;
+        let queries = all_hashes(vec![log.to_path_buf()], &records, &hashing, Screen::Free)?;
+        let members: usize = sets.iter().map(Vec::len).sum();
+        let filters = usize::try_from(self.memory.unwrap_or(0) / 8).unwrap_or(usize::MAX).saturating_mul(sets.len());
+        let bytes = BYTES_PER_QUERY
+            .saturating_mul(queries.len())
+            .saturating_add(BYTES_PER_MEMBER.saturating_mul(members))
+            .saturating_add(filters.saturating_mul(FILTERS_AT_ONCE));
+        check_room(bytes, "give a shorter log, or fewer keys")?;
         Sample::new(hashing, sets, queries).map_err(|error| Failure::at(log, error))
     }
 

@@ -4,7 +4,7 @@ mod known;
 mod log;
 
 use crate::args::{Format, quantity};
-use crate::failure::{Ending, Result};
+use crate::failure::{Ending, Failure, Result};
 use clap::{ArgGroup, Args, ValueEnum};
 use everbloom::querylog::popularity::{MAX_HASHES, Solver};
 
@@ -75,6 +75,16 @@ impl Range {
             if self.solver == SolverName::FreeFill { MAX_HASHES } else { PAPERS_MAX_HASHES.max(self.min_hashes) };
         self.max_hashes.unwrap_or(usual)
     }
+}
+
+/// Refuses what takes more memory than the system gives, before it is begun: what is worked out meanwhile is not asked for
+/// piece by piece.
+fn check_room(bytes: usize, remedy: &str) -> Result<()> {
+    let mut room: Vec<u8> = Vec::new();
+    room.try_reserve_exact(bytes).map_err(|_| {
+        let size = crate::report::short_size((bytes as u64).saturating_mul(8));
+        Failure::new(format!("this may take {size} of memory, which could not be allocated; {remedy}"))
+    })
 }
 
 /// The most hashes in the paper's experiments.

@@ -61,6 +61,11 @@ fn unlimited(parameters: &Parameters, above: &[f64], stream: &Stream) -> Option<
     kept.then_some(chain)
 }
 
+/// Whom a filter deletes that keeps the importance of its cells depends on what each hot key brings to them.
+pub(super) fn takes_whole_stream(spec: &Spec) -> bool {
+    spec.get("cell_importance").is_some()
+}
+
 /// The least important of few cells are not those of many.
 pub(super) fn takes_full_size(spec: &Spec) -> bool {
     let deletion = Parameters::from_spec(spec).map(|parameters| parameters.deletion);

@@ -150,6 +150,7 @@ const fn kind(id: u16, name: &'static str, summary: &'static str) -> Kind {
             forecast: forecast::forecast,
             effort: plan::effort,
             full_size: forecast::takes_full_size,
+            whole_stream: forecast::takes_whole_stream,
             ..Model::sized(&["num_cells", "fill_limit", "reinsert_slots", "reinsert_every"])
         },
         plan: plan::planned,

@@ -95,8 +95,10 @@ fn lines_of(parameters: &Parameters) -> u64 {
 }
 
 fn promise_of(parameters: &Parameters) -> Promise {
-    let exact_until = Some(InPlace::capacity(lines_of(parameters)));
-    Promise { exact_until, ..Promise::always(parameters.predicted_fpr()) }
+    let exact_until = InPlace::capacity(lines_of(parameters));
+    // Hundreds of GiB hold so many hashes that these err more often than fingerprints of 32 bits.
+    let predicted_fpr = parameters.predicted_fpr().max(collisions(exact_until as f64));
+    Promise { exact_until: Some(exact_until), ..Promise::always(predicted_fpr) }
 }
 
 fn planned(spec: &Spec, goal: &Goal) -> Result<Plan> {

@@ -1,0 +1,216 @@
+//! What text is printed on: how wide it is, how a value is made to stand out, and tables and sentences that fit.
+
+use std::io::IsTerminal as _;
+
+/// Columns where stdout is not a terminal.
+const USUAL_COLUMNS: usize = 100;
+/// Columns of a terminal that does not say.
+const PLAIN_TERMINAL: usize = 80;
+/// Narrower than this nothing can be shown.
+const FEWEST_COLUMNS: usize = 40;
+
+/// Where text is printed.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Paper {
+    columns: usize,
+    /// Whether it can show bold letters, and may.
+    is_bold: bool,
+}
+
+impl Paper {
+    /// Stdout, as wide as it is if that is a terminal.
+    pub(crate) fn of_stdout() -> Self {
+        let stdout = std::io::stdout();
+        if !stdout.is_terminal() {
+            return Paper { columns: USUAL_COLUMNS, is_bold: false };
+        }
+        let size = rustix::termios::tcgetwinsize(&stdout).ok().filter(|size| size.ws_col > 0);
+        // https://no-color.org: set, and not empty.
+        let is_plain = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty())
+            || std::env::var_os("TERM").is_none_or(|name| name == "dumb");
+        let columns = size.map_or(PLAIN_TERMINAL, |size| usize::from(size.ws_col));
+        Paper { columns: columns.max(FEWEST_COLUMNS), is_bold: !is_plain }
+    }
+
+    #[cfg(test)]
+    pub(crate) fn plain(columns: usize) -> Self {
+        Paper { columns, is_bold: false }
+    }
+
+    #[cfg(test)]
+    pub(crate) fn bold(columns: usize) -> Self {
+        Paper { columns, is_bold: true }
+    }
+
+    /// How wide it is.
+    pub(crate) fn width(&self) -> usize {
+        self.columns
+    }
+
+    /// The same with so much less room.
+    pub(crate) fn narrower(&self, indent: usize) -> Self {
+        Paper { columns: self.columns.saturating_sub(indent).max(FEWEST_COLUMNS / 2), ..*self }
+    }
+
+    /// Names and what is said of each, in two columns.
+    pub(crate) fn columns(&self, rows: &[(&str, String)]) -> String {
+        let width = rows.iter().map(|(name, _)| name.chars().count()).max().unwrap_or(0);
+        let line = |(name, value): &(&str, String)| {
+            let value = self.narrower(width + GAP).wrap(value, 0).trim_end().to_string();
+            let value = value.replace('\n', &format!("\n{}", " ".repeat(width + GAP)));
+            format!("{name:width$}{}{value}\n", " ".repeat(GAP))
+        };
+        rows.iter().map(line).collect()
+    }
+
+    /// How the best value of a column stands out, in words.
+    pub(crate) fn mark(&self) -> &'static str {
+        if self.is_bold { "bold" } else { "*" }
+    }
+
+    /// A sentence in lines that fit, those after the first indented.
+    pub(crate) fn wrap(&self, text: &str, indent: usize) -> String {
+        let (mut lines, mut column) = (String::new(), 0);
+        for word in text.split_whitespace() {
+            let length = word.chars().count();
+            if column > 0 && column + 1 + length > self.columns {
+                lines.push('\n');
+                lines.push_str(&" ".repeat(indent));
+                column = indent;
+            } else if column > 0 {
+                lines.push(' ');
+                column += 1;
+            }
+            lines.push_str(word);
+            column += length;
+        }
+        lines.push('\n');
+        lines
+    }
+
+    /// A table, the first `fixed` columns repeated where the others do not fit beside each other.
+    pub(crate) fn table(&self, fixed: usize, rows: &[Vec<Cell>]) -> String {
+        let columns = rows.first().map_or(0, Vec::len);
+        let is_marked = |column: usize| rows.iter().filter_map(|row| row.get(column)).any(|cell| cell.is_best);
+        let widths: Vec<usize> = (0..columns)
+            .map(|column| {
+                let width = rows.iter().filter_map(|row| row.get(column)).map(|cell| cell.text.chars().count()).max();
+                // A mark stands behind its number, so that digits stay in line.
+                width.unwrap_or(0) + usize::from(is_marked(column) && !self.is_bold)
+            })
+            .collect();
+        let head: usize = widths.iter().take(fixed).map(|width| width + GAP).sum();
+        let mut text = String::new();
+        let mut start = fixed.min(columns);
+        loop {
+            let (mut end, mut width) = (start, head);
+            while end < columns && (end == start || width + widths[end] <= self.columns) {
+                width += widths[end] + GAP;
+                end += 1;
+            }
+            for row in rows {
+                let shown = (0..fixed)
+                    .chain(start..end)
+                    .map(|column| self.cell(row, column, widths[column], is_marked(column)));
+                let line = shown.collect::<Vec<_>>().join(&" ".repeat(GAP));
+                text.push_str(line.trim_end());
+                text.push('\n');
+            }
+            if end >= columns {
+                return text;
+            }
+            text.push('\n');
+            start = end;
+        }
+    }
+
+    fn cell(&self, row: &[Cell], column: usize, width: usize, is_marked: bool) -> String {
+        let Some(cell) = row.get(column) else { return " ".repeat(width) };
+        let mark = match (is_marked && !self.is_bold, cell.is_best) {
+            (true, true) => "*",
+            (true, false) => " ",
+            _ => "",
+        };
+        let text = format!("{}{mark}", cell.text);
+        let space = " ".repeat(width.saturating_sub(text.chars().count()));
+        let text = if cell.is_best && self.is_bold { format!("\u{1b}[1m{text}\u{1b}[0m") } else { text };
+        if cell.is_left { format!("{text}{space}") } else { format!("{space}{text}") }
+    }
+}
+
+/// Between two columns.
+const GAP: usize = 2;
+
+/// A cell of a table.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Cell {
+    text: String,
+    is_best: bool,
+    is_left: bool,
+}
+
+impl Cell {
+    /// A name, which begins at the left; numbers end at the right.
+    pub(crate) fn name(text: &str) -> Self {
+        Cell { is_left: true, ..text.into() }
+    }
+
+    /// One that stands out.
+    pub(crate) fn best(self, is_best: bool) -> Self {
+        Cell { is_best, ..self }
+    }
+}
+
+impl From<String> for Cell {
+    fn from(text: String) -> Self {
+        Cell { text, ..Cell::default() }
+    }
+}
+
+impl From<&str> for Cell {
+    fn from(text: &str) -> Self {
+        text.to_string().into()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn rows() -> Vec<Vec<Cell>> {
+        let row = |number: &str, rates: [&str; 3]| -> Vec<Cell> {
+            [Cell::from(number), Cell::name("kind")].into_iter().chain(rates.map(Cell::from)).collect()
+        };
+        let mut rows = vec![row("#", ["first rate", "second rate", "third rate"]), row("1", ["1 %", "12 %", "0.1 %"])];
+        rows[1][3].is_best = true;
+        rows
+    }
+
+    #[test]
+    fn columns_that_do_not_fit_come_below_with_the_first_ones_again() {
+        let wide = Paper::plain(100).table(2, &rows());
+        assert_eq!(
+            wide,
+            "#  kind  first rate  second rate   third rate\n1  kind         1 %         12 %*       0.1 %\n"
+        );
+        let narrow = Paper::plain(24).table(2, &rows());
+        assert!(narrow.lines().all(|line| line.chars().count() <= 24), "{narrow}");
+        for name in ["first rate", "second rate", "third rate"] {
+            assert_eq!(narrow.matches(name).count(), 1, "{narrow}");
+        }
+        assert_eq!(narrow.matches("kind").count(), 6, "{narrow}");
+    }
+
+    #[test]
+    fn what_is_best_is_bold_or_has_a_star() {
+        assert!(Paper::plain(100).table(2, &rows()).contains("12 %*"));
+        let bold = Paper::bold(100).table(2, &rows());
+        assert!(bold.contains("\u{1b}[1m12 %\u{1b}[0m") && !bold.contains('*'), "{bold}");
+    }
+
+    #[test]
+    fn sentences_break_between_words() {
+        let text = Paper::plain(20).wrap("one two three four five sixsixsixsixsixsixsixsix", 2);
+        assert_eq!(text, "one two three four\n  five\n  sixsixsixsixsixsixsixsix\n");
+    }
+}

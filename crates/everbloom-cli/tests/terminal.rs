@@ -1,0 +1,153 @@
+//! What people see on a terminal: text that fits it, and how far a command is; and what others never see.
+#![cfg(target_os = "linux")]
+
+mod common;
+
+use common::Folder;
+use nix::pty::{Winsize, openpty};
+use std::fs::File;
+use std::io::{Read as _, Write as _};
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+/// A terminal of so many columns.
+const COLUMNS: u16 = 80;
+
+/// What is on the terminal after a command, with its stdout there too or not, and what it wrote elsewhere.
+struct Seen {
+    screen: String,
+    stdout: String,
+}
+
+/// Runs a command with stderr on a terminal. `input` is written piece by piece, with a pause after each that a bar needs
+/// to be shown.
+fn on_terminal(mut command: Command, stdout_too: bool, input: &[&str]) -> Seen {
+    let size = Winsize { ws_row: 24, ws_col: COLUMNS, ws_xpixel: 0, ws_ypixel: 0 };
+    let terminal = openpty(&size, None).expect("a terminal");
+    let end = || Stdio::from(terminal.slave.try_clone().expect("a descriptor"));
+    command.stdin(Stdio::piped()).stderr(end()).env("TERM", "xterm");
+    command.stdout(if stdout_too { end() } else { Stdio::piped() });
+    let mut child = command.spawn().expect("it starts");
+    // Only the child may hold the other end, so that reading ends when it does.
+    drop((command, terminal.slave));
+    let mut master = File::from(terminal.master);
+    let reading = std::thread::spawn(move || {
+        let (mut all, mut buffer) = (Vec::new(), [0; 4096]);
+        // The end of a terminal is an error.
+        while let Ok(length @ 1..) = master.read(&mut buffer) {
+            all.extend_from_slice(&buffer[..length]);
+        }
+        String::from_utf8_lossy(&all).into_owned()
+    });
+    let mut stdin = child.stdin.take().expect("a pipe");
+    for piece in input {
+        stdin.write_all(piece.as_bytes()).expect("it reads");
+        std::thread::sleep(Duration::from_millis(700));
+    }
+    drop(stdin);
+    let output = child.wait_with_output().expect("it ends");
+    Seen { screen: reading.join().expect("read"), stdout: String::from_utf8_lossy(&output.stdout).into_owned() }
+}
+
+/// The letters of a line, without what makes them bold.
+fn letters(line: &str) -> usize {
+    line.replace("\u{1b}[1m", "").replace("\u{1b}[0m", "").trim_end_matches('\r').chars().count()
+}
+
+fn folder_with_stream() -> Folder {
+    let folder = Folder::new();
+    let stream = folder.output_of(&["lab", "generate", "linear", "--items", "20000", "--seed", "1"]);
+    folder.write("stream.tsv", stream);
+    folder
+}
+
+#[test]
+fn tables_fit_the_terminal_and_mark_the_best_with_bold_letters_or_a_star() {
+    let folder = folder_with_stream();
+    let command = |no_color: Option<&str>| {
+        let options = ["--memory", "1KiB", "--fpr", "1%", "--key", "1", "--importance", "2", "--importance-max", "50"];
+        let mut command = folder.command(&[&["compare", "stream.tsv", "--by-importance"], &options[..]].concat());
+        command.env_remove("NO_COLOR");
+        no_color.map(|value| command.env("NO_COLOR", value));
+        command
+    };
+    let bold = on_terminal(command(None), true, &[]).screen;
+    let table = bold.lines().filter(|line| line.contains("FNR") || line.contains(" %"));
+    assert!(table.clone().count() > 20 && bold.lines().all(|line| letters(line) <= COLUMNS.into()), "{bold}");
+    assert!(bold.contains("\u{1b}[1m") && bold.contains("bold: best") && !bold.contains("%*"), "{bold}");
+    let plain = on_terminal(command(Some("1")), true, &[]).screen;
+    assert!(plain.contains("%*") && plain.contains("*: best") && !plain.contains("\u{1b}[1m"), "{plain}");
+}
+
+#[test]
+fn plans_fit_the_terminal_up_to_the_lines_to_paste() {
+    let folder = Folder::new();
+    for arguments in [&["--memory", "4KiB", "--expect", "20k", "--stream", "zipf:1"][..], &["--expect", "20k"]] {
+        let screen = on_terminal(folder.command(&[&["plan"], arguments].concat()), true, &[]).screen;
+        let text = screen.split("command line").next().unwrap_or_default();
+        // A spinner may have come and gone before.
+        let text = &text[text.rfind("With ").unwrap_or(0)..];
+        assert!(text.lines().count() > 8 && text.lines().all(|line| letters(line) <= COLUMNS.into()), "{screen}");
+    }
+}
+
+#[test]
+fn a_command_that_takes_its_time_says_how_far_it_is() {
+    let folder = folder_with_stream();
+    let keys: String = (0..2_000).map(|key| format!("{key}\n")).collect();
+    folder.output_with(&["build", "-o", "keys.ebf", "--filter", "counting", "--expect", "2000"], keys.as_bytes());
+    let pieces = ["1\n2\n", "3\n4\n", "5\n"];
+    for call in [
+        &["dedup", "-o", "out.txt"][..],
+        &["build", "-o", "other.ebf"],
+        &["query", "keys.ebf", "--count"],
+        &["compare", "--memory", "1KiB", "--filter", "ranked"],
+        &["remove", "keys.ebf", "-o", "fewer.ebf"],
+    ] {
+        let screen = on_terminal(folder.command(call), false, &pieces).screen;
+        assert!(screen.contains("lines/s"), "{call:?}: {screen:?}");
+        // It is gone in the end.
+        assert!(screen.contains("\u{1b}[2K") || screen.contains('\r'), "{call:?}: {screen:?}");
+    }
+    // Nothing on request, and nothing where nobody watches.
+    for call in [&["dedup", "-o", "out.txt", "--quiet"][..], &["build", "-o", "other.ebf", "--quiet"]] {
+        assert_eq!(on_terminal(folder.command(call), false, &pieces).screen, "", "{call:?}");
+    }
+    let unwatched = folder.run_with(&["build", "-o", "other.ebf"], b"1\n2\n");
+    assert!(unwatched.stderr.is_empty(), "{unwatched:?}");
+}
+
+#[test]
+fn a_file_has_a_bar_with_the_time_left() {
+    let folder = Folder::new();
+    folder.write("keys.txt", (0..600_000).map(|key| format!("{key}\n")).collect::<String>());
+    // The slowest filter there is, so that it takes longer than a bar waits.
+    let slow = ["--filter", "ibf3", "--filter", "ibf", "--memory", "4KiB", "--fpr", "1%"];
+    let screen = on_terminal(folder.command(&[&["compare", "keys.txt"], &slow[..]].concat()), false, &[]).screen;
+    assert!(screen.contains(" left, ") && screen.contains("lines/s") && screen.contains('█'), "{screen:?}");
+}
+
+#[test]
+fn lines_on_the_same_terminal_are_left_alone() {
+    let folder = Folder::new();
+    folder.output_with(&["build", "-o", "keys.ebf"], b"1\n2\n3\n");
+    for call in [&["query", "keys.ebf"][..], &["dedup", "--quiet"]] {
+        let screen = on_terminal(folder.command(call), true, &["1\n", "2\n", "3\n"]).screen;
+        assert_eq!(screen.replace('\r', ""), "1\n2\n3\n", "{call:?}");
+    }
+    // With stdout elsewhere there is room for a bar, and the lines are as they were.
+    let seen = on_terminal(folder.command(&["query", "keys.ebf"]), false, &["1\n", "2\n", "3\n"]);
+    assert!(seen.stdout == "1\n2\n3\n" && seen.screen.contains("lines/s"), "{} {:?}", seen.stdout, seen.screen);
+}
+
+#[test]
+fn what_is_said_meanwhile_stands_on_a_line_of_its_own() {
+    let folder = Folder::new();
+    let many: String = (0..2_000).map(|key| format!("{key}\n")).collect();
+    let call = ["build", "-o", "keys.ebf", "--expect", "1000", "--fpr", "1%"];
+    let screen = on_terminal(folder.command(&call), false, &["a\n", &many, "b\n", "c\n"]).screen;
+    let warning = screen.find("everbloom: warning").unwrap_or_else(|| panic!("{screen:?}"));
+    // The bar was taken away before: what is left of the line is what clears it.
+    let before = screen[..warning].rsplit(['\n', '\r']).next().unwrap_or_default();
+    assert!(before.replace("\u{1b}[2K", "").is_empty(), "{screen:?}");
+}

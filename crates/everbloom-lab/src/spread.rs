@@ -1,0 +1,281 @@
+//! How far a measured rate may be off: what the choice of keys adds, and what the seeds do.
+//!
+//! **A sample of the keys** has all arrivals of a key or none, so errors come in clusters. The keys fall into groups by
+//! hash; how much the groups differ tells the variance of the rate, whatever the clusters.
+//!
+//! **Seeds** change every hash and random choice of a filter. [`mean`] takes several runs over the same stream for one, with
+//! the standard error of the mean of each rate.
+
+use crate::evaluate::{ImportanceRow, Outcome, Report};
+use crate::metrics::Tally;
+use everbloom::KeyHash;
+use serde::Serialize;
+
+/// Standard errors in a stated ±: about 19 of 20 runs come out within it.
+pub const STATED_ERRORS: f64 = 2.0;
+
+/// The ± of a filter's rates: two standard errors each, where seeds or a sample make one.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
+pub struct Errors {
+    /// Of `measured_fpr`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub measured_fpr_error: Option<f64>,
+    /// Of `measured_fnr`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub measured_fnr_error: Option<f64>,
+    /// Of `late_fpr`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub late_fpr_error: Option<f64>,
+    /// Of `late_fnr`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub late_fnr_error: Option<f64>,
+    /// Of `wfp`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub wfp_error: Option<f64>,
+    /// Of `wfn`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub wfn_error: Option<f64>,
+    /// Of `ns_per_item`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ns_per_item_error: Option<f64>,
+}
+
+/// Groups of keys.
+const GROUPS: usize = 32;
+
+/// Tallies by groups of keys, and the share of all keys that they are.
+#[derive(Debug, Clone)]
+pub struct Groups {
+    share: f64,
+    tallies: [Tally; GROUPS],
+}
+
+impl Groups {
+    /// For a sample of this share of the keys.
+    pub fn of_sample(share: f64) -> Self {
+        Groups { share, tallies: [Tally::default(); GROUPS] }
+    }
+
+    /// Counts one arrival.
+    pub fn record(&mut self, hash: KeyHash, duplicate: bool, called_duplicate: bool) {
+        // Mixed by itself: neither filters nor the choice of the sample look at these bits.
+        let mixed = (hash.low ^ hash.high.rotate_left(17)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        self.tallies[(mixed >> 59) as usize % GROUPS].record(duplicate, called_duplicate);
+    }
+
+    /// The ± of the rates of false positives and false negatives.
+    pub fn errors(&self) -> Errors {
+        Errors {
+            measured_fpr_error: self.error(|tally| (tally.false_positives, tally.distinct)),
+            measured_fnr_error: self.error(|tally| (tally.false_negatives, tally.duplicates)),
+            ..Errors::default()
+        }
+    }
+
+    /// The ± of a ratio of two counts.
+    fn error(&self, counts: impl Fn(&Tally) -> (u64, u64)) -> Option<f64> {
+        let counts: Vec<(f64, f64)> =
+            self.tallies.iter().map(&counts).map(|(wrong, of)| (wrong as f64, of as f64)).collect();
+        let (wrong, of) = counts.iter().fold((0.0, 0.0), |sum, one| (sum.0 + one.0, sum.1 + one.1));
+        if of == 0.0 {
+            return None;
+        }
+        let off: Vec<f64> = counts.iter().map(|(wrong_here, of_here)| wrong_here - wrong / of * of_here).collect();
+        // What did not happen among so few may happen: no less than one more wrong and one more right would vary.
+        let rate = (wrong + 1.0) / (of + 2.0);
+        let least = rate * (1.0 - rate) / (of + 2.0);
+        let variance = (GROUPS as f64 * variance(&off) / (of * of)).max(least);
+        Some(STATED_ERRORS * ((1.0 - self.share) * variance).sqrt())
+    }
+}
+
+/// The variance of one value among others like it.
+fn variance(values: &[f64]) -> f64 {
+    let count = values.len() as f64;
+    let mean = values.iter().sum::<f64>() / count;
+    values.iter().map(|value| (value - mean) * (value - mean)).sum::<f64>() / (count - 1.0).max(1.0)
+}
+
+/// Several runs over the same stream, each with its own seed, as one: rates are means, with the ± of the mean. A promise
+/// is broken if any run broke it. `None` without runs.
+pub fn mean(runs: Vec<Outcome>) -> Option<Outcome> {
+    let mut runs = runs.into_iter();
+    let mut first = runs.next()?;
+    let others: Vec<Outcome> = runs.collect();
+    if others.is_empty() {
+        return Some(first);
+    }
+    for (index, report) in first.reports.iter_mut().enumerate() {
+        let all: Vec<Report> = std::iter::once(report.clone())
+            .chain(others.iter().filter_map(|run| run.reports.get(index).cloned()))
+            .collect();
+        *report = mean_of(report.clone(), &all);
+    }
+    Some(first)
+}
+
+fn mean_of(first: Report, all: &[Report]) -> Report {
+    let rate = |rate: fn(&Report) -> Option<f64>, sampled: Option<f64>| {
+        let values: Vec<f64> = all.iter().filter_map(rate).collect();
+        if values.is_empty() {
+            return (None, None);
+        }
+        let (count, sampled) = (values.len() as f64, sampled.unwrap_or(0.0) / STATED_ERRORS);
+        let error = (variance(&values) / count + sampled * sampled).sqrt();
+        (Some(values.iter().sum::<f64>() / count), (values.len() > 1).then_some(STATED_ERRORS * error))
+    };
+    let sampled = first.errors.unwrap_or_default();
+    let (measured_fpr, measured_fpr_error) = rate(|report| report.measured_fpr, sampled.measured_fpr_error);
+    let (measured_fnr, measured_fnr_error) = rate(|report| report.measured_fnr, sampled.measured_fnr_error);
+    let (late_fpr, late_fpr_error) = rate(|report| report.late_fpr, None);
+    let (late_fnr, late_fnr_error) = rate(|report| report.late_fnr, None);
+    let (wfp, wfp_error) = rate(|report| report.wfp, None);
+    let (wfn, wfn_error) = rate(|report| report.wfn, None);
+    let (ns_per_item, ns_per_item_error) = rate(|report| report.ns_per_item, None);
+    let broken = all.iter().filter(|report| report.broken_at.is_some()).min_by_key(|report| report.broken_at);
+    let sum = |tally: fn(&Report) -> &Tally| {
+        let mut total = Tally::default();
+        all.iter().for_each(|report| total.add(tally(report)));
+        total
+    };
+    Report {
+        promise: broken.map_or(first.promise, |report| report.promise),
+        broken_at: broken.and_then(|report| report.broken_at),
+        measured_fpr,
+        measured_fnr,
+        late_fpr,
+        late_fnr,
+        wfp,
+        wfn,
+        weighted_precision: rate(|report| report.weighted_precision, None).0,
+        weighted_recall: rate(|report| report.weighted_recall, None).0,
+        ns_per_item,
+        fn_share_slope: rate(|report| report.fn_share_slope, None).0,
+        crossover_importance: rate(|report| report.crossover_importance, None).0,
+        errors: Some(Errors {
+            measured_fpr_error,
+            measured_fnr_error,
+            late_fpr_error,
+            late_fnr_error,
+            wfp_error,
+            wfn_error,
+            ns_per_item_error,
+        }),
+        by_importance: first.by_importance.as_ref().map(|rows| {
+            let one = |index: usize, row: &ImportanceRow| {
+                let mut tally = Tally::default();
+                let others = all.iter().filter_map(|report| report.by_importance.as_ref()?.get(index));
+                others.for_each(|row| tally.add(&row.tally));
+                // The arrivals are the same in every run.
+                ImportanceRow {
+                    distinct: row.distinct,
+                    duplicates: row.duplicates,
+                    ..ImportanceRow::new(row.importance, &tally)
+                }
+            };
+            rows.iter().enumerate().map(|(index, row)| one(index, row)).collect()
+        }),
+        total: sum(|report| &report.total),
+        late: sum(|report| &report.late),
+        ..first
+    }
+}
+
+/// Neighbouring importances together, in at most so many classes of about as many arrivals each.
+pub fn classes(rows: &[ImportanceRow], most: usize) -> Vec<ImportanceClass> {
+    let whole: u64 = rows.iter().map(|row| row.tally.arrivals()).sum();
+    let mut classes: Vec<ImportanceClass> = Vec::new();
+    let (mut came, mut quantile) = (0u64, None);
+    for row in rows {
+        // By the middle of its arrivals, so that one large class does not swallow its neighbours.
+        let middle = came as f64 + row.tally.arrivals() as f64 / 2.0;
+        let now = if rows.len() <= most { None } else { Some((middle / whole.max(1) as f64 * most as f64) as usize) };
+        match classes.last_mut() {
+            Some(class) if now.is_some() && now == quantile => {
+                class.to = row.importance;
+                class.tally.add(&row.tally);
+                class.arrivals += row.distinct + row.duplicates;
+            }
+            _ => classes.push(ImportanceClass {
+                from: row.importance,
+                to: row.importance,
+                arrivals: row.distinct + row.duplicates,
+                tally: row.tally,
+            }),
+        }
+        (came, quantile) = (came + row.tally.arrivals(), now);
+    }
+    classes
+}
+
+/// Importances taken together.
+#[derive(Debug, Clone, Copy)]
+pub struct ImportanceClass {
+    /// The least.
+    pub from: f64,
+    /// The greatest.
+    pub to: f64,
+    /// How many arrivals had one of them.
+    pub arrivals: u64,
+    /// How verdicts and truth met there, in all runs.
+    pub tally: Tally,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use everbloom::{Hashing, Key as _, internal::key::Generator};
+
+    #[test]
+    fn the_stated_error_of_a_sample_of_clustered_keys_holds_what_it_says() {
+        // Keys of 50 arrivals that are missed always or never, and keys of one: a binomial ± would be far too small.
+        let arrivals = |key: u64| if key.is_multiple_of(10) { 50u32 } else { 1 };
+        let missed = |key: u64| key.is_multiple_of(20);
+        let keys = 20_000u64;
+        let all: (f64, f64) = (0..keys).fold((0.0, 0.0), |sum, key| {
+            let of = f64::from(arrivals(key));
+            (sum.0 + if missed(key) { of } else { 0.0 }, sum.1 + of)
+        });
+        let share = 0.1;
+        let (mut within, trials) = (0, 200);
+        for trial in 0..trials {
+            let (mut groups, mut generator) = (Groups::of_sample(share), Generator::seeded(trial));
+            let mut sum = (0.0, 0.0);
+            for key in 0..keys {
+                if generator.unit() < share {
+                    let hash = key.hash_with(&Hashing::seeded(trial));
+                    for _ in 0..arrivals(key) {
+                        groups.record(hash, true, !missed(key));
+                        sum = (sum.0 + f64::from(u8::from(missed(key))), sum.1 + 1.0);
+                    }
+                }
+            }
+            let error = groups.errors().measured_fnr_error.expect("duplicates");
+            within += u32::from((sum.0 / sum.1 - all.0 / all.1).abs() <= error);
+        }
+        // Two standard errors hold 95 %; the binomial spread of that over the trials is 1.5 %.
+        let sigma = (0.95f64 * 0.05 / trials as f64).sqrt();
+        assert!(f64::from(within) / trials as f64 > 0.95 - 4.0 * sigma, "{within} of {trials}");
+        assert!(within < trials as u32, "a ± that always holds says nothing");
+    }
+
+    #[test]
+    fn importances_fall_into_at_most_so_many_classes_of_about_as_many_arrivals() {
+        let row = |importance: u32, count: u64| {
+            let tally = Tally { distinct: count, ..Tally::default() };
+            ImportanceRow::new(f64::from(importance), &tally)
+        };
+        let even: Vec<_> = (1..=50).map(|importance| row(importance, 100)).collect();
+        let found = classes(&even, 10);
+        assert_eq!(found.iter().map(|class| class.arrivals).collect::<Vec<_>>(), [500; 10]);
+        assert_eq!((found[0].from, found[0].to, found[9].to), (1.0, 5.0, 50.0));
+        let skewed: Vec<_> =
+            (1..=50).map(|importance| row(importance, if importance == 7 { 100_000 } else { 100 })).collect();
+        let found = classes(&skewed, 10);
+        assert!((2..=10).contains(&found.len()), "{found:?}");
+        assert_eq!(found.iter().map(|class| class.arrivals).sum::<u64>(), 104_900);
+        let few: Vec<_> = (1..=10).map(|importance| row(importance, u64::from(importance))).collect();
+        assert_eq!(classes(&few, 10).len(), 10, "what fits is left as it is");
+        assert!(classes(&[], 10).is_empty());
+    }
+}
