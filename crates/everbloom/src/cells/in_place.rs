@@ -17,6 +17,7 @@ use super::buffer::{Buffer, Line};
 use crate::key::{KeyHash, scale};
 use crate::promise::{Error, Result, Verdict};
 use crate::simd;
+use std::hint::select_unpredictable;
 
 /// Slots of a line.
 pub(super) const SLOTS: u64 = 8;
@@ -27,6 +28,8 @@ const FARTHEST_SPILL: u64 = 1 << 10;
 const LOAD: u64 = 7;
 /// The same of two lines before: a table that can still grow does so before lines spill much.
 const LOAD_OF_TWO: u64 = 13;
+/// Hashes that are put in together.
+const TOGETHER: usize = 128;
 /// Lines to begin with, more or less: a page.
 const FIRST_LINES: u64 = 64;
 
@@ -122,11 +125,17 @@ impl InPlace {
         lines: &mut [Line],
         hashes: &[KeyHash],
         verdicts: &mut [Verdict],
-        done: usize,
+        mut done: usize,
     ) -> usize {
         let limit = self.limit();
         let ask = |lines: &[Line], hash: &KeyHash| simd::prefetch(lines, scale(hash.high, self.lines) as usize);
         hashes[done..].iter().take(simd::PREFETCH_DISTANCE).for_each(|hash| ask(lines, hash));
+        while self.length + TOGETHER as u64 <= limit && hashes.len() - done >= TOGETHER {
+            let (ahead, verdicts) = (&hashes[done..], &mut verdicts[done..]);
+            let (Some(hashes), Some(verdicts)) = (ahead.first_chunk(), verdicts.first_chunk_mut()) else { break };
+            self.observe_together(machine, lines, hashes, ahead, verdicts);
+            done += TOGETHER;
+        }
         for (index, (hash, verdict)) in hashes.iter().zip(verdicts).enumerate().skip(done) {
             if self.length >= limit {
                 return index;
@@ -137,6 +146,49 @@ impl InPlace {
             *verdict = Verdict::from_seen(!self.insert(machine, lines, stored(hash.high)));
         }
         hashes.len()
+    }
+
+    /// Puts in hashes for which there is room; they are the first of those that lie `ahead`.
+    ///
+    /// When the table is about to grow, one line in five is full, and who goes on to the next one waits for memory that
+    /// nobody asked for. So those that find their own line full ask for the next and are put in after the others. Two that
+    /// are equal both are, in their order: a full line stays full.
+    #[inline(always)]
+    fn observe_together(
+        &mut self,
+        machine: impl simd::SimdOps,
+        lines: &mut [Line],
+        hashes: &[KeyHash; TOGETHER],
+        ahead: &[KeyHash],
+        verdicts: &mut [Verdict; TOGETHER],
+    ) {
+        let (mut spilled, mut count, mut length) = ([0u8; TOGETHER], 0, self.length);
+        for index in 0..TOGETHER {
+            if let Some(ahead) = ahead.get(index + simd::PREFETCH_DISTANCE) {
+                simd::prefetch(lines, scale(ahead.high, self.lines) as usize);
+            }
+            let bits = stored(hashes[index].high);
+            let home = scale(bits, self.lines) as usize;
+            let slots = &mut lines[home].0;
+            let (same, empty) = (machine.equal(slots, bits), machine.equal(slots, EMPTY));
+            let (is_there, is_full) = (same != 0, same | empty == 0);
+            // Without a branch, for none of this can be predicted: what is there is written once more, and to a full line
+            // what its first slot holds.
+            let slot = &mut slots[(same | empty).trailing_zeros() as usize % SLOTS as usize];
+            *slot = select_unpredictable(is_full, *slot, bits);
+            length += u64::from(!is_there & !is_full);
+            verdicts[index] = Verdict::from_seen(is_there);
+            simd::prefetch(lines, home + usize::from(is_full));
+            spilled[count % TOGETHER] = index as u8;
+            count += usize::from(is_full);
+        }
+        self.length = length;
+        for &index in &spilled[..count] {
+            let index = usize::from(index);
+            let bits = stored(hashes[index].high);
+            let home = scale(bits, self.lines) as usize;
+            verdicts[index] = Verdict::from_seen(!self.insert_from(machine, lines, bits, self.behind(home)));
+        }
     }
 
     /// Makes sure that so many hashes more, as far as they fit, ask for no memory.
@@ -165,14 +217,25 @@ impl InPlace {
     /// empty.
     #[inline(always)]
     fn insert(&mut self, machine: impl simd::SimdOps, lines: &mut [Line], bits: u64) -> bool {
-        let mut at = scale(bits, self.lines) as usize;
+        self.insert_from(machine, lines, bits, scale(bits, self.lines) as usize)
+    }
+
+    /// The same where the lines before this one are full and do not have it.
+    #[inline(always)]
+    fn insert_from(&mut self, machine: impl simd::SimdOps, lines: &mut [Line], bits: u64, mut at: usize) -> bool {
         loop {
             if let Some(is_new) = put(machine, &mut lines[at].0, bits) {
                 self.length += u64::from(is_new);
                 return is_new;
             }
-            at = if at + 1 == self.lines as usize { 0 } else { at + 1 };
+            at = self.behind(at);
         }
+    }
+
+    /// The line that a full one spills into.
+    #[inline(always)]
+    fn behind(&self, line: usize) -> usize {
+        if line + 1 == self.lines as usize { 0 } else { line + 1 }
     }
 
     /// Puts a hash into one of the slots that are usually left free, where no more memory is to be had; nothing if only one
@@ -443,6 +506,25 @@ mod tests {
             let inside: BTreeSet<u64> = keys[..most as usize].iter().map(|hash| hash.high).collect();
             assert!(table.sorted(&buffer).eq(inside.iter().copied()), "{full} lines");
             assert_eq!(table.len(), most);
+        }
+    }
+
+    /// Thirty neighbours to a line, so that nearly all of them spill, each several times and soon after itself.
+    #[test]
+    fn what_spills_is_judged_as_if_it_had_come_alone() {
+        let neighbour = |key: u64| (crate::key::finalise(key / 30) & !31) + key % 30 + 1;
+        let arrival = |at: u64| KeyHash { high: neighbour(crate::key::finalise(at) % (at / 3 + 1)), low: 0 };
+        let arrivals: Vec<KeyHash> = (0..60_000).map(arrival).collect();
+        let mut seen = BTreeSet::new();
+        let expected: Vec<Verdict> = arrivals.iter().map(|hash| Verdict::from_seen(!seen.insert(hash.high))).collect();
+        for batch in [1, 100, 128, 1000, 60_000] {
+            let (mut table, mut buffer) = (InPlace::new(4096), Buffer::with_lines(4096).expect("small"));
+            let mut verdicts = vec![Verdict::Distinct; arrivals.len()];
+            for (hashes, verdicts) in arrivals.chunks(batch).zip(verdicts.chunks_mut(batch)) {
+                assert_eq!(table.observe(&mut buffer, hashes, verdicts), Outcome::Done);
+            }
+            assert!(verdicts == expected, "in batches of {batch}");
+            assert!(table.sorted(&buffer).eq(seen.iter().copied()) && table.len() == seen.len() as u64);
         }
     }
 

@@ -221,20 +221,36 @@ impl Words {
     /// Word `index`.
     #[inline]
     pub fn get(&self, index: u64) -> u64 {
-        let bit = index * u64::from(self.stride);
-        self.raw((bit / 8) as usize) >> (bit % 8) & self.shape.mask
+        self.word_at(self.place(index))
     }
 
     /// Replaces word `index`, and gives what `change` says of it.
     #[inline(always)]
     pub fn update<T>(&mut self, index: u64, change: impl FnOnce(u64) -> (u64, T)) -> T {
-        let bit = index * u64::from(self.stride);
-        let (byte, shift, mask) = ((bit / 8) as usize, bit % 8, self.shape.mask);
-        let raw = self.raw(byte);
-        let (word, outcome) = change(raw >> shift & mask);
-        let raw = raw & !(mask << shift) | word << shift;
-        self.buffer.bytes_mut()[byte..byte + 8].copy_from_slice(&raw.to_le_bytes());
+        let place = self.place(index);
+        let (word, outcome) = change(self.word_at(place));
+        self.put_at(place, word);
         outcome
+    }
+
+    /// Where word `index` lies: its first byte, and the bits of that which belong to the word before.
+    #[inline(always)]
+    pub(crate) fn place(&self, index: u64) -> (usize, u32) {
+        let bit = index * u64::from(self.stride);
+        ((bit / 8) as usize, (bit % 8) as u32)
+    }
+
+    /// The word at a place.
+    #[inline(always)]
+    pub(crate) fn word_at(&self, (byte, shift): (usize, u32)) -> u64 {
+        self.raw(byte) >> shift & self.shape.mask
+    }
+
+    /// Replaces the word at a place.
+    #[inline(always)]
+    pub(crate) fn put_at(&mut self, (byte, shift): (usize, u32), word: u64) {
+        let raw = self.raw(byte) & !(self.shape.mask << shift) | word << shift;
+        self.buffer.bytes_mut()[byte..byte + 8].copy_from_slice(&raw.to_le_bytes());
     }
 
     /// Asks for the one or two lines of word `index` to be brought near.

@@ -49,10 +49,10 @@
 //! # Ok::<(), everbloom::Error>(())
 //! ```
 
+use super::observe::kept;
 use super::{Insert, Parameters, Ranked, forecast as ranked_forecast, plan};
 use crate::cells::in_place::{InPlace, Outcome};
 use crate::cells::lanes::Words;
-use crate::cells::table::stored;
 use crate::filter::model::never_forgetting;
 use crate::filter::{Abilities, Base, Body, Filter, Kind, Model, Restore, insert_by_batches, observe_one};
 use crate::format::StateWriter;
@@ -196,17 +196,6 @@ impl Graceful {
     }
 }
 
-/// A hash made of the 64 bits that are kept. The last bits of it are the first of the low half, which choose the
-/// fingerprint, as the first ones choose the word.
-#[inline(always)]
-fn kept(bits: u64) -> KeyHash {
-    let bits = stored(bits);
-    KeyHash { high: bits, low: bits.swap_bytes() }
-}
-
-/// Keys that are handed on together.
-const TOGETHER: usize = 256;
-
 impl Filter for Graceful {
     fn base(&self) -> &Base {
         &self.ranked.base
@@ -269,11 +258,7 @@ impl Filter for Graceful {
                 return;
             }
         }
-        for (hashes, verdicts) in hashes.chunks(TOGETHER).zip(verdicts.chunks_mut(TOGETHER)) {
-            let mut own = [KeyHash { high: 0, low: 0 }; TOGETHER];
-            own.iter_mut().zip(hashes).for_each(|(own, hash)| *own = kept(hash.high));
-            self.ranked.observe_checked(&own[..hashes.len()], Importances::default(), verdicts);
-        }
+        self.ranked.observe_kept(hashes, verdicts);
     }
 
     fn insert_hashes(&mut self, hashes: &[KeyHash]) {

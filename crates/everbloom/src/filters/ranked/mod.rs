@@ -332,7 +332,7 @@ impl Filter for Ranked {
         let all_alike = matches!(importances, Importances::All(_)) || self.parameters.insert != Insert::Importance;
         if self.parameters.gate == Gate::Off && all_alike {
             let (rank, hit) = (self.rank(importances.at(0)), self.parameters.hit);
-            run(ObserveWords { words: &mut self.words, hit, rank, distance, hashes, verdicts });
+            run(ObserveWords::<false> { words: &mut self.words, hit, rank, distance, hashes, verdicts });
         } else {
             pipelined(self, count, distance, ask, |filter, index| {
                 verdicts[index] = filter.observe_gated(hashes[index], importances.at(index));
@@ -368,6 +368,13 @@ impl Filter for Ranked {
 }
 
 impl Ranked {
+    /// Arrivals of which only the first 64 bits of the hash count, at a filter without a gate.
+    fn observe_kept(&mut self, hashes: &[KeyHash], verdicts: &mut [Verdict]) {
+        let (rank, hit, distance) = (self.rank(Importance::FULL), self.parameters.hit, self.distance());
+        self.base.count(hashes.len());
+        run(ObserveWords::<true> { words: &mut self.words, hit, rank, distance, hashes, verdicts });
+    }
+
     fn distance(&self) -> usize {
         if self.words.bytes().len() <= CACHED_BYTES { 0 } else { PREFETCH_DISTANCE }
     }

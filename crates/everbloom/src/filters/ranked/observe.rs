@@ -2,6 +2,7 @@
 
 use super::Hit;
 use crate::cells::lanes::{Forms, MOST_MOVED, Shape, Wide, Words, lesser};
+use crate::cells::table::stored;
 use crate::key::KeyHash;
 use crate::promise::Verdict;
 use crate::simd::{Kernel, SimdOps};
@@ -84,8 +85,16 @@ impl<const MOVED: usize, const FULL: bool> Visit for AtWide<'_, MOVED, FULL> {
     }
 }
 
-/// Arrivals of one rank at their words, with no gate before them.
-pub(super) struct ObserveWords<'a> {
+/// A hash made of the 64 bits that are kept. The last bits of it are the first of the low half, which choose the
+/// fingerprint, as the first ones choose the word.
+#[inline(always)]
+pub(super) fn kept(bits: u64) -> KeyHash {
+    let bits = stored(bits);
+    KeyHash { high: bits, low: bits.swap_bytes() }
+}
+
+/// Arrivals of one rank at their words, with no gate before them; if `KEPT`, only the first 64 bits of their hashes count.
+pub(super) struct ObserveWords<'a, const KEPT: bool> {
     pub(super) words: &'a mut Words,
     pub(super) hit: Hit,
     pub(super) rank: u32,
@@ -100,7 +109,7 @@ const TOGETHER: usize = 256;
 /// So many words of those are looked at, and if all but one are full, most are taken to be.
 const SAMPLED: usize = 8;
 
-impl Kernel for ObserveWords<'_> {
+impl<const KEPT: bool> Kernel for ObserveWords<'_, KEPT> {
     type Output = ();
 
     #[inline(always)]
@@ -109,7 +118,7 @@ impl Kernel for ObserveWords<'_> {
             None => {
                 let visit = AtLanes { shape: self.words.shape(), hit: self.hit, rank: self.rank };
                 let mut next = self.ask_first();
-                each(visit, self.words, self.hashes, &mut next, self.verdicts);
+                each::<KEPT>(visit, self.words, self.hashes, &mut next, self.verdicts);
             }
             Some(wide) if wide.moved() <= 3 => self.at_wide::<3>(wide),
             Some(wide) => self.at_wide::<MOST_MOVED>(wide),
@@ -117,7 +126,7 @@ impl Kernel for ObserveWords<'_> {
     }
 }
 
-impl<'a> ObserveWords<'a> {
+impl<'a, const KEPT: bool> ObserveWords<'a, KEPT> {
     /// Asks for the first words and gives the hashes whose words are to be asked for next.
     #[inline(always)]
     fn ask_first(&self) -> std::slice::Iter<'a, KeyHash> {
@@ -141,16 +150,16 @@ impl<'a> ObserveWords<'a> {
             let is_full = |hash: &&KeyHash| wide.is_full(words.get(hash.index(words.len())));
             let sampled = hashes.len().min(SAMPLED);
             if hashes[..sampled].iter().filter(is_full).count() + 1 >= sampled {
-                each(AtWide::<MOVED, true> { wide, forms, hit }, words, hashes, &mut next, verdicts);
+                each::<KEPT>(AtWide::<MOVED, true> { wide, forms, hit }, words, hashes, &mut next, verdicts);
             } else {
-                each(AtWide::<MOVED, false> { wide, forms, hit }, words, hashes, &mut next, verdicts);
+                each::<KEPT>(AtWide::<MOVED, false> { wide, forms, hit }, words, hashes, &mut next, verdicts);
             }
         }
     }
 }
 
 #[inline(always)]
-fn each(
+fn each<const KEPT: bool>(
     visit: impl Visit,
     words: &mut Words,
     hashes: &[KeyHash],
@@ -162,7 +171,11 @@ fn each(
         if let Some(hash) = next.next() {
             words.prefetch(hash.index(count));
         }
-        let print = visit.print(hash.low);
-        *verdict = Verdict::from_seen(words.update(hash.index(count), |word| visit.observe(word, print)));
+        let hash = if KEPT { kept(hash.high) } else { *hash };
+        let place = words.place(hash.index(count));
+        // Not by a closure, which would stay a function of its own and not be compiled for this machine.
+        let (word, is_there) = visit.observe(words.word_at(place), visit.print(hash.low));
+        words.put_at(place, word);
+        *verdict = Verdict::from_seen(is_there);
     }
 }
