@@ -48,7 +48,9 @@
 use crate::cells::blocks::{self, line_of};
 use crate::cells::buffer::{Buffer, LINE_BITS};
 use crate::filter::model::Effort;
-use crate::filter::{Abilities, Base, Body, Filter, Kind, Model, Restore, WindowParameters, Windowed, shows_base};
+use crate::filter::{
+    Abilities, Base, Body, Filter, Kind, Model, Parameter, Restore, Takes, WindowParameters, Windowed, shows_base,
+};
 use crate::format::StateWriter;
 use crate::key::{Hashing, KeyHash};
 use crate::promise::{Error, Goal, Importance, MAX_MEMORY_BITS, Plan, Promise, Result, Spec, Status, Verdict};
@@ -59,7 +61,7 @@ pub(crate) const KIND: Kind = Kind {
     id: 31,
     name: "aging",
     summary: "two buffers that take turns: the last keys are never missed",
-    parameters: &["window", "num_lines"],
+    parameters: &PARAMETERS,
     can: Abilities {
         advance: true,
         window: Some(WindowParameters { parameter: "window", by_caller: None, refresh: None }),
@@ -71,6 +73,15 @@ pub(crate) const KIND: Kind = Kind {
     restore: |from| Ok(Box::new(Aging::restore(from)?)),
     map: None,
 };
+
+const PARAMETERS: [Parameter; 2] = [
+    Parameter::planned("window", "new keys within which no repeat is missed", Takes::Whole(1, MAX_WINDOW)),
+    Parameter::planned("num_lines", "lines of 512 bits of each of the two buffers", Takes::Whole(1, MAX_LINES)),
+];
+
+/// Longer windows are none.
+const MAX_WINDOW: u64 = 1 << 56;
+const MAX_LINES: u64 = MAX_MEMORY_BITS / LINE_BITS / 2;
 
 /// The parameters of an aging filter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -90,12 +101,11 @@ impl Parameters {
     }
 
     fn checked(self) -> Result<Self> {
-        let most = MAX_MEMORY_BITS / LINE_BITS / 2;
-        if !(1..=most).contains(&self.num_lines) {
-            let needed = format!("between 1 and {most}");
+        if !(1..=MAX_LINES).contains(&self.num_lines) {
+            let needed = format!("between 1 and {MAX_LINES}");
             return Err(Error::parameter("num_lines", self.num_lines, needed, "give at least 1024 bits of memory"));
         }
-        if !(1..=1 << 56).contains(&self.window) {
+        if !(1..=MAX_WINDOW).contains(&self.window) {
             let remedy = "give the number of keys that must not be missed";
             return Err(Error::parameter("window", self.window, "between 1 and 2^56", remedy));
         }

@@ -83,11 +83,15 @@ use crate::cells::buffer::{LINE_BITS, lines_of};
 use crate::cells::probed::{self, Hashes};
 use crate::filter::model::never_forgetting;
 use crate::filter::{
-    Abilities, Base, Body, Combine, Filter, Kind, Mapped, Merge, Model, Restore, same_shape, shows_base,
+    Abilities, Base, Body, Combine, Filter, Kind, Mapped, Merge, Model, Parameter, Restore, Takes, same_shape,
+    shows_base,
 };
 use crate::format::{self, gaps};
 use crate::key::{Hashing, KeyHash};
-use crate::promise::{Error, Goal, Importance, Importances, Plan, Promise, Result, Spec, Status, Verdict};
+use crate::promise::{
+    Error, Goal, Importance, Importances, MAX_MEMORY_BITS, Plan, Promise, Result, Spec, Status, Verdict,
+};
+use crate::stream::sizing::MAX_HASHES;
 use crate::stream::{Forecast, Stream};
 use bytemuck::cast_slice;
 
@@ -95,7 +99,7 @@ pub(crate) const KIND: Kind = Kind {
     id: 1,
     name: "bloom",
     summary: "classic Bloom filter: no false negatives, fills up at a known number of keys",
-    parameters: &["num_bits", "num_hashes"],
+    parameters: &PARAMETERS,
     can: Abilities { merge: true, fit_bytes: true, map: true, ..Abilities::SET },
     model: Model { forecast, accesses: Some("num_hashes"), ..Model::sized(&["num_bits"]) },
     plan: planned,
@@ -103,6 +107,11 @@ pub(crate) const KIND: Kind = Kind {
     restore: |from| Ok(Box::new(Bloom::restore(from)?)),
     map: Some(|spec, body| Ok(Box::new(MappedBloom::open(spec, body)?))),
 };
+
+const PARAMETERS: [Parameter; 2] = [
+    Parameter::planned("num_bits", "bits in all", Takes::Whole(1, MAX_MEMORY_BITS)),
+    Parameter::planned("num_hashes", "bits that a key sets", Takes::Whole(1, MAX_HASHES as u64)),
+];
 
 /// The size of a Bloom filter: its cells are bits.
 pub use crate::stream::sizing::Size;

@@ -8,6 +8,7 @@ mod plan;
 mod quantity;
 mod spec;
 mod standing;
+mod suggest;
 mod verdict;
 
 pub use error::{Error, Result};
@@ -19,4 +20,5 @@ pub use quantity::{Count, Rate, Size, Span, Window, rate_text, size_text};
 pub use spec::Spec;
 pub(crate) use spec::choice_name;
 pub use standing::Standing;
+pub use suggest::{did_you_mean, suggestion};
 pub use verdict::{Status, Verdict};

@@ -3,6 +3,7 @@
 use super::KIND;
 use super::touched::Touched;
 use crate::filter::model::Effort;
+use crate::filter::{Parameter, Takes, Unset, one_of};
 use crate::promise::{Error, Goal, Holds, MAX_MEMORY_BITS, Plan, Promise, Result, Spec, choice_name};
 use crate::stream::closed_forms::{largest, poisson_mean, smallest};
 use libm::{exp, log1p, pow};
@@ -36,6 +37,22 @@ pub enum Advance {
 
 const REFRESHES: &[(&str, Refresh)] = &[("yes", Refresh::Yes), ("no", Refresh::No)];
 const ADVANCES: &[(&str, Advance)] = &[("arrivals", Advance::Arrivals), ("caller", Advance::Caller)];
+
+pub(super) const PARAMETERS: [Parameter; 5] = [
+    Parameter::planned("window", "arrivals within which no repeat is missed", Takes::Whole(1, MAX_WINDOW)),
+    Parameter::planned("num_blocks", "blocks of 2048 bits", Takes::Whole(1, MAX_MEMORY_BITS / BLOCK_BITS)),
+    Parameter::planned("num_hashes", "slices that a key sets a bit in", Takes::Whole(1, SLICES as u64 - 1)),
+    Parameter::planned("refresh", "whether a repeat renews a key's age", one_of!(REFRESHES)).or(Unset::Value("yes")),
+    Parameter::planned(
+        "advance",
+        "what turns the window: the number of arrivals, or the caller, for windows of time",
+        one_of!(ADVANCES),
+    )
+    .or(Unset::Value("arrivals")),
+];
+
+/// Longer windows are none.
+const MAX_WINDOW: u64 = 1 << 56;
 
 /// The parameters of an age-partitioned filter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -104,7 +121,7 @@ impl Parameters {
             true => Ok(()),
             false => Err(Error::parameter(name, given, format!("between 1 and {most}"), remedy)),
         };
-        bounded("window", self.window, 1 << 56, "give the arrivals within which nothing may be missed")?;
+        bounded("window", self.window, MAX_WINDOW, "give the arrivals within which nothing may be missed")?;
         bounded("num_blocks", self.num_blocks, MAX_MEMORY_BITS / BLOCK_BITS, "give at least 2048 bits of memory")?;
         bounded("num_hashes", self.num_hashes.into(), u64::from(SLICES) - 1, "7 hashes suit a target of 1 %")?;
         Ok(self)

@@ -192,6 +192,10 @@ fn with_hashes(spec: &Spec, goal: &Goal, mix: &ImportanceMix, target: f64, num_h
     let limit = floor(num_cells as f64 * fill).max(0.0) as u64;
     let least = num_cells / LEAST_LIMIT_SHARE + u64::from(num_hashes);
     let fill_limit = spec.number("fill_limit")?.unwrap_or(limit);
+    if fill_limit > num_cells {
+        let needed = format!("at most {num_cells}, the cells that there are");
+        return Err(Error::parameter("fill_limit", fill_limit, needed, "leave it out to have it planned"));
+    }
     // Rounding may have gone the wrong way in the power.
     let fill_limit = largest(fill_limit.min(num_cells), |limit| {
         pow(limit as f64 / num_cells as f64, f64::from(num_hashes)) <= target

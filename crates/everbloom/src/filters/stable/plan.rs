@@ -3,6 +3,7 @@
 use super::KIND;
 use crate::cells::counters::Counters;
 use crate::filter::model::{Effort, MOST_CHANGED};
+use crate::filter::{Parameter, Takes, Unset, one_of};
 use crate::promise::{Error, Goal, MAX_MEMORY_BITS, Plan, Promise, Result, Spec, choice_name};
 use crate::stream::cell_chain::{CellChain, CellRates};
 use crate::stream::integrate::{ALL_ALIKE, Integral};
@@ -46,6 +47,20 @@ const UPDATES: &[(&str, Update)] = &[("always", Update::Always), ("distinct", Up
 pub(super) const WORDS_PER_LINE: u64 = 8;
 const MAX_HASHES: u32 = 32;
 const MAX_CELL: u32 = 255;
+
+pub(super) const PARAMETERS: [Parameter; 7] = [
+    Parameter::planned("num_cells", "cells in all", Takes::Whole(1, MAX_MEMORY_BITS / 8)),
+    Parameter::planned("cell_max", "what a key sets its cells to", Takes::Whole(1, MAX_CELL as u64)),
+    Parameter::planned("num_hashes", "cells that a key sets", Takes::Whole(1, MAX_HASHES as u64)),
+    // A run of cells of one bit is lowered 64 at a time.
+    Parameter::planned("decrements", "cells that an arrival lowers", Takes::Whole(1, MOST_CHANGED as u64 * 64)),
+    Parameter::planned("decrement", "which cells: a run of neighbours, or each at random", one_of!(DECREMENTS))
+        .or(Unset::BySizes("run", "independent")),
+    Parameter::planned("layout", "where a key's cells lie: anywhere, or in one cache line", one_of!(LAYOUTS))
+        .or(Unset::BySizes("blocked", "spread")),
+    Parameter::planned("update", "which arrivals change cells: all, or those called new", one_of!(UPDATES))
+        .or(Unset::BySizes("distinct", "always")),
+];
 
 /// The parameters of a stable filter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
