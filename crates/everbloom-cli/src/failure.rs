@@ -1,6 +1,7 @@
 //! How a command ends: exit 0 done, 1 a negative answer, 2 one clear line on stderr, 3 a promise is broken.
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
+use everbloom::internal::promise::rate_text;
 use std::fmt::Display;
 use std::io;
 use std::path::Path;
@@ -97,19 +98,27 @@ impl From<everbloom::Error> for Failure {
 /// The error in the words of the command line: its options, where one is meant, and sizes with their unit.
 fn in_typed_words(error: everbloom::Error) -> String {
     let everbloom::Error::Parameter { name, given, needed, remedy } = error else { return error.to_string() };
-    let is_missing = given == "not given";
-    match name {
-        "memory_bits" if is_missing && needed.contains("expected_items") => {
-            format!("--memory or --expect is missing; {remedy}")
+    let option = match name {
+        "memory" => "--memory",
+        "fpr" => "--fpr",
+        "target_fnr" => "--fnr",
+        "expected_items" => "--expect",
+        "transmitted_bytes" => "--transmit",
+        "min_hashes" => "--min-hashes",
+        "max_hashes" => "--max-hashes",
+        "sets_sharing" => "--sets-sharing",
+        name => name,
+    };
+    match given.as_str() {
+        "not given" if needed.contains("expected_items") => format!("{option} or --expect is missing; {remedy}"),
+        "not given" if needed.contains("memory") => format!("{option} or --memory is missing; {remedy}"),
+        "not given" => format!("{option} is missing; {remedy}"),
+        _ => {
+            // A rate in the way in which rates are typed.
+            let rate = given.parse().ok().filter(|_| name.starts_with("fpr") || name.starts_with("target_f"));
+            let given = rate.map_or(given.clone(), rate_text);
+            format!("{option} is {given}, but must be {needed}; {remedy}")
         }
-        "memory_bits" if is_missing => format!("--memory is missing; {remedy}"),
-        "expected_items" if is_missing => format!("--expect is missing; {remedy}"),
-        "memory_bits" if given == "1" => format!("the memory is 1 bit, but must be {needed}; {remedy}"),
-        "memory_bits" => format!("the memory is {given} bits, but must be {needed}; {remedy}"),
-        "min_hashes" | "max_hashes" | "sets_sharing" => {
-            format!("--{} is {given}, but must be {needed}; {remedy}", name.replace('_', "-"))
-        }
-        _ => format!("{name} is {given}, but must be {needed}; {remedy}"),
     }
 }
 

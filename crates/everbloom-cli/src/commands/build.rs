@@ -187,7 +187,7 @@ impl Build {
         }
         match forecast::plan(spec, &self.wanted().expected_items(1)) {
             // Whether the memory suffices, and which would, is only known with the number of keys.
-            Err(error) if !matches!(error, Error::Infeasible { .. } | Error::Parameter { name: "memory_bits", .. }) => {
+            Err(error) if !matches!(error, Error::Infeasible { .. } | Error::Parameter { name: "memory", .. }) => {
                 Err(error.into())
             }
             _ => Ok(None),

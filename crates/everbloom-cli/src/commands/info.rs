@@ -22,7 +22,7 @@ pub(crate) struct Info {
     #[arg(long, value_name = "FORMAT", default_value = "table")]
     format: Format,
     /// The most memory that a compressed filter may unpack to [default: 1GiB]
-    #[arg(long, value_name = "SIZE", value_parser = quantity::size_in_bits)]
+    #[arg(short, long, value_name = "SIZE", value_parser = quantity::size_in_bits)]
     memory: Option<u64>,
 }
 

@@ -33,7 +33,7 @@ pub(crate) struct Merge {
     #[arg(long)]
     compress: bool,
     /// The most memory that a compressed filter may unpack to [default: 1GiB]
-    #[arg(long, value_name = "SIZE", value_parser = quantity::size_in_bits)]
+    #[arg(short, long, value_name = "SIZE", value_parser = quantity::size_in_bits)]
     memory: Option<u64>,
     #[command(flatten)]
     promise: PromiseArgs,

@@ -4,6 +4,7 @@ mod build;
 mod compare;
 mod completions;
 pub(crate) mod dedup;
+mod filters;
 mod info;
 mod lab;
 mod man;
@@ -33,10 +34,12 @@ pub(crate) enum Command {
     Remove(remove::Remove),
     #[command(about = "Try filters on a stream: error rates, memory, speed")]
     Compare(compare::Compare),
-    #[command(about = "Learn from a query log how to get fewer false positives from the same memory")]
+    #[command(about = "Fewer false hits from a query log: learn it, and build filters that know it")]
     Tune(tune::Tune),
     #[command(about = "Choose a filter: which kind, how large, and which errors to expect")]
     Plan(plan::Plan),
+    #[command(about = "List the kinds of filters, or explain one and its parameters")]
+    Filters(filters::Filters),
     /// Generate streams and run the papers' experiments
     #[command(subcommand)]
     Lab(lab::Lab),
@@ -59,6 +62,7 @@ impl Command {
             Command::Compare(compare) => compare.run(),
             Command::Tune(tune) => tune.run(),
             Command::Plan(plan) => plan.run(),
+            Command::Filters(filters) => filters.run(),
             Command::Lab(lab) => lab.run(),
             Command::Completions(completions) => completions.run(),
             Command::Man(man) => man.run(),

@@ -39,7 +39,7 @@ pub(crate) struct Remove {
     #[arg(long, value_name = "FORMAT", default_value = "table")]
     format: Format,
     /// The most memory that a compressed filter may unpack to [default: 1GiB]
-    #[arg(long, value_name = "SIZE", value_parser = quantity::size_in_bits)]
+    #[arg(short, long, value_name = "SIZE", value_parser = quantity::size_in_bits)]
     memory: Option<u64>,
     #[command(flatten)]
     keys: KeyArgs,
@@ -74,6 +74,7 @@ impl Remove {
         output::refuse_overwriting(&self.filter, &self.files)?;
         if let Some(output) = &self.output {
             output::refuse_overwriting(output, &self.files)?;
+            output::refuse_dash(output, "--output", "where the report goes", "name a file")?;
         }
         let _held = filter_file::hold(&self.filter)?;
         let compressed = filter_file::summary(&self.filter)?.compressed;

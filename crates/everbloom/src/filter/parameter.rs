@@ -17,8 +17,8 @@ pub struct Parameter {
     pub takes: Takes,
     /// What holds where a spec does not give it.
     pub unset: Unset,
-    /// The parameter and value without which it means nothing.
-    pub needs: Option<(&'static str, &'static str)>,
+    /// The parameter and the values of it without which it means nothing.
+    pub needs: Option<(&'static str, &'static [&'static str])>,
 }
 
 /// The values that a parameter takes. Other parameters of the same spec may narrow them.
@@ -66,9 +66,9 @@ impl Parameter {
         Parameter { unset, ..self }
     }
 
-    /// The same, only together with the value of another.
-    pub(crate) const fn with(self, parameter: &'static str, value: &'static str) -> Self {
-        Parameter { needs: Some((parameter, value)), ..self }
+    /// The same, only together with one of these values of another.
+    pub(crate) const fn with(self, parameter: &'static str, values: &'static [&'static str]) -> Self {
+        Parameter { needs: Some((parameter, values)), ..self }
     }
 }
 
@@ -126,5 +126,8 @@ impl fmt::Display for Unset {
 
 /// Large powers of two as such, and other numbers as they are.
 fn short(number: u64) -> String {
+    if number == u64::MAX {
+        return "2^64 - 1".into();
+    }
     if number > 1 << 20 && number.is_power_of_two() { format!("2^{}", number.ilog2()) } else { number.to_string() }
 }

@@ -53,7 +53,9 @@ use crate::filter::{
 };
 use crate::format::StateWriter;
 use crate::key::{Hashing, KeyHash};
-use crate::promise::{Error, Goal, Importance, MAX_MEMORY_BITS, Plan, Promise, Result, Spec, Status, Verdict};
+use crate::promise::{
+    Error, Goal, Importance, MAX_MEMORY_BITS, Plan, Promise, Result, Spec, Status, Verdict, rate_text, size_text,
+};
 use crate::simd::{distance_for, prefetch};
 use crate::stream::closed_forms::{blocked_fpr, largest, smallest};
 
@@ -162,7 +164,7 @@ fn fewest_lines(window: u64, target: f64) -> Result<Parameters> {
     smallest(1, MAX_MEMORY_BITS / LINE_BITS / 2, |num_lines| Parameters { window, num_lines }.predicted_fpr() <= target)
         .map(|num_lines| Parameters { window, num_lines })
         .ok_or_else(|| Error::Infeasible {
-            wanted: format!("a rate of {target} for a window of {window}"),
+            wanted: format!("a rate of {} for a window of {window}", rate_text(target)),
             reason: "eight hashes in one cache line do not reach it".into(),
             remedy: "accept a higher rate or take age_partitioned".into(),
         })
@@ -179,11 +181,11 @@ fn within(draft: Parameters, target: f64) -> Result<Parameters> {
         return Ok(needed);
     }
     Err(Error::Infeasible {
-        wanted: format!("a window of {} at a rate of {target}", draft.window),
+        wanted: format!("a window of {} at a rate of {}", draft.window, rate_text(target)),
         reason: format!(
-            "it needs {} bits, more than {}",
-            needed.num_lines * 2 * LINE_BITS,
-            draft.num_lines * 2 * LINE_BITS
+            "it needs {}, more than {}",
+            size_text(needed.num_lines * 2 * LINE_BITS),
+            size_text(draft.num_lines * 2 * LINE_BITS)
         ),
         remedy: format!("give that much memory, or a window of at most {}", longest(draft.num_lines, target)),
     })

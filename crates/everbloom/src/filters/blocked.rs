@@ -175,7 +175,7 @@ impl Parameters {
         if let (Some(0), Some(rate)) = (items, goal.target_fpr) {
             return Err(Error::Infeasible {
                 wanted: format!("a rate of {}", rate_text(rate)),
-                reason: format!("{} bits cannot hold a single key at it", parameters.num_bits()),
+                reason: format!("{} cannot hold a single key at it", size_text(parameters.num_bits())),
                 remedy: "give more memory, or take bloom".into(),
             });
         }
@@ -185,12 +185,7 @@ impl Parameters {
 
     fn fitting(memory_bits: u64) -> Result<Self> {
         if memory_bits < LINE_BITS {
-            return Err(Error::parameter(
-                "memory_bits",
-                memory_bits,
-                "at least 512, one block",
-                "give 512 bits or take bloom",
-            ));
+            return Err(Error::memory(memory_bits, "at least 64B, one block", "give that much"));
         }
         Self::new(memory_bits / LINE_BITS * LINE_BITS)
     }

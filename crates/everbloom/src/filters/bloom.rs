@@ -89,7 +89,7 @@ use crate::filter::{
 use crate::format::{self, gaps};
 use crate::key::{Hashing, KeyHash};
 use crate::promise::{
-    Error, Goal, Importance, Importances, MAX_MEMORY_BITS, Plan, Promise, Result, Spec, Status, Verdict,
+    Error, Goal, Importance, Importances, MAX_MEMORY_BITS, Plan, Promise, Result, Spec, Status, Verdict, rate_text,
 };
 use crate::stream::sizing::MAX_HASHES;
 use crate::stream::{Forecast, Stream};
@@ -191,14 +191,14 @@ fn too_few_bytes(goal: &Goal, items: u64, highest: f64, best: Option<f64>) -> Er
     let needed = |rate: &f64| {
         let size = sparse(goal, items, *rate).ok()?;
         let affordable = most_cells(goal, items, *rate).is_ok_and(|most| size.num_cells <= most);
-        affordable.then(|| format!("{} bytes for a rate of {rate}", sent_bytes(size, items)))
+        affordable.then(|| format!("{} bytes for a rate of {}", sent_bytes(size, items), rate_text(*rate)))
     };
     let mut remedies: Vec<String> = [highest, highest.min(0.01)].iter().filter_map(needed).collect();
     remedies.dedup();
     Error::Infeasible {
         wanted: format!("{} bytes on the wire for {items} keys", goal.transmitted_bytes.unwrap_or_default()),
         reason: match best {
-            Some(rate) => format!("the best filter that fits has a rate of {rate:.3}"),
+            Some(rate) => format!("the best filter that fits has a rate of {}", rate_text(rate)),
             None => "not even an empty filter fits".into(),
         },
         remedy: match remedies.is_empty() {

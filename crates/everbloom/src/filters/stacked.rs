@@ -74,6 +74,7 @@ use crate::format::StateWriter;
 use crate::key::{Hashing, KeyHash};
 use crate::promise::{
     Error, Goal, Holds, Importance, Importances, MAX_MEMORY_BITS, Plan, Promise, Result, Spec, Status, Verdict,
+    size_text,
 };
 use crate::scheme::MAX_PAIRS;
 use crate::scheme::{HotNegatives, SchemeId};
@@ -248,7 +249,7 @@ impl Stacked {
         scheme: Option<SchemeId>,
     ) -> Result<Self> {
         let too_small = || Error::Infeasible {
-            wanted: format!("{} hot negatives within {memory_bits} bits", negatives.keys().len()),
+            wanted: format!("{} frequent negative queries within {}", negatives.keys().len(), size_text(memory_bits)),
             reason: "the layers that store them leave no room for the members".into(),
             remedy: "give more memory, or tune again for this much".into(),
         };

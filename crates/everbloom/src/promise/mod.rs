@@ -16,7 +16,7 @@ pub use goal::Goal;
 pub(crate) use goal::{LEAST_RATE, MAX_ITEMS, MAX_MEMORY_BITS};
 pub use importance::{Importance, ImportanceMix, ImportanceScale, Importances};
 pub use plan::{Holds, Plan, Promise};
-pub use quantity::{Count, Rate, Size, Span, Window, rate_text, size_text};
+pub use quantity::{Count, Rate, Size, Span, Window, rate_text, size_text, size_typed};
 pub use spec::Spec;
 pub(crate) use spec::choice_name;
 pub use standing::Standing;

@@ -367,6 +367,19 @@ pub fn size_text(bits: u64) -> String {
     }
 }
 
+/// A number of bits exactly, as somebody may have typed it: `64MiB`, `1000B`, `12b`.
+///
+/// ```
+/// use everbloom::internal::promise::size_typed;
+///
+/// assert_eq!([64 << 23, 8000, 12].map(size_typed), ["64MiB", "1000B", "12b"]);
+/// ```
+pub fn size_typed(bits: u64) -> String {
+    let units = [("PiB", 53), ("TiB", 43), ("GiB", 33), ("MiB", 23), ("KiB", 13), ("B", 3)];
+    let whole = units.into_iter().find(|(_, shift)| bits > 0 && bits.trailing_zeros() >= *shift);
+    whole.map_or_else(|| format!("{bits}b"), |(unit, shift)| format!("{}{unit}", bits >> shift))
+}
+
 /// A rate as a percentage that [`Rate`] reads, rounded up to three digits: `1%`, `0.0321%`, `1e-7%`.
 ///
 /// ```

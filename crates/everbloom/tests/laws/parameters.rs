@@ -19,7 +19,7 @@ fn goals() -> [Goal; 5] {
 
 /// The spec with what a parameter needs, so that it means something.
 fn base(kind: &Kind, parameter: &Parameter) -> Spec {
-    parameter.needs.iter().fold(Spec::new(kind.name), |spec, (name, value)| spec.with(name, value))
+    parameter.needs.iter().fold(Spec::new(kind.name), |spec, (name, values)| spec.with(name, values[0]))
 }
 
 /// A value of a parameter at one end of what it takes; choices are left to the filter.
@@ -47,7 +47,8 @@ fn planned_contexts(kind: &Kind, parameter: &Parameter, value: &str) -> Vec<Spec
 /// The same with all other numbers at their least or most, in every mixture, and every named choice.
 fn extreme_contexts(kind: &Kind, parameter: &Parameter, value: &str) -> Vec<Spec> {
     let base = base(kind, parameter).with(parameter.name, value);
-    let means_something = |other: &Parameter| other.needs.is_none_or(|(name, value)| base.get(name) == Some(value));
+    let means_something =
+        |other: &Parameter| other.needs.is_none_or(|(name, values)| base.get(name) == Some(values[0]));
     let is_free = |other: &&Parameter| base.get(other.name).is_none() && means_something(other);
     let others: Vec<&Parameter> = kind.parameters.iter().filter(is_free).collect();
     let numbers: Vec<&&Parameter> = others.iter().filter(|other| extreme(other, true).is_some()).collect();
@@ -86,10 +87,10 @@ fn every_parameter_is_described_once_and_in_words() {
         for parameter in filters::parameters(kind) {
             assert!(seen.insert(parameter.name), "{} has {} twice", kind.name, parameter.name);
             assert!(parameter.meaning.len() > 8 && !parameter.meaning.ends_with('.'), "{}", parameter.meaning);
-            let needs_something = parameter.needs.is_none_or(|(name, value)| {
+            let needs_something = parameter.needs.is_none_or(|(name, values)| {
                 kind.parameters.iter().any(|other| {
                     other.name == name
-                        && matches!(other.takes, Takes::Choice(names) if names.contains(&value) || names.len() == 1)
+                        && matches!(other.takes, Takes::Choice(names) if names.contains(&values[0]) || names.len() == 1)
                 })
             });
             assert!(needs_something, "{} of {} needs what is not there", parameter.name, kind.name);
@@ -108,7 +109,7 @@ fn ranges_end_where_they_say() {
     let mut wrong = Vec::new();
     for (kind, parameter) in every_parameter() {
         let named = |value: &str, what: &str| format!("{}:{}={value} {what}", kind.name, parameter.name);
-        let can_be = parameter.needs.is_none_or(|(name, value)| is_choice(kind, name, value));
+        let can_be = parameter.needs.is_none_or(|(name, values)| is_choice(kind, name, values[0]));
         if !can_be {
             continue;
         }
@@ -152,7 +153,7 @@ fn is_choice(kind: &Kind, name: &str, value: &str) -> bool {
 fn defaults_are_what_holds_without_them() {
     let (mut checked, mut wrong) = (0, Vec::new());
     for (kind, parameter) in every_parameter() {
-        if !parameter.needs.is_none_or(|(name, value)| is_choice(kind, name, value)) {
+        if !parameter.needs.is_none_or(|(name, values)| is_choice(kind, name, values[0])) {
             continue;
         }
         let bare = base(kind, parameter);

@@ -8,7 +8,9 @@ use crate::failure::{Ending, Result};
 use clap::{ArgGroup, Args, ValueEnum};
 use everbloom::querylog::popularity::{MAX_HASHES, Solver};
 
-/// Finds the best filter for skewed queries: from key lists and a query log, or from known popularities.
+/// Fewer false hits from a query log: finds the best filter for the queries that really come.
+///
+/// It learns from key lists and a log of queries, or from known popularities, and writes a scheme for build --scheme.
 ///
 /// From a log, three filters are compared at equal total size: the standard one, one with a number of hashes for
 /// each class of keys, and one that stores the most frequent negative queries exactly. They learn from the first

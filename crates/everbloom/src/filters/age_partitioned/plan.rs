@@ -4,7 +4,9 @@ use super::KIND;
 use super::touched::Touched;
 use crate::filter::model::Effort;
 use crate::filter::{Parameter, Takes, Unset, one_of};
-use crate::promise::{Error, Goal, Holds, MAX_MEMORY_BITS, Plan, Promise, Result, Spec, choice_name};
+use crate::promise::{
+    Error, Goal, Holds, MAX_MEMORY_BITS, Plan, Promise, Result, Spec, choice_name, rate_text, size_text,
+};
 use crate::stream::closed_forms::{largest, poisson_mean, smallest};
 use libm::{exp, log1p, pow};
 
@@ -214,7 +216,7 @@ pub(super) fn planned(spec: &Spec, goal: &Goal) -> Result<Plan> {
     let affordable = match (blocks, goal.memory_bits) {
         (Some(blocks), _) => Some(blocks),
         (None, Some(bits)) if bits < BLOCK_BITS => {
-            return Err(Error::parameter("memory_bits", bits, "at least 2048, one block", "give 2048 bits or more"));
+            return Err(Error::memory(bits, "at least 256B, one block", "give that much"));
         }
         (None, bits) => bits.map(|bits| draft.affordable(bits)),
     };
@@ -241,7 +243,7 @@ pub(super) fn planned(spec: &Spec, goal: &Goal) -> Result<Plan> {
         }
         (None, Some(blocks), Some(target)) => {
             longest_window(draft, blocks, target, choices()).ok_or_else(|| Error::Infeasible {
-                wanted: format!("a rate of {target}"),
+                wanted: format!("a rate of {}", rate_text(target)),
                 reason: format!("{blocks} blocks cannot hold a window of one arrival at it"),
                 remedy: "give more memory or accept a higher rate".into(),
             })?
@@ -271,7 +273,7 @@ fn fewest_blocks(draft: Draft, window: u64, target: f64, hashes: Hashes) -> Resu
     };
     best_by(hashes.map(blocks_for), |parameters| std::cmp::Reverse(parameters.num_blocks)).ok_or_else(|| {
         Error::Infeasible {
-            wanted: format!("a rate of {target} for a window of {window}"),
+            wanted: format!("a rate of {} for a window of {window}", rate_text(target)),
             reason: "no size reaches it".into(),
             remedy: "accept a higher rate".into(),
         }
@@ -319,8 +321,8 @@ fn too_long(draft: Draft, window: u64, blocks: u64, target: f64, hashes: Hashes)
     let needed = fewest_blocks(draft, window, target, hashes.clone()).map_or(0, |fits| fits.num_blocks * BLOCK_BITS);
     let fitting = longest_window(draft, blocks, target, hashes).map_or(0, |fits| fits.window);
     Error::Infeasible {
-        wanted: format!("a window of {window} at a rate of {target}"),
-        reason: format!("it needs {needed} bits, more than {}", blocks * BLOCK_BITS),
+        wanted: format!("a window of {window} at a rate of {}", rate_text(target)),
+        reason: format!("it needs {}, more than {}", size_text(needed), size_text(blocks * BLOCK_BITS)),
         remedy: format!("give that much memory, or a window of at most {fitting}"),
     }
 }

@@ -116,31 +116,31 @@ const fn table(
             share,
         )
         .or(Unset::Value("0.8"))
-        .with("reinsert", "fifo"),
+        .with("reinsert", &["fifo", "random"]),
         Parameter::planned("reinsert_slots", "keys that are kept for that", Takes::Whole(1, reinsertion::MAX_SLOTS))
             .or(Unset::Derived("one for 128 cells, at least 8"))
-            .with("reinsert", "fifo"),
+            .with("reinsert", &["fifo", "random"]),
         Parameter::planned(
             "reinsert_every",
             "arrivals from one of them to the next; 0 for never",
             Takes::Whole(0, u64::MAX),
         )
         .or(Unset::Value("10"))
-        .with("reinsert", "fifo"),
+        .with("reinsert", &["fifo", "random"]),
         Parameter::planned(
             "reinsert_below",
             "the share of zero cells below which every arrival brings one back",
             share,
         )
         .or(Unset::Derived("none: reinsert_every holds"))
-        .with("reinsert", "fifo"),
+        .with("reinsert", &["fifo", "random"]),
         Parameter::planned(
             "priority_step",
             "what being lowered adds to a cell's priority",
             Takes::Whole(1, MAX_PRIORITY_STEP as u64),
         )
         .or(Unset::Derived("as cell_max"))
-        .with("deletion", "min_imp_priority"),
+        .with("deletion", &["min_imp_priority"]),
     ]
 }
 

@@ -4,7 +4,7 @@ use super::KIND;
 use super::gate::GATE_BITS;
 use crate::cells::lanes::{MAX_LANE_BITS, MAX_PACKED_BITS, Shape, Wide, Words};
 use crate::filter::{Parameter, Takes, Unset, one_of};
-use crate::promise::{Error, Goal, MAX_MEMORY_BITS, Plan, Promise, Result, Spec, choice_name};
+use crate::promise::{Error, Goal, MAX_MEMORY_BITS, Plan, Promise, Result, Spec, choice_name, rate_text, size_text};
 use crate::stream::closed_forms::poisson_mean;
 
 /// Where a new arrival goes in.
@@ -106,9 +106,9 @@ pub(super) const PARAMETERS: [Parameter; 10] = [
     HIT,
     Parameter::planned("gate", "which arrivals are not let in", one_of!(GATES)).or(Unset::Value("off")),
     Parameter::planned("gate_fpr", "the rate that the gate keeps, for one lane", Takes::Within(0.0, 1.0))
-        .with("gate", "clamped"),
+        .with("gate", &["clamped"]),
     Parameter::planned("gate_items", "keys that the gate prepares for; 0 if unknown", Takes::Whole(0, MAX_GATE_ITEMS))
-        .with("gate", "importance"),
+        .with("gate", &["importance"]),
 ];
 
 /// The parameters of `graceful`, which keeps hashes without ranks at first.
@@ -304,8 +304,8 @@ impl Draft {
         let single = self.finished(1, lanes, lane_bits)?;
         let num_words = Words::fitting(memory_bits.saturating_sub(single.gate_bits()), single.stride());
         if num_words == 0 {
-            let needed = format!("at least {}, one cache line", 512 + single.gate_bits());
-            return Err(Error::parameter("memory_bits", memory_bits, needed, "give more memory"));
+            let needed = format!("at least {}, one cache line", size_text(512 + single.gate_bits()));
+            return Err(Error::memory(memory_bits, needed, "give that much"));
         }
         self.finished(num_words, lanes, lane_bits)
     }
@@ -368,9 +368,9 @@ fn best(
         }
     }
     Err(Error::Infeasible {
-        wanted: format!("a rate of {target}"),
+        wanted: format!("a rate of {}", rate_text(target)),
         reason: "it needs fingerprints of more than 32 bits".into(),
-        remedy: "accept a higher rate, or keep every key with --exact".into(),
+        remedy: "accept a higher rate, or take exact, which keeps every key".into(),
     })
 }
 

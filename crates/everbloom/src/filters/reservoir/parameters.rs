@@ -3,7 +3,7 @@
 use super::KIND;
 use crate::cells::buffer::LINE_BITS;
 use crate::filter::{Parameter, Takes, Unset, one_of};
-use crate::promise::{Error, Goal, Holds, MAX_MEMORY_BITS, Plan, Promise, Result, Spec, choice_name};
+use crate::promise::{Error, Goal, Holds, MAX_MEMORY_BITS, Plan, Promise, Result, Spec, choice_name, rate_text};
 use libm::{log, pow};
 
 /// How the probability of insertion depends on the number of arrivals.
@@ -105,10 +105,10 @@ pub(super) const PARAMETERS: [Parameter; 9] = [
         .or(Unset::Value("reservoir")),
     Parameter::planned("insert_prob", "the probability that a key is inserted", Takes::Between(0.0, 1.0))
         .or(Unset::Value("0.1"))
-        .with("bias", "constant"),
+        .with("bias", &["constant"]),
     Parameter::planned("half_life", "arrivals after which that probability is halved", Takes::Whole(1, MAX_HALF_LIFE))
         .or(Unset::Derived("as many as an array has bits"))
-        .with("bias", "exponential"),
+        .with("bias", &["exponential"]),
     Parameter::planned("layout", "where a key's bits lie: one in each array, or in one cache line", one_of!(LAYOUTS))
         .or(Unset::BySizes("blocked", "spread")),
 ];
@@ -358,7 +358,7 @@ fn keeping(target: f64, with_filters: impl Fn(u32) -> Result<Parameters>) -> Res
         }
     }
     Err(Error::Infeasible {
-        wanted: format!("a rate of {target}"),
+        wanted: format!("a rate of {}", rate_text(target)),
         reason: format!("{MAX_FILTERS} arrays do not reach it"),
         remedy: "accept a higher rate".into(),
     })

@@ -4,7 +4,7 @@ use super::KIND;
 use crate::cells::counters::Counters;
 use crate::filter::model::{Effort, MOST_CHANGED};
 use crate::filter::{Parameter, Takes, Unset, one_of};
-use crate::promise::{Error, Goal, MAX_MEMORY_BITS, Plan, Promise, Result, Spec, choice_name};
+use crate::promise::{Error, Goal, MAX_MEMORY_BITS, Plan, Promise, Result, Spec, choice_name, rate_text};
 use crate::stream::cell_chain::{CellChain, CellRates};
 use crate::stream::integrate::{ALL_ALIKE, Integral};
 use crate::stream::{Forecast, Method, Stream};
@@ -325,7 +325,7 @@ fn candidate(spec: &Spec, goal: &Goal, target: f64, cell_max: u32, num_hashes: u
     crate::stream::closed_forms::smallest(1, most, keeps)
         .map(|decrements| Parameters { decrements: decrements as u32, ..draft })
         .ok_or_else(|| Error::Infeasible {
-            wanted: format!("a rate of {target}"),
+            wanted: format!("a rate of {}", rate_text(target)),
             reason: format!("lowering {most} cells at every arrival does not reach it"),
             remedy: "give more memory or accept a higher rate".into(),
         })
@@ -341,5 +341,5 @@ fn affordable(memory_bits: u64, cell_bits: u32, layout: Layout) -> Result<u64> {
     if cells > 0 {
         return Ok(cells);
     }
-    Err(Error::parameter("memory_bits", memory_bits, "at least 512, one cache line", "give 512 bits or more"))
+    Err(Error::memory(memory_bits, "at least 64B, one cache line", "give that much"))
 }
