@@ -17,9 +17,9 @@ use serde_json::Value;
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
-  everbloom filters
-  everbloom filters ranked
-  everbloom filters bloom --format json")]
+    everbloom filters
+    everbloom filters ranked
+    everbloom filters bloom --format json")]
 pub(crate) struct Filters {
     /// The kind to explain [default: list all]
     kind: Option<String>,

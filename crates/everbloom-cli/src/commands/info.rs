@@ -12,6 +12,11 @@ use std::path::PathBuf;
 
 /// Shows what a filter file holds and promises.
 #[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+    everbloom build members.txt -o members.ebf
+    everbloom info members.ebf
+    everbloom info members.ebf --format json")]
 pub(crate) struct Info {
     /// The filter file
     filter: PathBuf,

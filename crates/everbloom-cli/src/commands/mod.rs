@@ -32,22 +32,41 @@ pub(crate) enum Command {
     Merge(merge::Merge),
     #[command(about = "Take keys out of a filter file that can do that")]
     Remove(remove::Remove),
-    #[command(about = "Try filters on a stream: error rates, memory, speed")]
+    #[command(about = "Try filters on a stream: error rates, memory, speed", after_help = COMPARE_EXAMPLES)]
     Compare(compare::Compare),
     #[command(about = "Fewer false hits from a query log: learn it, and build filters that know it")]
     Tune(tune::Tune),
-    #[command(about = "Choose a filter: which kind, how large, and which errors to expect")]
+    #[command(about = "Choose a filter: which kind, how large, and which errors to expect", after_help = PLAN_EXAMPLES)]
     Plan(plan::Plan),
     #[command(about = "List the kinds of filters, or explain one and its parameters")]
     Filters(filters::Filters),
     /// Generate streams and run the papers' experiments
-    #[command(subcommand)]
+    #[command(subcommand, after_help = LAB_EXAMPLES)]
     Lab(lab::Lab),
     #[command(about = "Print the completions for a shell")]
     Completions(completions::Completions),
     #[command(about = "Print the manual page of a command, or write all of them")]
     Man(man::Man),
 }
+
+const COMPARE_EXAMPLES: &str = "\
+Examples:
+  Every filter for endless streams, in 64 KiB:
+    everbloom compare lines.txt --memory 64KiB
+  Two of them, with what matters weighed:
+    everbloom compare visits.tsv -k 1 --importance 3 --importance-max 50 --filter stable --filter ranked --memory 4KiB";
+const PLAN_EXAMPLES: &str = "\
+Examples:
+  For a million keys, at most 1 % wrong:
+    everbloom plan --expect 1e6 --fpr 1%
+  For a stream like a sample of it:
+    everbloom plan --memory 4KiB --stream lines.txt
+  For a window of a day with a million lines:
+    everbloom plan --window 24h --expect 1M";
+const LAB_EXAMPLES: &str = "\
+Examples:
+    everbloom lab list
+    everbloom lab generate zipf --items 1000 > zipf.tsv";
 
 impl Command {
     /// Does it.

@@ -19,6 +19,17 @@ use std::path::PathBuf;
 /// Keys are found as they were when the filter was built, unless options say otherwise: any of --key,
 /// --delimiter, --csv, --header, --json, --ignore-case and --null replaces all that the filter file says.
 #[derive(Debug, Args)]
+#[command(after_help = "\
+Exit codes: 0 some lines were found, 1 none, 2 an error
+
+Examples:
+  The lines that are in a filter, and how many are not:
+    everbloom build members.txt -o members.ebf
+    everbloom query members.ebf lines.txt
+    everbloom query members.ebf lines.txt --missing -c
+  How often each line came:
+    everbloom build lines.txt --filter spectral -o counts.ebf
+    everbloom query counts.ebf members.txt --count-each")]
 pub(crate) struct Query {
     /// The filter file
     filter: PathBuf,

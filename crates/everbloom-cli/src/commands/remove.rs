@@ -22,11 +22,13 @@ use std::path::PathBuf;
 /// --delimiter, --csv, --header, --json, --ignore-case and --null replaces all that the filter file says.
 #[derive(Debug, Args)]
 #[command(after_help = "\
-Example: everbloom build sessions.txt --filter counting --fpr 1% -o sessions.ebf
-         everbloom remove sessions.ebf ended.txt
-
 Exit codes: 0 every key was there and is removed, 1 some were not there, 2 an error and nothing is changed, \
-3 the filter's promise is broken (see --on-broken-promise)")]
+3 the filter's promise is broken (see --on-broken-promise)
+
+Examples:
+  Sessions that are open, and those that have ended:
+    everbloom build sessions.txt --filter counting --fpr 1% -o sessions.ebf
+    everbloom remove sessions.ebf ended.txt")]
 pub(crate) struct Remove {
     /// The filter file
     filter: PathBuf,

@@ -48,7 +48,7 @@ impl RecordReader {
 
     /// What finds keys in the blocks read so far.
     pub(crate) fn extractor(&self) -> Result<Arc<Extractor>> {
-        self.extractor.clone().ok_or_else(|| Failure::new("the input has no header"))
+        self.extractor.clone().ok_or_else(|| Failure::new("the input has no header line; leave --header out"))
     }
 
     /// Fills a block, and says how many of its bytes are a header: the input's first record.

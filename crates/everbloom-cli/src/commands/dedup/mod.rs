@@ -17,7 +17,9 @@ mod window;
 
 pub(crate) use state::filter_bytes;
 
-use crate::args::{EXIT_CODES, Format, GoalArgs, ImportanceArgs, KeyArgs, OnError, PromiseArgs, Refresh, quantity};
+use crate::args::{
+    Format, GoalArgs, ImportanceArgs, KeyArgs, OnError, PromiseArgs, Refresh, quantity, with_exit_codes,
+};
 use crate::failure::{Ending, Failure, Result};
 use crate::input::{BlockReader, Lost, Source, is_stdin, rereadable};
 use crate::platform::Interrupt;
@@ -53,7 +55,21 @@ use window::WindowStats;
 /// Memory stays within --memory plus 32 MiB plus three times the longest record, which may have 1 GiB, and what a
 /// packed input needs to be unpacked. Threads do not change the result. A signal ends a run between two lines.
 #[derive(Debug, Args)]
-#[command(after_help = EXIT_CODES)]
+#[command(after_help = with_exit_codes("\
+Examples:
+  Drop repeated lines, in 64 MiB however many come:
+    everbloom dedup lines.txt > unique.txt
+  One line for each visitor and page, the first two of several fields:
+    everbloom dedup -k 1,2 visits.tsv
+  By a column of a CSV file, by a value of JSON lines:
+    everbloom dedup --csv -H -k email people.csv
+    everbloom dedup --json -k .user.id events.jsonl
+  Only repeats within a day, by the times in the lines:
+    everbloom dedup --json -k .user.id --window 24h --time .at events.jsonl
+  How often each line came, the most frequent first:
+    everbloom dedup --counts lines.txt | sort -rn
+  In steps, each run going on where the last one ended:
+    everbloom dedup --state seen.ebf -o unique.txt lines.txt"))]
 pub(crate) struct Dedup {
     /// Files to read, .gz, .zst, .xz, .bz2 and .lz4 too [default: stdin]
     files: Vec<PathBuf>,

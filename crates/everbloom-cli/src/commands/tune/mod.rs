@@ -17,9 +17,15 @@ use everbloom::querylog::popularity::{MAX_HASHES, Solver};
 /// half of the log and are measured on the second.
 #[derive(Debug, Args)]
 #[command(after_help = "\
-Examples: everbloom tune --keys members.txt --log queries.txt --memory 64KiB -o members.ebs
-          everbloom tune --keys members.txt --log queries.txt --target-rate 0.1% -o members.ebs
-          everbloom tune --popularity shares.tsv --target-rate 0.1% --solver programme")]
+Examples:
+  From the members of a set and the queries that came, then a filter that knows them:
+    everbloom tune --keys members.txt --log queries.txt --memory 4KiB -o members.ebs
+    everbloom build members.txt --scheme members.ebs -o members.ebf
+    everbloom query members.ebf queries.txt --scheme members.ebs -c
+  The smallest filter that is wrong for one negative query in a hundred:
+    everbloom tune --keys members.txt --log queries.txt --target-rate 1% -o members.ebs
+  From known popularities, by the paper's programme:
+    everbloom tune --popularity shares.tsv --target-rate 1% --solver programme")]
 #[command(group = ArgGroup::new("source").required(true).args(["popularity", "keys"]))]
 #[command(group = ArgGroup::new("size").args(["memory", "target_rate"]))]
 pub(crate) struct Tune {
