@@ -134,6 +134,20 @@ impl Row {
     }
 }
 
+/// Lines are no longer than this, but for a word that is.
+const WIDTH: usize = 94;
+
+/// A sentence in lines.
+fn wrapped(text: &str, width: usize) -> Vec<String> {
+    text.split(' ').fold(Vec::new(), |mut lines: Vec<String>, word| {
+        match lines.last_mut().filter(|line| line.chars().count() + word.chars().count() < width) {
+            Some(line) => line.extend([" ", word]),
+            None => lines.push(word.to_string()),
+        }
+        lines
+    })
+}
+
 fn all(entries: &[Entry]) -> String {
     let width = entries.iter().map(|entry| entry.name.len()).max().unwrap_or(0);
     let mut text = String::new();
@@ -156,8 +170,11 @@ fn one(entry: &Entry) -> String {
     let width = entry.parameters.iter().map(|row| row.name.len()).max().unwrap_or(0);
     for row in &entry.parameters {
         let only = row.only_with.as_ref().map_or(String::new(), |only| format!("; only with {only}"));
-        text.push_str(&format!("  {:width$}  {}\n", row.name, row.meaning));
-        text.push_str(&format!("  {:width$}  {} [default: {}]{only}\n", "", row.takes, row.default));
+        let said = format!("{} [default: {}]{only}", row.takes, row.default);
+        let lines = wrapped(row.meaning, WIDTH - width).into_iter().chain(wrapped(&said, WIDTH - width));
+        for (at, line) in lines.enumerate() {
+            text.push_str(&format!("  {:width$}  {line}\n", if at == 0 { row.name } else { "" }));
+        }
     }
     if entry.parameters.iter().any(|row| row.default == "planned") {
         text.push_str("\nplanned: chosen by --memory, --fpr and --expect\n");

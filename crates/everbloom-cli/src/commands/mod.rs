@@ -53,8 +53,10 @@ const COMPARE_EXAMPLES: &str = "\
 Examples:
   Every filter for endless streams, in 64 KiB:
     everbloom compare lines.txt --memory 64KiB
-  Two of them, with what matters weighed:
-    everbloom compare visits.tsv -k 1 --importance 3 --importance-max 50 --filter stable --filter ranked --memory 4KiB";
+  Two of them, by the first field:
+    everbloom compare visits.tsv -k 1 --filter stable --filter ranked --memory 4KiB
+  With what matters weighed:
+    everbloom compare visits.tsv -k 1 --importance 3 --importance-max 50 --memory 4KiB";
 const PLAN_EXAMPLES: &str = "\
 Examples:
   For a million keys, at most 1 % wrong:
