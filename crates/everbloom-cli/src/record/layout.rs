@@ -134,7 +134,7 @@ impl Layout {
     /// The number of a field, counted from 0.
     fn field(&self, name: &str, header: &[u8], separation: Separation) -> Result<usize> {
         match name.parse::<usize>() {
-            Ok(0) => Err(Failure::new("there is no field 0; count fields from 1")),
+            Ok(0) => Err(Failure::new("fields are counted from 1, so there is no field 0")),
             Ok(number) => Ok(number - 1),
             Err(_) if !self.has_header => Err(Failure::new(format!(
                 "field '{name}' is not a number; count fields from 1 (1-3 is a range), or add --header to use names"

@@ -183,11 +183,14 @@ impl Dedup {
         self
     }
 
-    /// Refuses what cannot be read, and keys that the first file's header does not have, before any output is opened.
+    /// Refuses what cannot be read.
     fn check_inputs(&self) -> Result<()> {
         let stdin = self.files.is_empty().then_some(Path::new("-"));
-        self.files.iter().map(PathBuf::as_path).chain(stdin).try_for_each(|path| self.check_input(path))?;
-        let layout = Layout::new(&self.keys, &self.importance)?.with_time(self.time.as_deref())?;
+        self.files.iter().map(PathBuf::as_path).chain(stdin).try_for_each(|path| self.check_input(path))
+    }
+
+    /// Refuses names that the first file's header does not have, before anything is written.
+    fn check_header(&self, layout: &Layout) -> Result<()> {
         let first = self.files.first().filter(|path| matches!(rereadable(path), Ok(Some(_))));
         match first.filter(|_| layout.has_header) {
             Some(path) => layout.check_header(path, self.keys.framing()),
@@ -210,6 +213,7 @@ impl Dedup {
     fn work(self, held: Option<Held>) -> Result<Ending> {
         let started = Instant::now();
         let layout = Layout::new(&self.keys, &self.importance)?.with_time(self.time.as_deref())?;
+        self.check_header(&layout)?;
         let mut interrupt = Interrupt::new()?;
         interrupt.catch_signals(self.checkpoint(), self.state.is_some())?;
         let writes_stdout = self.output.is_none() && !self.count;
