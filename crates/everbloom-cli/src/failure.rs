@@ -1,6 +1,7 @@
 //! How a command ends: exit 0 done, 1 a negative answer, 2 one clear line on stderr, 3 a promise is broken.
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
+use everbloom::internal::promise::{did_you_mean, rate_text};
 use std::fmt::Display;
 use std::io;
 use std::path::Path;
@@ -97,19 +98,27 @@ impl From<everbloom::Error> for Failure {
 /// The error in the words of the command line: its options, where one is meant, and sizes with their unit.
 fn in_typed_words(error: everbloom::Error) -> String {
     let everbloom::Error::Parameter { name, given, needed, remedy } = error else { return error.to_string() };
-    let is_missing = given == "not given";
-    match name {
-        "memory_bits" if is_missing && needed.contains("expected_items") => {
-            format!("--memory or --expect is missing; {remedy}")
+    let option = match name {
+        "memory" => "--memory",
+        "fpr" => "--fpr",
+        "target_fnr" => "--fnr",
+        "expected_items" => "--expect",
+        "transmitted_bytes" => "--transmit",
+        "min_hashes" => "--min-hashes",
+        "max_hashes" => "--max-hashes",
+        "sets_sharing" => "--sets-sharing",
+        name => name,
+    };
+    match given.as_str() {
+        "not given" if needed.contains("expected_items") => format!("{option} or --expect is missing; {remedy}"),
+        "not given" if needed.contains("memory") => format!("{option} or --memory is missing; {remedy}"),
+        "not given" => format!("{option} is missing; {remedy}"),
+        _ => {
+            // A rate in the way in which rates are typed.
+            let rate = given.parse().ok().filter(|_| name.starts_with("fpr") || name.starts_with("target_f"));
+            let given = rate.map_or(given.clone(), rate_text);
+            format!("{option} is {given}, but must be {needed}; {remedy}")
         }
-        "memory_bits" if is_missing => format!("--memory is missing; {remedy}"),
-        "expected_items" if is_missing => format!("--expect is missing; {remedy}"),
-        "memory_bits" if given == "1" => format!("the memory is 1 bit, but must be {needed}; {remedy}"),
-        "memory_bits" => format!("the memory is {given} bits, but must be {needed}; {remedy}"),
-        "min_hashes" | "max_hashes" | "sets_sharing" => {
-            format!("--{} is {given}, but must be {needed}; {remedy}", name.replace('_', "-"))
-        }
-        _ => format!("{name} is {given}, but must be {needed}; {remedy}"),
     }
 }
 
@@ -164,7 +173,8 @@ pub(crate) fn from_usage(error: &clap::Error, command: &clap::Command) -> Failur
     let problem = one_line(problem.join("\n").trim_start_matches("error: "));
     let suggestion = [ContextKind::SuggestedArg, ContextKind::SuggestedSubcommand, ContextKind::SuggestedValue]
         .into_iter()
-        .find_map(|kind| error.get(kind).and_then(suggested));
+        .find_map(|kind| error.get(kind).and_then(suggested))
+        .or_else(|| nearest(error, command));
     match (suggestion, error.kind()) {
         (Some(name), _) => Failure::new(format!("{problem}; did you mean '{name}'?")),
         // What would be accepted is said already.
@@ -178,6 +188,30 @@ pub(crate) fn from_usage(error: &clap::Error, command: &clap::Command) -> Failur
 
 /// How clap begins its list of the values that an option takes, on a line of its own.
 const CHOICES: &str = "; [possible values: ";
+
+/// What was probably meant, where clap does not see it.
+fn nearest(error: &clap::Error, command: &clap::Command) -> Option<String> {
+    let given = |kind| error.get(kind).map(ToString::to_string);
+    let meant = match error.kind() {
+        ErrorKind::InvalidSubcommand => {
+            let given = given(ContextKind::InvalidSubcommand)?;
+            // The commands of the one in which it was looked for.
+            let mut command = command;
+            for word in std::env::args().skip(1) {
+                command = command.find_subcommand(&word).unwrap_or(command);
+            }
+            let names: Vec<&str> = command.get_subcommands().map(clap::Command::get_name).collect();
+            did_you_mean(&given, names).map(str::to_string)
+        }
+        ErrorKind::InvalidValue => {
+            let Some(ContextValue::Strings(names)) = error.get(ContextKind::ValidValue) else { return None };
+            let given = given(ContextKind::InvalidValue)?;
+            did_you_mean(&given, names.iter().map(String::as_str)).map(str::to_string)
+        }
+        _ => None,
+    };
+    meant
+}
 
 fn suggested(value: &ContextValue) -> Option<String> {
     match value {

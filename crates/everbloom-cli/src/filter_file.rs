@@ -43,7 +43,7 @@ pub(crate) fn open(path: &Path) -> Result<(File, u64)> {
     let file = File::open(path).map_err(fail)?;
     let metadata = file.metadata().map_err(fail)?;
     if metadata.is_dir() {
-        return Err(Failure::at(path, "is a directory"));
+        return Err(Failure::at(path, "is a directory; name a filter file in it"));
     }
     if !metadata.is_file() {
         return Err(Failure::at(path, "is not a regular file; copy the filter into one first"));

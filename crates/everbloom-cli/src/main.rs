@@ -27,7 +27,18 @@ use std::process::ExitCode;
 
 /// Membership filters for endless streams.
 #[derive(Debug, Parser)]
-#[command(name = "everbloom", version, about, max_term_width = 100)]
+#[command(
+    name = "everbloom",
+    version,
+    about,
+    max_term_width = 100,
+    after_help = "\
+Examples:
+    everbloom dedup lines.txt > unique.txt
+    everbloom build members.txt -o members.ebf
+    everbloom query members.ebf lines.txt
+    everbloom filters"
+)]
 struct Cli {
     #[command(subcommand)]
     command: commands::Command,

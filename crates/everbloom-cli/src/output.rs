@@ -6,7 +6,7 @@ use crate::input::is_stdin;
 use crate::{descriptors, platform};
 use std::ffi::OsString;
 use std::fs::{self, File};
-use std::io::{self, BufWriter, Write};
+use std::io::{self, BufWriter, IsTerminal as _, Write};
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 
@@ -33,6 +33,11 @@ impl Stdout {
         self.0.write_all(bytes).map_err(|error| Failure::io("stdout", &error))
     }
 
+    /// For whoever writes piece by piece.
+    pub(crate) fn writer(&mut self) -> &mut dyn Write {
+        &mut self.0
+    }
+
     /// Writes what is left.
     pub(crate) fn finish(mut self) -> Result<()> {
         self.flush()
@@ -53,12 +58,12 @@ pub(crate) fn print(text: &str) -> Result<()> {
 
 /// Refuses to write where one of the inputs is read.
 pub(crate) fn refuse_overwriting(output: &Path, inputs: &[PathBuf]) -> Result<()> {
-    let target = Place::of(output);
+    let target = Place::of_output(output);
     let reads_stdin = inputs.is_empty() || inputs.iter().any(|input| is_stdin(input));
     if target.is_some() && reads_stdin && Place::of_descriptor(io::stdin()) == target {
         return Err(Failure::at(output, "is also read as stdin; write to another file"));
     }
-    match inputs.iter().find(|input| target.is_some() && Place::of(input) == target) {
+    match inputs.iter().filter(|input| !is_stdin(input)).find(|input| target.is_some() && Place::of(input) == target) {
         Some(input) => Err(Failure::at(output, format!("is also read as {}; write to another file", input.display()))),
         None => Ok(()),
     }
@@ -71,7 +76,7 @@ pub(crate) fn refuse_stdout(inputs: &[PathBuf], outputs: &[&PathBuf]) -> Result<
     if reads_stdin && Place::of_descriptor(io::stdin()).as_ref() == Some(&stdout) {
         return Err(Failure::new("stdout: is also read as stdin; write to another file"));
     }
-    let is_it = |path: &&PathBuf| Place::of(path).as_ref() == Some(&stdout);
+    let is_it = |path: &&PathBuf| !is_dash(path) && Place::of(path).as_ref() == Some(&stdout);
     let read = inputs.iter().find(is_it).map(|path| format!("is also read as {}", path.display()));
     let named = || outputs.iter().find(|path| is_it(path)).map(|path| format!("is also written as {}", path.display()));
     match read.or_else(named) {
@@ -82,7 +87,7 @@ pub(crate) fn refuse_stdout(inputs: &[PathBuf], outputs: &[&PathBuf]) -> Result<
 
 /// Refuses two outputs in one file.
 pub(crate) fn refuse_same(outputs: &[&PathBuf]) -> Result<()> {
-    let places: Vec<Option<Place>> = outputs.iter().map(|path| Place::of(path)).collect();
+    let places: Vec<Option<Place>> = outputs.iter().map(|path| Place::of_output(path)).collect();
     for (index, output) in outputs.iter().enumerate() {
         if let Some(other) = (0..index).find(|other| places[index].is_some() && places[*other] == places[index]) {
             let problem =
@@ -91,6 +96,19 @@ pub(crate) fn refuse_same(outputs: &[&PathBuf]) -> Result<()> {
         }
     }
     Ok(())
+}
+
+/// Whether an output is `-`, which is stdout.
+pub(crate) fn is_dash(path: &Path) -> bool {
+    path.as_os_str() == "-"
+}
+
+/// Refuses `-` for an output where stdout is taken.
+pub(crate) fn refuse_dash(path: &Path, option: &str, why: &str, remedy: &str) -> Result<()> {
+    match is_dash(path) {
+        true => Err(Failure::new(format!("{option} - would write to stdout, {why}; {remedy}"))),
+        false => Ok(()),
+    }
 }
 
 /// What a path leads to, if that is a file, or would be one.
@@ -106,6 +124,10 @@ impl Place {
     fn of_descriptor(descriptor: impl AsFd) -> Option<Self> {
         let data = File::from(descriptor.as_fd().try_clone_to_owned().ok()?).metadata().ok()?;
         data.is_file().then(|| Place::File(platform::identity(&data)))
+    }
+
+    fn of_output(path: &Path) -> Option<Self> {
+        if is_dash(path) { Place::of_descriptor(io::stdout()) } else { Place::of(path) }
     }
 
     fn of(path: &Path) -> Option<Self> {
@@ -132,7 +154,7 @@ fn folder_of(path: &Path) -> PathBuf {
 /// Replaces a file by what `write` writes, or leaves it as it was.
 ///
 /// The bytes go to a file beside it, which is synced and only then renamed. What is not a regular
-/// file (`/dev/stdout`, a named pipe) is written to directly.
+/// file (`/dev/stdout`, a named pipe) is written to directly, and `-` is stdout.
 pub(crate) fn replace(path: &Path, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<()> {
     replace_held(path, |_| Ok(()), write).map(drop)
 }
@@ -143,6 +165,9 @@ pub(crate) fn replace_held(
     prepare: impl FnOnce(&File) -> io::Result<()>,
     write: impl FnOnce(&mut dyn Write) -> io::Result<()>,
 ) -> Result<Option<File>> {
+    if is_dash(path) {
+        return to_stdout(write).map(|()| None);
+    }
     let result = platform::stat(path).and_then(|existing| match existing {
         Some(data) if !data.is_file() => {
             let opened = fault::point("open").and_then(|()| File::options().write(true).open(path));
@@ -155,6 +180,15 @@ pub(crate) fn replace_held(
         Failure::ClosedPipe => Failure::reader_gone(path.display()),
         failure => failure,
     })
+}
+
+/// Writes to stdout, unless a person would see the bytes of a file.
+fn to_stdout(write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<()> {
+    let stdout = raw_stdout()?;
+    if stdout.is_terminal() {
+        return Err(Failure::new("stdout is a terminal, and what is written is not text; name a file, or pipe it on"));
+    }
+    write_into(&stdout, write).map_err(|error| Failure::io("stdout", &error))
 }
 
 fn replace_file(

@@ -49,10 +49,14 @@ fn a_hundred_kills_leave_no_trace() {
     folder.write("b.zst", zstd::encode_all(&stream(2, 60_000, 40_000)[..], 1).expect("zstd"));
     folder.write("c.txt", stream(3, 60_000, 40_000));
     let files = ["a.txt", "b.zst", "c.txt", "a.txt"];
-    let more = ["--memory", "32KiB", "--fpr", "1%", "--checkpoint", "1ms"];
+    let more = ["--memory", "32KiB", "--fpr", "1%"];
     folder.output_of(&[&["dedup", "-o", "whole.txt", "--duplicates", "whole.dup"], &files[..], &more[..]].concat());
-    let arguments =
-        [&["dedup", "-o", "out.txt", "--duplicates", "out.dup", "--state", "s.ebf"], &files[..], &more[..]].concat();
+    let arguments = [
+        &["dedup", "-o", "out.txt", "--duplicates", "out.dup", "--state", "s.ebf", "--checkpoint", "1ms"],
+        &files[..],
+        &more[..],
+    ]
+    .concat();
     let (mut kills, mut rounds) = (0, 0);
     while kills < 100 {
         for name in ["out.txt", "out.dup", "s.ebf"] {

@@ -335,7 +335,7 @@ fn a_record_without_a_key_stops_or_is_skipped() {
     let missing = ["query", "keys.ebf", "--key", "2", "--on-error", "keep", "--missing"];
     assert_eq!(folder.output_with(&missing, input), b"no tab here\n");
     let header = ["query", "keys.ebf", "--header", "--key", "nme"];
-    assert_refused(&folder.run_with(&header, b"id\tname\n1\tann\n"), "it has id, name");
+    assert_refused(&folder.run_with(&header, b"id\tname\n1\tann\n"), "did you mean 'name'?");
 }
 
 #[test]
@@ -445,7 +445,7 @@ fn bytes_that_cannot_be_kept_are_refused_with_what_would_fit() {
     refused(&["--transmit", "1KiB", "--filter", "bloom:num_hashes=3"], "'num_hashes'");
     refused(&["--transmit", "1KiB", "--filter", "bloom:num_bits=9000,num_hashes=3"], "'num_bits'");
     refused(&["--transmit", "1KiB", "--scheme", "s.ebs"], "--scheme");
-    let error = refused(&["--transmit", "200"], "bytes for a rate of 0.5");
+    let error = refused(&["--transmit", "200"], "bytes for a rate of 50%");
     // What it says would fit does.
     let needed: Vec<&str> = error.split_whitespace().filter(|word| word.parse::<u32>().is_ok()).collect();
     let [_given, _keys, half, hundredth] = needed[..] else { panic!("{error}") };

@@ -9,10 +9,10 @@ fn a_bad_value_is_answered_with_what_would_work_and_ends_once() {
     let folder = Folder::new();
     for (arguments, ending) in [
         (["dedup", "--fpr", "0"], "must be above 0 and below 1; try 0.1%"),
-        (["dedup", "--memory", "64XB"], "or 65536b (bits); try 64MiB"),
+        (["dedup", "--memory", "64XB"], "B (bytes) or b (bits); try 64MiB"),
         (["dedup", "--expect", "few"], "1e6 or 10k; try 1e6"),
-        (["dedup", "--window", "5M"], "or a time such as 24h, 90s or 7d; try 24h"),
-        (["dedup", "--checkpoint", "soon"], "5m or 1h30m; try 30s"),
+        (["dedup", "--window", "soon"], "or a time such as 24h, 90s or 1w; try 24h"),
+        (["dedup", "--checkpoint", "soon"], "5m, 1h30m, 7d or 1w; try 30s"),
         (["dedup", "--seed", "x"], "from 0 to 2^64 - 1; try 0"),
         (["dedup", "--on-error", "cry"], "must be one of skip, keep, fail"),
         (["plan", "--fnr", "2"], "must be 0 or more and below 1; try 0.1%"),
@@ -32,7 +32,7 @@ fn a_bad_value_is_answered_with_what_would_work_and_ends_once() {
 fn errors_of_the_library_name_the_options_that_were_typed() {
     let folder = Folder::new();
     assert_refused(&folder.run(&["plan"]), "--memory or --expect is missing");
-    assert_refused(&folder.run(&["dedup", "--memory", "8b"]), "the memory is 8 bits, but must be at least");
+    assert_refused(&folder.run(&["dedup", "--memory", "8b"]), "--memory is 1B, but must be at least");
     let tune = ["tune", "--popularity", "p.tsv", "--max-hashes", "33"];
     assert_refused(&folder.run(&tune), "--max-hashes is 33");
 }

@@ -158,7 +158,7 @@ fn calls_and_samples_without_sense_are_refused_and_nothing_is_written() {
     assert_refused(&with(&[(4, "empty.txt")], &[]), "0 queries");
     assert_refused(&with(&[(4, "keys.txt")], &[]), "not members");
     assert_refused(&with(&[(2, "nowhere.txt")], &[]), "nowhere.txt");
-    assert_refused(&with(&[(6, "8b")], &[]), "the memory is 8 bits");
+    assert_refused(&with(&[(6, "8b")], &[]), "--memory is 1B");
     assert_refused(&with(&[], &["--max-hashes", "0"]), "--max-hashes is");
     assert_refused(&with(&[], &["--max-hashes", "33"]), "--max-hashes is");
     assert_refused(&with(&[], &["--min-hashes", "9", "--max-hashes", "8"]), "--min-hashes is");

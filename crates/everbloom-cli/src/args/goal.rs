@@ -7,7 +7,7 @@ use everbloom::{Goal, Hashing, Spec};
 /// One filter and what is wanted of it; the planner fills in the rest.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct GoalArgs {
-    /// The filter: auto, a kind, or kind:parameter=value,…
+    /// The filter: auto, a kind, or kind:parameter=value,…; `everbloom filters` lists kinds and parameters
     #[arg(long, value_name = "SPEC", default_value = "auto", help_heading = "Filter")]
     pub(crate) filter: Spec,
     #[command(flatten)]
@@ -17,13 +17,16 @@ pub(crate) struct GoalArgs {
 /// What is wanted of any filter.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct WantedArgs {
-    /// The most memory the filter may use, such as 64MiB; exact and scalable filters begin within it, and grow
-    #[arg(long, value_name = "SIZE", value_parser = quantity::size_in_bits, help_heading = "Filter")]
+    /// The most memory the filter may use, such as 64MiB; exact and scalable filters begin within it, and grow [default:
+    /// 64MiB for dedup, elsewhere what --expect keys at --fpr take]
+    ///
+    /// Sizes: k, M, G or KiB, MiB, GiB are times 1024, KB, MB, GB times 1000, B or nothing bytes, b bits
+    #[arg(short, long, value_name = "SIZE", value_parser = quantity::size_in_bits, help_heading = "Filter")]
     pub(crate) memory: Option<u64>,
     /// The highest rate of false positives [default: 0.1%]
     #[arg(long, value_name = "RATE", value_parser = quantity::rate, help_heading = "Filter")]
     pub(crate) fpr: Option<f64>,
-    /// How many distinct keys to expect, such as 1e6
+    /// How many distinct keys to expect, such as 1000000, 1e6, 10k or 5M
     #[arg(long, value_name = "COUNT", value_parser = quantity::count, help_heading = "Filter")]
     pub(crate) expect: Option<u64>,
     /// The seed of hashing and of every random choice

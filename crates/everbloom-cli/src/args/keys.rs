@@ -7,24 +7,27 @@ use clap::{Args, ValueEnum};
 /// How records are told apart and where their keys are.
 #[derive(Debug, Clone, Default, Args)]
 pub(crate) struct KeyArgs {
-    /// The key: fields counted from 1 (or named, with --header), several with commas; in --json mode
-    /// a pointer such as /user/id or .user.id [default: the whole line]
+    /// The key: fields counted from 1 (or named, with --header), several with commas and ranges such as 1-3,5 or 2-;
+    /// with --json, values as /user/id or in jq's style .user.id [default: the whole line]
+    ///
+    /// Of several fields all must be equal. 2- is the second and all behind it. A JSON name with spaces is
+    /// .["a name"], an element of a list .items[0].id; .user.id and /user/id are the same key.
     ///
     /// The whole line is all before its newline, a carriage return included: where only some lines end with CR LF, take
     /// those out first, as with tr -d '\r'. Fields do not have it.
     ///
     /// JSON numbers are compared by value (1, 1.0 and 1e0 are one key), texts as they are ("1" is not 1); of
     /// members with the same name the last counts
-    #[arg(long, value_name = "FIELDS", help_heading = "Records")]
+    #[arg(short, long, value_name = "FIELDS", allow_negative_numbers = true, help_heading = "Records")]
     pub(crate) key: Option<String>,
     /// What separates fields [default: tab; comma with --csv]
-    #[arg(long, value_name = "BYTE", value_parser = quantity::delimiter, help_heading = "Records")]
+    #[arg(short, long, value_name = "BYTE", value_parser = quantity::delimiter, help_heading = "Records")]
     pub(crate) delimiter: Option<u8>,
     /// Fields may be quoted as in CSV, and then have delimiters and line breaks inside
     #[arg(long, help_heading = "Records")]
     pub(crate) csv: bool,
     /// The first record of each input names the fields; it is passed on once and not counted
-    #[arg(long, help_heading = "Records")]
+    #[arg(short = 'H', long, help_heading = "Records")]
     pub(crate) header: bool,
     /// Every line is a JSON document
     #[arg(long, conflicts_with_all = ["csv", "header", "delimiter"], requires = "key", help_heading = "Records")]
@@ -33,7 +36,7 @@ pub(crate) struct KeyArgs {
     #[arg(long, help_heading = "Records")]
     pub(crate) ignore_case: bool,
     /// Records end with a NUL byte instead of a newline
-    #[arg(long, help_heading = "Records")]
+    #[arg(short = 'z', long, help_heading = "Records")]
     pub(crate) null: bool,
     /// What to do with a record whose key, importance or time cannot be read [default: keep for dedup, fail
     /// elsewhere]

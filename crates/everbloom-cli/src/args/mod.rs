@@ -7,7 +7,7 @@ pub(crate) mod quantity;
 
 pub(crate) use goal::{DEFAULT_FPR, GoalArgs, WantedArgs};
 pub(crate) use keys::{ImportanceArgs, KeyArgs, OnError, Scale};
-pub(crate) use promise::{EXIT_CODES, PromiseArgs};
+pub(crate) use promise::{PromiseArgs, with_exit_codes};
 
 use clap::ValueEnum;
 

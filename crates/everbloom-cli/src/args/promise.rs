@@ -28,8 +28,12 @@ pub(crate) enum OnBrokenPromise {
 }
 
 /// The exit codes of commands that can break a promise, for their help.
-pub(crate) const EXIT_CODES: &str =
-    "Exit codes: 0 done, 2 an error, 3 the filter's promise is broken (see --on-broken-promise)";
+const EXIT_CODES: &str = "Exit codes: 0 done, 2 an error, 3 the filter's promise is broken (see --on-broken-promise)";
+
+/// Examples with the exit codes before them.
+pub(crate) fn with_exit_codes(examples: &str) -> String {
+    format!("{EXIT_CODES}\n\n{examples}")
+}
 
 impl PromiseArgs {
     /// Whether to stop before a promise is broken.

@@ -1,6 +1,6 @@
 //! `everbloom build`: keys to a filter file.
 
-use crate::args::{EXIT_CODES, GoalArgs, ImportanceArgs, KeyArgs, OnError, PromiseArgs, quantity};
+use crate::args::{GoalArgs, ImportanceArgs, KeyArgs, OnError, PromiseArgs, quantity, with_exit_codes};
 use crate::failure::{Ending, Failure, Result};
 use crate::input::BlockReader;
 use crate::progress::{Screen, Working};
@@ -19,7 +19,16 @@ use std::path::{Path, PathBuf};
 /// Without --expect, and where keys can be removed again (--filter counting), the keys are counted first: their hashes are
 /// kept until the end of the input, 16 bytes each.
 #[derive(Debug, Args)]
-#[command(after_help = EXIT_CODES)]
+#[command(after_help = with_exit_codes("\
+Examples:
+  A filter of the lines of a file, wrong for one other line in a thousand:
+    everbloom build members.txt -o members.ebf
+  Of a column, and at most 1 % wrong:
+    everbloom build --csv -H -k email --fpr 1% people.csv -o people.ebf
+  As small as can be, to send:
+    everbloom build members.txt --fpr 1% --compress -o - > members.ebf
+  From which keys can be removed:
+    everbloom build members.txt --filter counting -o members.ebf"))]
 pub(crate) struct Build {
     /// Key files, .gz, .zst, .xz, .bz2 and .lz4 too [default: stdin]
     files: Vec<PathBuf>,
@@ -195,7 +204,7 @@ impl Build {
         }
         match forecast::plan(spec, &self.wanted().expected_items(1)) {
             // Whether the memory suffices, and which would, is only known with the number of keys.
-            Err(error) if !matches!(error, Error::Infeasible { .. } | Error::Parameter { name: "memory_bits", .. }) => {
+            Err(error) if !matches!(error, Error::Infeasible { .. } | Error::Parameter { name: "memory", .. }) => {
                 Err(error.into())
             }
             _ => Ok(None),

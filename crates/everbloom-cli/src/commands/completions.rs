@@ -8,8 +8,9 @@ use clap_complete::Shell;
 /// Prints the completions for a shell.
 #[derive(Debug, Args)]
 #[command(after_help = "\
-Examples: everbloom completions bash > ~/.local/share/bash-completion/completions/everbloom
-          everbloom completions fish > ~/.config/fish/completions/everbloom.fish")]
+Examples:
+    everbloom completions bash > ~/.local/share/bash-completion/completions/everbloom
+    everbloom completions fish > ~/.config/fish/completions/everbloom.fish")]
 pub(crate) struct Completions {
     /// The shell that they are for
     shell: Shell,

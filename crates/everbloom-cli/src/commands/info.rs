@@ -13,6 +13,11 @@ use std::path::PathBuf;
 
 /// Shows what a filter file holds and promises.
 #[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+    everbloom build members.txt -o members.ebf
+    everbloom info members.ebf
+    everbloom info members.ebf --format json")]
 pub(crate) struct Info {
     /// The filter file
     filter: PathBuf,
@@ -23,7 +28,7 @@ pub(crate) struct Info {
     #[arg(long, value_name = "FORMAT", default_value = "table")]
     format: Format,
     /// The most memory that a compressed filter may unpack to [default: 1GiB]
-    #[arg(long, value_name = "SIZE", value_parser = quantity::size_in_bits)]
+    #[arg(short, long, value_name = "SIZE", value_parser = quantity::size_in_bits)]
     memory: Option<u64>,
 }
 

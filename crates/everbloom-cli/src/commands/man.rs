@@ -4,13 +4,16 @@ use crate::failure::{Ending, Failure, Result};
 use crate::output;
 use clap::{Args, CommandFactory as _};
 use clap_mangen::Man as Page;
+use everbloom::internal::promise::suggestion;
 use std::path::{Path, PathBuf};
 
 /// Prints the manual page of a command, or writes all pages into a folder.
 #[derive(Debug, Args)]
 #[command(after_help = "\
-Examples: everbloom man dedup | man -l -
-          everbloom man --all ~/.local/share/man/man1")]
+Examples:
+  To read one, and to install all:
+    everbloom man dedup > dedup.1 # man ./dedup.1
+    everbloom man --all ~/.local/share/man/man1")]
 pub(crate) struct Man {
     /// The command, such as dedup, or lab run [default: everbloom itself]
     #[arg(conflicts_with = "all")]
@@ -36,8 +39,11 @@ fn find<'c>(whole: &'c clap::Command, words: &[String]) -> Result<&'c clap::Comm
     words.iter().try_fold(whole, |command, word| {
         command.find_subcommand(word).ok_or_else(|| {
             let known: Vec<_> = shown(command).map(clap::Command::get_name).collect();
-            let remedy = if known.is_empty() { "it has no commands of its own".into() } else { known.join(", ") };
-            Failure::new(format!("there is no command '{word}' in '{}'; there are: {remedy}", command.get_name()))
+            let remedy = match known.is_empty() {
+                true => "it has no commands of its own".into(),
+                false => suggestion(word, known, "there are"),
+            };
+            Failure::new(format!("there is no command '{word}' in '{}'; {remedy}", command.get_name()))
         })
     })
 }

@@ -1,6 +1,6 @@
 //! `everbloom merge`: several filter files to one.
 
-use crate::args::{EXIT_CODES, PromiseArgs, quantity};
+use crate::args::{PromiseArgs, quantity, with_exit_codes};
 use crate::failure::{Ending, Failure, Result};
 use crate::filter_file;
 use crate::progress::{Screen, Working};
@@ -16,7 +16,12 @@ use std::path::PathBuf;
 /// The key options they were built with are kept if they are the same; if not, that is said, and the merged file
 /// has none.
 #[derive(Debug, Args)]
-#[command(after_help = EXIT_CODES)]
+#[command(after_help = with_exit_codes("\
+Examples:
+  One filter of two lists, which must be planned alike:
+    everbloom build monday.txt --expect 10k --fpr 1% -o monday.ebf
+    everbloom build tuesday.txt --expect 10k --fpr 1% -o tuesday.ebf
+    everbloom merge monday.ebf tuesday.ebf -o both.ebf"))]
 pub(crate) struct Merge {
     /// The filter files
     #[arg(required = true, num_args = 2.., value_name = "FILTER")]
@@ -34,7 +39,7 @@ pub(crate) struct Merge {
     #[arg(long)]
     compress: bool,
     /// The most memory that a compressed filter may unpack to [default: 1GiB]
-    #[arg(long, value_name = "SIZE", value_parser = quantity::size_in_bits)]
+    #[arg(short, long, value_name = "SIZE", value_parser = quantity::size_in_bits)]
     memory: Option<u64>,
     #[command(flatten)]
     promise: PromiseArgs,

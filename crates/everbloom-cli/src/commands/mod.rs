@@ -5,6 +5,7 @@ mod compare;
 #[cfg(feature = "pages")]
 mod completions;
 pub(crate) mod dedup;
+mod filters;
 mod info;
 #[cfg(feature = "lab")]
 mod lab;
@@ -34,15 +35,17 @@ pub(crate) enum Command {
     Merge(merge::Merge),
     #[command(about = "Take keys out of a filter file that can do that")]
     Remove(remove::Remove),
-    #[command(about = "Try filters on a stream: error rates, memory, speed")]
+    #[command(about = "Try filters on a stream: error rates, memory, speed", after_help = COMPARE_EXAMPLES)]
     Compare(compare::Compare),
-    #[command(about = "Learn from a query log how to get fewer false positives from the same memory")]
+    #[command(about = "Fewer false hits from a query log: learn it, and build filters that know it")]
     Tune(tune::Tune),
-    #[command(about = "Choose a filter: which kind, how large, and which errors to expect")]
+    #[command(about = "Choose a filter: which kind, how large, and which errors to expect", after_help = PLAN_EXAMPLES)]
     Plan(plan::Plan),
+    #[command(about = "List the kinds of filters, or explain one and its parameters")]
+    Filters(filters::Filters),
     /// Generate streams and run the papers' experiments
     #[cfg(feature = "lab")]
-    #[command(subcommand)]
+    #[command(subcommand, after_help = LAB_EXAMPLES)]
     Lab(lab::Lab),
     #[cfg(feature = "pages")]
     #[command(about = "Print the completions for a shell")]
@@ -79,6 +82,28 @@ impl LeftOut {
     }
 }
 
+const COMPARE_EXAMPLES: &str = "\
+Examples:
+  Every filter for endless streams, in 64 KiB:
+    everbloom compare lines.txt --memory 64KiB
+  Two of them, by the first field:
+    everbloom compare visits.tsv -k 1 --filter stable --filter ranked --memory 4KiB
+  With what matters weighed:
+    everbloom compare visits.tsv -k 1 --importance 3 --importance-max 50 --memory 4KiB";
+const PLAN_EXAMPLES: &str = "\
+Examples:
+  For a million keys, at most 1 % wrong:
+    everbloom plan --expect 1e6 --fpr 1%
+  For a stream like a sample of it:
+    everbloom plan --memory 4KiB --stream lines.txt
+  For a window of a day with a million lines:
+    everbloom plan --window 24h --expect 1M";
+#[cfg(feature = "lab")]
+const LAB_EXAMPLES: &str = "\
+Examples:
+    everbloom lab list
+    everbloom lab generate zipf --items 1000 > zipf.tsv";
+
 impl Command {
     /// Does it.
     pub(crate) fn run(self) -> Result<Ending> {
@@ -92,6 +117,7 @@ impl Command {
             Command::Compare(compare) => compare.run(),
             Command::Tune(tune) => tune.run(),
             Command::Plan(plan) => plan.run(),
+            Command::Filters(filters) => filters.run(),
             Command::Lab(lab) => lab.run(),
             Command::Completions(completions) => completions.run(),
             Command::Man(man) => man.run(),

@@ -1,17 +1,18 @@
 //! `everbloom query`: which keys are in a filter file.
 
-use crate::args::{ImportanceArgs, KeyArgs, OnError, quantity};
+use crate::args::{Format, ImportanceArgs, KeyArgs, OnError, quantity};
 use crate::failure::{Ending, Failure, Result};
-use crate::filter_file;
 use crate::input::BlockReader;
 use crate::mapped::Mapped;
 use crate::output::Stdout;
 use crate::progress::Screen;
 use crate::record::{Batch, FaultWatch, Layout, Part, RecordReader, for_each_batch};
 use crate::report::words::{self, KEYS};
+use crate::{filter_file, report};
 use clap::Args;
 use everbloom::internal::promise::Standing;
 use everbloom::{AnyFilter, Hashing, Holds, KeyHash, Status, View, filters};
+use serde::Serialize;
 use std::path::PathBuf;
 
 /// Prints the lines whose keys are in the filter, each as soon as it was read; exits with 1 if there are none.
@@ -19,6 +20,17 @@ use std::path::PathBuf;
 /// Keys are found as they were when the filter was built, unless options say otherwise: any of --key,
 /// --delimiter, --csv, --header, --json, --ignore-case and --null replaces all that the filter file says.
 #[derive(Debug, Args)]
+#[command(after_help = "\
+Exit codes: 0 some lines were found, 1 none, 2 an error
+
+Examples:
+  The lines that are in a filter, and how many are not:
+    everbloom build members.txt -o members.ebf
+    everbloom query members.ebf lines.txt
+    everbloom query members.ebf lines.txt --missing -c
+  How often each line came:
+    everbloom build lines.txt --filter spectral -o counts.ebf
+    everbloom query counts.ebf members.txt --count-each")]
 pub(crate) struct Query {
     /// The filter file
     filter: PathBuf,
@@ -28,14 +40,17 @@ pub(crate) struct Query {
     #[arg(long)]
     missing: bool,
     /// Print only the number of lines
-    #[arg(long)]
+    #[arg(short, long)]
     count: bool,
+    /// How to print what --count counts
+    #[arg(long, value_name = "FORMAT", default_value = "table", requires = "count")]
+    format: Format,
     /// Print every line after the number of times its key came and a tab; for spectral filters. A counter that is full
     /// has a plus sign: 65535+ is 65535 times or more
     #[arg(long, conflicts_with_all = ["count", "missing"])]
     count_each: bool,
     /// The most memory that a compressed filter may unpack to [default: 1GiB]
-    #[arg(long, value_name = "SIZE", value_parser = quantity::size_in_bits)]
+    #[arg(short, long, value_name = "SIZE", value_parser = quantity::size_in_bits)]
     memory: Option<u64>,
     /// Map the file instead of reading it, for bloom and blocked filters: starts at once, and shares the
     /// memory with every process that maps it
@@ -134,6 +149,17 @@ impl Asked<'_> {
     }
 }
 
+/// What `--count` counts.
+#[derive(Debug, Serialize)]
+struct Counts {
+    /// Lines that were looked up.
+    lines: u64,
+    /// Those whose keys are in the filter, or with --missing are not.
+    matched: u64,
+    /// Those without a key.
+    errors: u64,
+}
+
 struct Answers<'q> {
     query: &'q Query,
     stdout: Stdout,
@@ -178,9 +204,18 @@ impl Answers<'_> {
         if self.query.count { Ok(()) } else { self.stdout.write(record) }
     }
 
+    fn counts(&self) -> Counts {
+        Counts { lines: self.watch.records(), matched: self.matched, errors: self.watch.faults() }
+    }
+
     fn finish(mut self) -> Result<u64> {
         if self.query.count {
-            self.stdout.write(format!("{}\n", self.matched).as_bytes())?;
+            let Counts { lines, matched, errors } = self.counts();
+            let text = match self.query.format {
+                Format::Table => format!("{matched}\n"),
+                Format::Json => report::json(&Counts { lines, matched, errors })?,
+            };
+            self.stdout.write(text.as_bytes())?;
         }
         self.stdout.finish()?;
         Ok(self.matched)

@@ -23,11 +23,13 @@ use std::path::PathBuf;
 /// --delimiter, --csv, --header, --json, --ignore-case and --null replaces all that the filter file says.
 #[derive(Debug, Args)]
 #[command(after_help = "\
-Example: everbloom build sessions.txt --filter counting --fpr 1% -o sessions.ebf
-         everbloom remove sessions.ebf ended.txt
-
 Exit codes: 0 every key was there and is removed, 1 some were not there, 2 an error and nothing is changed, \
-3 the filter's promise is broken (see --on-broken-promise)")]
+3 the filter's promise is broken (see --on-broken-promise)
+
+Examples:
+  Sessions that are open, and those that have ended:
+    everbloom build sessions.txt --filter counting --fpr 1% -o sessions.ebf
+    everbloom remove sessions.ebf ended.txt")]
 pub(crate) struct Remove {
     /// The filter file
     filter: PathBuf,
@@ -40,7 +42,7 @@ pub(crate) struct Remove {
     #[arg(long, value_name = "FORMAT", default_value = "table")]
     format: Format,
     /// The most memory that a compressed filter may unpack to [default: 1GiB]
-    #[arg(long, value_name = "SIZE", value_parser = quantity::size_in_bits)]
+    #[arg(short, long, value_name = "SIZE", value_parser = quantity::size_in_bits)]
     memory: Option<u64>,
     #[command(flatten)]
     keys: KeyArgs,
@@ -75,6 +77,7 @@ impl Remove {
         output::refuse_overwriting(&self.filter, &self.files)?;
         if let Some(output) = &self.output {
             output::refuse_overwriting(output, &self.files)?;
+            output::refuse_dash(output, "--output", "where the report goes", "name a file")?;
         }
         let _held = filter_file::hold(&self.filter)?;
         let compressed = filter_file::summary(&self.filter)?.compressed;

@@ -22,6 +22,24 @@ pub(crate) fn field(line: &[u8], separation: Separation, number: usize) -> Resul
     fields.next().ok_or(Problem::MissingField(number + 1))?
 }
 
+/// Field `first`, counted from 0, and all behind it.
+pub(crate) fn from<'l>(
+    line: &'l [u8],
+    separation: Separation,
+    first: usize,
+    mut take: impl FnMut(Cow<'l, [u8]>),
+) -> Result<(), Problem> {
+    let mut count = 0;
+    for field in Fields::new(line, separation) {
+        let field = field?;
+        if count >= first {
+            take(field);
+        }
+        count += 1;
+    }
+    if count > first { Ok(()) } else { Err(Problem::MissingField(first + 1)) }
+}
+
 /// All fields of a line.
 pub(crate) struct Fields<'l> {
     rest: Option<&'l [u8]>,

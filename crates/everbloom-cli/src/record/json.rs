@@ -280,19 +280,70 @@ fn steps(typed: &str) -> Result<Vec<String>> {
     })
 }
 
-/// The steps of `user.id`, `items[0].id` or `"a name".id`, what jq writes behind its first point.
+/// The entries of a list of pointers, apart by commas; one within a quoted name of jq's style belongs to the name.
+pub(super) fn split(list: &str) -> Vec<&str> {
+    let mut parts = Vec::new();
+    let mut rest = list;
+    loop {
+        let (mut is_quoted, mut is_escaped) = (false, false);
+        let ends_part = |(_, letter): &(usize, char)| {
+            let is_end = *letter == ',' && !is_quoted;
+            is_quoted ^= *letter == '"' && !is_escaped && rest.starts_with('.');
+            is_escaped = *letter == '\\' && is_quoted && !is_escaped;
+            is_end
+        };
+        let Some((end, _)) = rest.char_indices().find(ends_part) else {
+            parts.push(rest);
+            return parts;
+        };
+        parts.push(&rest[..end]);
+        rest = &rest[end + 1..];
+    }
+}
+
+/// A pointer in the one way in which it is kept: as `/user/id`, or in jq's style where a list could not be told apart
+/// otherwise.
+pub(super) fn canonical(typed: &str) -> String {
+    match steps(typed) {
+        Ok(steps) if steps.is_empty() => ".".into(),
+        Ok(steps) if steps.iter().any(|step| step.contains(',')) => {
+            let quoted = steps.iter().map(|step| format!("[{}]", serde_json::Value::from(step.as_str())));
+            format!(".{}", quoted.collect::<String>())
+        }
+        Ok(steps) => steps.iter().map(|step| format!("/{}", step.replace('~', "~0").replace('/', "~1"))).collect(),
+        Err(_) => typed.to_string(),
+    }
+}
+
+/// The name in quotes at the start, and what is behind them.
+fn quoted_name(text: &str) -> Option<(String, &str)> {
+    let mut is_escaped = false;
+    let closes = |(_, letter): &(usize, char)| {
+        let closes = *letter == '"' && !is_escaped;
+        is_escaped = *letter == '\\' && !is_escaped;
+        closes
+    };
+    let (end, _) = text.char_indices().skip(1).find(closes)?;
+    Some((serde_json::from_str(&text[..=end]).ok()?, &text[end + 1..]))
+}
+
+/// The steps of `user.id`, `items[0].id`, `"a name".id` or `["a name"].id`, what jq writes behind its first point.
 fn jq_steps(path: &str) -> Option<Vec<String>> {
     let mut steps = Vec::new();
     let mut rest = path;
     while !rest.is_empty() {
-        if let Some(index) = rest.strip_prefix('[') {
+        if rest.starts_with("[\"") {
+            let (name, behind) = quoted_name(&rest[1..])?;
+            steps.push(name);
+            rest = behind.strip_prefix(']')?;
+        } else if let Some(index) = rest.strip_prefix('[') {
             let (index, behind) = index.split_once(']')?;
             index.parse::<usize>().ok()?;
             steps.push(index.to_string());
             rest = behind;
-        } else if let Some(name) = rest.strip_prefix('"') {
-            let (name, behind) = name.split_once('"')?;
-            steps.push(name.to_string());
+        } else if rest.starts_with('"') {
+            let (name, behind) = quoted_name(rest)?;
+            steps.push(name);
             rest = behind;
         } else {
             let end = rest.find(['.', '[', '"', ']']).unwrap_or(rest.len());
@@ -365,7 +416,9 @@ mod tests {
     #[test]
     fn pointers_and_jq_paths_lead_to_the_same_place() {
         let line = r#"{"user":{"id":"u","a.b":["x",{"y/z":"deep"}],"~":"tilde"}}"#;
-        for path in ["/user/id", ".user.id", r#"."user".id"#] {
+        for path in
+            ["/user/id", ".user.id", r#"."user".id"#, r#".["user"].id"#, r#".user["id"]"#, r#".["\u0075ser"]["id"]"#]
+        {
             assert_eq!(key(path, line), Ok(b"u".to_vec()), "{path}");
         }
         for path in ["/user/a.b/1/y~1z", r#".user."a.b"[1]."y/z""#] {

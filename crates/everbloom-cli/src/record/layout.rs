@@ -2,18 +2,23 @@
 
 use super::fields::{self, Fields, Separation};
 use super::json::{Found, Key, Pointers, Values};
+use super::places::{self, Place};
+use super::reader::{first_record, names_of};
 use super::{Fault, Problem, time};
 use crate::args::{ImportanceArgs, KeyArgs, Scale};
 use crate::failure::{Failure, Result};
+use crate::input::Framing;
 use everbloom::internal::key::composite_key;
+use everbloom::internal::promise::suggestion;
 use everbloom::{Importance, ImportanceScale};
 use std::borrow::Cow;
+use std::path::Path;
 use std::sync::Arc;
 
 /// Where keys are, as typed; names are not resolved yet.
 #[derive(Debug, Clone)]
 pub(crate) struct Layout {
-    keys: Vec<String>,
+    keys: Vec<Place>,
     importance: Option<(String, ImportanceScale, f64)>,
     time: Vec<String>,
     options: Options,
@@ -50,7 +55,7 @@ impl Layout {
         if key.csv && key.delimiter.is_some_and(|byte| byte == b'"' || byte == key.ending()) {
             return Err(Failure::new("--delimiter must be neither the quote nor the end of a record; try ',' or ';'"));
         }
-        let keys = key.key.as_ref().map_or(Vec::new(), |text| text.split(',').map(str::to_string).collect());
+        let keys = key.key.as_ref().map_or(Ok(Vec::new()), |text| places::parse(text, key.json))?;
         let scale = |max: f64| match importance.importance_scale {
             Scale::Linear => ImportanceScale::linear(max),
             Scale::Log => ImportanceScale::logarithmic(max),
@@ -94,6 +99,12 @@ impl Layout {
         self.importance.as_ref().map(|(_, scale, _)| *scale)
     }
 
+    /// Refuses names that the header of a file does not have.
+    pub(crate) fn check_header(&self, path: &Path, framing: Framing) -> Result<()> {
+        let line = first_record(path, framing)?;
+        if line.is_empty() { Ok(()) } else { self.resolve(names_of(&line, framing)).map(drop) }
+    }
+
     /// Turns names into numbers, with the header line where there is one.
     pub(crate) fn resolve(&self, header: &[u8]) -> Result<Extractor> {
         let mut pointers = Pointers::default();
@@ -101,7 +112,11 @@ impl Layout {
             Kind::Json => pointers.add(name),
             Kind::Fields(separation) => self.field(name, header, separation),
         };
-        let parts = self.keys.iter().map(&mut place).collect::<Result<Vec<_>>>()?;
+        let part = |key: &Place| match key {
+            Place::One(name) => place(name).map(Part::One),
+            Place::From(first) => Ok(Part::From(first - 1)),
+        };
+        let parts = self.keys.iter().map(part).collect::<Result<Vec<_>>>()?;
         let importance = match &self.importance {
             Some((field, scale, max)) => Some((place(field)?, *scale, *max)),
             None => None,
@@ -122,14 +137,15 @@ impl Layout {
             Ok(0) => Err(Failure::new("fields are counted from 1, so there is no field 0")),
             Ok(number) => Ok(number - 1),
             Err(_) if !self.has_header => Err(Failure::new(format!(
-                "field '{name}' is not a number; count fields from 1, or add --header to use names"
+                "field '{name}' is not a number; count fields from 1 (1-3 is a range), or add --header to use names"
             ))),
             Err(_) => {
                 let names = Fields::new(header, separation).collect::<Result<Vec<_>, Problem>>();
                 let names = names.map_err(|problem| Failure::new(format!("the header cannot be read: {problem}")))?;
                 names.iter().position(|field| &**field == name.as_bytes()).ok_or_else(|| {
                     let known: Vec<_> = names.iter().map(|name| String::from_utf8_lossy(name)).collect();
-                    Failure::new(format!("the header has no field '{name}'; it has {}", known.join(", ")))
+                    let remedy = suggestion(name, known.iter().map(|name| &**name), "it has");
+                    Failure::new(format!("the header has no field '{name}'; {remedy}"))
                 })
             }
         }
@@ -144,11 +160,19 @@ enum Lookup {
     Json(Pointers),
 }
 
+/// A part of a key, as a number.
+#[derive(Debug, Clone, Copy)]
+enum Part {
+    One(usize),
+    /// This field and all behind it.
+    From(usize),
+}
+
 /// Finds keys and importances in records.
 #[derive(Debug, Clone)]
 pub(crate) struct Extractor {
     lookup: Lookup,
-    parts: Vec<usize>,
+    parts: Vec<Part>,
     importance: Option<(usize, ImportanceScale, f64)>,
     time: Vec<usize>,
     options: Options,
@@ -250,9 +274,21 @@ impl Extractor {
         };
         match self.parts.as_slice() {
             [] => Ok(KeyBytes::Bytes(self.fold(Cow::Borrowed(record)))),
-            [place] => part(place),
+            [Part::One(place)] => part(place),
             places => {
-                let parts = places.iter().map(part).collect::<Result<Vec<_>, Problem>>()?;
+                let mut parts = Vec::with_capacity(places.len());
+                for place in places {
+                    match (place, parsed) {
+                        (Part::One(place), _) => parts.push(part(place)?),
+                        (Part::From(first), Parsed::Line(line, separation)) => {
+                            fields::from(line, *separation, *first, |field| {
+                                parts.push(KeyBytes::Bytes(self.fold(field)))
+                            })?;
+                        }
+                        // Only fields have ranges.
+                        (Part::From(_), Parsed::Values(_)) => {}
+                    }
+                }
                 Ok(KeyBytes::Bytes(Cow::Owned(composite_key(parts.iter().map(|part| &**part)))))
             }
         }

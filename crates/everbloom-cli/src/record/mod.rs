@@ -11,6 +11,7 @@ mod json;
 mod layout;
 mod number;
 mod options;
+mod places;
 mod reader;
 mod scan;
 pub(crate) mod time;

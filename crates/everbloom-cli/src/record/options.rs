@@ -1,5 +1,6 @@
 //! The key options that a filter was built with, as its file remembers them.
 
+use super::places;
 use crate::args::KeyArgs;
 use crate::failure::{Failure, Result};
 use serde::{Deserialize, Serialize};
@@ -34,7 +35,7 @@ impl KeyOptions {
     pub(crate) fn of(keys: &KeyArgs) -> Self {
         let usual = if keys.csv { b',' } else { b'\t' };
         KeyOptions {
-            key: keys.key.clone(),
+            key: keys.key.as_ref().map(|key| places::canonical(key, keys.json)),
             delimiter: keys.delimiter.filter(|delimiter| *delimiter != usual),
             csv: keys.csv,
             header: keys.header,
@@ -48,6 +49,11 @@ impl KeyOptions {
     pub(crate) fn arguments(&self, keys: &KeyArgs) -> KeyArgs {
         let KeyOptions { key, delimiter, csv, header, json, ignore_case, null } = self.clone();
         KeyArgs { key, delimiter, csv, header, json, ignore_case, null, on_error: keys.on_error }
+    }
+
+    /// The key, in the one way in which it is kept.
+    pub(crate) fn key(self) -> Option<String> {
+        self.key
     }
 
     /// Whether whole lines are the keys, as when nothing is said.
@@ -68,9 +74,12 @@ impl KeyOptions {
         if note.is_empty() {
             return Ok(KeyOptions::default());
         }
-        serde_json::from_str(note).map_err(|_| {
+        let stored: KeyOptions = serde_json::from_str(note).map_err(|_| {
             Failure::new("it was built with key options that this version does not know; take a newer one")
-        })
+        })?;
+        // Files that were written before there was one way to write a key have it as it was typed.
+        let key = stored.key.as_ref().map(|key| places::canonical(key, stored.json));
+        Ok(KeyOptions { key, ..stored })
     }
 }
 

@@ -57,7 +57,7 @@ impl RecordReader {
 
     /// What finds keys in the blocks read so far.
     pub(crate) fn extractor(&self) -> Result<Arc<Extractor>> {
-        self.extractor.clone().ok_or_else(|| Failure::new("the input has no header"))
+        self.extractor.clone().ok_or_else(|| Failure::new("the input has no header line; leave --header out"))
     }
 
     /// Fills a block, and says how many of its bytes are a header: the input's first record.
@@ -73,8 +73,7 @@ impl RecordReader {
     }
 
     fn take_header(&mut self, line: &[u8]) -> Result<()> {
-        let names = line.strip_suffix(&[self.blocks.framing().ending]).unwrap_or(line);
-        let names = names.strip_suffix(b"\r").unwrap_or(names);
+        let names = names_of(line, self.blocks.framing());
         match &self.header {
             Some(header) if header == names => {}
             Some(_) => {
@@ -98,7 +97,13 @@ pub(crate) struct Header {
     pub(crate) is_new: bool,
 }
 
-fn first_record(path: &Path, framing: Framing) -> Result<Vec<u8>> {
+/// A line of names without its ending.
+pub(super) fn names_of(line: &[u8], framing: Framing) -> &[u8] {
+    let names = line.strip_suffix(&[framing.ending]).unwrap_or(line);
+    names.strip_suffix(b"\r").unwrap_or(names)
+}
+
+pub(super) fn first_record(path: &Path, framing: Framing) -> Result<Vec<u8>> {
     let mut block = Block::default();
     BlockReader::new(vec![path.to_path_buf()], framing).next(&mut block)?;
     Ok(block.bytes()[..framing.first_end(block.bytes())].to_vec())

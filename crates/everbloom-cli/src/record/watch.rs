@@ -37,6 +37,16 @@ impl FaultWatch {
         FaultWatch { is_proven: records > 2 * faults, ..self }
     }
 
+    /// Records counted so far.
+    pub(crate) fn records(&self) -> u64 {
+        self.records
+    }
+
+    /// Those that could not be used.
+    pub(crate) fn faults(&self) -> u64 {
+        self.faults
+    }
+
     /// What to do with a record that cannot be used.
     pub(crate) fn on_error(&self) -> OnError {
         self.on_error

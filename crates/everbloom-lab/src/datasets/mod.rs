@@ -25,6 +25,7 @@ pub mod zipf;
 use crate::bad;
 use crate::evaluate::{Batch, Source};
 use crate::oracle::IdOracle;
+use everbloom::internal::promise::suggestion;
 use everbloom::{Error, Hashing, Importance, Key as _, Result};
 
 pub use uniform::universe_for;
@@ -159,8 +160,8 @@ pub static KINDS: &[Kind] = &[
 /// The data set of this name, or an error that lists them.
 pub fn kind(name: &str) -> Result<&'static Kind> {
     KINDS.iter().find(|kind| kind.name == name).ok_or_else(|| {
-        let names: Vec<_> = KINDS.iter().map(|kind| kind.name).collect();
-        bad("data set", name, "one of the registered ones", &format!("take one of {}", names.join(", ")))
+        let remedy = suggestion(name, KINDS.iter().map(|kind| kind.name), "take one of");
+        bad("data set", name, "one of the registered ones", &remedy)
     })
 }
 

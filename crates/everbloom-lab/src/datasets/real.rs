@@ -2,6 +2,7 @@
 
 use crate::evaluate::{Batch, Source};
 use crate::oracle::Oracle;
+use everbloom::internal::promise::suggestion;
 use everbloom::{Error, Hashing, Importance, ImportanceScale, Result};
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read};
@@ -83,11 +84,10 @@ pub fn folder() -> Option<std::path::PathBuf> {
 
 /// Opens the recording of this name in a folder; `None` if the folder does not have it.
 pub fn open(folder: &Path, name: &str) -> Result<Option<Recording>> {
-    let names = || KINDS.iter().map(|kind| kind.name).collect::<Vec<_>>().join(", ");
-    let kind = KINDS
-        .iter()
-        .find(|kind| kind.name == name)
-        .ok_or_else(|| crate::bad("recording", name, "a known one", &format!("take one of {}", names())))?;
+    let kind = KINDS.iter().find(|kind| kind.name == name).ok_or_else(|| {
+        let remedy = suggestion(name, KINDS.iter().map(|kind| kind.name), "take one of");
+        crate::bad("recording", name, "a known one", &remedy)
+    })?;
     let path = folder.join(kind.file);
     if !path.exists() {
         return Ok(None);

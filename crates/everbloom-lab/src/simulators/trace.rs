@@ -3,6 +3,7 @@
 use crate::bad;
 use crate::datasets::zipf::Zipf;
 use everbloom::internal::key::Generator;
+use everbloom::internal::promise::suggestion;
 use everbloom::{Error, Result};
 use std::collections::HashMap;
 use std::io::BufRead;
@@ -138,8 +139,8 @@ impl Recipe {
     /// The recipe of this name.
     pub fn named(name: &str) -> Result<Self> {
         RECIPES.iter().find(|recipe| recipe.name == name).copied().ok_or_else(|| {
-            let names = RECIPES.map(|recipe| recipe.name).join(", ");
-            bad("trace", name, "one of the generated ones", &format!("take one of {names}"))
+            let names = RECIPES.map(|recipe| recipe.name);
+            bad("trace", name, "one of the generated ones", &suggestion(name, names, "take one of"))
         })
     }
 

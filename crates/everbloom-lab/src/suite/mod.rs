@@ -55,6 +55,7 @@ pub use verdict::{Number, Outcome, Printed, Verdict, clearly_below, short};
 
 use crate::bad;
 use crate::datasets::real::{self, Recording};
+use everbloom::internal::promise::did_you_mean;
 use everbloom::{Error, Result};
 use std::ops::Range;
 use std::path::PathBuf;
@@ -307,41 +308,9 @@ impl Experiment {
 /// The experiment of this name, or an error that suggests the nearest.
 pub fn find(experiments: &[&'static Experiment], name: &str) -> Result<&'static Experiment> {
     experiments.iter().find(|experiment| experiment.name == name).copied().ok_or_else(|| {
-        let nearest = experiments.iter().min_by_key(|experiment| distance(experiment.name, name));
-        let remedy = match nearest {
-            Some(nearest) if distance(nearest.name, name) <= name.len().max(3) / 2 => {
-                format!("did you mean '{}'? `lab list` shows all", nearest.name)
-            }
-            _ => "`lab list` shows all".to_string(),
-        };
+        let names = experiments.iter().map(|experiment| experiment.name);
+        let remedy = did_you_mean(name, names)
+            .map_or("`everbloom lab list` shows all".to_string(), |name| format!("did you mean '{name}'?"));
         bad("experiment", name, "one of the lab's", &remedy)
     })
-}
-
-/// How many letters must be changed, added or left out to make one word the other.
-fn distance(left: &str, right: &str) -> usize {
-    let right: Vec<char> = right.chars().collect();
-    let mut row: Vec<usize> = (0..=right.len()).collect();
-    for (index, letter) in left.chars().enumerate() {
-        let mut corner = row[0];
-        row[0] = index + 1;
-        for place in 0..right.len() {
-            let change = corner + usize::from(letter != right[place]);
-            corner = row[place + 1];
-            row[place + 1] = change.min(corner + 1).min(row[place] + 1);
-        }
-    }
-    row[right.len()]
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn letters_apart_are_counted() {
-        for (left, right, apart) in [("", "", 0), ("abc", "abc", 0), ("kitten", "sitting", 3), ("", "ab", 2)] {
-            assert_eq!(distance(left, right), apart, "{left} and {right}");
-        }
-    }
 }

@@ -1,6 +1,6 @@
 //! What the registry knows about a kind of filter, and what one is restored from.
 
-use super::{Filter, Mapped, Model};
+use super::{Filter, Mapped, Model, Parameter};
 use crate::format::{BodyReader, StateReader};
 use crate::key::Hashing;
 use crate::promise::{Goal, Plan, Promise, Result, Spec};
@@ -18,7 +18,7 @@ pub struct Kind {
     /// One line for help and listings.
     pub summary: &'static str,
     /// The parameters a spec may give, in the order a full spec prints them.
-    pub parameters: &'static [&'static str],
+    pub parameters: &'static [Parameter],
     /// What it can do.
     pub can: Abilities,
     /// How its errors are forecast.
@@ -116,6 +116,42 @@ impl Kind {
     pub fn forgets(&self, spec: &Spec) -> bool {
         let fades = |parameter| spec.number::<u64>(parameter).is_ok_and(|value| value.is_some_and(|value| value > 0));
         self.can.forget || self.can.fade.is_some_and(fades)
+    }
+}
+
+impl Kind {
+    /// What a filter of this kind never does, in a few words each.
+    pub fn never(&self) -> Vec<&'static str> {
+        let can = &self.can;
+        let rules = [
+            (can.be_exact, "errs, but for chance collisions of 64-bit hashes"),
+            (can.exact_first, "errs while the keys fit into its memory"),
+            (!can.forget && can.fade.is_none() && !can.be_exact, "misses a key that was inserted"),
+            (!can.forget && can.fade.is_some(), "misses a key that was inserted, unless counts fade"),
+            (can.window.is_some(), "misses a repeat within its window"),
+            (can.count && can.fade.is_some(), "counts less than came, unless counts fade or are full"),
+            (can.run_forever, "fills up, however long the stream"),
+            (can.grow && !can.be_exact, "exceeds its rate, however many keys come"),
+        ];
+        rules.iter().filter(|(holds, _)| *holds).map(|(_, never)| *never).collect()
+    }
+
+    /// What a filter of this kind can do, in a word or two each.
+    pub fn abilities(&self) -> Vec<&'static str> {
+        let can = &self.can;
+        let rules = [
+            (can.remove, "remove keys"),
+            (can.count, "count keys"),
+            (can.merge, "merge"),
+            (can.grow, "grow"),
+            (can.weigh_importance, "weigh importance"),
+            (can.window.is_some(), "keep a window"),
+            (can.map, "be asked in a mapped file"),
+            (can.fit_bytes, "fit a size when sent"),
+            (can.follow_scheme.is_some(), "follow a scheme of tune"),
+            (can.shard, "be split into shards"),
+        ];
+        rules.iter().filter(|(holds, _)| *holds).map(|(_, ability)| *ability).collect()
     }
 }
 

@@ -12,6 +12,7 @@ mod keys;
 mod kind;
 mod merge;
 pub(crate) mod model;
+pub(crate) mod parameter;
 mod timeline;
 mod watch;
 
@@ -28,6 +29,8 @@ pub use kind::{Abilities, Kind, Restore, WindowParameters};
 pub(crate) use merge::same_shape;
 pub use merge::{Combine, Merge};
 pub use model::Model;
+pub(crate) use parameter::one_of;
+pub use parameter::{Parameter, Takes, Unset};
 pub use timeline::{Timeline, TimelineStep, Times, WindowStatus};
 pub use watch::{Watch, Watched};
 

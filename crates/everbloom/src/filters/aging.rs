@@ -48,10 +48,14 @@
 use crate::cells::blocks::{self, line_of};
 use crate::cells::buffer::{Buffer, LINE_BITS};
 use crate::filter::model::Effort;
-use crate::filter::{Abilities, Base, Body, Filter, Kind, Model, Restore, WindowParameters, Windowed, shows_base};
+use crate::filter::{
+    Abilities, Base, Body, Filter, Kind, Model, Parameter, Restore, Takes, WindowParameters, Windowed, shows_base,
+};
 use crate::format::StateWriter;
 use crate::key::{Hashing, KeyHash};
-use crate::promise::{Error, Goal, Importance, MAX_MEMORY_BITS, Plan, Promise, Result, Spec, Status, Verdict};
+use crate::promise::{
+    Error, Goal, Importance, MAX_MEMORY_BITS, Plan, Promise, Result, Spec, Status, Verdict, rate_text, size_text,
+};
 use crate::simd::{distance_for, prefetch};
 use crate::stream::closed_forms::{blocked_fpr, largest, smallest};
 
@@ -59,7 +63,7 @@ pub(crate) const KIND: Kind = Kind {
     id: 31,
     name: "aging",
     summary: "two buffers that take turns: the last keys are never missed",
-    parameters: &["window", "num_lines"],
+    parameters: &PARAMETERS,
     can: Abilities {
         advance: true,
         window: Some(WindowParameters { parameter: "window", by_caller: None, refresh: None }),
@@ -71,6 +75,15 @@ pub(crate) const KIND: Kind = Kind {
     restore: |from| Ok(Box::new(Aging::restore(from)?)),
     map: None,
 };
+
+const PARAMETERS: [Parameter; 2] = [
+    Parameter::planned("window", "new keys within which no repeat is missed", Takes::Whole(1, MAX_WINDOW)),
+    Parameter::planned("num_lines", "lines of 512 bits of each of the two buffers", Takes::Whole(1, MAX_LINES)),
+];
+
+/// Longer windows are none.
+const MAX_WINDOW: u64 = 1 << 56;
+const MAX_LINES: u64 = MAX_MEMORY_BITS / LINE_BITS / 2;
 
 /// The parameters of an aging filter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -90,12 +103,11 @@ impl Parameters {
     }
 
     fn checked(self) -> Result<Self> {
-        let most = MAX_MEMORY_BITS / LINE_BITS / 2;
-        if !(1..=most).contains(&self.num_lines) {
-            let needed = format!("between 1 and {most}");
+        if !(1..=MAX_LINES).contains(&self.num_lines) {
+            let needed = format!("between 1 and {MAX_LINES}");
             return Err(Error::parameter("num_lines", self.num_lines, needed, "give at least 1024 bits of memory"));
         }
-        if !(1..=1 << 56).contains(&self.window) {
+        if !(1..=MAX_WINDOW).contains(&self.window) {
             let remedy = "give the number of keys that must not be missed";
             return Err(Error::parameter("window", self.window, "between 1 and 2^56", remedy));
         }
@@ -152,7 +164,7 @@ fn fewest_lines(window: u64, target: f64) -> Result<Parameters> {
     smallest(1, MAX_MEMORY_BITS / LINE_BITS / 2, |num_lines| Parameters { window, num_lines }.predicted_fpr() <= target)
         .map(|num_lines| Parameters { window, num_lines })
         .ok_or_else(|| Error::Infeasible {
-            wanted: format!("a rate of {target} for a window of {window}"),
+            wanted: format!("a rate of {} for a window of {window}", rate_text(target)),
             reason: "eight hashes in one cache line do not reach it".into(),
             remedy: "accept a higher rate or take age_partitioned".into(),
         })
@@ -169,11 +181,11 @@ fn within(draft: Parameters, target: f64) -> Result<Parameters> {
         return Ok(needed);
     }
     Err(Error::Infeasible {
-        wanted: format!("a window of {} at a rate of {target}", draft.window),
+        wanted: format!("a window of {} at a rate of {}", draft.window, rate_text(target)),
         reason: format!(
-            "it needs {} bits, more than {}",
-            needed.num_lines * 2 * LINE_BITS,
-            draft.num_lines * 2 * LINE_BITS
+            "it needs {}, more than {}",
+            size_text(needed.num_lines * 2 * LINE_BITS),
+            size_text(draft.num_lines * 2 * LINE_BITS)
         ),
         remedy: format!("give that much memory, or a window of at most {}", longest(draft.num_lines, target)),
     })

@@ -58,7 +58,8 @@ use crate::cells::blocks::{self, lane_bit, line_of};
 use crate::cells::buffer::{Buffer, LINE_BITS, Line, lines_of};
 use crate::filter::model::never_forgetting;
 use crate::filter::{
-    Abilities, Base, Body, Combine, Filter, Kind, Mapped, Merge, Model, Restore, same_shape, shows_base,
+    Abilities, Base, Body, Combine, Filter, Kind, Mapped, Merge, Model, Parameter, Restore, Takes, same_shape,
+    shows_base,
 };
 use crate::key::{Hashing, Key, KeyHash};
 use crate::promise::{
@@ -75,7 +76,7 @@ pub(crate) const KIND: Kind = Kind {
     id: 2,
     name: "blocked",
     summary: "cache-line-blocked Bloom filter: one memory access a key, about 4 % more bits",
-    parameters: &["num_bits"],
+    parameters: &PARAMETERS,
     can: Abilities { merge: true, map: true, ..Abilities::SET },
     model: Model { unit: |_| Ok(LINE_BITS), forecast, ..Model::sized(&["num_bits"]) },
     plan: |spec, goal| Parameters::planned(spec, goal),
@@ -83,6 +84,9 @@ pub(crate) const KIND: Kind = Kind {
     restore: |from| Ok(Box::new(Blocked::restore(from)?)),
     map: Some(|spec, body| Ok(Box::new(MappedBlocked::open(spec, body)?))),
 };
+
+const PARAMETERS: [Parameter; 1] =
+    [Parameter::planned("num_bits", "bits in all, a multiple of 512", Takes::Whole(LINE_BITS, MAX_MEMORY_BITS))];
 
 fn forecast(plan: &Plan, stream: &Stream) -> Result<Option<Forecast>> {
     let blocks = Parameters::from_spec(&plan.spec)?.num_blocks;
@@ -171,7 +175,7 @@ impl Parameters {
         if let (Some(0), Some(rate)) = (items, goal.target_fpr) {
             return Err(Error::Infeasible {
                 wanted: format!("a rate of {}", rate_text(rate)),
-                reason: format!("{} bits cannot hold a single key at it", parameters.num_bits()),
+                reason: format!("{} cannot hold a single key at it", size_text(parameters.num_bits())),
                 remedy: "give more memory, or take bloom".into(),
             });
         }
@@ -181,12 +185,7 @@ impl Parameters {
 
     fn fitting(memory_bits: u64) -> Result<Self> {
         if memory_bits < LINE_BITS {
-            return Err(Error::parameter(
-                "memory_bits",
-                memory_bits,
-                "at least 512, one block",
-                "give 512 bits or take bloom",
-            ));
+            return Err(Error::memory(memory_bits, "at least 64B, one block", "give that much"));
         }
         Self::new(memory_bits / LINE_BITS * LINE_BITS)
     }

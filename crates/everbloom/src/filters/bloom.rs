@@ -83,11 +83,15 @@ use crate::cells::buffer::{LINE_BITS, lines_of};
 use crate::cells::probed::{self, Hashes};
 use crate::filter::model::never_forgetting;
 use crate::filter::{
-    Abilities, Base, Body, Combine, Filter, Kind, Mapped, Merge, Model, Restore, same_shape, shows_base,
+    Abilities, Base, Body, Combine, Filter, Kind, Mapped, Merge, Model, Parameter, Restore, Takes, same_shape,
+    shows_base,
 };
 use crate::format::{self, gaps};
 use crate::key::{Hashing, KeyHash};
-use crate::promise::{Error, Goal, Importance, Importances, Plan, Promise, Result, Spec, Status, Verdict};
+use crate::promise::{
+    Error, Goal, Importance, Importances, MAX_MEMORY_BITS, Plan, Promise, Result, Spec, Status, Verdict, rate_text,
+};
+use crate::stream::sizing::MAX_HASHES;
 use crate::stream::{Forecast, Stream};
 use bytemuck::cast_slice;
 
@@ -95,7 +99,7 @@ pub(crate) const KIND: Kind = Kind {
     id: 1,
     name: "bloom",
     summary: "classic Bloom filter: no false negatives, fills up at a known number of keys",
-    parameters: &["num_bits", "num_hashes"],
+    parameters: &PARAMETERS,
     can: Abilities { merge: true, fit_bytes: true, map: true, ..Abilities::SET },
     model: Model { forecast, accesses: Some("num_hashes"), ..Model::sized(&["num_bits"]) },
     plan: planned,
@@ -103,6 +107,11 @@ pub(crate) const KIND: Kind = Kind {
     restore: |from| Ok(Box::new(Bloom::restore(from)?)),
     map: Some(|spec, body| Ok(Box::new(MappedBloom::open(spec, body)?))),
 };
+
+const PARAMETERS: [Parameter; 2] = [
+    Parameter::planned("num_bits", "bits in all", Takes::Whole(1, MAX_MEMORY_BITS)),
+    Parameter::planned("num_hashes", "bits that a key sets", Takes::Whole(1, MAX_HASHES as u64)),
+];
 
 /// The size of a Bloom filter: its cells are bits.
 pub use crate::stream::sizing::Size;
@@ -182,14 +191,14 @@ fn too_few_bytes(goal: &Goal, items: u64, highest: f64, best: Option<f64>) -> Er
     let needed = |rate: &f64| {
         let size = sparse(goal, items, *rate).ok()?;
         let affordable = most_cells(goal, items, *rate).is_ok_and(|most| size.num_cells <= most);
-        affordable.then(|| format!("{} bytes for a rate of {rate}", sent_bytes(size, items)))
+        affordable.then(|| format!("{} bytes for a rate of {}", sent_bytes(size, items), rate_text(*rate)))
     };
     let mut remedies: Vec<String> = [highest, highest.min(0.01)].iter().filter_map(needed).collect();
     remedies.dedup();
     Error::Infeasible {
         wanted: format!("{} bytes on the wire for {items} keys", goal.transmitted_bytes.unwrap_or_default()),
         reason: match best {
-            Some(rate) => format!("the best filter that fits has a rate of {rate:.3}"),
+            Some(rate) => format!("the best filter that fits has a rate of {}", rate_text(rate)),
             None => "not even an empty filter fits".into(),
         },
         remedy: match remedies.is_empty() {

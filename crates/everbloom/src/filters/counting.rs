@@ -60,19 +60,20 @@ use crate::cells::bits::Bits;
 use crate::cells::counters::{Counters, MAX_CELL_BITS};
 use crate::filter::model::never_forgetting;
 use crate::filter::{
-    Abilities, Base, Body, Combine, Filter, Kind, Merge, Model, Removal, Restore, same_shape, shows_base,
+    Abilities, Base, Body, Combine, Filter, Kind, Merge, Model, Parameter, Removal, Restore, Takes, Unset, same_shape,
+    shows_base,
 };
 use crate::key::{Hashing, KeyHash};
-use crate::promise::{Error, Goal, Importance, Plan, Promise, Result, Spec, Status, Verdict};
+use crate::promise::{Error, Goal, Importance, MAX_MEMORY_BITS, Plan, Promise, Result, Spec, Status, Verdict};
 use crate::simd::spread_distance_for;
-use crate::stream::sizing::Size;
+use crate::stream::sizing::{MAX_HASHES, Size};
 use crate::stream::{Forecast, Stream};
 
 pub(crate) const KIND: Kind = Kind {
     id: 3,
     name: "counting",
     summary: "counting Bloom filter: keys can be removed again",
-    parameters: &["num_cells", "num_hashes", "cell_bits"],
+    parameters: &PARAMETERS,
     can: Abilities { remove: true, merge: true, ..Abilities::SET },
     model: Model { forecast, accesses: Some("num_hashes"), ..Model::sized(&["num_cells"]) },
     plan: planned,
@@ -80,6 +81,12 @@ pub(crate) const KIND: Kind = Kind {
     restore: |from| Ok(Box::new(Counting::restore(from)?)),
     map: None,
 };
+
+const PARAMETERS: [Parameter; 3] = [
+    Parameter::planned("num_cells", "counters in all", Takes::Whole(1, MAX_MEMORY_BITS)),
+    Parameter::planned("num_hashes", "counters that a key raises", Takes::Whole(1, MAX_HASHES as u64)),
+    Parameter::planned("cell_bits", "bits of a counter", Takes::Whole(2, MAX_CELL_BITS as u64)).or(Unset::Value("4")),
+];
 
 /// The usual width of a counter.
 pub const DEFAULT_CELL_BITS: u32 = 4;

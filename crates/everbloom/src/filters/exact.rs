@@ -49,7 +49,9 @@ use crate::filter::{
 };
 use crate::format::StateWriter;
 use crate::key::{Hashing, KeyHash};
-use crate::promise::{Error, Goal, Importance, Importances, Plan, Promise, Result, Spec, Status, Verdict};
+use crate::promise::{
+    Error, Goal, Importance, Importances, Plan, Promise, Result, Spec, Status, Verdict, rate_text, size_text,
+};
 use crate::stream::sizing::promise_until;
 use crate::stream::{Forecast, Stream};
 use libm::ldexp;
@@ -86,14 +88,14 @@ fn planned(goal: &Goal) -> Result<Plan> {
     let items = goal.expected_items.unwrap_or(most);
     if items == 0 || rate(items as f64) > target {
         return Err(Error::Infeasible {
-            wanted: format!("a rate of {target} for {} keys", items.max(1)),
+            wanted: format!("a rate of {} for {} keys", rate_text(target), items.max(1)),
             reason: "so many keys share a 64-bit hash more often than that".into(),
-            remedy: format!("accept a rate of {:e}", rate(items.max(1) as f64)),
+            remedy: format!("accept a rate of {}", rate_text(rate(items.max(1) as f64))),
         });
     }
     if let Some(most) = goal.memory_bits.filter(|most| *most < FIRST_BITS) {
-        let needed = format!("at least {FIRST_BITS}, one cache line");
-        return Err(Error::parameter("memory_bits", most, needed, "give more memory; it grows with the keys"));
+        let needed = format!("at least {}, one cache line", size_text(FIRST_BITS));
+        return Err(Error::memory(most, needed, "give that much; it grows with the keys"));
     }
     Ok(Plan::new(Spec::new(KIND.name), FIRST_BITS, promised(goal.expected_items, goal.target_fpr), goal.hashing))
 }

@@ -20,8 +20,10 @@ pub mod stable;
 pub mod stacked;
 
 use crate::filter::model::Effort;
-use crate::filter::{Base, Filter, Kind, Restore, Watch};
-use crate::promise::{Error, Goal, Holds, Plan, Promise, Result, Spec, Standing, Status, rate_text, size_text};
+use crate::filter::{Base, Filter, Kind, Parameter, Restore, Watch};
+use crate::promise::{
+    Error, Goal, Holds, Plan, Promise, Result, Spec, Standing, Status, rate_text, size_text, suggestion,
+};
 use crate::stream::{Forecast, Stream};
 use std::any::Any;
 
@@ -72,18 +74,22 @@ pub(crate) fn names(holds: impl Fn(&Kind) -> bool) -> String {
 /// The kind of this name, or an error that lists them.
 pub fn kind(spec: &Spec) -> Result<&'static Kind> {
     let kind = KINDS.iter().find(|kind| kind.name == spec.kind()).ok_or_else(|| {
-        spec.error(format!("there is no filter '{}'", spec.kind()), format!("take one of auto, {}", names(|_| true)))
+        let all = ["auto"].into_iter().chain(KINDS.iter().map(|kind| kind.name));
+        spec.error(format!("there is no filter '{}'", spec.kind()), suggestion(spec.kind(), all, "take one of"))
     })?;
-    match spec.parameters().find(|parameter| !kind.parameters.contains(parameter) && *parameter != SHARDS) {
+    let known = || parameters(kind).map(|parameter| parameter.name);
+    match spec.parameters().find(|parameter| known().all(|name| name != *parameter)) {
         None => Ok(kind),
         Some(parameter) => {
-            let remedy = match kind.parameters.is_empty() {
-                true => format!("it has no parameters but {SHARDS}"),
-                false => format!("its parameters are {}", kind.parameters.join(", ")),
-            };
-            Err(spec.error(format!("{} has no '{parameter}'", kind.name), remedy))
+            let problem = format!("{} has no parameter '{parameter}'", kind.name);
+            Err(spec.error(problem, suggestion(parameter, known(), "it has")))
         }
     }
+}
+
+/// Every parameter that a spec of this kind may give: its own, and those that all kinds have.
+pub fn parameters(kind: &Kind) -> impl Iterator<Item = &'static Parameter> + Clone + use<> {
+    kind.parameters.iter().chain([&sharded::SHARDS_PARAMETER])
 }
 
 /// Fills in what a spec of a named kind leaves out.

@@ -80,9 +80,14 @@
 use crate::cells::bits::Bits;
 use crate::cells::probed::{self, Hashes};
 use crate::filter::model::never_forgetting;
-use crate::filter::{Abilities, Base, Body, Combine, Filter, Kind, Merge, Model, Restore, same_shape, shows_base};
+use crate::filter::{
+    Abilities, Base, Body, Combine, Filter, Kind, Merge, Model, Parameter, Restore, Takes, Unset, same_shape,
+    shows_base,
+};
 use crate::key::{Hashing, KeyHash};
-use crate::promise::{Error, Goal, Holds, Importance, Importances, Plan, Promise, Result, Spec, Status, Verdict};
+use crate::promise::{
+    Error, Goal, Holds, Importance, Importances, MAX_MEMORY_BITS, Plan, Promise, Result, Spec, Status, Verdict,
+};
 use crate::scheme::{Classes, MAX_HASHES, Recipe, Scheme, SchemeId};
 use crate::stream::sizing::Size;
 use crate::stream::{Forecast, Stream};
@@ -94,7 +99,7 @@ pub(crate) const KIND: Kind = Kind {
     id: 40,
     name: "popularity",
     summary: "Bloom filter with hashes per class of keys, from a scheme made by `everbloom tune`",
-    parameters: &["num_bits", "num_hashes", "scheme"],
+    parameters: &PARAMETERS,
     can: Abilities { merge: true, follow_scheme: Some("scheme"), ..Abilities::SET },
     model: Model { forecast, accesses: Some("num_hashes"), ..Model::sized(&["num_bits"]) },
     plan: planned,
@@ -102,6 +107,13 @@ pub(crate) const KIND: Kind = Kind {
     restore: |from| Ok(Box::new(Popularity::restore(from)?)),
     map: None,
 };
+
+const PARAMETERS: [Parameter; 3] = [
+    Parameter::planned("num_bits", "bits in all", Takes::Whole(1, MAX_MEMORY_BITS)),
+    Parameter::planned("num_hashes", "bits that a key sets, without a scheme", Takes::Whole(1, MAX_HASHES as u64)),
+    Parameter::planned("scheme", "the scheme it was built with, which build --scheme fills in", Takes::SchemeId)
+        .or(Unset::Without),
+];
 
 /// Without a scheme, as for a classic filter; with one, the scheme itself is needed.
 fn planned(spec: &Spec, goal: &Goal) -> Result<Plan> {

@@ -55,10 +55,10 @@
 
 use crate::cells::bits::Bits;
 use crate::cells::probed;
-use crate::filter::{Abilities, Base, Body, Filter, Kind, Model, Restore, shows_base};
+use crate::filter::{Abilities, Base, Body, Filter, Kind, Model, Parameter, Restore, Takes, Unset, shows_base};
 use crate::format::StateWriter;
 use crate::key::{Hashing, KeyHash};
-use crate::promise::{Error, Goal, Holds, Importance, Plan, Promise, Result, Spec, Status, Verdict};
+use crate::promise::{Error, Goal, Holds, Importance, LEAST_RATE, Plan, Promise, Result, Spec, Status, Verdict};
 use crate::stream::closed_forms::largest;
 use crate::stream::sizing::Size;
 use libm::pow;
@@ -67,7 +67,7 @@ pub(crate) const KIND: Kind = Kind {
     id: 32,
     name: "scalable",
     summary: "grows as keys come and keeps its rate: for sets of unknown size",
-    parameters: &["initial_items", "target_fpr", "growth", "tightening"],
+    parameters: &PARAMETERS,
     can: Abilities { grow: true, ..Abilities::SET },
     model: Model::sized(&["initial_items"]),
     plan: planned,
@@ -76,11 +76,25 @@ pub(crate) const KIND: Kind = Kind {
     map: None,
 };
 
+const PARAMETERS: [Parameter; 4] = [
+    Parameter::planned("initial_items", "keys that the first stage takes", Takes::Whole(1, MAX_INITIAL_ITEMS)),
+    Parameter::planned("target_fpr", "the rate that all stages together keep", Takes::Within(LEAST_RATE, 1.0)),
+    Parameter::planned(
+        "growth",
+        "how many times as many keys the next stage takes",
+        Takes::Whole(1, MAX_GROWTH as u64),
+    )
+    .or(Unset::Value("2")),
+    Parameter::planned("tightening", "how many times as high the next stage's rate is", Takes::Within(0.0, 1.0))
+        .or(Unset::Value("0.9")),
+];
+
 /// Keys that the first stage takes by default.
 pub const DEFAULT_INITIAL_ITEMS: u64 = 1000;
 /// See the table in the [module](self).
 pub const DEFAULT_TIGHTENING: f64 = 0.9;
 const DEFAULT_GROWTH: u32 = 2;
+const MAX_GROWTH: u32 = 16;
 const MAX_INITIAL_ITEMS: u64 = 1 << 56;
 /// Doubling from one key exceeds 2^56 before this; a dynamic filter of so many stages is too slow to use.
 const MAX_STAGES: u64 = 1024;
@@ -106,7 +120,7 @@ impl Parameters {
             return Err(Error::parameter("initial_items", self.initial_items, "between 1 and 2^56", remedy));
         }
         Goal::new().fpr(self.target_fpr).checked()?;
-        if !(1..=16).contains(&self.growth) {
+        if !(1..=MAX_GROWTH).contains(&self.growth) {
             return Err(Error::parameter("growth", self.growth, "between 1 and 16", "2 doubles every stage"));
         }
         if !(self.tightening > 0.0 && self.tightening < 1.0) {

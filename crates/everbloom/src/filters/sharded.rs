@@ -40,7 +40,8 @@
 //! ```
 
 use crate::filter::{
-    Abilities, Base, Body, Combine, Filter, Merge, Multiplicity, Removal, Restore, Windowed, same_shape, shows_base,
+    Abilities, Base, Body, Combine, Filter, Merge, Multiplicity, Parameter, Removal, Restore, Takes, Unset, Windowed,
+    same_shape, shows_base,
 };
 use crate::key::KeyHash;
 use crate::promise::{
@@ -53,6 +54,13 @@ use libm::log;
 pub(crate) const SHARDS: &str = "shards";
 /// More shards than this only cost.
 pub const MAX_SHARDS: u32 = 4096;
+/// What it means, for people; kinds do not list it.
+pub const SHARDS_PARAMETER: Parameter = Parameter::planned(
+    SHARDS,
+    "equal filters, each with its own part of the keys, so that threads do not wait for each other",
+    Takes::Whole(1, MAX_SHARDS as u64),
+)
+.or(Unset::Without);
 
 pub(super) fn count_of(spec: &Spec) -> Result<u32> {
     let count: u32 = spec.required(SHARDS)?;

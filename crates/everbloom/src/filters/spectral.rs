@@ -48,19 +48,21 @@
 
 use crate::cells::counters::{Counters, MAX_CELL_BITS};
 use crate::filter::model::{Effort, never_forgetting};
-use crate::filter::{Abilities, Base, Body, Filter, Kind, Model, Multiplicity, Restore, Windowed, shows_base};
+use crate::filter::{
+    Abilities, Base, Body, Filter, Kind, Model, Multiplicity, Parameter, Restore, Takes, Unset, Windowed, shows_base,
+};
 use crate::format::StateWriter;
 use crate::key::{Hashing, KeyHash};
-use crate::promise::{Error, Goal, Holds, Importance, Plan, Promise, Result, Spec, Status, Verdict};
+use crate::promise::{Error, Goal, Holds, Importance, MAX_MEMORY_BITS, Plan, Promise, Result, Spec, Status, Verdict};
 use crate::simd::spread_distance_for;
-use crate::stream::sizing::Size;
+use crate::stream::sizing::{MAX_HASHES, Size};
 use crate::stream::{Forecast, Stream};
 
 pub(crate) const KIND: Kind = Kind {
     id: 33,
     name: "spectral",
     summary: "counts how often each key came; counts can fade with a half-life",
-    parameters: &["num_cells", "num_hashes", "cell_bits", "half_life"],
+    parameters: &PARAMETERS,
     can: Abilities { count: true, advance: true, fade: Some("half_life"), ..Abilities::SET },
     model: Model { forecast, effort, accesses: Some("num_hashes"), ..Model::sized(&["num_cells", "half_life"]) },
     plan: planned,
@@ -69,6 +71,24 @@ pub(crate) const KIND: Kind = Kind {
     map: None,
 };
 
+const PARAMETERS: [Parameter; 4] = [
+    Parameter::planned("num_cells", "counters in all", Takes::Whole(1, MAX_MEMORY_BITS)),
+    Parameter::planned("num_hashes", "counters that a key raises", Takes::Whole(1, MAX_HASHES as u64)),
+    Parameter::planned(
+        "cell_bits",
+        "bits of a counter: 16, which count up to 65,535, or 8 or 4 where the memory is short",
+        Takes::Whole(2, MAX_CELL_BITS as u64),
+    ),
+    Parameter::planned(
+        "half_life",
+        "arrivals after which counts are halved; 0 for never",
+        Takes::Whole(0, MAX_HALF_LIFE),
+    )
+    .or(Unset::Value("0")),
+];
+
+/// Longer half-lives are none.
+const MAX_HALF_LIFE: u64 = 1 << 56;
 /// Counts up to 65,535.
 pub const DEFAULT_CELL_BITS: u32 = 16;
 /// Counts up to 255 or 15, where the memory does not suffice for more.
@@ -93,7 +113,7 @@ impl Parameters {
             let needed = format!("between 2 and {MAX_CELL_BITS}");
             return Err(Error::parameter("cell_bits", self.cell_bits, needed, "16 bits count up to 65,535"));
         }
-        if self.half_life > 1 << 56 {
+        if self.half_life > MAX_HALF_LIFE {
             return Err(Error::parameter(
                 "half_life",
                 self.half_life,

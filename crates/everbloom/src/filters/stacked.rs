@@ -65,15 +65,20 @@
 
 use crate::cells::bits::Bits;
 use crate::cells::probed::{self, Hashes};
-use crate::cells::ribbon::{Ribbon, Shape};
+use crate::cells::ribbon::{MAX_SLOTS, MAX_WIDTH, Ribbon, Shape};
 use crate::filter::model::never_forgetting;
-use crate::filter::{Abilities, Base, Body, Filter, Kind, Model, Restore, insert_by_batches, shows_base};
+use crate::filter::{
+    Abilities, Base, Body, Filter, Kind, Model, Parameter, Restore, Takes, Unset, insert_by_batches, shows_base,
+};
 use crate::format::StateWriter;
 use crate::key::{Hashing, KeyHash};
-use crate::promise::{Error, Goal, Holds, Importance, Importances, Plan, Promise, Result, Spec, Status, Verdict};
+use crate::promise::{
+    Error, Goal, Holds, Importance, Importances, MAX_MEMORY_BITS, Plan, Promise, Result, Spec, Status, Verdict,
+    size_text,
+};
 use crate::scheme::MAX_PAIRS;
 use crate::scheme::{HotNegatives, SchemeId};
-use crate::stream::sizing::Size;
+use crate::stream::sizing::{MAX_HASHES, Size};
 use crate::stream::{Forecast, Stream};
 use libm::{exp2, pow};
 use std::borrow::Cow;
@@ -82,7 +87,7 @@ pub(crate) const KIND: Kind = Kind {
     id: 41,
     name: "stacked",
     summary: "Bloom filter with frequent negative queries stored exactly, from a scheme made by `everbloom tune`",
-    parameters: &["num_bits", "num_hashes", "map_slots", "map_width", "scheme"],
+    parameters: &PARAMETERS,
     can: Abilities { follow_scheme: Some("scheme"), ..Abilities::SET },
     model: Model { forecast, ..Model::sized(&[]) },
     plan: planned,
@@ -90,6 +95,21 @@ pub(crate) const KIND: Kind = Kind {
     restore: |from| Ok(Box::new(Stacked::restore(from)?)),
     map: None,
 };
+
+const PARAMETERS: [Parameter; 5] = [
+    Parameter::planned("num_bits", "bits of each filter of members", Takes::Layers(1, MAX_MEMORY_BITS)),
+    Parameter::planned("num_hashes", "bits that a key sets in each", Takes::Layers(1, MAX_HASHES as u64)),
+    Parameter::planned(
+        "map_slots",
+        "slots of each map between them; one map fewer than filters",
+        Takes::Layers(1, MAX_SLOTS),
+    )
+    .or(Unset::Without),
+    Parameter::planned("map_width", "bits of a slot of each map", Takes::Layers(1, MAX_WIDTH as u64))
+        .or(Unset::Without),
+    Parameter::planned("scheme", "the scheme it was built with, which build --scheme fills in", Takes::SchemeId)
+        .or(Unset::Without),
+];
 
 /// A Bloom filter of members.
 #[derive(Debug, Clone)]
@@ -229,7 +249,7 @@ impl Stacked {
         scheme: Option<SchemeId>,
     ) -> Result<Self> {
         let too_small = || Error::Infeasible {
-            wanted: format!("{} hot negatives within {memory_bits} bits", negatives.keys().len()),
+            wanted: format!("{} frequent negative queries within {}", negatives.keys().len(), size_text(memory_bits)),
             reason: "the layers that store them leave no room for the members".into(),
             remedy: "give more memory, or tune again for this much".into(),
         };

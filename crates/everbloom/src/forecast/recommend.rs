@@ -267,7 +267,7 @@ impl Question {
     fn without_memory(&self) -> Result<Recommendation> {
         if self.expected().is_none() {
             let remedy = "say how much memory there is, or how many distinct keys will come";
-            return Err(Error::parameter("memory_bits", "not given", "given, or expected_items", remedy));
+            return Err(Error::parameter("memory", "not given", "given, or expected_items", remedy));
         }
         match self.target_fnr {
             Some(rate) if rate > 0.0 => self.least_memory(rate),

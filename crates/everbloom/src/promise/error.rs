@@ -1,5 +1,7 @@
 //! What can go wrong, as values that say what was given, what is needed and what would work.
 
+use super::{size_text, size_typed};
+
 /// The result of every fallible call of this crate.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
@@ -32,7 +34,7 @@ pub enum Error {
         remedy: String,
     },
     /// The allocator refused.
-    #[error("{bytes} bytes could not be allocated; ask for less memory")]
+    #[error("{} could not be allocated; ask for less memory", size_text(bytes.saturating_mul(8)))]
     OutOfMemory {
         /// How much was asked for.
         bytes: u64,
@@ -120,6 +122,11 @@ impl Error {
         remedy: impl Into<String>,
     ) -> Self {
         Error::Parameter { name, given: given.to_string(), needed: needed.into(), remedy: remedy.into() }
+    }
+
+    /// Too little or too much memory, in units that [`Size`](super::Size) reads.
+    pub(crate) fn memory(bits: u64, needed: impl Into<String>, remedy: impl Into<String>) -> Self {
+        Error::parameter("memory", size_typed(bits), needed, remedy)
     }
 
     /// Something that this kind of filter cannot do.

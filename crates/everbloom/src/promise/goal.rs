@@ -223,13 +223,10 @@ impl Goal {
     /// The target rate, checked; `None` if not given.
     pub(crate) fn checked_fpr(&self) -> Result<Option<f64>> {
         match self.target_fpr {
-            Some(rate) if !(rate > 0.0 && rate < 1.0) => Err(Error::parameter(
-                "target_fpr",
-                rate,
-                "above 0 and below 1",
-                "a filter always errs a little; try 0.001",
-            )),
-            Some(rate) if rate < LEAST_RATE => Err(too_low("target_fpr", format!("{rate:e}"))),
+            Some(rate) if !(rate > 0.0 && rate < 1.0) => {
+                Err(Error::parameter("fpr", rate, "above 0 and below 1", "try 0.1%"))
+            }
+            Some(rate) if rate < LEAST_RATE => Err(too_low("fpr", format!("{rate:e}"))),
             rate => Ok(rate),
         }
     }
@@ -237,12 +234,9 @@ impl Goal {
     /// The memory bound, checked; `None` if not given.
     pub(crate) fn checked_memory(&self) -> Result<Option<u64>> {
         match self.memory_bits {
-            Some(bits) if bits == 0 || bits > MAX_MEMORY_BITS => Err(Error::parameter(
-                "memory_bits",
-                bits,
-                format!("between 1 and {MAX_MEMORY_BITS}"),
-                "give the bits that the filter may use",
-            )),
+            Some(bits) if bits == 0 || bits > MAX_MEMORY_BITS => {
+                Err(Error::memory(bits, "at least one bit and at most 128PiB", "try 64MiB"))
+            }
             bits => Ok(bits),
         }
     }
@@ -262,7 +256,7 @@ impl Goal {
 
     /// The target rate that a filter needs to plan at all.
     pub(crate) fn required_fpr(&self) -> Result<f64> {
-        self.checked_fpr()?.ok_or_else(|| missing("target_fpr", "say which rate of false positives to keep"))
+        self.checked_fpr()?.ok_or_else(|| missing("fpr", "say which rate of false positives to keep"))
     }
 
     /// The number of distinct keys that a filter needs to plan at all.
@@ -272,7 +266,7 @@ impl Goal {
 
     /// The memory that a filter needs to plan at all.
     pub(crate) fn required_memory(&self) -> Result<u64> {
-        self.checked_memory()?.ok_or_else(|| missing("memory_bits", "say how much memory the filter may use"))
+        self.checked_memory()?.ok_or_else(|| missing("memory", "say how much memory the filter may use"))
     }
 }
 

@@ -8,6 +8,7 @@ mod plan;
 mod quantity;
 mod spec;
 mod standing;
+mod suggest;
 mod verdict;
 
 pub use error::{Error, Result};
@@ -15,8 +16,9 @@ pub use goal::{Goal, LEAST_RATE};
 pub(crate) use goal::{LEAST_RATE_OF_A_PART, MAX_ITEMS, MAX_MEMORY_BITS};
 pub use importance::{Importance, ImportanceMix, ImportanceScale, Importances};
 pub use plan::{Holds, Plan, Promise};
-pub use quantity::{Count, Rate, Size, Span, Window, rate_text, size_text};
+pub use quantity::{Count, Rate, Size, Span, Window, rate_text, size_text, size_typed};
 pub use spec::Spec;
 pub(crate) use spec::choice_name;
 pub use standing::Standing;
+pub use suggest::{did_you_mean, suggestion};
 pub use verdict::{Status, Verdict};

@@ -15,7 +15,8 @@
 //! let error = Size::from("64XB").named("memory").get().unwrap_err();
 //! assert_eq!(
 //!     error.to_string(),
-//!     "memory is '64XB', but must be a size such as 64MiB, 512KiB or 65536b (bits); try 64MiB"
+//!     "memory is '64XB', but must be a size in k, M, G or KiB, MiB, GiB (times 1024), KB, MB, GB (times 1000), B (bytes) or \
+//!      b (bits); try 64MiB"
 //! );
 //! # Ok::<(), everbloom::Error>(())
 //! ```
@@ -29,10 +30,13 @@ use std::str::FromStr;
 ///
 /// | written | is |
 /// |---|---|
-/// | `65536b`, `65536 bits` | bits |
+/// | `65536b` | bits |
 /// | `8192`, `8192B` | bytes |
-/// | `64KiB`, `64K`, `64k`; `MiB`, `M`; `GiB`, `G`; `TiB`, `T` | powers of 1024 bytes |
-/// | `64kB`, `64KB`, `MB`, `GB`, `TB` | powers of 1000 bytes |
+/// | `64KiB`, `64K`, `64k`; `MiB`, `M`; `GiB`, `G`; `TiB`, `T`; `PiB`, `P` | powers of 1024 bytes |
+/// | `64KB`, `MB`, `GB`, `TB`, `PB` | powers of 1000 bytes |
+///
+/// Anything else is an error: of `64mb` and `64Mb` nobody knows whether bits or bytes are meant, and of `64kB` hardly anybody
+/// that it is not `64k`.
 ///
 /// ```
 /// use everbloom::internal::promise::Size;
@@ -73,7 +77,7 @@ pub struct Rate(Result<f64>);
 #[derive(Debug, Clone, PartialEq)]
 pub struct Count(Result<u64>);
 
-/// A length of time. Texts have units, `500ms`, `90s`, `5m` or `5min`, `24h`, `7d`, also together, `1h30m`;
+/// A length of time. Texts have units, `500ms`, `90s`, `5m` or `5min`, `24h`, `7d`, `2w`, also together, `1h30m`;
 /// without one they are seconds.
 ///
 /// ```
@@ -91,7 +95,7 @@ pub struct Span(Result<Duration>);
 /// How far back a window reaches: a number of arrivals (`1000000`, `1e6`) or a time with its unit (`24h`, `90s`).
 ///
 /// A bare number is always arrivals. Of the units of counts none is taken: `5M` and `5m` would be told apart by
-/// case alone.
+/// case alone, and the error says how to write either.
 ///
 /// ```
 /// use core::time::Duration;
@@ -110,11 +114,11 @@ pub enum Window {
     Time(Duration),
 }
 
-const SIZES: &str = "a size such as 64MiB, 512KiB or 65536b (bits)";
+const SIZES: &str = "a size in k, M, G or KiB, MiB, GiB (times 1024), KB, MB, GB (times 1000), B (bytes) or b (bits)";
 const RATES: &str = "a rate such as 0.01 or 1%";
 const COUNTS: &str = "a whole number such as 1000000, 1e6 or 10k";
-const SPANS: &str = "a time such as 30s, 500ms, 5m or 1h30m";
-const WINDOWS: &str = "a number of arrivals such as 1e6, or a time such as 24h, 90s or 7d";
+const SPANS: &str = "a time such as 30s, 500ms, 5m, 1h30m, 7d or 1w";
+const WINDOWS: &str = "a number of arrivals such as 1e6, or a time such as 24h, 90s or 1w";
 
 impl Size {
     /// So many bits.
@@ -138,31 +142,43 @@ impl Size {
 
     fn parse(text: &str) -> Result<u64> {
         let (number, unit) = split_unit(text);
+        let fail = || unreadable("size", text, SIZES, &format!("try {}", likely_size(number, unit)));
         let bits_each: u64 = match unit {
-            "b" | "bit" | "bits" => 1,
+            "b" => 1,
             "" | "B" => 8,
             "k" | "K" | "KiB" => 8 << 10,
             "M" | "MiB" => 8 << 20,
             "G" | "GiB" => 8 << 30,
             "T" | "TiB" => 8 << 40,
             "P" | "PiB" => 8 << 50,
-            "E" | "EiB" => 8 << 60,
-            "kB" | "KB" => 8_000,
+            "KB" => 8_000,
             "MB" => 8_000_000,
             "GB" => 8_000_000_000,
             "TB" => 8_000_000_000_000,
             "PB" => 8_000_000_000_000_000,
-            _ => return Err(unreadable("size", text, SIZES, "try 64MiB")),
+            _ => return Err(fail()),
         };
         let bits = match number.parse::<i128>() {
             Ok(number) => number.saturating_mul(bits_each.into()),
             Err(_) => {
-                let number: f64 = number.parse().map_err(|_| unreadable("size", text, SIZES, "try 64MiB"))?;
+                let number: f64 = number.parse().map_err(|_| fail())?;
                 // Rounded down: a part of a bit is no bit. The conversion saturates.
                 (number * bits_each as f64) as i128
             }
         };
         checked_bits(bits, &shown(text))
+    }
+}
+
+/// What was probably meant by a size that cannot be read: the same number, with a unit that begins alike.
+fn likely_size(number: &str, unit: &str) -> String {
+    let is_size = number.parse::<f64>().is_ok_and(|number| number >= 1.0 && number < 1e15);
+    let letter = unit.chars().next().unwrap_or_default().to_ascii_uppercase();
+    match is_size.then(|| "KMGTP".find(letter)).flatten() {
+        Some(_) => format!("{number}{letter}iB"),
+        None if is_size && unit.starts_with("bit") => format!("{number}b"),
+        None if is_size && letter == 'B' => format!("{number}B"),
+        None => "64MiB".into(),
     }
 }
 
@@ -281,6 +297,7 @@ fn part(number: &str, unit: &str) -> Option<f64> {
         "m" | "min" => 60.0,
         "h" => 3600.0,
         "d" => 86_400.0,
+        "w" => 604_800.0,
         _ => return None,
     };
     Some(number.parse::<f64>().ok()? * seconds_each)
@@ -307,7 +324,13 @@ impl FromStr for Window {
         if split_unit(text).1.is_empty() {
             return Count::parse(text).map(Window::Arrivals).map_err(|_| fail());
         }
-        let time = Span::parse(text).map_err(|_| fail())?;
+        let time = Span::parse(text).map_err(|_| match Count::parse(text) {
+            Ok(count) => {
+                let remedy = format!("write {count} if arrivals are meant, since 5M and 5m differ in case alone");
+                unreadable("window", text, WINDOWS, &remedy)
+            }
+            Err(_) => fail(),
+        })?;
         // A thousand years; microseconds since 1970 stay within 64 bits.
         if (Duration::from_millis(1)..=Duration::from_secs(32_000_000_000)).contains(&time) {
             Ok(Window::Time(time))
@@ -342,6 +365,19 @@ pub fn size_text(bits: u64) -> String {
         tenths if shift == 10 || tenths >= 1000 => format!("{}{unit}", tenths.div_ceil(10)),
         tenths => format!("{}.{}{unit}", tenths / 10, tenths % 10),
     }
+}
+
+/// A number of bits exactly, as somebody may have typed it: `64MiB`, `1000B`, `12b`.
+///
+/// ```
+/// use everbloom::internal::promise::size_typed;
+///
+/// assert_eq!([64 << 23, 8000, 12].map(size_typed), ["64MiB", "1000B", "12b"]);
+/// ```
+pub fn size_typed(bits: u64) -> String {
+    let units = [("PiB", 53), ("TiB", 43), ("GiB", 33), ("MiB", 23), ("KiB", 13), ("B", 3)];
+    let whole = units.into_iter().find(|(_, shift)| bits > 0 && bits.trailing_zeros() >= *shift);
+    whole.map_or_else(|| format!("{bits}b"), |(unit, shift)| format!("{}{unit}", bits >> shift))
 }
 
 /// A rate as a percentage that [`Rate`] reads, rounded up to three digits: `1%`, `0.0321%`, `1e-7%`.
@@ -460,6 +496,30 @@ mod tests {
     }
 
     #[test]
+    fn a_size_in_any_other_spelling_is_an_error_with_the_rule_and_the_likely_one() {
+        for (text, likely) in [
+            ("64mb", "64MiB"),
+            ("64Mb", "64MiB"),
+            ("64kB", "64KiB"),
+            ("64kb", "64KiB"),
+            ("64m", "64MiB"),
+            ("64g", "64GiB"),
+            ("64mib", "64MiB"),
+            ("64 megabytes", "64MiB"),
+            ("1.5gb", "1.5GiB"),
+            ("64 bits", "64b"),
+            ("64 bytes", "64B"),
+            ("64EiB", "64MiB"),
+            ("-1mb", "64MiB"),
+            ("mb", "64MiB"),
+        ] {
+            let message = Size::from(text).get().map_err(|error| error.to_string());
+            let ending = format!("(times 1024), KB, MB, GB (times 1000), B (bytes) or b (bits); try {likely}");
+            assert!(message.as_ref().is_err_and(|message| message.ends_with(&ending)), "{text}: {message:?}");
+        }
+    }
+
+    #[test]
     fn sizes_as_numbers_are_bytes_and_never_overflow() {
         assert_eq!(Size::from(64 << 20).get(), Ok(64 << 23));
         assert_eq!(Size::from(1usize).get(), Ok(8));
@@ -526,6 +586,8 @@ mod tests {
             ("5min", 300_000),
             ("1h30m", 5_400_000),
             ("1d 12h", 129_600_000),
+            ("1w", 604_800_000),
+            ("1w2d", 777_600_000),
             ("1e3s", 1_000_000),
             ("0", 0),
         ] {
@@ -542,6 +604,9 @@ mod tests {
         assert_eq!("500".parse(), Ok(Window::Arrivals(500)));
         assert_eq!("24h".parse(), Ok(Window::Time(Duration::from_secs(86_400))));
         assert_eq!("7d".parse(), Ok(Window::Time(Duration::from_secs(604_800))));
+        assert_eq!("1w".parse::<Window>(), "7d".parse());
+        let meant = "5M".parse::<Window>().map_err(|error| error.to_string());
+        assert!(meant.is_err_and(|message| message.contains("write 5000000 if arrivals are meant")));
         for text in ["", "0", "0s", "-1", "-5m", "0.5", "soon", "h", "1e30", "9e99d", "24 hours", "NaNs", "5M", "1001y"]
         {
             assert!(text.parse::<Window>().is_err(), "{text}");

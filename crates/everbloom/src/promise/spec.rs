@@ -4,7 +4,7 @@
 //! in the papers' re-runs. A full spec gives every parameter; what a partial one leaves out is
 //! planned from a [`Goal`](crate::Goal).
 
-use super::{Error, Result};
+use super::{Error, Result, suggestion};
 use std::fmt;
 use std::str::FromStr;
 
@@ -124,7 +124,8 @@ impl Spec {
         let Some(text) = self.get(parameter) else { return Ok(default) };
         choices.iter().find(|(name, _)| *name == text).map(|(_, choice)| *choice).ok_or_else(|| {
             let names: Vec<_> = choices.iter().map(|(name, _)| *name).collect();
-            self.error(format!("{parameter} is '{text}'"), format!("{parameter} is one of {}", names.join(", ")))
+            let all = format!("{parameter} is one of");
+            self.error(format!("{parameter} is '{text}'"), suggestion(text, names, &all))
         })
     }
 }

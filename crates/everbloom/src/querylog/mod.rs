@@ -50,7 +50,7 @@ pub use build::build;
 pub use evidence::Sample;
 pub use score::Score;
 
-use crate::promise::{Error, Result, rate_text};
+use crate::promise::{Error, Result, rate_text, size_text};
 use crate::querylog::popularity::{Allocation, Solver};
 use crate::scheme::{KeyClass, MAX_HASHES, Recipe, Scheme};
 use evidence::Evidence;
@@ -83,8 +83,8 @@ impl Options {
     /// The options, if they make sense.
     pub fn checked(self) -> Result<Self> {
         if !(512..=1 << 50).contains(&self.memory_bits) {
-            let needed = "between 512 (one cache line) and 2^50";
-            return Err(Error::parameter("memory_bits", self.memory_bits, needed, "8 bits a key are usual"));
+            let needed = "at least 64B, one cache line, and at most 128TiB";
+            return Err(Error::memory(self.memory_bits, needed, "a byte for each key is usual"));
         }
         if self.sets_sharing == Some(0) {
             return Err(Error::parameter("sets_sharing", 0, "at least 1", "count the sets that use the scheme"));
@@ -207,7 +207,7 @@ pub fn tune_for_rate(sample: &Sample, options: &Options, target_fpr: f64) -> Res
         if high as f64 > MOST_BITS_PER_KEY * keys + 4096.0 {
             return Err(Error::Infeasible {
                 wanted: format!("a rate of {}", rate_text(target_fpr)),
-                reason: format!("{high} bits of memory do not reach it on the second half of the log"),
+                reason: format!("{} do not reach it on the second half of the log", size_text(high)),
                 remedy: "allow more hashes, or a higher rate".into(),
             });
         }

@@ -224,8 +224,8 @@ impl Size {
         let affordable = goal.memory_bits.map(|bits| bits / LINE_BITS * 8 * u64::from(64 / cell_bits));
         let (items, rate) = (goal.expected_items, goal.target_fpr);
         if let (None, Some(0), Some(bits)) = (given, affordable, goal.memory_bits) {
-            let needed = format!("at least {LINE_BITS}, one cache line");
-            return Err(Error::parameter("memory_bits", bits, needed, format!("give {LINE_BITS} bits")));
+            let needed = format!("at least {}, one cache line", size_text(LINE_BITS));
+            return Err(Error::memory(bits, needed, "give that much"));
         }
         match (given.or(affordable), hashes, items, rate) {
             (Some(num_cells), Some(num_hashes), items, rate) => {

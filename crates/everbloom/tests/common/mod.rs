@@ -1,10 +1,11 @@
 //! What the laws share: every filter the registry knows, streams, and honest error bars.
 //!
-//! Nothing here names a filter. Kinds come from [`KINDS`]; their named choices are asked of the specs'
-//! own error messages, so a new choice is tested from the day it exists.
+//! Nothing here names a filter. Kinds and their named choices come from [`KINDS`], so a new choice is tested from the day
+//! it exists.
 
 use everbloom::filters::KINDS;
 use everbloom::internal::FilterExt;
+use everbloom::internal::filter::{Parameter, Takes};
 use everbloom::internal::key::{Generator, composite_key};
 use everbloom::{AnyFilter, Error, Filter, Goal, Hashing, Holds, Importance, Importances, Plan, Verdict};
 use std::collections::HashSet;
@@ -14,11 +15,10 @@ pub fn small_goal(seed: u64) -> Goal {
     Goal::new().memory_bits(16_384).expected_items(600).fpr(0.1).hashing(Hashing::seeded(seed))
 }
 
-/// The named choices of a word: what the spec's error says when given none of them.
-fn choices(kind: &str, word: &str) -> Vec<String> {
-    let Err(Error::Spec { remedy, .. }) = small_goal(0).plan(&format!("{kind}:{word}=?")) else { return Vec::new() };
-    let Some((_, names)) = remedy.split_once(" is one of ") else { return Vec::new() };
-    names.split(", ").map(|name| format!("{kind}:{word}={name}")).collect()
+/// The named choices of a parameter.
+fn choices(kind: &str, parameter: &Parameter) -> Vec<String> {
+    let Takes::Choice(names) = parameter.takes else { return Vec::new() };
+    names.iter().map(|name| format!("{kind}:{}={name}", parameter.name)).collect()
 }
 
 /// Every kind, bare.

@@ -6,6 +6,7 @@ mod common;
 
 mod abilities;
 mod forecasts;
+mod parameters;
 mod planning;
 mod probes;
 mod rates;

@@ -3,6 +3,7 @@
 use crate::common::{arrivals, observe_all, small, variants};
 use everbloom::filters::{Blocked, Bloom, Counting, KINDS, blocked, bloom};
 use everbloom::internal::codec::{Decoder, encode};
+use everbloom::internal::filter::Takes;
 use everbloom::internal::key::Generator;
 use everbloom::{Error, Goal, Hashing, Importance, Importances, Key, KeyHash, Spec, Verdict};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -143,9 +144,10 @@ fn odd_specs_and_goals_give_errors_or_working_filters() {
     let (mut built, mut refused) = (0, 0);
     for kind in KINDS {
         let own: Vec<Spec> = sound.iter().filter(|spec| spec.kind() == kind.name).cloned().collect();
+        let words: Vec<&str> = kind.parameters.iter().map(|parameter| parameter.name).collect();
         let mut generator = Generator::seeded(u64::from(kind.id));
         for _ in 0..10_000 {
-            let spec = random_spec(kind.name, kind.parameters, &own, &mut generator);
+            let spec = random_spec(kind.name, &words, &own, &mut generator);
             let goal = random_goal(&mut generator);
             let outcome = catch_unwind(AssertUnwindSafe(|| exercise(&spec, &goal)));
             match outcome.unwrap_or_else(|_| panic!("'{spec}' with {goal:?} panics")) {
@@ -184,13 +186,23 @@ fn goals_without_sense_are_refused_by_every_kind() {
 }
 
 #[test]
-fn unknown_kinds_and_words_say_what_there_is() {
+fn unknown_kinds_and_parameters_say_what_was_probably_meant_or_what_there_is() {
     let goal = Goal::new().memory_bits(16_384).expected_items(800).fpr(0.1);
-    let error = goal.plan("blom").expect_err("no such kind").to_string();
-    assert!(KINDS.iter().all(|kind| error.contains(kind.name)), "{error}");
+    let refusal = |spec: &str| goal.plan(spec).expect_err("no such thing").to_string();
+    assert!(KINDS.iter().all(|kind| refusal("cuckoo").contains(kind.name)), "{}", refusal("cuckoo"));
     for kind in KINDS {
-        let error = goal.plan(&format!("{}:numbits=8", kind.name)).expect_err("no such word").to_string();
-        assert!(kind.parameters.iter().all(|word| error.contains(word)), "{error}");
+        let (shouted, ending) = (kind.name.to_uppercase(), format!("did you mean '{}'?", kind.name));
+        assert!(refusal(&shouted).ends_with(&ending), "{}", refusal(&shouted));
+        let error = refusal(&format!("{}:colour=8", kind.name));
+        assert!(kind.parameters.iter().all(|parameter| error.contains(parameter.name)), "{error}");
+        for parameter in kind.parameters {
+            let error = refusal(&format!("{}:{}x=8", kind.name, parameter.name));
+            assert!(error.contains("did you mean '"), "{error}");
+            if let Takes::Choice(names) = parameter.takes {
+                let error = refusal(&format!("{}:{}={}", kind.name, parameter.name, names[0].to_uppercase()));
+                assert!(error.ends_with(&format!("did you mean '{}'?", names[0])), "{error}");
+            }
+        }
     }
 }
 

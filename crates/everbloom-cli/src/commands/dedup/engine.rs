@@ -138,6 +138,8 @@ impl Engine {
         let noted = ended.iter().try_for_each(|place| outputs.marks.note(place));
         outputs.place = place;
         let failure = self.failure.into_inner().unwrap_or_else(PoisonError::into_inner);
+        // An input without a single record leaves nothing, either.
+        let failure = failure.or_else(|| outputs.empty().err());
         Finished {
             judge: self.judge.into_inner(),
             outputs,
@@ -303,6 +305,7 @@ impl Engine {
         done.records(bytes, batch, verdicts, self.options);
         done.check()?;
         let Some(mut outputs) = self.outputs.enter(taken.turn) else { return Ok(false) };
+        outputs.empty()?;
         outputs.tally += done.tally;
         if self.saving.is_some() {
             ended.iter().try_for_each(|place| outputs.marks.note(place))?;

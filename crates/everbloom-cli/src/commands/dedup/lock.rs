@@ -26,7 +26,7 @@ impl Lock {
             let file = open_or_create(path).map_err(|error| Failure::io(path.display(), &error))?;
             let data = platform::data_of(&file).map_err(|error| Failure::io(path.display(), &error))?;
             if data.is_dir() {
-                return Err(Failure::at(path, "is a directory"));
+                return Err(Failure::at(path, "is a directory; name a file for the state"));
             }
             if !data.is_file() {
                 return Err(Failure::at(path, "is not a regular file; name one for the state"));

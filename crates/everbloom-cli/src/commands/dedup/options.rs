@@ -4,6 +4,7 @@ use super::Dedup;
 use crate::Cli;
 use crate::commands::Command;
 use crate::failure::{self, Failure, Result};
+use crate::record::KeyOptions;
 use clap::parser::ValueSource;
 use clap::{ArgAction, ArgMatches, CommandFactory as _, FromArgMatches as _};
 use std::ffi::{OsStr, OsString};
@@ -13,7 +14,7 @@ use std::path::Path;
 pub(super) type Typed = (String, String);
 
 /// The options that are no part of a state, because a run with other ones gives the same verdicts.
-const FREE: [&str; 16] = [
+const FREE: [&str; 18] = [
     "--output",
     "--duplicates",
     "--state",
@@ -23,6 +24,8 @@ const FREE: [&str; 16] = [
     "--flag",
     "--only-duplicates",
     "--count",
+    "--counts",
+    "--format",
     "--follow",
     "--on-error",
     "--on-broken-promise",
@@ -86,7 +89,11 @@ fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<Dedup> {
     let matches = matches_of(arguments)?;
     let cli = Cli::from_arg_matches(&matches).map_err(|error| failure::from_usage(&error, &Cli::command()))?;
     match cli.command {
-        Command::Dedup(dedup) => Ok(dedup),
+        Command::Dedup(mut dedup) => {
+            // Two ways to write a key are one.
+            dedup.keys.key = KeyOptions::of(&dedup.keys).key();
+            Ok(dedup)
+        }
         _ => Err(Failure::new("a state belongs to dedup")),
     }
 }

@@ -26,17 +26,22 @@ pub(super) struct Outputs {
     pub(super) marks: Marks,
     /// How far the input is that is being read.
     pub(super) place: Place,
+    /// Whether the files still hold what they held before this run.
+    pub(super) is_stale: bool,
 }
 
 impl Outputs {
     pub(super) fn new(main: Sink, duplicates: Option<Sink>, marks: Marks) -> Self {
         let (tally, before) = (Tally::default(), Tally::default());
-        Outputs { main, duplicates, tally, before, others: Vec::new(), marks, place: Place::default() }
+        Outputs { main, duplicates, tally, before, others: Vec::new(), marks, place: Place::default(), is_stale: false }
     }
 
-    /// Takes out what the files hold.
-    pub(super) fn empty(&self) -> Result<()> {
-        self.sinks().try_for_each(Sink::empty)
+    /// Takes out what the files held before this run, once.
+    pub(super) fn empty(&mut self) -> Result<()> {
+        match std::mem::take(&mut self.is_stale) {
+            true => self.sinks().try_for_each(Sink::empty),
+            false => Ok(()),
+        }
     }
 
     /// Brings to disk what was written to files.

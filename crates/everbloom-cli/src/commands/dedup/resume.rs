@@ -10,6 +10,7 @@ use super::{Dedup, options, window};
 use crate::args::OnError;
 use crate::failure::{Failure, Result};
 use crate::input::{Place, rereadable};
+use crate::output;
 use crate::platform::{self, Interrupt};
 use crate::record::{FaultWatch, KeyOptions, Layout};
 use crate::report::words;
@@ -71,7 +72,7 @@ pub(super) fn start(
         }
     };
     let notes = journal.notes.clone();
-    let saving = Saving { lock, interval: dedup.checkpoint, journal, interrupt: Arc::clone(interrupt) };
+    let saving = Saving { lock, interval: dedup.checkpoint(), journal, interrupt: Arc::clone(interrupt) };
     // What cannot be saved is better known before the input is read.
     saving.save(&judge, &outputs, false)?;
     Ok(Resumption { judge, notes, outputs, starts, saving: Some(saving) })
@@ -221,12 +222,19 @@ fn take_back(dedup: &Dedup, marks: &Marks, saved: &Journal, retaken: &mut Retake
 
 fn fresh(dedup: &Dedup) -> Result<Outputs> {
     let ending = dedup.keys.ending();
-    let create = |path: &PathBuf| Sink::create(path, ending);
+    let create = |path: &PathBuf| match output::is_dash(path) {
+        true => Sink::stdout(ending),
+        false => Sink::create(path, ending),
+    };
     let main = dedup.output.as_ref().map_or_else(|| Sink::stdout(ending), create)?;
     let duplicates = dedup.duplicates.as_ref().map(create).transpose()?;
-    let outputs = Outputs::new(main, duplicates, Marks::new(Vec::new(), &dedup.files)?);
-    // Nothing is destroyed before all of them can be written.
-    outputs.empty()?;
+    let mut outputs = Outputs::new(main, duplicates, Marks::new(Vec::new(), &dedup.files)?);
+    // Nothing is destroyed before all of them can be written, and before the header is known to have the keys. A state says
+    // of its outputs that they are empty, so that then they are.
+    outputs.is_stale = true;
+    if !dedup.keys.header || dedup.state.is_some() {
+        outputs.empty()?;
+    }
     Ok(outputs)
 }
 

@@ -3,7 +3,7 @@
 use super::block_output::Mode;
 use super::judge::Judge;
 use super::window::WindowStats;
-use crate::report::{percent, short_size, thousands, words};
+use crate::report::{columns, percent, short_size, thousands, words};
 use everbloom::internal::promise::Standing;
 use everbloom::internal::stream::Missed;
 use everbloom::{Status, Window, filters};
@@ -37,6 +37,27 @@ impl std::ops::AddAssign for Tally {
         self.errors += other.errors;
         self.skipped += other.skipped;
         self.bytes += other.bytes;
+    }
+}
+
+/// What `--count` prints.
+#[derive(Debug, Serialize)]
+pub(super) struct Totals {
+    items: u64,
+    new: u64,
+    repeats: u64,
+    errors: u64,
+}
+
+impl Totals {
+    pub(super) fn of(tally: &Tally) -> Self {
+        let Tally { items, repeats, errors, .. } = *tally;
+        Totals { items, new: items - repeats - errors, repeats, errors }
+    }
+
+    pub(super) fn table(&self) -> String {
+        let rows = [("items", self.items), ("new", self.new), ("repeats", self.repeats), ("errors", self.errors)];
+        columns(&rows.map(|(name, count)| (name, count.to_string())))
     }
 }
 

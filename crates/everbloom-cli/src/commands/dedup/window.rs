@@ -48,7 +48,10 @@ impl WindowStats {
     pub(super) fn summary(&self) -> String {
         let late = match self.late {
             0 => String::new(),
-            late => format!(" {} came late, with a time before that of an earlier line.", thousands(late)),
+            late => format!(
+                " {} came late: with a time before that of an earlier line, together with which they count as arriving.",
+                thousands(late)
+            ),
         };
         let (most, planned) = (thousands(self.most_arrivals), thousands(self.planned_arrivals));
         match self.most_arrivals > self.planned_arrivals {

@@ -33,7 +33,7 @@ pub(crate) struct Run {
     #[arg(long)]
     full: bool,
     /// How many cells run at a time [default: one per core]
-    #[arg(long, value_name = "COUNT", value_parser = quantity::threads)]
+    #[arg(short = 'j', long, value_name = "COUNT", value_parser = quantity::threads)]
     threads: Option<u64>,
     /// How to print what was done
     #[arg(long, value_name = "FORMAT", default_value = "table")]

@@ -18,8 +18,10 @@ use std::sync::Arc;
 #[derive(Debug, Subcommand)]
 pub(crate) enum Simulate {
     /// Proxies that tell each other what they have cached
+    #[command(after_help = "Examples:\n    everbloom lab simulate caching --slots 100")]
     Caching(Caching),
     /// Nodes that intersect lists of documents
+    #[command(after_help = "Examples:\n    everbloom lab simulate keyword --documents 500 --words 50 --queries 50")]
     Keyword(Keyword),
 }
 

@@ -28,7 +28,7 @@ use stream::{Mix, Repeats};
 #[derive(Debug, Args)]
 pub(crate) struct Plan {
     /// The most memory the filter may use, such as 64MiB
-    #[arg(long, value_name = "SIZE", value_parser = quantity::size_in_bits)]
+    #[arg(short, long, value_name = "SIZE", value_parser = quantity::size_in_bits)]
     memory: Option<u64>,
     /// The highest rate of false positives [default: 0.1%]
     #[arg(long, value_name = "RATE", value_parser = quantity::rate)]

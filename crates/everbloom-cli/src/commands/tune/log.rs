@@ -22,7 +22,7 @@ pub(crate) struct Log {
     #[arg(long, value_name = "FILE", requires_all = ["keys", "size", "output"], help_heading = "Key lists and a log")]
     log: Option<PathBuf>,
     /// The most memory for a set's filter and its share of the scheme, such as 64KiB; for several sets, on average
-    #[arg(long, value_name = "SIZE", value_parser = quantity::size_in_bits, requires = "log", help_heading = "Key lists and a log")]
+    #[arg(short, long, value_name = "SIZE", value_parser = quantity::size_in_bits, requires = "log", help_heading = "Key lists and a log")]
     memory: Option<u64>,
     /// How many sets will share the scheme [default: as many as key lists]
     #[arg(long, value_name = "COUNT", value_parser = quantity::count, requires = "log", help_heading = "Key lists and a log")]
@@ -104,6 +104,7 @@ impl Log {
         };
         let inputs = [&self.keys[..], std::slice::from_ref(log)].concat();
         output::refuse_overwriting(output, &inputs)?;
+        output::refuse_dash(output, "--output", "where the report goes", "name a file such as members.ebs")?;
         // Whether the memory suffices is asked of what is given; for a rate it is found.
         let mut options = Options::new(self.memory.unwrap_or(1 << 20));
         (options.sets_sharing, options.solver) = (self.sets_sharing, hashes.solver());

@@ -8,16 +8,24 @@ use crate::failure::{Ending, Failure, Result};
 use clap::{ArgGroup, Args, ValueEnum};
 use everbloom::querylog::popularity::{MAX_HASHES, Solver};
 
-/// Finds the best filter for skewed queries: from key lists and a query log, or from known popularities.
+/// Fewer false hits from a query log: finds the best filter for the queries that really come.
+///
+/// It learns from key lists and a log of queries, or from known popularities, and writes a scheme for build --scheme.
 ///
 /// From a log, three filters are compared at equal total size: the standard one, one with a number of hashes for
 /// each class of keys, and one that stores the most frequent negative queries exactly. They learn from the first
 /// half of the log and are measured on the second.
 #[derive(Debug, Args)]
 #[command(after_help = "\
-Examples: everbloom tune --keys members.txt --log queries.txt --memory 64KiB -o members.ebs
-          everbloom tune --keys members.txt --log queries.txt --target-rate 0.1% -o members.ebs
-          everbloom tune --popularity shares.tsv --target-rate 0.1% --solver programme")]
+Examples:
+  From the members of a set and the queries that came, then a filter that knows them:
+    everbloom tune --keys members.txt --log queries.txt --memory 4KiB -o members.ebs
+    everbloom build members.txt --scheme members.ebs -o members.ebf
+    everbloom query members.ebf queries.txt --scheme members.ebs -c
+  The smallest filter that is wrong for one negative query in a hundred:
+    everbloom tune --keys members.txt --log queries.txt --target-rate 1% -o members.ebs
+  From known popularities, by the paper's programme:
+    everbloom tune --popularity shares.tsv --target-rate 1% --solver programme")]
 #[command(group = ArgGroup::new("source").required(true).args(["popularity", "keys"]))]
 #[command(group = ArgGroup::new("size").args(["memory", "target_rate"]))]
 pub(crate) struct Tune {

@@ -24,6 +24,8 @@ use crate::simd::prefetch;
 
 /// The longest word that an unaligned load always covers: 64 bits less the 7 it may begin late.
 pub const MAX_PACKED_BITS: u32 = 57;
+/// Wider lanes than this are not needed: 2^−32 is the least rate of a full word.
+pub const MAX_LANE_BITS: u32 = 32;
 
 /// How a word is divided.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -41,7 +43,7 @@ pub struct Shape {
 impl Shape {
     /// `lanes` lanes of `lane_bits` bits.
     pub fn new(lanes: u32, lane_bits: u32) -> Result<Self> {
-        if !(1..=32).contains(&lane_bits) {
+        if !(1..=MAX_LANE_BITS).contains(&lane_bits) {
             return Err(Error::parameter("lane_bits", lane_bits, "between 1 and 32", "9 bits suit a target of 1 %"));
         }
         if lanes == 0 || lanes.saturating_mul(lane_bits) > 64 {

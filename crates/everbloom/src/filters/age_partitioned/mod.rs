@@ -92,7 +92,7 @@ pub(crate) const KIND: Kind = Kind {
     id: 30,
     name: "age_partitioned",
     summary: "sliding window of arrivals: no false negatives inside it",
-    parameters: &["window", "num_blocks", "num_hashes", "refresh", "advance"],
+    parameters: &plan::PARAMETERS,
     can: Abilities {
         advance: true,
         window: Some(WindowParameters {

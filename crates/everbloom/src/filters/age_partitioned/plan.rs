@@ -3,7 +3,10 @@
 use super::KIND;
 use super::touched::Touched;
 use crate::filter::model::Effort;
-use crate::promise::{Error, Goal, Holds, MAX_MEMORY_BITS, Plan, Promise, Result, Spec, choice_name};
+use crate::filter::{Parameter, Takes, Unset, one_of};
+use crate::promise::{
+    Error, Goal, Holds, MAX_MEMORY_BITS, Plan, Promise, Result, Spec, choice_name, rate_text, size_text,
+};
 use crate::stream::closed_forms::{largest, poisson_mean, smallest};
 use libm::{exp, log1p, pow};
 
@@ -36,6 +39,22 @@ pub enum Advance {
 
 const REFRESHES: &[(&str, Refresh)] = &[("yes", Refresh::Yes), ("no", Refresh::No)];
 const ADVANCES: &[(&str, Advance)] = &[("arrivals", Advance::Arrivals), ("caller", Advance::Caller)];
+
+pub(super) const PARAMETERS: [Parameter; 5] = [
+    Parameter::planned("window", "arrivals within which no repeat is missed", Takes::Whole(1, MAX_WINDOW)),
+    Parameter::planned("num_blocks", "blocks of 2048 bits", Takes::Whole(1, MAX_MEMORY_BITS / BLOCK_BITS)),
+    Parameter::planned("num_hashes", "slices that a key sets a bit in", Takes::Whole(1, SLICES as u64 - 1)),
+    Parameter::planned("refresh", "whether a repeat renews a key's age", one_of!(REFRESHES)).or(Unset::Value("yes")),
+    Parameter::planned(
+        "advance",
+        "what turns the window: the number of arrivals, or the caller, for windows of time",
+        one_of!(ADVANCES),
+    )
+    .or(Unset::Value("arrivals")),
+];
+
+/// Longer windows are none.
+const MAX_WINDOW: u64 = 1 << 56;
 
 /// The parameters of an age-partitioned filter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -104,7 +123,7 @@ impl Parameters {
             true => Ok(()),
             false => Err(Error::parameter(name, given, format!("between 1 and {most}"), remedy)),
         };
-        bounded("window", self.window, 1 << 56, "give the arrivals within which nothing may be missed")?;
+        bounded("window", self.window, MAX_WINDOW, "give the arrivals within which nothing may be missed")?;
         bounded("num_blocks", self.num_blocks, MAX_MEMORY_BITS / BLOCK_BITS, "give at least 2048 bits of memory")?;
         bounded("num_hashes", self.num_hashes.into(), u64::from(SLICES) - 1, "7 hashes suit a target of 1 %")?;
         Ok(self)
@@ -197,7 +216,7 @@ pub(super) fn planned(spec: &Spec, goal: &Goal) -> Result<Plan> {
     let affordable = match (blocks, goal.memory_bits) {
         (Some(blocks), _) => Some(blocks),
         (None, Some(bits)) if bits < BLOCK_BITS => {
-            return Err(Error::parameter("memory_bits", bits, "at least 2048, one block", "give 2048 bits or more"));
+            return Err(Error::memory(bits, "at least 256B, one block", "give that much"));
         }
         (None, bits) => bits.map(|bits| draft.affordable(bits)),
     };
@@ -224,7 +243,7 @@ pub(super) fn planned(spec: &Spec, goal: &Goal) -> Result<Plan> {
         }
         (None, Some(blocks), Some(target)) => {
             longest_window(draft, blocks, target, choices()).ok_or_else(|| Error::Infeasible {
-                wanted: format!("a rate of {target}"),
+                wanted: format!("a rate of {}", rate_text(target)),
                 reason: format!("{blocks} blocks cannot hold a window of one arrival at it"),
                 remedy: "give more memory or accept a higher rate".into(),
             })?
@@ -254,7 +273,7 @@ fn fewest_blocks(draft: Draft, window: u64, target: f64, hashes: Hashes) -> Resu
     };
     best_by(hashes.map(blocks_for), |parameters| std::cmp::Reverse(parameters.num_blocks)).ok_or_else(|| {
         Error::Infeasible {
-            wanted: format!("a rate of {target} for a window of {window}"),
+            wanted: format!("a rate of {} for a window of {window}", rate_text(target)),
             reason: "no size reaches it".into(),
             remedy: "accept a higher rate".into(),
         }
@@ -302,8 +321,8 @@ fn too_long(draft: Draft, window: u64, blocks: u64, target: f64, hashes: Hashes)
     let needed = fewest_blocks(draft, window, target, hashes.clone()).map_or(0, |fits| fits.num_blocks * BLOCK_BITS);
     let fitting = longest_window(draft, blocks, target, hashes).map_or(0, |fits| fits.window);
     Error::Infeasible {
-        wanted: format!("a window of {window} at a rate of {target}"),
-        reason: format!("it needs {needed} bits, more than {}", blocks * BLOCK_BITS),
+        wanted: format!("a window of {window} at a rate of {}", rate_text(target)),
+        reason: format!("it needs {}, more than {}", size_text(needed), size_text(blocks * BLOCK_BITS)),
         remedy: format!("give that much memory, or a window of at most {fitting}"),
     }
 }

@@ -127,7 +127,7 @@ mod reinsertion;
 mod sampling;
 mod weighed;
 
-use crate::filter::{Abilities, Base, Body, Filter, Kind, Model, Restore, shows_base};
+use crate::filter::{Abilities, Base, Body, Filter, Kind, Model, Parameter, Restore, shows_base};
 use crate::format::{StateReader, StateWriter};
 use crate::key::{Generator, Hashing, KeyHash};
 use crate::promise::{Error, Importance, ImportanceMix, Importances, Plan, Result, Status, Verdict};
@@ -139,12 +139,12 @@ use reinsertion::Cache;
 pub use parameters::{CellImportance, Deletion, Insertion, Parameters, Sizes};
 pub use reinsertion::{Choice, Reinsertion};
 
-const fn kind(id: u16, name: &'static str, summary: &'static str) -> Kind {
+const fn kind(id: u16, name: &'static str, parameters: &'static [Parameter], summary: &'static str) -> Kind {
     Kind {
         id,
         name,
         summary,
-        parameters: parameters::WORDS,
+        parameters,
         can: Abilities { weigh_importance: true, ..Abilities::STREAM },
         model: Model {
             forecast: forecast::forecast,
@@ -160,13 +160,18 @@ const fn kind(id: u16, name: &'static str, summary: &'static str) -> Kind {
     }
 }
 
-pub(crate) const IBF: Kind = kind(20, "ibf", "importance-aware Bloom filter: any insertion with any deletion");
-pub(crate) const IBF1: Kind = kind(21, "ibf1", "importance sets the value of cells, random ones are lowered");
-pub(crate) const IBF2: Kind = kind(22, "ibf2", "importance sets the value of cells, the least important are lowered");
-pub(crate) const IBF3: Kind = kind(23, "ibf3", "cells are lowered in inverse proportion to their importance");
-pub(crate) const IBF4: Kind = kind(24, "ibf4", "the least important cells are lowered");
-pub(crate) const IBF5: Kind = kind(25, "ibf5", "as ibf3, and importance sets the value of cells");
-pub(crate) const IBF6: Kind = kind(26, "ibf6", "as ibf1, and cells are lowered in inverse proportion to their value");
+pub(crate) const IBF: Kind =
+    kind(20, "ibf", &parameters::IBF, "importance-aware Bloom filter: any insertion with any deletion");
+pub(crate) const IBF1: Kind =
+    kind(21, "ibf1", &parameters::IBF1, "importance sets the value of cells, random ones are lowered");
+pub(crate) const IBF2: Kind =
+    kind(22, "ibf2", &parameters::IBF2, "importance sets the value of cells, the least important are lowered");
+pub(crate) const IBF3: Kind =
+    kind(23, "ibf3", &parameters::IBF3, "cells are lowered in inverse proportion to their importance");
+pub(crate) const IBF4: Kind = kind(24, "ibf4", &parameters::IBF4, "the least important cells are lowered");
+pub(crate) const IBF5: Kind = kind(25, "ibf5", &parameters::IBF5, "as ibf3, and importance sets the value of cells");
+pub(crate) const IBF6: Kind =
+    kind(26, "ibf6", &parameters::IBF6, "as ibf1, and cells are lowered in inverse proportion to their value");
 
 /// What an insertion and deletion work on.
 trait Cells {

@@ -1,6 +1,8 @@
 //! What can be chosen: insertion, deletion, how cells remember importance, reinsertion, sizes.
 
 use super::reinsertion::{self, Reinsertion};
+use crate::filter::model::MOST_CHANGED;
+use crate::filter::{Parameter, Takes, Unset, one_of};
 use crate::promise::{Error, Result, Spec, choice_name};
 
 /// What an arrival writes into its cells.
@@ -41,8 +43,8 @@ impl Deletion {
 
     /// The most cells that a filter may have: 32 bits number groups of 16 of them in the sampling index and in
     /// the queue, single ones in the list of cells in use.
-    pub(super) fn max_cells(self) -> u64 {
-        if self == Deletion::ProbabilisticVal { 1 << 32 } else { 1 << 36 }
+    pub(super) const fn max_cells(self) -> u64 {
+        if matches!(self, Deletion::ProbabilisticVal) { 1 << 32 } else { 1 << 36 }
     }
 }
 
@@ -82,23 +84,82 @@ const PRESETS: &[(&str, Insertion, Deletion)] = &[
     ("ibf6", Insertion::Importance, Deletion::ProbabilisticVal),
 ];
 
-/// The parameters of every kind of the family, in the order in which a full spec prints them.
-pub(super) const WORDS: &[&str] = &[
-    "insertion",
-    "deletion",
-    "num_cells",
-    "num_hashes",
-    "decrements",
-    "cell_max",
-    "cell_importance",
-    "fill_limit",
-    "reinsert",
-    "reinsert_above",
-    "reinsert_slots",
-    "reinsert_every",
-    "reinsert_below",
-    "priority_step",
-];
+/// The parameters of a kind of the family, in the order in which a full spec prints them: with this insertion and deletion
+/// unless the spec says otherwise, and the values that they take.
+const fn table(
+    (insertion, insertions): (&'static str, Takes),
+    (deletion, deletions): (&'static str, Takes),
+    max_cells: u64,
+) -> [Parameter; 14] {
+    let share = Takes::Between(0.0, 1.0);
+    [
+        Parameter::planned("insertion", "what an arrival writes: the most (m), or by importance (imp)", insertions)
+            .or(Unset::Value(insertion)),
+        Parameter::planned("deletion", "which cells an arrival lowers", deletions).or(Unset::Value(deletion)),
+        Parameter::planned("num_cells", "cells in all", Takes::Whole(1, max_cells)),
+        Parameter::planned("num_hashes", "cells that a key sets", Takes::Whole(1, MAX_HASHES as u64)),
+        Parameter::planned("decrements", "cells that an arrival lowers", Takes::Whole(0, MOST_CHANGED as u64)),
+        Parameter::planned("cell_max", "the largest value of a cell", Takes::Whole(1, MAX_CELL as u64))
+            .or(Unset::Value("3")),
+        Parameter::planned("cell_importance", "how a cell sums up importances", one_of!(CELL_IMPORTANCES))
+            .or(Unset::BySizes("decayed", "sum")),
+        Parameter::planned(
+            "fill_limit",
+            "cells that may be in use, which keeps the rate; where sizes are given, no limit and no promise",
+            Takes::Whole(1, max_cells),
+        ),
+        Parameter::planned("reinsert", "whether important keys are inserted again, and which", reinsertion::CHOICE)
+            .or(Unset::Value("off")),
+        Parameter::planned(
+            "reinsert_above",
+            "the share of the greatest importance from which keys are kept for that",
+            share,
+        )
+        .or(Unset::Value("0.8"))
+        .with("reinsert", &["fifo", "random"]),
+        Parameter::planned("reinsert_slots", "keys that are kept for that", Takes::Whole(1, reinsertion::MAX_SLOTS))
+            .or(Unset::Derived("one for 128 cells, at least 8"))
+            .with("reinsert", &["fifo", "random"]),
+        Parameter::planned(
+            "reinsert_every",
+            "arrivals from one of them to the next; 0 for never",
+            Takes::Whole(0, u64::MAX),
+        )
+        .or(Unset::Value("10"))
+        .with("reinsert", &["fifo", "random"]),
+        Parameter::planned(
+            "reinsert_below",
+            "the share of zero cells below which every arrival brings one back",
+            share,
+        )
+        .or(Unset::Derived("none: reinsert_every holds"))
+        .with("reinsert", &["fifo", "random"]),
+        Parameter::planned(
+            "priority_step",
+            "what being lowered adds to a cell's priority",
+            Takes::Whole(1, MAX_PRIORITY_STEP as u64),
+        )
+        .or(Unset::Derived("as cell_max"))
+        .with("deletion", &["min_imp_priority"]),
+    ]
+}
+
+const MANY: u64 = Deletion::Random.max_cells();
+const FEWER: u64 = Deletion::ProbabilisticVal.max_cells();
+const M: (&str, Takes) = ("m", Takes::Choice(&["m"]));
+const IMP: (&str, Takes) = ("imp", Takes::Choice(&["imp"]));
+const RANDOM: (&str, Takes) = ("random", Takes::Choice(&["random"]));
+const MIN_IMP: (&str, Takes) = ("min_imp", Takes::Choice(&["min_imp"]));
+const PROBABILISTIC: (&str, Takes) = ("probabilistic", Takes::Choice(&["probabilistic"]));
+const BY_VALUE: (&str, Takes) = ("probabilistic_val", Takes::Choice(&["probabilistic_val"]));
+
+pub(super) const IBF: [Parameter; 14] = table(("m", one_of!(INSERTIONS)), ("probabilistic", one_of!(DELETIONS)), MANY);
+pub(super) const IBF1: [Parameter; 14] = table(IMP, RANDOM, MANY);
+pub(super) const IBF2: [Parameter; 14] = table(IMP, MIN_IMP, MANY);
+pub(super) const IBF3: [Parameter; 14] = table(M, PROBABILISTIC, MANY);
+pub(super) const IBF4: [Parameter; 14] = table(M, MIN_IMP, MANY);
+pub(super) const IBF5: [Parameter; 14] = table(IMP, PROBABILISTIC, MANY);
+pub(super) const IBF6: [Parameter; 14] = table(IMP, BY_VALUE, FEWER);
 
 pub(super) const MAX_HASHES: u32 = 64;
 pub(super) const MAX_CELL: u32 = 255;

@@ -11,7 +11,7 @@ use super::parameters::{
 };
 use super::reinsertion;
 use crate::filter::model::{Effort, MOST_CHANGED};
-use crate::promise::{Error, Goal, Holds, ImportanceMix, Plan, Promise, Result, Spec};
+use crate::promise::{Error, Goal, Holds, ImportanceMix, Plan, Promise, Result, Spec, rate_text};
 use crate::stream::closed_forms::largest;
 use libm::{ceil, floor, log1p, log2, pow};
 
@@ -192,13 +192,17 @@ fn with_hashes(spec: &Spec, goal: &Goal, mix: &ImportanceMix, target: f64, num_h
     let limit = floor(num_cells as f64 * fill).max(0.0) as u64;
     let least = num_cells / LEAST_LIMIT_SHARE + u64::from(num_hashes);
     let fill_limit = spec.number("fill_limit")?.unwrap_or(limit);
+    if fill_limit > num_cells {
+        let needed = format!("at most {num_cells}, the cells that there are");
+        return Err(Error::parameter("fill_limit", fill_limit, needed, "leave it out to have it planned"));
+    }
     // Rounding may have gone the wrong way in the power.
     let fill_limit = largest(fill_limit.min(num_cells), |limit| {
         pow(limit as f64 / num_cells as f64, f64::from(num_hashes)) <= target
     });
     if fill_limit < least {
         return Err(Error::Infeasible {
-            wanted: format!("a rate of {target}"),
+            wanted: format!("a rate of {}", rate_text(target)),
             reason: format!("of {num_cells} cells only {fill_limit} may be in use, and a key needs {num_hashes}"),
             remedy: "give more memory or accept a higher rate".into(),
         });
@@ -229,11 +233,11 @@ fn cells_for(spec: &Spec, goal: &Goal, fill: f64, draft: impl Fn(u64) -> Result<
             let cells = largest(most, |cells| cells == 0 || fits(cells));
             if cells == 0 {
                 let needed = "enough for one group of cells";
-                return Err(Error::parameter("memory_bits", memory, needed, "give 8 KiB or more"));
+                return Err(Error::memory(memory, needed, "give 8KiB or more"));
             }
             if cells == most && draft(cells)?.memory_bits() < memory / 2 {
                 let needed = format!("at most what {most} cells take");
-                return Err(Error::parameter("memory_bits", memory, needed, "give less, or take shards"));
+                return Err(Error::memory(memory, needed, "give less, or take shards"));
             }
             Ok(cells)
         }

@@ -7,6 +7,7 @@
 //! on cells; it is 192 bits an entry, and counted.
 
 use super::draws::Draws;
+use crate::filter::{Takes, one_of};
 use crate::format::{StateReader, StateWriter};
 use crate::key::KeyHash;
 use crate::promise::{Error, Importance, Result, Spec, choice_name};
@@ -24,6 +25,9 @@ pub enum Choice {
 
 const CHOICES: &[(&str, Option<Choice>)] =
     &[("off", None), ("fifo", Some(Choice::Fifo)), ("random", Some(Choice::Random))];
+
+/// The values of `reinsert`.
+pub(super) const CHOICE: Takes = one_of!(CHOICES);
 
 /// When and what to insert again.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -44,7 +48,7 @@ pub struct Reinsertion {
 const DEFAULT_ABOVE: f64 = 0.8;
 const DEFAULT_EVERY: u64 = 10;
 const LEAST_SLOTS: u64 = 8;
-const MAX_SLOTS: u64 = 1 << 32;
+pub(super) const MAX_SLOTS: u64 = 1 << 32;
 /// By default one entry for this many cells.
 const CELLS_PER_SLOT: u64 = 128;
 

@@ -66,7 +66,7 @@ pub(crate) const KIND: Kind = Kind {
     id: 13,
     name: "graceful",
     summary: "exact while the keys fit into its memory, then ranked: fixed memory for ever, no number to guess",
-    parameters: &["num_words", "lanes", "lane_bits", "packing", "words", "insert", "hit"],
+    parameters: &plan::GRACEFUL,
     can: Abilities { exact_first: true, ..Abilities::STREAM },
     model: Model { choices: super::KIND.model.choices, forecast, ..Model::sized(&["num_words"]) },
     plan: planned,

@@ -2,8 +2,9 @@
 
 use super::KIND;
 use super::gate::GATE_BITS;
-use crate::cells::lanes::{MAX_PACKED_BITS, Shape, Wide, Words};
-use crate::promise::{Error, Goal, MAX_MEMORY_BITS, Plan, Promise, Result, Spec, choice_name};
+use crate::cells::lanes::{MAX_LANE_BITS, MAX_PACKED_BITS, Shape, Wide, Words};
+use crate::filter::{Parameter, Takes, Unset, one_of};
+use crate::promise::{Error, Goal, MAX_MEMORY_BITS, Plan, Promise, Result, Spec, choice_name, rate_text, size_text};
 use crate::stream::closed_forms::poisson_mean;
 
 /// Where a new arrival goes in.
@@ -77,6 +78,50 @@ const HITS: &[(&str, Hit)] = &[("front", Hit::Front), ("bubble", Hit::Bubble), (
 const GATES: &[(&str, Gate)] = &[("off", Gate::Off), ("importance", Gate::Importance), ("clamped", Gate::Clamped)];
 const WORDS: &[(&str, WordLayout)] = &[("wide", WordLayout::Wide), ("plain", WordLayout::Plain)];
 const PACKINGS: &[(&str, Packing)] = &[("packed", Packing::Packed), ("padded", Packing::Padded)];
+
+const NUM_WORDS: Parameter = Parameter::planned("num_words", "words in all", Takes::Whole(1, MAX_MEMORY_BITS / 64));
+const LANES: Parameter = Parameter::planned("lanes", "fingerprints of a word", Takes::Whole(1, 64));
+const LANE_BITS: Parameter =
+    Parameter::planned("lane_bits", "bits of a fingerprint", Takes::Whole(1, MAX_LANE_BITS as u64));
+const PACKING: Parameter =
+    Parameter::planned("packing", "how words lie: one after another, or in 8, 16, 32 or 64 bits", one_of!(PACKINGS))
+        .or(Unset::Value("packed"));
+const WORD_LAYOUT: Parameter = Parameter::planned(
+    "words",
+    "whether words that are not full keep longer fingerprints; planned as wide where that can be",
+    one_of!(WORDS),
+);
+const INSERT: &str = "where in its word a new key goes";
+const HIT: Parameter =
+    Parameter::planned("hit", "where a key goes when it comes back", one_of!(HITS)).or(Unset::Value("front"));
+
+/// The parameters of `ranked`, for people.
+pub(super) const PARAMETERS: [Parameter; 10] = [
+    NUM_WORDS,
+    LANES,
+    LANE_BITS,
+    PACKING,
+    WORD_LAYOUT,
+    Parameter::planned("insert", INSERT, one_of!(INSERTS)).or(Unset::Value("middle")),
+    HIT,
+    Parameter::planned("gate", "which arrivals are not let in", one_of!(GATES)).or(Unset::Value("off")),
+    Parameter::planned("gate_fpr", "the rate that the gate keeps, for one lane", Takes::Within(0.0, 1.0))
+        .with("gate", &["clamped"]),
+    Parameter::planned("gate_items", "keys that the gate prepares for; 0 if unknown", Takes::Whole(0, MAX_GATE_ITEMS))
+        .with("gate", &["importance"]),
+];
+
+/// The parameters of `graceful`, which keeps hashes without ranks at first.
+pub(super) const GRACEFUL: [Parameter; 7] = [
+    NUM_WORDS,
+    LANES,
+    LANE_BITS,
+    PACKING,
+    WORD_LAYOUT,
+    Parameter::planned("insert", INSERT, Takes::Choice(&["middle", "front", "rank1", "tail"]))
+        .or(Unset::Value("middle")),
+    HIT,
+];
 
 /// More keys than this are not expected of any stream.
 const MAX_GATE_ITEMS: u64 = 1 << 56;
@@ -259,8 +304,8 @@ impl Draft {
         let single = self.finished(1, lanes, lane_bits)?;
         let num_words = Words::fitting(memory_bits.saturating_sub(single.gate_bits()), single.stride());
         if num_words == 0 {
-            let needed = format!("at least {}, one cache line", 512 + single.gate_bits());
-            return Err(Error::parameter("memory_bits", memory_bits, needed, "give more memory"));
+            let needed = format!("at least {}, one cache line", size_text(512 + single.gate_bits()));
+            return Err(Error::memory(memory_bits, needed, "give that much"));
         }
         self.finished(num_words, lanes, lane_bits)
     }
@@ -323,9 +368,9 @@ fn best(
         }
     }
     Err(Error::Infeasible {
-        wanted: format!("a rate of {target}"),
+        wanted: format!("a rate of {}", rate_text(target)),
         reason: "it needs fingerprints of more than 32 bits".into(),
-        remedy: "accept a higher rate, or keep every key with --exact".into(),
+        remedy: "accept a higher rate, or take exact, which keeps every key".into(),
     })
 }
 

@@ -104,17 +104,7 @@ pub(crate) const KIND: Kind = Kind {
     id: 11,
     name: "reservoir",
     summary: "reservoir-sampling Bloom filter: fixed memory for ever, keeps half of its bits set",
-    parameters: &[
-        "memory_bits",
-        "num_filters",
-        "insert_floor",
-        "floor",
-        "setting",
-        "bias",
-        "insert_prob",
-        "half_life",
-        "layout",
-    ],
+    parameters: &parameters::PARAMETERS,
     can: Abilities::STREAM,
     model: Model {
         unit: |spec| Ok(if spec.get("layout") == Some("blocked") { LINE_BITS } else { 1 }),

@@ -2,7 +2,8 @@
 
 use super::KIND;
 use crate::cells::buffer::LINE_BITS;
-use crate::promise::{Error, Goal, Holds, MAX_MEMORY_BITS, Plan, Promise, Result, Spec, choice_name};
+use crate::filter::{Parameter, Takes, Unset, one_of};
+use crate::promise::{Error, Goal, Holds, MAX_MEMORY_BITS, Plan, Promise, Result, Spec, choice_name, rate_text};
 use libm::{log, pow};
 
 /// How the probability of insertion depends on the number of arrivals.
@@ -86,6 +87,31 @@ pub const DEFAULT_INSERT_PROB: f64 = 0.1;
 /// Longer half-lives are none.
 const MAX_HALF_LIFE: u64 = 1 << 56;
 pub(super) const MAX_FILTERS: u32 = 64;
+
+pub(super) const PARAMETERS: [Parameter; 9] = [
+    Parameter::planned("memory_bits", "bits in all", Takes::Whole(1, MAX_MEMORY_BITS)),
+    Parameter::planned("num_filters", "bit arrays, and so bits that a key sets", Takes::Whole(1, MAX_FILTERS as u64)),
+    Parameter::planned(
+        "insert_floor",
+        "the paper's p*: what keeps new keys from being forced in",
+        Takes::Between(0.0, 1.0),
+    )
+    .or(Unset::Value("0.03")),
+    Parameter::planned("floor", "how p* is read: as the paper's algorithm has it, or its text", one_of!(FLOORS))
+        .or(Unset::Value("algorithm")),
+    Parameter::planned("setting", "one of the paper's ways to choose num_filters", one_of!(SETTINGS))
+        .or(Unset::Without),
+    Parameter::planned("bias", "how the probability that a key is inserted falls with time", one_of!(BIASES))
+        .or(Unset::Value("reservoir")),
+    Parameter::planned("insert_prob", "the probability that a key is inserted", Takes::Between(0.0, 1.0))
+        .or(Unset::Value("0.1"))
+        .with("bias", &["constant"]),
+    Parameter::planned("half_life", "arrivals after which that probability is halved", Takes::Whole(1, MAX_HALF_LIFE))
+        .or(Unset::Derived("as many as an array has bits"))
+        .with("bias", &["exponential"]),
+    Parameter::planned("layout", "where a key's bits lie: one in each array, or in one cache line", one_of!(LAYOUTS))
+        .or(Unset::BySizes("blocked", "spread")),
+];
 
 /// The parameters of a reservoir filter.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -332,7 +358,7 @@ fn keeping(target: f64, with_filters: impl Fn(u32) -> Result<Parameters>) -> Res
         }
     }
     Err(Error::Infeasible {
-        wanted: format!("a rate of {target}"),
+        wanted: format!("a rate of {}", rate_text(target)),
         reason: format!("{MAX_FILTERS} arrays do not reach it"),
         remedy: "accept a higher rate".into(),
     })

@@ -92,7 +92,7 @@ pub(crate) const KIND: Kind = Kind {
     id: 10,
     name: "stable",
     summary: "stable Bloom filter: fixed memory for ever, old keys fade, the FPR never exceeds its bound",
-    parameters: &["num_cells", "cell_max", "num_hashes", "decrements", "decrement", "layout", "update"],
+    parameters: &plan::PARAMETERS,
     can: Abilities::STREAM,
     model: Model {
         unit: plan::cells_unit,

@@ -3,7 +3,8 @@
 use super::KIND;
 use crate::cells::counters::Counters;
 use crate::filter::model::{Effort, MOST_CHANGED};
-use crate::promise::{Error, Goal, MAX_MEMORY_BITS, Plan, Promise, Result, Spec, choice_name};
+use crate::filter::{Parameter, Takes, Unset, one_of};
+use crate::promise::{Error, Goal, MAX_MEMORY_BITS, Plan, Promise, Result, Spec, choice_name, rate_text};
 use crate::stream::cell_chain::{CellChain, CellRates};
 use crate::stream::integrate::{ALL_ALIKE, Integral};
 use crate::stream::{Forecast, Method, Stream};
@@ -46,6 +47,20 @@ const UPDATES: &[(&str, Update)] = &[("always", Update::Always), ("distinct", Up
 pub(super) const WORDS_PER_LINE: u64 = 8;
 const MAX_HASHES: u32 = 32;
 const MAX_CELL: u32 = 255;
+
+pub(super) const PARAMETERS: [Parameter; 7] = [
+    Parameter::planned("num_cells", "cells in all", Takes::Whole(1, MAX_MEMORY_BITS / 8)),
+    Parameter::planned("cell_max", "what a key sets its cells to", Takes::Whole(1, MAX_CELL as u64)),
+    Parameter::planned("num_hashes", "cells that a key sets", Takes::Whole(1, MAX_HASHES as u64)),
+    // A run of cells of one bit is lowered 64 at a time.
+    Parameter::planned("decrements", "cells that an arrival lowers", Takes::Whole(1, MOST_CHANGED as u64 * 64)),
+    Parameter::planned("decrement", "which cells: a run of neighbours, or each at random", one_of!(DECREMENTS))
+        .or(Unset::BySizes("run", "independent")),
+    Parameter::planned("layout", "where a key's cells lie: anywhere, or in one cache line", one_of!(LAYOUTS))
+        .or(Unset::BySizes("blocked", "spread")),
+    Parameter::planned("update", "which arrivals change cells: all, or those called new", one_of!(UPDATES))
+        .or(Unset::BySizes("distinct", "always")),
+];
 
 /// The parameters of a stable filter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -310,7 +325,7 @@ fn candidate(spec: &Spec, goal: &Goal, target: f64, cell_max: u32, num_hashes: u
     crate::stream::closed_forms::smallest(1, most, keeps)
         .map(|decrements| Parameters { decrements: decrements as u32, ..draft })
         .ok_or_else(|| Error::Infeasible {
-            wanted: format!("a rate of {target}"),
+            wanted: format!("a rate of {}", rate_text(target)),
             reason: format!("lowering {most} cells at every arrival does not reach it"),
             remedy: "give more memory or accept a higher rate".into(),
         })
@@ -326,5 +341,5 @@ fn affordable(memory_bits: u64, cell_bits: u32, layout: Layout) -> Result<u64> {
     if cells > 0 {
         return Ok(cells);
     }
-    Err(Error::parameter("memory_bits", memory_bits, "at least 512, one cache line", "give 512 bits or more"))
+    Err(Error::memory(memory_bits, "at least 64B, one cache line", "give that much"))
 }

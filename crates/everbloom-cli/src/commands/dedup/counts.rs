@@ -1,0 +1,356 @@
+//! `dedup --counts`: how often each line came, when the input has ended.
+//!
+//! New lines wait in a temporary file, each behind its key's hash; only counts are in memory.
+
+use super::{DEFAULT_MEMORY_BITS, Dedup};
+use crate::args::OnError;
+use crate::failure::{Ending, Failure, Result};
+use crate::input::BlockReader;
+use crate::output::{self, Stdout};
+use crate::record::{Batch, FaultWatch, Layout, Part, RecordReader, for_each_batch};
+use crate::report::words::{self, LINES};
+use crate::report::{self, percent, short_size, thousands};
+use everbloom::internal::promise::Standing;
+use everbloom::{AnyFilter, Hashing, KeyHash, filters};
+use serde::Serialize;
+use std::collections::HashMap;
+use std::hash::{BuildHasherDefault, Hasher};
+use std::io::{self, BufReader, BufWriter, Read, Seek as _, Write};
+use std::time::Instant;
+
+/// So much of the lines that wait is kept in memory.
+const WAITING_BYTES: usize = 1 << 20;
+/// Marks a line without a key, which came once.
+const NO_KEY: KeyHash = KeyHash { high: u64::MAX, low: u64::MAX };
+
+/// What `--stats` says of counts.
+#[derive(Debug, Serialize)]
+struct CountStats {
+    items: u64,
+    written: u64,
+    repeats: u64,
+    errors: u64,
+    skipped: u64,
+    /// Where the counts come from: `exact`, or the filter.
+    counts: String,
+    memory_bits: u64,
+    seconds: f64,
+}
+
+pub(super) fn run(dedup: &Dedup) -> Result<Ending> {
+    refuse_clashes(dedup)?;
+    let started = Instant::now();
+    let layout = Layout::new(&dedup.keys, &dedup.importance)?;
+    let mut counter = Counter::new(dedup)?;
+    let hashing = counter.hashing(dedup);
+    let mut reader = RecordReader::new(BlockReader::new(dedup.files.clone(), dedup.keys.framing()), layout)?;
+    let mut watch = FaultWatch::new(dedup.keys.on_error, OnError::Keep);
+    let mut waiting = Waiting::default();
+    for_each_batch(&mut reader, &hashing, |part| match part {
+        Part::Header(line) => {
+            waiting.header = line.to_vec();
+            Ok(())
+        }
+        Part::Records(bytes, batch) => {
+            watch.check(bytes, batch)?;
+            counter.count(bytes, batch, watch.on_error(), &mut waiting)
+        }
+        Part::Wait => Ok(()),
+    })?;
+    watch.finish()?;
+    let lines = waiting.finish()?;
+    match &dedup.output {
+        Some(path) => output::replace(path, |out| lines.write(&counter, out))?,
+        None => to_stdout(|out| lines.write(&counter, out))?,
+    }
+    let seconds = started.elapsed().as_secs_f64();
+    let skipped = if watch.on_error() == OnError::Skip { watch.faults() } else { 0 };
+    let stats = CountStats {
+        items: watch.records(),
+        written: lines.count,
+        repeats: watch.records() - lines.count - skipped,
+        errors: watch.faults(),
+        skipped,
+        counts: counter.name(),
+        memory_bits: counter.memory_bits(),
+        seconds,
+    };
+    if let Some(path) = &dedup.stats {
+        let text = report::json(&stats)?;
+        output::replace(path, |out| out.write_all(text.as_bytes()))?;
+    }
+    if dedup.wants_summary() {
+        words::say(summary(&stats, &counter));
+    }
+    if let Some(note) = watch.note().filter(|_| !dedup.promise.quiet) {
+        words::note(&note);
+    }
+    counter.ending(dedup)
+}
+
+/// Counts are known in the end, and only of lines that are written.
+fn refuse_clashes(dedup: &Dedup) -> Result<()> {
+    let clashes = [
+        (dedup.follow, "--follow", "counts are known when the input ends, and it does not"),
+        (dedup.state.is_some(), "--state", "a later run could not correct the counts that are written"),
+        (dedup.window.is_some(), "--window", "what has left the window is not counted any more"),
+        (dedup.flag, "--flag", "repeats are counted instead of written"),
+        (dedup.only_duplicates, "--only-duplicates", "repeats are counted instead of written"),
+        (dedup.count, "--count", "one of them writes lines and the other totals"),
+        (dedup.duplicates.is_some(), "--duplicates", "repeats are counted instead of written"),
+        (dedup.importance.importance.is_some(), "--importance", "every line counts alike"),
+    ];
+    match clashes.iter().find(|(is_given, ..)| *is_given) {
+        Some((_, option, why)) => {
+            Err(Failure::new(format!("--counts and {option} cannot be combined: {why}; leave one of them out")))
+        }
+        None => Ok(()),
+    }
+}
+
+/// Where counts are kept.
+enum Counter {
+    /// By 64 bits of the hash, for no more than so many keys.
+    Exact { counts: HashMap<u64, u64, BuildHasherDefault<Given>>, most: usize, memory_bits: u64 },
+    /// In a filter that counts.
+    Estimated(Box<AnyFilter>),
+}
+
+impl Counter {
+    fn new(dedup: &Dedup) -> Result<Self> {
+        let memory = dedup.goal.wanted.memory.unwrap_or(DEFAULT_MEMORY_BITS);
+        if dedup.goal.filter.is_bare() && dedup.goal.filter.kind() == everbloom::internal::forecast::AUTO {
+            return Self::exact(memory);
+        }
+        let kind = filters::kind(&dedup.goal.filter)?;
+        if kind.can.be_exact {
+            return Self::exact(memory);
+        }
+        if !kind.can.count {
+            let able: Vec<_> = filters::KINDS.iter().filter(|kind| kind.can.count).map(|kind| kind.name).collect();
+            let able = able.join(", ");
+            let problem = format!("--counts needs a filter that counts, and {} does not", kind.name);
+            return Err(Failure::new(format!("{problem}; leave --filter out for exact counts, or take {able}")));
+        }
+        let goal = dedup.goal.goal().default_memory_bits(DEFAULT_MEMORY_BITS);
+        let plan = everbloom::internal::forecast::plan(&dedup.goal.filter, &goal)?;
+        Ok(Counter::Estimated(Box::new(plan.build()?)))
+    }
+
+    /// As many keys as the memory holds. A map of the standard library has a power of two of slots, of which it uses seven
+    /// in eight, and 17 bytes for each.
+    fn exact(memory_bits: u64) -> Result<Self> {
+        let slots = (memory_bits / 8 / 17).max(8);
+        let most = (1usize << slots.ilog2().min(40)) / 8 * 7;
+        let mut counts = HashMap::default();
+        // Memory that is not touched is not taken.
+        counts.try_reserve(most).map_err(|_| {
+            Failure::new(format!("{} could not be allocated; give less --memory", short_size(memory_bits)))
+        })?;
+        Ok(Counter::Exact { counts, most, memory_bits })
+    }
+
+    fn hashing(&self, dedup: &Dedup) -> Hashing {
+        match self {
+            Counter::Exact { .. } => dedup.goal.hashing(),
+            Counter::Estimated(filter) => *filter.hashing(),
+        }
+    }
+
+    fn count(&mut self, bytes: &[u8], batch: &Batch, on_error: OnError, waiting: &mut Waiting) -> Result<()> {
+        if let Counter::Estimated(filter) = self {
+            filter.make_room(batch.hashes())?;
+        }
+        let mut faults = batch.faults().iter().peekable();
+        let mut hashes = batch.hashes().iter();
+        for index in 0..batch.len() {
+            let hash = match faults.next_if(|(at, _)| *at == index) {
+                Some(_) if on_error == OnError::Skip => continue,
+                Some(_) => NO_KEY,
+                None => *hashes.next().unwrap_or(&NO_KEY),
+            };
+            if hash == NO_KEY || self.is_new(hash)? {
+                waiting.add(hash, batch.record(bytes, index))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Counts a key once more.
+    fn is_new(&mut self, hash: KeyHash) -> Result<bool> {
+        match self {
+            Counter::Exact { counts, most, memory_bits } => {
+                if let Some(count) = counts.get_mut(&hash.high) {
+                    *count += 1;
+                    return Ok(false);
+                }
+                if counts.len() >= *most {
+                    return Err(Failure::new(format!(
+                        "{} holds the exact counts of {} different lines, and there are more; give more --memory, or \
+                         --filter spectral with --expect for estimates",
+                        short_size(*memory_bits),
+                        thousands(*most as u64)
+                    )));
+                }
+                counts.insert(hash.high, 1);
+                Ok(true)
+            }
+            Counter::Estimated(filter) => Ok(filter.insert_hash(hash)),
+        }
+    }
+
+    /// How often a key came; a counter that is full knows no more than that it did so often.
+    fn of(&self, hash: KeyHash) -> String {
+        let (count, most) = match self {
+            _ if hash == NO_KEY => (1, u64::MAX),
+            Counter::Exact { counts, .. } => (counts.get(&hash.high).copied().unwrap_or(1), u64::MAX),
+            Counter::Estimated(filter) => match filter.as_multiplicity() {
+                Some(counts) => (counts.count_hash(hash), counts.most()),
+                None => (1, u64::MAX),
+            },
+        };
+        if count >= most { format!("{count}+") } else { count.to_string() }
+    }
+
+    fn name(&self) -> String {
+        match self {
+            Counter::Exact { .. } => "exact".into(),
+            Counter::Estimated(filter) => filter.spec().to_string(),
+        }
+    }
+
+    fn memory_bits(&self) -> u64 {
+        match self {
+            Counter::Exact { most, .. } => (*most as u64) / 7 * 8 * 17 * 8,
+            Counter::Estimated(filter) => filter.memory_bits(),
+        }
+    }
+
+    fn ending(&self, dedup: &Dedup) -> Result<Ending> {
+        let Counter::Estimated(filter) = self else { return Ok(Ending::Done) };
+        let status = filter.status();
+        let is_broken = filters::standing(filter.as_ref().as_ref(), &status) == Standing::Broken;
+        if is_broken {
+            let text = || format!("{}; {}", words::seen_in_cells(&filter.promise(), &status, LINES), dedup.remedy());
+            dedup.promise.broken(text)?;
+        }
+        Ok(dedup.promise.ending(is_broken))
+    }
+}
+
+/// A hash that is taken as it is.
+#[derive(Default)]
+struct Given(u64);
+
+impl Hasher for Given {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        bytes.iter().for_each(|byte| self.0 = self.0.rotate_left(8) ^ u64::from(*byte));
+    }
+
+    fn write_u64(&mut self, hash: u64) {
+        self.0 = hash;
+    }
+}
+
+/// Lines that are to be written, in order.
+struct Waiting {
+    file: BufWriter<tempfile::SpooledTempFile>,
+    header: Vec<u8>,
+    count: u64,
+}
+
+impl Default for Waiting {
+    fn default() -> Self {
+        let file = BufWriter::with_capacity(1 << 16, tempfile::SpooledTempFile::new(WAITING_BYTES));
+        Waiting { file, header: Vec::new(), count: 0 }
+    }
+}
+
+impl Waiting {
+    fn add(&mut self, hash: KeyHash, record: &[u8]) -> Result<()> {
+        self.count += 1;
+        let numbers = [hash.high, hash.low, record.len() as u64];
+        let mut written = numbers.iter().try_for_each(|number| self.file.write_all(&number.to_le_bytes()));
+        written = written.and_then(|()| self.file.write_all(record));
+        written.map_err(|error| aside(&error))
+    }
+
+    fn finish(self) -> Result<Lines> {
+        let mut file = self.file.into_inner().map_err(|error| aside(error.error()))?;
+        file.rewind().map_err(|error| aside(&error))?;
+        Ok(Lines {
+            file: std::cell::RefCell::new(BufReader::with_capacity(1 << 16, file)),
+            header: self.header,
+            count: self.count,
+        })
+    }
+}
+
+fn aside(error: &io::Error) -> Failure {
+    Failure::io(format!("the temporary file in {}", std::env::temp_dir().display()), error)
+        .with("TMPDIR can name another folder")
+}
+
+/// The same, to be read back.
+struct Lines {
+    file: std::cell::RefCell<BufReader<tempfile::SpooledTempFile>>,
+    header: Vec<u8>,
+    count: u64,
+}
+
+impl Lines {
+    /// Writes every line behind its count, as `uniq -c` does.
+    fn write(&self, counter: &Counter, out: &mut dyn Write) -> io::Result<()> {
+        if !self.header.is_empty() {
+            out.write_all(b"  count ")?;
+            out.write_all(&self.header)?;
+        }
+        let mut file = self.file.borrow_mut();
+        for _ in 0..self.count {
+            let mut numbers = [0; 24];
+            file.read_exact(&mut numbers)?;
+            let mut numbers =
+                numbers.chunks_exact(8).map(|bytes| u64::from_le_bytes(bytes.try_into().unwrap_or_default()));
+            let mut number = || numbers.next().unwrap_or_default();
+            let hash = KeyHash { high: number(), low: number() };
+            let length = number();
+            write!(out, "{:>7} ", counter.of(hash))?;
+            io::copy(&mut (&mut *file).take(length), out)?;
+        }
+        Ok(())
+    }
+}
+
+fn to_stdout(write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<()> {
+    let mut stdout = Stdout::new()?;
+    write(stdout.writer()).map_err(|error| Failure::io("stdout", &error))?;
+    stdout.finish()
+}
+
+fn summary(stats: &CountStats, counter: &Counter) -> String {
+    let CountStats { items, written, repeats, .. } = stats;
+    let source = match counter {
+        Counter::Exact { counts, .. } => {
+            let keys = counts.len() as f64;
+            format!(
+                "the counts are exact, but for a chance of {} that two lines share a hash",
+                percent(keys * keys / 2f64.powi(65))
+            )
+        }
+        Counter::Estimated(filter) => format!(
+            "the counts are estimates of {}: never too low, and too high for about {} of lines",
+            filter.spec().kind(),
+            words::about(filter.status().estimated_fpr)
+        ),
+    };
+    let (items, written, repeats) = (thousands(*items), thousands(*written), thousands(*repeats));
+    format!(
+        "{items} lines: {written} written, {repeats} repeats; {source}. {:.2} s, {}.",
+        stats.seconds,
+        short_size(stats.memory_bits)
+    )
+}
