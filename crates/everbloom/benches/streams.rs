@@ -95,7 +95,9 @@ fn build(bytes: u64, spec: &str) -> AnyFilter {
 fn stable(bytes: u64, layout: &str) -> AnyFilter {
     let (hashes, decrements, cell_max) = STABLE;
     let size = format!("num_cells={},cell_max={cell_max},num_hashes={hashes},decrements={decrements}", bytes * 4);
-    build(bytes, &format!("stable:{size},decrement=run,layout={layout},update=always"))
+    let spec = format!("stable:{size},decrement=run,layout={layout},update=always");
+    // All is given, and it errs more often than in one of a hundred: no rate is asked for.
+    Goal::new().plan(&spec).and_then(|plan| plan.build()).expect("a filter that fits")
 }
 
 fn reservoir(bytes: u64) -> AnyFilter {
