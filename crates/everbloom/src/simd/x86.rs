@@ -268,7 +268,8 @@ mod avx2 {
     pub(super) fn positions(sequences: &Sequences, range: u64, rows: &mut [[u64; 4]]) {
         let Sequences { states, steps, factor } = sequences;
         let (mut state, step) = (load(states, 0), load(steps, 0));
-        let (low_factor, range) = (_mm256_set1_epi64x(*factor as i64), _mm256_set1_epi64x(range as i64));
+        // Cut to 32 bits, so that compilers see that one product is enough.
+        let (low_factor, range) = (_mm256_set1_epi64x(*factor as i64), _mm256_set1_epi64x((range as u32).into()));
         let turned_factor = _mm256_set1_epi64x(factor.rotate_left(32) as i64);
         let high_half = _mm256_set1_epi64x(!0xffff_ffff);
         for row in rows {
