@@ -393,8 +393,8 @@ impl<T: Told> Kernel for Insert<'_, T> {
                 told.tell(4 * at + key, missing != 0);
             }
         }
-        for at in count..keys.len() {
-            let new = insert(words, range, keys[at], hashes.of(at).end);
+        for (at, key) in keys.iter().enumerate().skip(count) {
+            let new = insert(words, range, *key, hashes.of(at).end);
             told.tell(at, new);
         }
     }
