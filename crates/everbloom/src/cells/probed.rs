@@ -1,12 +1,12 @@
 //! Keys whose bits may lie anywhere: the classic way, as many cache lines as hashes.
 //!
-//! Where a filter is larger than the cache, a batch asks for lines before it needs them. Most keys that are not inside lack
-//! one of their first four bits, so a batch of queries reads only those of every key, and what remains of the few others
-//! afterwards.
+//! A batch takes four keys at a time, whose positions wide registers compute together. Where a filter is larger than the
+//! cache, it asks for lines before it needs them. Most keys that are not inside lack one of their first four bits, so a batch
+//! of queries to such a filter reads only those of every key, and what remains of the few others afterwards.
 
 use crate::key::KeyHash;
 use crate::promise::Verdict;
-use crate::simd::{CACHED_BYTES, Kernel, SimdOps, prefetch, run};
+use crate::simd::{CACHED_BYTES, Kernel, Sequences, SimdOps, prefetch, run};
 use std::ops::Range;
 
 /// Which of its hashes a key has: from one on, up to another, for all keys of a batch or for each.
@@ -14,6 +14,8 @@ use std::ops::Range;
 pub(crate) struct Hashes<'h> {
     first: u32,
     end: End<'h>,
+    /// No hash from this one on, whatever the end.
+    most: u32,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -26,13 +28,13 @@ impl<'h> Hashes<'h> {
     /// So many.
     #[inline(always)]
     pub(crate) fn all(count: u32) -> Self {
-        Hashes { first: 0, end: End::Same(count) }
+        Hashes { first: 0, end: End::Same(count), most: u32::MAX }
     }
 
     /// For each key of a batch as many as its number says, without the first.
     #[inline(always)]
     pub(crate) fn each(first: u32, ends: &'h [u32]) -> Self {
-        Hashes { first, end: End::Each(ends) }
+        Hashes { first, end: End::Each(ends), most: u32::MAX }
     }
 
     /// The hashes of a key.
@@ -42,7 +44,7 @@ impl<'h> Hashes<'h> {
             End::Same(end) => end,
             End::Each(ends) => ends[key],
         };
-        self.first..end.max(self.first)
+        self.first..end.min(self.most).max(self.first)
     }
 
     /// Without the first so many keys.
@@ -52,6 +54,28 @@ impl<'h> Hashes<'h> {
             End::Same(_) => self,
             End::Each(ends) => Hashes { end: End::Each(&ends[keys..]), ..self },
         }
+    }
+
+    /// The first of them, which decide about most keys that are not inside.
+    #[inline(always)]
+    fn first_few(self) -> Self {
+        Hashes { most: self.first + FIRST, ..self }
+    }
+
+    /// How many the key has that has most, of so many keys.
+    #[inline(always)]
+    fn longest(&self, keys: usize) -> usize {
+        match self.end {
+            End::Same(_) if keys > 0 => self.of(0).len(),
+            End::Same(_) => 0,
+            End::Each(_) => (0..keys).map(|key| self.of(key).len()).max().unwrap_or(0),
+        }
+    }
+
+    /// Whether all keys have as many.
+    #[inline(always)]
+    fn are_same(&self) -> bool {
+        matches!(self.end, End::Same(_))
     }
 }
 
@@ -114,7 +138,10 @@ pub(crate) fn insert_batch(
     hashes: Hashes<'_>,
     verdicts: Option<&mut [Verdict]>,
 ) {
-    run(Insert { words, range, keys, hashes, verdicts });
+    match verdicts {
+        Some(verdicts) => run(Insert { words, range, keys, hashes, told: verdicts }),
+        None => run(Insert { words, range, keys, hashes, told: Nobody }),
+    }
 }
 
 /// The bits of a key that are looked at first.
@@ -126,11 +153,11 @@ const CHUNK: usize = 256;
 /// Lines that a batch has asked for at any time.
 const LINES_ASKED: usize = 64;
 
-/// How many keys ahead to ask, where each has so many lines; 0 if all is in cache, where asking only costs.
-#[inline(always)]
-fn keys_ahead(words: &[u64], lines: u32) -> usize {
-    if size_of_val(words) <= CACHED_BYTES { 0 } else { (LINES_ASKED / lines.max(1) as usize).max(2) }
-}
+/// Positions that are kept, for four keys in each row: twice as many rows as a key has hashes at most.
+type Rows = [[u64; 4]; 128];
+
+/// Fewer keys than these are worked on one by one.
+const FEW: usize = 8;
 
 /// Asks for the lines of these hashes of a key.
 #[inline(always)]
@@ -138,6 +165,76 @@ fn ask(words: &[u64], range: u64, hash: KeyHash, hashes: Range<u32>) {
     let mut probes = hash.probes(range).after(hashes.start);
     for _ in hashes {
         prefetch(words, (probes.position() / 64) as usize);
+    }
+}
+
+/// The positions of four keys after four keys, some of them ahead of their use where lines have to be asked for.
+///
+/// ```text
+/// rows    │ 0       1       …  6      │ 7       8      …          four keys with seven hashes each:
+///         │ a b c d a b c d …  a b c d│ e f g h e f g h …          a row for each hash
+/// ```
+struct Fours<'a> {
+    keys: &'a [[KeyHash; 4]],
+    hashes: Hashes<'a>,
+    range: u64,
+    /// Rows of four keys.
+    length: usize,
+    /// How many fours ahead to ask; 0 if all is in cache, where asking only costs.
+    ahead: usize,
+    /// One less than the fours that are kept, which are a power of two.
+    mask: usize,
+    /// Fours whose positions were computed.
+    done: usize,
+    rows: &'a mut Rows,
+}
+
+impl<'a> Fours<'a> {
+    /// As many fours as there are; the lines of what remains are asked for at once.
+    #[inline(always)]
+    fn new(words: &[u64], range: u64, keys: &'a [KeyHash], hashes: Hashes<'a>, rows: &'a mut Rows) -> Self {
+        let length = hashes.longest(keys.len());
+        let fours = if length <= rows.len() / 2 && keys.len() >= FEW { keys.as_chunks().0 } else { &[] };
+        let most = 1 << (rows.len() / length.clamp(1, rows.len() / 2)).ilog2();
+        let is_cached = size_of_val(words) <= CACHED_BYTES;
+        let ahead = if is_cached { 0 } else { (LINES_ASKED / (4 * length.max(1))).clamp(1, most - 1) };
+        let kept = (ahead + 1).next_power_of_two();
+        if !is_cached {
+            for (at, key) in keys.iter().enumerate().skip(4 * fours.len()) {
+                ask(words, range, *key, hashes.of(at));
+            }
+        }
+        Fours { keys: fours, hashes, range, length, ahead, mask: kept - 1, done: 0, rows }
+    }
+
+    /// The rows of a four; those of later ones are computed, and their lines asked for.
+    #[inline(always)]
+    fn rows(&mut self, ops: impl SimdOps, words: &[u64], at: usize) -> &[[u64; 4]] {
+        while self.done <= at + self.ahead && self.done < self.keys.len() {
+            self.compute(ops, words);
+        }
+        let start = (at & self.mask) * self.length;
+        &self.rows[start..start + self.length]
+    }
+
+    #[inline(always)]
+    fn compute(&mut self, ops: impl SimdOps, words: &[u64]) {
+        let start = (self.done & self.mask) * self.length;
+        let rows = &mut self.rows[start..start + self.length];
+        let (mut states, mut steps, mut mixer) = ([0; 4], [0; 4], 0);
+        for key in 0..4 {
+            let probes = self.keys[self.done][key].probes(self.range).after(self.hashes.first);
+            (states[key], steps[key], mixer) = probes.sequence();
+        }
+        ops.positions(&Sequences { states, steps, factor: mixer }, self.range, rows);
+        if self.ahead > 0 {
+            for row in rows.iter() {
+                for position in row {
+                    prefetch(words, (position / 64) as usize);
+                }
+            }
+        }
+        self.done += 1;
     }
 }
 
@@ -153,83 +250,152 @@ impl Kernel for Contains<'_> {
     type Output = ();
 
     #[inline(always)]
-    fn run(self, _: impl SimdOps) {
+    fn run(self, ops: impl SimdOps) {
+        let mut rows = [[0; 4]; 128];
+        if size_of_val(self.words) <= CACHED_BYTES {
+            return self.all(ops, &mut rows);
+        }
         let Contains { words, range, keys, hashes, found } = self;
-        let ahead = keys_ahead(words, FIRST);
-        if ahead == 0 {
-            for (at, (key, found)) in keys.iter().zip(found).enumerate() {
-                *found = contains(words, range, *key, hashes.of(at));
-            }
-            return;
-        }
         for (part, (keys, found)) in keys.chunks(CHUNK).zip(found.chunks_mut(CHUNK)).enumerate() {
-            contains_chunk(words, range, keys, hashes.skip(part * CHUNK), found, ahead);
+            Contains { words, range, keys, hashes: hashes.skip(part * CHUNK), found }.chunk(ops, &mut rows);
         }
     }
 }
 
-/// Asks about at most [`CHUNK`] keys: their first bits, then the others of those that had the first.
+impl Contains<'_> {
+    /// Asks about at most [`CHUNK`] keys: their first bits, then the others of those that had the first.
+    #[inline(always)]
+    fn chunk(self, ops: impl SimdOps, rows: &mut Rows) {
+        let Contains { words, range, keys, hashes, found } = self;
+        Contains { words, range, keys, hashes: hashes.first_few(), found: &mut *found }.all(ops, rows);
+        let (mut open, mut ends, mut places) = ([KeyHash::default(); CHUNK], [0; CHUNK], [0u8; CHUNK]);
+        let mut left = 0;
+        for at in 0..keys.len() {
+            let own = hashes.of(at);
+            // Written anyway, and the next goes to the same place: no branch, since it could not be predicted.
+            (open[left], ends[left], places[left]) = (keys[at], own.end, at as u8);
+            left += usize::from(found[at] & (own.len() > FIRST as usize));
+        }
+        let end = if hashes.are_same() { hashes.end } else { End::Each(&ends[..left]) };
+        let others = Hashes { first: hashes.first + FIRST, end, ..hashes };
+        let mut passed = [false; CHUNK];
+        Contains { words, range, keys: &open[..left], hashes: others, found: &mut passed[..left] }.all(ops, rows);
+        for (place, passed) in places[..left].iter().zip(passed) {
+            found[usize::from(*place)] = passed;
+        }
+    }
+
+    /// Asks about these hashes of all keys.
+    #[inline(always)]
+    fn all(self, ops: impl SimdOps, rows: &mut Rows) {
+        let Contains { words, range, keys, hashes, found } = self;
+        let mut fours = Fours::new(words, range, keys, hashes, rows);
+        let count = 4 * fours.keys.len();
+        for (at, found) in found[..count].as_chunks_mut::<4>().0.iter_mut().enumerate() {
+            let rows = fours.rows(ops, words, at);
+            if hashes.are_same() {
+                *found = four_contained(words, rows);
+                continue;
+            }
+            for key in 0..4 {
+                let mut all = 1;
+                for row in &rows[..hashes.of(4 * at + key).len()] {
+                    all &= bit(words, row[key]);
+                }
+                found[key] = all & 1 == 1;
+            }
+        }
+        for at in count..keys.len() {
+            found[at] = contains(words, range, keys[at], hashes.of(at));
+        }
+    }
+}
+
+/// Whether the bits in all rows are set, for each of four keys.
 #[inline(always)]
-fn contains_chunk(words: &[u64], range: u64, keys: &[KeyHash], hashes: Hashes<'_>, found: &mut [bool], ahead: usize) {
-    let first = |at: usize| {
-        let all = hashes.of(at);
-        all.start..all.end.min(all.start + FIRST)
-    };
-    for (at, key) in keys.iter().enumerate().take(ahead) {
-        ask(words, range, *key, first(at));
-    }
-    let (mut open, mut left) = ([0u8; CHUNK], 0);
-    for at in 0..keys.len() {
-        if at + ahead < keys.len() {
-            ask(words, range, keys[at + ahead], first(at + ahead));
+fn four_contained(words: &[u64], rows: &[[u64; 4]]) -> [bool; 4] {
+    let (first, others) = rows.split_at(rows.len().min(FIRST as usize));
+    let mut all = [1; 4];
+    for row in first {
+        for key in 0..4 {
+            all[key] &= bit(words, row[key]);
         }
-        found[at] = contains(words, range, keys[at], first(at));
-        // Written anyway, and the next goes to the same place: no branch, since it could not be predicted.
-        open[left] = at as u8;
-        left += usize::from(found[at] & (hashes.of(at).len() > FIRST as usize));
     }
-    let others = |at: u8| {
-        let all = hashes.of(at.into());
-        all.start + FIRST..all.end
-    };
-    let open = &open[..left];
-    for at in open.iter().take(ahead) {
-        ask(words, range, keys[usize::from(*at)], others(*at));
-    }
-    for (index, at) in open.iter().enumerate() {
-        if let Some(next) = open.get(index + ahead) {
-            ask(words, range, keys[usize::from(*next)], others(*next));
+    // One of four is enough to go on for all: a branch for each would cost more than it saves.
+    if (all[0] | all[1] | all[2] | all[3]) & 1 == 1 {
+        for row in others {
+            for key in 0..4 {
+                all[key] &= bit(words, row[key]);
+            }
         }
-        found[usize::from(*at)] = contains(words, range, keys[usize::from(*at)], others(*at));
+    }
+    all.map(|all| all & 1 == 1)
+}
+
+/// Who is told whether keys are new.
+trait Told {
+    /// Whether the answer, and so the order of keys, matters to anybody.
+    const LISTENS: bool;
+
+    fn tell(&mut self, key: usize, new: bool);
+}
+
+struct Nobody;
+
+impl Told for Nobody {
+    const LISTENS: bool = false;
+
+    #[inline(always)]
+    fn tell(&mut self, _key: usize, _new: bool) {}
+}
+
+impl Told for &mut [Verdict] {
+    const LISTENS: bool = true;
+
+    #[inline(always)]
+    fn tell(&mut self, key: usize, new: bool) {
+        self[key] = Verdict::from_seen(!new);
     }
 }
 
-struct Insert<'a> {
+struct Insert<'a, T> {
     words: &'a mut [u64],
     range: u64,
     keys: &'a [KeyHash],
     hashes: Hashes<'a>,
-    verdicts: Option<&'a mut [Verdict]>,
+    told: T,
 }
 
-impl Kernel for Insert<'_> {
+impl<T: Told> Kernel for Insert<'_, T> {
     type Output = ();
 
     #[inline(always)]
-    fn run(self, _: impl SimdOps) {
-        let Insert { words, range, keys, hashes, mut verdicts } = self;
-        let ahead = if keys.is_empty() { 0 } else { keys_ahead(words, hashes.of(0).end) };
-        for (at, key) in keys.iter().enumerate().take(ahead) {
-            ask(words, range, *key, hashes.of(at));
+    fn run(self, ops: impl SimdOps) {
+        let Insert { words, range, keys, hashes, mut told } = self;
+        let mut rows = [[0; 4]; 128];
+        let mut fours = Fours::new(words, range, keys, hashes, &mut rows);
+        let count = 4 * fours.keys.len();
+        for at in 0..fours.keys.len() {
+            let rows = fours.rows(ops, words, at);
+            if !T::LISTENS && hashes.are_same() {
+                for row in rows {
+                    for position in row {
+                        set(words, *position);
+                    }
+                }
+                continue;
+            }
+            for key in 0..4 {
+                let mut missing = 0;
+                for row in &rows[..hashes.of(4 * at + key).len()] {
+                    missing |= set(words, row[key]);
+                }
+                told.tell(4 * at + key, missing != 0);
+            }
         }
-        for at in 0..keys.len() {
-            if ahead > 0 && at + ahead < keys.len() {
-                ask(words, range, keys[at + ahead], hashes.of(at + ahead));
-            }
-            let new = insert(words, range, keys[at], hashes.of(at).end);
-            if let Some(verdicts) = &mut verdicts {
-                verdicts[at] = Verdict::from_seen(!new);
-            }
+        for (at, key) in keys.iter().enumerate().skip(count) {
+            let new = insert(words, range, *key, hashes.of(at).end);
+            told.tell(at, new);
         }
     }
 }
@@ -283,10 +449,11 @@ mod tests {
             let mut words = vec![0; range.div_ceil(64) as usize];
             let mut verdicts = vec![Verdict::Distinct; 1500];
             let hashes = Hashes::each(0, counts);
-            let told = Some(&mut verdicts[..]);
-            Insert { words: &mut words, range, keys: &keys[..1500], hashes, verdicts: told }.run(ops);
-            Insert { words: &mut words, range, keys: &keys[1500..2000], hashes: Hashes::all(7), verdicts: None }
+            Insert { words: &mut words, range, keys: &keys[..1498], hashes, told: &mut verdicts[..1498] }.run(ops);
+            let rest = Hashes::each(0, &counts[1498..]);
+            Insert { words: &mut words, range, keys: &keys[1498..1500], hashes: rest, told: &mut verdicts[1498..] }
                 .run(ops);
+            Insert { words: &mut words, range, keys: &keys[1500..2000], hashes: Hashes::all(7), told: Nobody }.run(ops);
             let mut found = [vec![false; keys.len()], vec![false; keys.len()]];
             Contains { words: &words, range, keys, hashes: Hashes::all(7), found: &mut found[0] }.run(ops);
             Contains { words: &words, range, keys, hashes: Hashes::each(2, counts), found: &mut found[1] }.run(ops);

@@ -53,6 +53,17 @@ pub(crate) type Slices = [u64; 32];
 /// Where a key's bit lies in each of 32 words: the low six bits of a byte for each, eight to a number.
 pub(crate) type SlicePlaces = [u64; 4];
 
+/// Four sequences of positions, each of a key of its own.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Sequences {
+    /// Where each starts, …
+    pub(crate) states: [u64; 4],
+    /// … what it adds for each position, …
+    pub(crate) steps: [u64; 4],
+    /// … and the factor by which the sums are mixed.
+    pub(crate) factor: u64,
+}
+
 /// What wide registers do in a few instructions that no compiler finds by itself. The defaults are plain code and
 /// say what every implementation must do.
 pub(crate) trait SimdOps: Copy {
@@ -134,6 +145,12 @@ pub(crate) trait SimdOps: Copy {
         bits & !above
     }
 
+    /// The first positions of four sequences in `0..range`: in each row the next one of each.
+    #[inline(always)]
+    fn positions(self, sequences: &Sequences, range: u64, rows: &mut [[u64; 4]]) {
+        positions(sequences, range, rows);
+    }
+
     /// An arrival with `K` counters of `D` bits, up to 3, at its line; whether none of them was zero.
     #[inline(always)]
     fn visit<const D: u32, const K: usize>(self, line: &mut [u64; 8], visit: &Visit) -> bool {
@@ -151,6 +168,19 @@ fn block_bit(low: u64, word: usize) -> u64 {
 #[inline(always)]
 fn slice_bit(places: &SlicePlaces, word: usize) -> u64 {
     1 << (places[word / 8] >> (word % 8 * 8) & 63)
+}
+
+/// The plain code of [`SimdOps::positions`], for any range.
+#[inline(always)]
+pub(super) fn positions(sequences: &Sequences, range: u64, rows: &mut [[u64; 4]]) {
+    let Sequences { mut states, steps, factor } = *sequences;
+    for row in rows {
+        for key in 0..4 {
+            let mixed = (states[key] ^ states[key] >> 32).wrapping_mul(factor);
+            states[key] = states[key].wrapping_add(steps[key]);
+            row[key] = ((u128::from(mixed ^ mixed >> 32) * u128::from(range)) >> 64) as u64;
+        }
+    }
 }
 
 /// Plain 64-bit code, for any machine.
@@ -189,6 +219,7 @@ mod tests {
         equal: (u32, u64),
         missing: u32,
         lowest: u64,
+        positions: [[u64; 4]; 5],
     }
 
     struct Trials;
@@ -226,8 +257,14 @@ mod tests {
                 let wanted = std::array::from_fn(|_| numbers.sparse() & numbers.sparse() & numbers.sparse());
                 let missing = ops.missing_bits(&words, &wanted);
                 let lowest = ops.lowest_set(numbers.sparse(), trial % 66);
+                let (states, steps) =
+                    (std::array::from_fn(|_| numbers.next()), std::array::from_fn(|_| numbers.next()));
+                let sequences = Sequences { states, steps, factor: numbers.next() };
+                let range = [1, 77, 1 << 21, u64::from(u32::MAX), 1 << 32, u64::MAX][trial as usize % 6];
+                let mut positions = [[0; 4]; 5];
+                ops.positions(&sequences, range, &mut positions);
                 let (block, slices) = ((found, was_missing, block), (hits, slices));
-                outcomes.push(Outcome { block, slices, equal, missing, lowest });
+                outcomes.push(Outcome { block, slices, equal, missing, lowest, positions });
             }
             outcomes
         }
