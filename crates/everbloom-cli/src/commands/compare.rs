@@ -29,7 +29,7 @@ use std::path::PathBuf;
 /// ns_per_item is the processor's time to observe a key that is hashed already.
 ///
 /// Filters that are named keep their order, unless --sort says otherwise; the others are shown by FNR, those that broke
-/// their promise last. In JSON the order is always the former. A ± is two standard errors.
+/// their promise last. In JSON they keep their order. A ± is two standard errors.
 #[derive(Debug, Args)]
 pub(crate) struct Compare {
     /// Streams, .gz, .zst, .xz, .bz2 and .lz4 too, one after another [default: stdin]
@@ -49,7 +49,7 @@ pub(crate) struct Compare {
     /// What the table is sorted by, best first [default: the order of --filter; without it, fnr]
     #[arg(long, value_name = "COLUMN")]
     sort: Option<Sort>,
-    /// Run every filter with so many seeds, and show the mean and its ±
+    /// Run every filter with so many seeds, and show the mean and its ±; five or more tell it well
     #[arg(long, value_name = "COUNT", default_value = "1", value_parser = seeds)]
     seeds: u64,
     /// Show the whole spec of every filter, and why others are left out
