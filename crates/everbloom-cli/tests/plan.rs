@@ -66,7 +66,12 @@ fn a_plan_begins_with_a_sentence_and_ends_with_lines_to_paste() {
          of them is ever missed."
     );
     let learned = sentence(&["--memory", "512B", "--fpr", "1%", "--stream", "stream.txt"]);
-    assert!(learned.contains("of 100 new lines at most 1 is dropped") && learned.contains(" repeats get"), "{learned}");
+    assert!(learned.starts_with("With 512 bytes you can ") && learned.contains("no repeat is expected"), "{learned}");
+    let described = sentence(&["--memory", "1KiB", "--fpr", "1%", "--expect", "20k", "--stream", "zipf:1"]);
+    assert!(
+        described.contains("of 100 new lines at most 1 is dropped") && described.contains(" repeats get"),
+        "{described}"
+    );
     let timed = sentence(&["--window", "24h", "--expect", "50k"]);
     assert!(timed.contains("with up to 50,000 lines in 24h") && timed.ends_with("every repeat within 24h is found."));
 }

@@ -29,7 +29,7 @@ use std::path::PathBuf;
 /// ns_per_item is the processor's time to observe a key that is hashed already.
 ///
 /// Filters that are named keep their order, unless --sort says otherwise; the others are shown by FNR, those that broke
-/// their promise last. In JSON the order is always the former. A ± is two standard errors.
+/// their promise last. In JSON they keep their order. A ± is two standard errors.
 #[derive(Debug, Args)]
 pub(crate) struct Compare {
     /// Streams, .gz, .zst, .xz, .bz2 and .lz4 too, one after another [default: stdin]
@@ -49,7 +49,7 @@ pub(crate) struct Compare {
     /// What the table is sorted by, best first [default: the order of --filter; without it, fnr]
     #[arg(long, value_name = "COLUMN")]
     sort: Option<Sort>,
-    /// Run every filter with so many seeds, and show the mean and its ±
+    /// Run every filter with so many seeds, and show the mean and its ±; five or more tell it well
     #[arg(long, value_name = "COUNT", default_value = "1", value_parser = seeds)]
     seeds: u64,
     /// Show the whole spec of every filter, and why others are left out
@@ -201,7 +201,7 @@ impl Compare {
             },
             omitted: contest.omitted,
         }
-        .with_first()
+        .with_names()
     }
 }
 
@@ -252,7 +252,7 @@ impl Contest {
     fn row(&self, asked: &Spec, report: Report, matched: Option<matched::Matched>) -> Row {
         let plan = self.plans.iter().find(|plan| plan.spec.to_string() == report.filter);
         let notes = plan.map(|plan| plan.notes.clone()).unwrap_or_default();
-        Row { asked: asked.clone(), is_first: false, notes, report, matched }
+        Row { asked: asked.clone(), is_first: false, name: String::new(), notes, report, matched }
     }
 
     fn rows(&self, reports: Vec<Report>) -> Vec<Row> {
@@ -315,8 +315,10 @@ struct Document {
 }
 
 impl Document {
-    fn with_first(mut self) -> Self {
+    fn with_names(mut self) -> Self {
         self.filters.iter_mut().take(1).for_each(|row| row.is_first = true);
+        let names: Vec<String> = self.filters.iter().map(|row| table::name(row, &self.filters)).collect();
+        self.filters.iter_mut().zip(names).for_each(|(row, name)| row.name = name);
         self
     }
 }
@@ -341,6 +343,9 @@ struct Row {
     /// Whether it is the first, with which importances are compared.
     #[serde(skip)]
     is_first: bool,
+    /// What it is called in tables.
+    #[serde(skip)]
+    name: String,
     #[serde(flatten)]
     report: Report,
     #[serde(flatten)]

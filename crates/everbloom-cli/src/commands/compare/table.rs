@@ -79,12 +79,13 @@ fn fnr(row: &Row) -> Option<f64> {
     row.matched.as_ref().map_or(row.report.measured_fnr, |matched| matched.matched_fnr)
 }
 
-/// A filter in a few letters: its kind, and what was said of it beyond that.
-fn name(row: &Row) -> String {
-    let kind = row.report.filter.split(':').next().unwrap_or_default();
-    let asked = row.asked.to_string();
+/// A filter in a few letters: its kind, and what was typed where others are of the same kind.
+pub(super) fn name(row: &Row, all: &[Row]) -> String {
+    let kind_of = |row: &Row| row.report.filter.split(':').next().unwrap_or_default().to_string();
+    let (kind, asked) = (kind_of(row), row.asked.to_string());
     match row.asked.kind() {
         forecast::AUTO => format!("{kind} (auto)"),
+        _ if all.iter().filter(|other| kind_of(other) == kind).count() == 1 => kind,
         _ if asked.chars().count() <= LONGEST_NAME => asked,
         _ => format!("{}…", asked.chars().take(LONGEST_NAME - 1).collect::<String>()),
     }
@@ -92,8 +93,8 @@ fn name(row: &Row) -> String {
 
 /// Whether names alone do not tell the filters apart.
 fn has_repeated_kinds(rows: &[&Row]) -> bool {
-    let names: Vec<String> = rows.iter().map(|row| name(row)).collect();
-    names.iter().enumerate().any(|(index, name)| name.ends_with('…') || names[..index].contains(name))
+    let is_known = |(index, row): (usize, &&Row)| rows[..index].iter().any(|other| other.name == row.name);
+    rows.iter().any(|row| row.name.ends_with('…')) || rows.iter().enumerate().any(is_known)
 }
 
 fn summary(document: &Document, paper: &Paper) -> String {
@@ -225,7 +226,7 @@ fn cells(rows: &[&Row], weighted: bool) -> Vec<Vec<Cell>> {
     let mut table = vec![header];
     let best: Vec<Option<f64>> = columns.iter().map(|column| best(rows, column.value)).collect();
     for (index, row) in rows.iter().enumerate() {
-        let mut line = vec![Cell::from((index + 1).to_string()), Cell::name(&name(row))];
+        let mut line = vec![Cell::from((index + 1).to_string()), Cell::name(&row.name)];
         line.extend(columns.iter().zip(&best).map(|(column, best)| {
             let is_best = best.is_some() && (column.value)(row) == *best && competes(rows, row);
             Cell::from((column.text)(row)).best(is_best)
@@ -280,7 +281,7 @@ fn by_importance(rows: &[&Row], paper: &Paper) -> String {
         .filter_map(|row| Some((*row, spread::classes(row.report.by_importance.as_ref()?, MOST_CLASSES))))
         .collect();
     let mut header = vec![Cell::from("importance"), Cell::from("arrivals")];
-    header.extend(curves.iter().map(|(row, _)| Cell::from(name(row))));
+    header.extend(curves.iter().map(|(row, _)| Cell::from(row.name.as_str())));
     let mut table = vec![header];
     for (index, class) in curves.first().into_iter().flat_map(|(_, classes)| classes.iter().enumerate()) {
         let number = |importance: f64| ((importance * 100.0).round() / 100.0).to_string();
@@ -302,9 +303,9 @@ fn by_importance(rows: &[&Row], paper: &Paper) -> String {
     // The crossing is with the filter that was named first.
     for row in rows {
         if let Some(importance) = row.report.crossover_importance {
-            let first = rows.iter().find(|row| row.is_first).map_or_else(String::new, |row| name(row));
+            let first = rows.iter().find(|row| row.is_first).map_or("", |row| row.name.as_str());
             let line =
-                format!("{} has fewer false negatives than {first} from importance {importance:.1} on", name(row));
+                format!("{} has fewer false negatives than {first} from importance {importance:.1} on", row.name);
             text.push_str(&paper.wrap(&line, 2));
         }
     }
@@ -315,7 +316,7 @@ fn by_importance(rows: &[&Row], paper: &Paper) -> String {
 fn broken(rows: &[&Row]) -> Vec<String> {
     let line = |(index, row): (usize, &&Row)| {
         let at = thousands(row.report.broken_at?);
-        let name = name(row);
+        let name = &row.name;
         Some(format!(
             "the promise of {} ({name}) is broken at arrival {at}: more came than it was planned for",
             index + 1

@@ -22,7 +22,10 @@ pub(super) fn of(plan: &Plan, answer: &Recommendation) -> String {
     };
     format!(
         "With {} you can {}: {wrong}; {}.",
-        short_size(best.memory_bits),
+        match best.memory_bits {
+            bits if bits < 8 << 10 && bits.is_multiple_of(8) => format!("{} bytes", bits / 8),
+            bits => short_size(bits),
+        },
         purpose(plan, answer, is_stream),
         found(plan, answer, is_stream)
     )
@@ -106,7 +109,7 @@ fn found(plan: &Plan, answer: &Recommendation, is_stream: bool) -> String {
             thousands(until)
         ),
         _ if answer.assumed => "repeats that come soon enough are found (--stream says how many)".into(),
-        _ => "no repeat of this stream gets through".into(),
+        _ => "on this stream no repeat is expected to get through".into(),
     }
 }
 
