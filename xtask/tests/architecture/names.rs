@@ -52,7 +52,9 @@ fn kind_names(source: &Source) -> Vec<(Literal, String)> {
 }
 
 fn parameter_names(source: &Source) -> Vec<(Literal, String)> {
-    let is_parameter = |name: &str| name == "shards" || KINDS.iter().any(|kind| kind.parameters.contains(&name));
+    let is_parameter = |name: &str| {
+        name == "shards" || KINDS.iter().any(|kind| kind.parameters.iter().any(|parameter| parameter.name == name))
+    };
     let mut found = Vec::new();
     each_token(source.tree.to_token_stream(), &mut |token, next| {
         let candidate = match token {
