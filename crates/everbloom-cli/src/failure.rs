@@ -192,7 +192,7 @@ const CHOICES: &str = "; [possible values: ";
 /// What was probably meant, where clap does not see it.
 fn nearest(error: &clap::Error, command: &clap::Command) -> Option<String> {
     let given = |kind| error.get(kind).map(ToString::to_string);
-    let meant = match error.kind() {
+    match error.kind() {
         ErrorKind::InvalidSubcommand => {
             let given = given(ContextKind::InvalidSubcommand)?;
             // The commands of the one in which it was looked for.
@@ -209,8 +209,7 @@ fn nearest(error: &clap::Error, command: &clap::Command) -> Option<String> {
             did_you_mean(&given, names.iter().map(String::as_str)).map(str::to_string)
         }
         _ => None,
-    };
-    meant
+    }
 }
 
 fn suggested(value: &ContextValue) -> Option<String> {

@@ -29,7 +29,8 @@ fn every_new_line_comes_with_how_often_it_came() {
     folder.write("lines.txt", lines.join("\n") + "\n");
     let wanted = counted(&lines);
     assert!(folder.output_of(&["dedup", "--counts", "lines.txt"]) == wanted.as_bytes());
-    folder.output_of(&["dedup", "--counts", "lines.txt", "-o", "counts.txt", "--stats", "-"]);
+    let stats = json_of(&folder.output_of(&["dedup", "--counts", "lines.txt", "-o", "counts.txt", "--stats", "-"]));
+    assert!(stats["exact"] == true && stats["items"] == 50_000 && stats["filter"].is_null(), "{stats}");
     assert!(folder.read("counts.txt") == wanted.as_bytes());
     // Estimates in ample memory are right, too, and it is said which they are.
     let spectral =

@@ -165,8 +165,9 @@ fn one(entry: &Entry) -> String {
     entry.never.iter().for_each(|never| text.push_str(&format!("never    {never}\n")));
     text.push_str(&format!("can      {}\n", entry.can.join(", ")));
     text.push_str(&format!("example  {}\n", entry.example));
-    text.push_str("\nparameters, as in --filter ");
-    text.push_str(&format!("{}:{}=…\n", entry.name, entry.parameters.first().map_or("shards", |row| row.name)));
+    if let Some(first) = entry.parameters.first() {
+        text.push_str(&format!("\nparameters, as in --filter {}:{}=…\n", entry.name, first.name));
+    }
     let width = entry.parameters.iter().map(|row| row.name.len()).max().unwrap_or(0);
     for row in &entry.parameters {
         let only = row.only_with.as_ref().map_or(String::new(), |only| format!("; only with {only}"));

@@ -172,7 +172,7 @@ impl Size {
 
 /// What was probably meant by a size that cannot be read: the same number, with a unit that begins alike.
 fn likely_size(number: &str, unit: &str) -> String {
-    let is_size = number.parse::<f64>().is_ok_and(|number| number >= 1.0 && number < 1e15);
+    let is_size = number.parse().is_ok_and(|number: f64| (1.0..1e15).contains(&number));
     let letter = unit.chars().next().unwrap_or_default().to_ascii_uppercase();
     match is_size.then(|| "KMGTP".find(letter)).flatten() {
         Some(_) => format!("{number}{letter}iB"),

@@ -31,8 +31,10 @@ struct CountStats {
     repeats: u64,
     errors: u64,
     skipped: u64,
-    /// Where the counts come from: `exact`, or the filter.
-    counts: String,
+    /// Whether the counts are exact, but for chance collisions of hashes.
+    exact: bool,
+    /// The filter whose estimates they are, if not.
+    filter: Option<String>,
     memory_bits: u64,
     seconds: f64,
 }
@@ -71,7 +73,8 @@ pub(super) fn run(dedup: &Dedup) -> Result<Ending> {
         repeats: watch.records() - lines.count - skipped,
         errors: watch.faults(),
         skipped,
-        counts: counter.name(),
+        exact: matches!(counter, Counter::Exact { .. }),
+        filter: counter.filter(),
         memory_bits: counter.memory_bits(),
         seconds,
     };
@@ -127,8 +130,7 @@ impl Counter {
             return Self::exact(memory);
         }
         if !kind.can.count {
-            let able: Vec<_> = filters::KINDS.iter().filter(|kind| kind.can.count).map(|kind| kind.name).collect();
-            let able = able.join(", ");
+            let able = able();
             let problem = format!("--counts needs a filter that counts, and {} does not", kind.name);
             return Err(Failure::new(format!("{problem}; leave --filter out for exact counts, or take {able}")));
         }
@@ -187,9 +189,10 @@ impl Counter {
                 if counts.len() >= *most {
                     return Err(Failure::new(format!(
                         "{} holds the exact counts of {} different lines, and there are more; give more --memory, or \
-                         --filter spectral with --expect for estimates",
+                         --filter {} with --expect for estimates",
                         short_size(*memory_bits),
-                        thousands(*most as u64)
+                        thousands(*most as u64),
+                        able()
                     )));
                 }
                 counts.insert(hash.high, 1);
@@ -212,10 +215,10 @@ impl Counter {
         if count >= most { format!("{count}+") } else { count.to_string() }
     }
 
-    fn name(&self) -> String {
+    fn filter(&self) -> Option<String> {
         match self {
-            Counter::Exact { .. } => "exact".into(),
-            Counter::Estimated(filter) => filter.spec().to_string(),
+            Counter::Exact { .. } => None,
+            Counter::Estimated(filter) => Some(filter.spec().to_string()),
         }
     }
 
@@ -236,6 +239,12 @@ impl Counter {
         }
         Ok(dedup.promise.ending(is_broken))
     }
+}
+
+/// The kinds that count.
+fn able() -> String {
+    let able: Vec<_> = filters::KINDS.iter().filter(|kind| kind.can.count).map(|kind| kind.name).collect();
+    able.join(" or ")
 }
 
 /// A hash that is taken as it is.
