@@ -22,6 +22,7 @@ mod report;
 mod scheme_file;
 
 use clap::{CommandFactory as _, Parser};
+use everbloom::internal::simd::InstructionSet;
 use failure::{Ending, Failure};
 use std::process::ExitCode;
 
@@ -46,11 +47,25 @@ struct Cli {
 
 fn main() -> ExitCode {
     platform::fail_at_the_file_limit();
+    if let Err(failure) = limit_instructions() {
+        return finish(Err(failure));
+    }
     match Cli::try_parse() {
         Ok(cli) => finish(cli.command.run()),
         Err(error) if error.use_stderr() => finish(Err(failure::from_usage(&error, &Cli::command()))),
         Err(help) => finish(output::print(&help.render().to_string()).map(|()| Ending::Done)),
     }
+}
+
+/// Uses no newer instructions than `EVERBLOOM_ISA` names, so that older machines can be tried; without it, the newest.
+fn limit_instructions() -> Result<(), Failure> {
+    let Some(name) = std::env::var_os("EVERBLOOM_ISA").filter(|name| !name.is_empty()) else { return Ok(()) };
+    let set = InstructionSet::ALL.into_iter().find(|set| name == *set.name()).ok_or_else(|| {
+        let known = InstructionSet::ALL.map(InstructionSet::name).join(", ");
+        Failure::new(format!("EVERBLOOM_ISA={} is not known; take one of {known}", name.display()))
+    })?;
+    set.limit();
+    Ok(())
 }
 
 fn finish(result: Result<Ending, Failure>) -> ExitCode {

@@ -55,6 +55,27 @@ fn verdicts_do_not_depend_on_the_number_of_threads() {
 }
 
 #[test]
+fn verdicts_do_not_depend_on_the_instructions_of_the_machine() {
+    let folder = Folder::new();
+    let rows: String = (0..30_000).map(|row| format!("{row},\"a \"\"{}\"\"\n\",{}\n", row % 7, row * row % 9973)).collect();
+    folder.write("in.csv", rows);
+    for options in [&["--memory", "64KiB"][..], &["--exact"], &["--csv", "--key", "3"]] {
+        let output = |set: &str| {
+            let output = folder.command(&["dedup", "in.csv", "-q"]).args(options).env("EVERBLOOM_ISA", set).output();
+            let output = output.expect("it starts");
+            assert!(output.status.success(), "{set}");
+            output.stdout
+        };
+        let newest = output("");
+        for set in ["portable", "avx2", "avx512"] {
+            assert!(output(set) == newest, "{options:?} with {set}");
+        }
+    }
+    let output = folder.command(&["dedup", "in.csv"]).env("EVERBLOOM_ISA", "sse9").output().expect("it starts");
+    assert_refused(&output, "EVERBLOOM_ISA=sse9");
+}
+
+#[test]
 fn nothing_within_the_window_is_written_twice() {
     let folder = Folder::new();
     let numbers = |keys: std::ops::Range<u32>| keys.map(|key| format!("{key}\n")).collect::<String>();

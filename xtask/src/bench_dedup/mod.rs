@@ -166,7 +166,7 @@ fn compare_on(input: &inputs::Input, path: &Path, contenders: &[Contender], opti
         }
     }
     println!(
-        "\n{}: {}, {:.0} MB, to {}, median of {rounds} rounds",
+        "\n### {}: {}, {:.0} MB, to {}, median of {rounds} rounds\n",
         input.name,
         input.summary,
         bytes as f64 / 1e6,
@@ -174,13 +174,11 @@ fn compare_on(input: &inputs::Input, path: &Path, contenders: &[Contender], opti
     );
     // What the last column of ratios compares: the peer nearest to us, or for keys in records our own whole lines.
     let (peer, versus) = match input.options {
-        Some(_) => ("line, 1 thread", "CPU vs line"),
-        None => ("huniq", "huniq CPU vs"),
+        Some(_) => ("line, 1 thread", "CPU / line's"),
+        None => ("huniq", "huniq's CPU / CPU"),
     };
-    println!(
-        "{:<18}{:>8}{:>8}{:>8}{:>9}{:>18}{:>18}{:>18}{:>18}",
-        "", "CPU s", "wall s", "MB/s", "peak MB", "CPU vs floor", versus, "wrong dropped", "wrong kept"
-    );
+    let names = ["", "CPU s", "wall s", "MB/s", "peak MB", "CPU / floor's", versus, "wrongly dropped", "wrongly kept"];
+    println!("{}\n{}", row(&names.map(String::from)), row(&names.map(|_| "---".to_string())));
     let truth = answer::Truth::of(path, input.key).map_err(|error| error.to_string())?;
     let of = |name: &str| contenders.iter().position(|contender| contender.name == name).map(|at| &usages[at]);
     for (contender, own) in contenders.iter().zip(&usages) {
@@ -189,21 +187,34 @@ fn compare_on(input: &inputs::Input, path: &Path, contenders: &[Contender], opti
         let peak = own.iter().map(|usage| usage.peak_bytes).max().unwrap_or(0) as f64 / 1e6;
         let (dropped, kept) = match contender.is_checked {
             true => check(contender, path, &truth)?,
-            false => ("-".into(), "-".into()),
+            false => ("–".into(), "–".into()),
         };
+        let against_peer = of(peer).map_or_else(String::new, |peer| match input.options {
+            Some(_) => ratio(own, peer),
+            None => ratio(peer, own),
+        });
         println!(
-            "{:<18}{cpu:>8.2}{wall:>8.2}{:>8.0}{peak:>9.1}{:>18}{:>18}{dropped:>18}{kept:>18}",
-            contender.name,
-            bytes as f64 / 1e6 / wall,
-            of("floor").map_or_else(String::new, |floor| ratio(own, floor)),
-            of(peer).map_or_else(String::new, |peer| match input.options {
-                Some(_) => ratio(own, peer),
-                None => ratio(peer, own),
-            }),
+            "{}",
+            row(&[
+                contender.name.to_string(),
+                format!("{cpu:.2}"),
+                format!("{wall:.2}"),
+                format!("{:.0}", bytes as f64 / 1e6 / wall),
+                format!("{peak:.1}"),
+                of("floor").map_or_else(String::new, |floor| ratio(own, floor)),
+                against_peer,
+                dropped,
+                kept,
+            ])
         );
     }
-    println!("{} records, {} distinct", truth.records(), truth.distinct());
+    println!("\n{} records, {} distinct.", truth.records(), truth.distinct());
     Ok(())
+}
+
+/// A row of a table as pages have it.
+fn row(cells: &[String]) -> String {
+    format!("| {} |", cells.join(" | "))
 }
 
 /// One more run, into a file, held against the exact answer.
@@ -222,7 +233,7 @@ fn ratio(above: &[Usage], below: &[Usage]) -> String {
     let ratios: Vec<f64> = above.iter().zip(below).map(|(above, below)| above.cpu / below.cpu.max(1e-9)).collect();
     let low = ratios.iter().copied().fold(f64::INFINITY, f64::min);
     let high = ratios.iter().copied().fold(0.0, f64::max);
-    format!("{:.1} ({low:.1}–{high:.1})", median(ratios.into_iter()))
+    format!("{:.2} ({low:.2}–{high:.2})", median(ratios.into_iter()))
 }
 
 fn median(values: impl Iterator<Item = f64>) -> f64 {

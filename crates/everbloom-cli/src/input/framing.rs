@@ -3,7 +3,7 @@
 //! Quotes are read as csv-core reads them: one opens where a field starts, a doubled one within quotes stands for
 //! itself, and any other is a letter.
 
-use everbloom::internal::key::records;
+use everbloom::internal::key::records::{self, Looked, Separators};
 use memchr::{memchr, memchr2, memrchr};
 
 const QUOTE: u8 = b'"';
@@ -27,11 +27,13 @@ impl Framing {
     /// Writes down where the records of `bytes` from `start` on end, as many as fit, and says how many those are. The
     /// bytes are whole records, though the last may lack its ending.
     pub(crate) fn split(self, bytes: &[u8], start: usize, ends: &mut [usize]) -> usize {
-        match self.quoted_fields {
-            Some(delimiter) if memchr(QUOTE, &bytes[start..]).is_some() => {
-                self.split_quoted(bytes, start, delimiter, ends)
-            }
-            _ => records::split(bytes, start, self.ending, ends),
+        let Some(delimiter) = self.quoted_fields else { return records::split(bytes, start, self.ending, ends) };
+        let (count, _) = Separators { delimiter, ending: self.ending }.split(bytes, start, ends);
+        // What is left has a quote that is a letter, lacks an ending, or comes when there is room again.
+        let end = if count == 0 { start } else { ends[count - 1] };
+        match end < bytes.len() {
+            true => count + self.split_quoted(bytes, end, delimiter, &mut ends[count..]),
+            false => count,
         }
     }
 
@@ -112,7 +114,7 @@ impl Cutter {
     /// Where the last whole record of `bytes` ends, of which more are there than the last time.
     pub(super) fn last_end(&mut self, bytes: &[u8]) -> Option<usize> {
         match self.framing.quoted_fields {
-            Some(delimiter) => self.look_at_quotes(bytes, delimiter),
+            Some(delimiter) => self.look_ahead(bytes, delimiter),
             None => self.note_end(bytes, self.looked_at..bytes.len()),
         }
         self.looked_at = bytes.len();
@@ -136,6 +138,28 @@ impl Cutter {
             _ => memrchr(ending, bytes),
         };
         self.end = found.map(|at| start + at + 1).or(self.end);
+    }
+
+    /// Looks at many bytes together, or where some quote is a letter at one quote after another.
+    fn look_ahead(&mut self, bytes: &[u8], delimiter: u8) {
+        let (opened, is_inside) = match self.quotes {
+            Quotes::Outside => (None, false),
+            Quotes::Inside(opened) => (Some(opened), true),
+            Quotes::Ending(opened) => (Some(opened), false),
+        };
+        let (looked, separators) =
+            (Looked { end: self.end, opened, is_inside }, Separators { delimiter, ending: self.framing.ending });
+        match separators.look(bytes, self.looked_at, looked) {
+            None => self.look_at_quotes(bytes, delimiter),
+            Some(Looked { end, opened, is_inside }) => {
+                self.end = end;
+                self.quotes = match opened {
+                    Some(opened) if is_inside => Quotes::Inside(opened),
+                    Some(opened) if bytes.last() == Some(&QUOTE) => Quotes::Ending(opened),
+                    _ => Quotes::Outside,
+                };
+            }
+        }
     }
 
     fn look_at_quotes(&mut self, bytes: &[u8], delimiter: u8) {

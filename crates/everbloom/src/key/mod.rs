@@ -1,11 +1,12 @@
 //! A key as it travels: bytes → 128 bits → positions and shards.
 //!
 //! [`Key`] says what the bytes of a key are, [`Hashing`] makes 128 bits of them ([`KeyHash`]), and whatever a filter needs
-//! is derived from those. [`records`] finds and hashes many keys of a block of text at once. The random [`Generator`] that
-//! some filters hold is here, too: it is the other source of positions.
+//! is derived from those. [`records`] finds and hashes many keys of a block of text at once, quoted fields included. The
+//! random [`Generator`] that some filters hold is here, too: it is the other source of positions.
 
 mod generator;
 mod hash;
+mod quoted;
 pub mod records;
 mod xxh3;
 

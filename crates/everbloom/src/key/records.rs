@@ -16,12 +16,14 @@
 //! assert_eq!(hashes[1], Hashing::default().hash(b"bob"));
 //! ```
 
+pub use super::quoted::{Looked, Separators};
+
 use super::xxh3::{SHORT_KEYS, xxh3_of_short};
 use crate::key::{Hashing, KeyHash};
 use crate::simd;
 
 /// The bytes looked at together.
-const CHUNK: usize = 64;
+pub(super) const CHUNK: usize = 64;
 
 /// Writes down where the records of `bytes` from `start` on end, each after its delimiter, and says how many
 /// there are. The last may lack its delimiter. It stops early, between two records, when fewer than 64 places
@@ -54,18 +56,7 @@ impl simd::Kernel for Splitting<'_> {
         let (mut count, mut behind) = (0, start + 1);
         for chunk in chunks.iter().chain([&last]) {
             let Some(places) = ends[count..].first_chunk_mut::<CHUNK>() else { return count };
-            let mut found = ops.equal_bytes(chunk, delimiter);
-            count += found.count_ones() as usize;
-            for four in places.as_chunks_mut::<4>().0 {
-                if found == 0 {
-                    break;
-                }
-                // What is written in excess is written over, or not looked at.
-                for place in four {
-                    *place = behind + found.trailing_zeros() as usize;
-                    found &= found.wrapping_sub(1);
-                }
-            }
+            count += write_down(ops.equal_bytes(chunk, delimiter), behind, places);
             behind += CHUNK;
         }
         let end = if count == 0 { start } else { ends[count - 1] };
@@ -77,6 +68,23 @@ impl simd::Kernel for Splitting<'_> {
             _ => count,
         }
     }
+}
+
+/// Writes down where each bit of a chunk is that was found, counted from `behind`, and says how many there are.
+#[inline(always)]
+pub(super) fn write_down(mut found: u64, behind: usize, places: &mut [usize; CHUNK]) -> usize {
+    let count = found.count_ones() as usize;
+    for four in places.as_chunks_mut::<4>().0 {
+        if found == 0 {
+            break;
+        }
+        // What is written in excess is written over, or not looked at.
+        for place in four {
+            *place = behind + found.trailing_zeros() as usize;
+            found &= found.wrapping_sub(1);
+        }
+    }
+    count
 }
 
 /// Hashes the records that end at `ends`, the first of which starts at `start`, without their delimiters, which
