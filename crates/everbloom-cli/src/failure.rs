@@ -115,7 +115,7 @@ fn in_typed_words(error: everbloom::Error) -> String {
         "not given" => format!("{option} is missing; {remedy}"),
         _ => {
             // A rate in the way in which rates are typed.
-            let rate = given.parse().ok().filter(|_| name.starts_with("fpr") || name.starts_with("target_f"));
+            let rate = given.parse().ok().filter(|_| matches!(name, "fpr" | "target_fnr"));
             let given = rate.map_or(given.clone(), rate_text);
             format!("{option} is {given}, but must be {needed}; {remedy}")
         }

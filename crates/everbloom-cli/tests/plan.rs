@@ -220,7 +220,7 @@ fn goals_that_cannot_be_kept_name_one_that_can() {
     let message = refused(&folder, &impossible);
     assert!(message.contains("give about") && message.contains("accept"), "{message}");
     for (arguments, expected) in [
-        (vec!["--memory", "1b", "--fpr", "1e-9"], "at least 512"),
+        (vec!["--memory", "1b", "--fpr", "1e-9"], "at least 64B"),
         (vec![], "how much memory"),
         (vec!["--stream", "zipf:1"], "--expect"),
         (vec!["--stream", "zipf:eleven"], "zipf:1.1"),

@@ -119,7 +119,10 @@ impl Parameters {
             let remedy = "start with about as many keys as there will be at least";
             return Err(Error::parameter("initial_items", self.initial_items, "between 1 and 2^56", remedy));
         }
-        Goal::new().fpr(self.target_fpr).checked()?;
+        if !(self.target_fpr > LEAST_RATE && self.target_fpr < 1.0) {
+            let needed = format!("above {LEAST_RATE:e} and below 1");
+            return Err(Error::parameter("target_fpr", self.target_fpr, needed, "0.001 is a usual rate"));
+        }
         if !(1..=MAX_GROWTH).contains(&self.growth) {
             return Err(Error::parameter("growth", self.growth, "between 1 and 16", "2 doubles every stage"));
         }

@@ -33,7 +33,7 @@ impl Report {
         match page.extension().and_then(|extension| extension.to_str()) {
             Some("md") => self.markdown(&stores, &results, &page)?,
             Some("html") => write_whole(&page, report::html(&stores, &results)?.as_bytes())?,
-            _ => return Err(Failure::at(&page, "is neither .html nor .md; name a page that ends so")),
+            _ => return Err(Failure::at(&page, "is no page; name one that ends in .html or .md")),
         }
         output::print(&format!("{}\n", page.display()))?;
         Ok(Ending::Done)
