@@ -126,7 +126,7 @@ fn run_one(program: &Program) -> Ran {
     let verdict = if failed { "FAILED" } else { "passed" };
     // One call, so that the lines of programs that end at the same time do not mix.
     let details = if failed { text + "\n" } else { String::new() };
-    eprint!("{details}xtask: {:<24} {tests:>4} tests {verdict} in {seconds} s\n", program.name);
+    eprintln!("{details}xtask: {:<24} {tests:>4} tests {verdict} in {seconds} s", program.name);
     Ran { name: program.name.clone(), seconds, tests, failed }
 }
 

@@ -66,7 +66,7 @@ fn run(command: &mut Command) -> Output {
 
 /// The binary that cargo says it built.
 fn executable(messages: &str) -> String {
-    let found = messages.lines().filter_map(|line| line.split_once("\"executable\":\"")).last();
+    let found = messages.lines().rev().find_map(|line| line.split_once("\"executable\":\""));
     let path = found.and_then(|(_, rest)| rest.split('"').next());
     path.expect("cargo names the binary").to_string()
 }

@@ -57,7 +57,8 @@ fn verdicts_do_not_depend_on_the_number_of_threads() {
 #[test]
 fn verdicts_do_not_depend_on_the_instructions_of_the_machine() {
     let folder = Folder::new();
-    let rows: String = (0..30_000).map(|row| format!("{row},\"a \"\"{}\"\"\n\",{}\n", row % 7, row * row % 9973)).collect();
+    let rows: String =
+        (0..30_000).map(|row| format!("{row},\"a \"\"{}\"\"\n\",{}\n", row % 7, row * row % 9973)).collect();
     folder.write("in.csv", rows);
     for options in [&["--memory", "64KiB"][..], &["--exact"], &["--csv", "--key", "3"]] {
         let output = |set: &str| {
