@@ -85,7 +85,7 @@ fn fill(stage: &Path, binary: &Path) -> Outcome {
     let say = |error: std::io::Error| format!("{}: {error}", stage.display());
     fs::create_dir_all(stage.join("completions")).map_err(say)?;
     fs::copy(binary, stage.join("everbloom")).map_err(|error| format!("{}: {error}", binary.display()))?;
-    for file in ["README.md", "CHANGELOG.md", "LICENSE-MIT", "LICENSE-APACHE"] {
+    for file in ["README.md", "CHANGELOG.md", "SECURITY.md", "LICENSE-MIT", "LICENSE-APACHE"] {
         fs::copy(root().join(file), stage.join(file)).map_err(say)?;
     }
     let own = stage.join("everbloom");

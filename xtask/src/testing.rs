@@ -30,12 +30,20 @@ struct Ran {
     failed: bool,
 }
 
+/// Tells tests that what a user may go without must be there.
+pub(crate) const NOTHING_SKIPPED: &str = "EVERBLOOM_CI";
+
 /// Without arguments: everything. With `--quick`: not the long programs and not the examples in the documentation.
 /// Anything else goes to `cargo test`.
 pub(crate) fn run(arguments: &[String]) -> Outcome {
+    run_with(arguments, &[])
+}
+
+/// The same with these variables for the tests.
+pub(crate) fn run_with(arguments: &[String], variables: &[(&str, &str)]) -> Outcome {
     let quick = arguments == ["--quick"];
     if !quick && !arguments.is_empty() {
-        return cargo("test", &["--workspace"], arguments, &[]);
+        return cargo("test", &["--workspace"], arguments, variables);
     }
     let started = Instant::now();
     let mut programs = build()?;
@@ -45,7 +53,7 @@ pub(crate) fn run(arguments: &[String]) -> Outcome {
     programs.sort_by_key(|program| rank(&program.name));
     programs.retain(|program| !quick || rank(&program.name) == LONG.len());
     let left_out = before - programs.len();
-    let ran = run_all(programs);
+    let ran = run_all(programs, variables);
     let documented = if quick { Ok(()) } else { cargo("test", &["--workspace", "--doc"], &[], &[]) };
     summarise(&ran, left_out, started.elapsed().as_secs())?;
     documented
@@ -84,7 +92,7 @@ fn artifact(line: &str) -> Option<Program> {
     Some(Program { name, executable, folder })
 }
 
-fn run_all(programs: Vec<Program>) -> Vec<Ran> {
+fn run_all(programs: Vec<Program>, variables: &[(&str, &str)]) -> Vec<Ran> {
     let queue = Mutex::new(VecDeque::from(programs));
     let ran = Mutex::new(Vec::new());
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
@@ -92,7 +100,7 @@ fn run_all(programs: Vec<Program>) -> Vec<Ran> {
         for _ in 0..cores {
             scope.spawn(|| {
                 while let Some(program) = lock(&queue).pop_front() {
-                    let result = run_one(&program);
+                    let result = run_one(&program, variables);
                     lock(&ran).push(result);
                 }
             });
@@ -106,12 +114,14 @@ fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
 }
 
 /// Runs a program and prints one line about it, or all that it printed if a test failed.
-fn run_one(program: &Program) -> Ran {
+fn run_one(program: &Program, variables: &[(&str, &str)]) -> Ran {
     let started = Instant::now();
     let output = Command::new(&program.executable)
         .arg("--test-threads=1")
         .current_dir(&program.folder)
+        .arg("--show-output")
         .env("CARGO_MANIFEST_DIR", &program.folder)
+        .envs(variables.iter().copied())
         .stdin(Stdio::null())
         .output();
     let seconds = started.elapsed().as_secs();
@@ -125,7 +135,9 @@ fn run_one(program: &Program) -> Ran {
     let tests = passed(&text);
     let verdict = if failed { "FAILED" } else { "passed" };
     // One call, so that the lines of programs that end at the same time do not mix.
-    let details = if failed { text + "\n" } else { String::new() };
+    let skipped: String =
+        text.lines().filter(|line| line.contains("SKIPPED:")).map(|line| format!("{line}\n")).collect();
+    let details = if failed { text + "\n" } else { skipped };
     eprintln!("{details}xtask: {:<24} {tests:>4} tests {verdict} in {seconds} s", program.name);
     Ran { name: program.name.clone(), seconds, tests, failed }
 }

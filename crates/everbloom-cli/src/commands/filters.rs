@@ -119,7 +119,9 @@ impl Row {
         let Parameter { name, meaning, takes, unset, needs, .. } = *parameter;
         let range = match takes {
             Takes::Whole(least, most) | Takes::Layers(least, most) => Some([least.into(), most.into()]),
-            Takes::Between(least, most) | Takes::Within(least, most) => Some([least.into(), most.into()]),
+            Takes::Between(least, most) | Takes::Within(least, most) | Takes::FromBelow(least, most) => {
+                Some([least.into(), most.into()])
+            }
             _ => None,
         };
         Row {

@@ -31,6 +31,8 @@ pub enum Takes {
     Between(f64, f64),
     /// Numbers, without the ends.
     Within(f64, f64),
+    /// Numbers from the first on, below the second.
+    FromBelow(f64, f64),
     /// One of these names.
     Choice(&'static [&'static str]),
     /// Whole numbers, a slash between those of one layer and the next.
@@ -101,6 +103,7 @@ impl fmt::Display for Takes {
             Takes::Whole(least, most) => write!(f, "{} to {}", short(*least), short(*most)),
             Takes::Between(least, most) => write!(f, "{least} to {most}"),
             Takes::Within(least, most) => write!(f, "above {least}, below {most}"),
+            Takes::FromBelow(least, most) => write!(f, "{least:e} or above, below {most}"),
             Takes::Choice(names) => match names {
                 [others @ .., last] if !others.is_empty() => write!(f, "{} or {last}", others.join(", ")),
                 names => f.write_str(&names.join(", ")),

@@ -78,7 +78,7 @@ pub(crate) const KIND: Kind = Kind {
 
 const PARAMETERS: [Parameter; 4] = [
     Parameter::planned("initial_items", "keys that the first stage takes", Takes::Whole(1, MAX_INITIAL_ITEMS)),
-    Parameter::planned("target_fpr", "the rate that all stages together keep", Takes::Within(LEAST_RATE, 1.0)),
+    Parameter::planned("target_fpr", "the rate that all stages together keep", Takes::FromBelow(LEAST_RATE, 1.0)),
     Parameter::planned(
         "growth",
         "how many times as many keys the next stage takes",
@@ -119,8 +119,8 @@ impl Parameters {
             let remedy = "start with about as many keys as there will be at least";
             return Err(Error::parameter("initial_items", self.initial_items, "between 1 and 2^56", remedy));
         }
-        if !(self.target_fpr > LEAST_RATE && self.target_fpr < 1.0) {
-            let needed = format!("above {LEAST_RATE:e} and below 1");
+        if !(LEAST_RATE..1.0).contains(&self.target_fpr) {
+            let needed = format!("at least {LEAST_RATE:e} and below 1");
             return Err(Error::parameter("target_fpr", self.target_fpr, needed, "0.001 is a usual rate"));
         }
         if !(1..=MAX_GROWTH).contains(&self.growth) {

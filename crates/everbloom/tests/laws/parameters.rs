@@ -122,9 +122,14 @@ fn ranges_end_where_they_say() {
                 vec![least.to_string(), most.to_string()],
                 vec![(least - 1e-9).to_string(), (most + 1e-9).to_string(), "NaN".into()],
             ),
+            // A part in 10^12 of the range from its ends.
             Takes::Within(least, most) => (
-                vec![(least.max(1e-300) * (1.0 + 1e-9)).max(1e-12).to_string(), (most - 1e-9).to_string()],
+                [least + (most - least) * 1e-12, most - (most - least) * 1e-12].map(|end| end.to_string()).to_vec(),
                 vec![least.to_string(), most.to_string(), "NaN".into()],
+            ),
+            Takes::FromBelow(least, most) => (
+                vec![least.to_string(), (most - (most - least) * 1e-12).to_string()],
+                vec![(least * (1.0 - 1e-12)).to_string(), most.to_string(), "NaN".into()],
             ),
             Takes::Choice(names) => (names.iter().map(|name| name.to_string()).collect(), vec!["no_such".into()]),
             Takes::SchemeId => (Vec::new(), vec!["no_such".into()]),
