@@ -98,9 +98,15 @@ pub(crate) fn refuse_same(outputs: &[&PathBuf]) -> Result<()> {
     Ok(())
 }
 
-/// Whether an output is `-`, which is stdout.
+/// Whether an output is stdout: `-`, or what systems call it. Opened by such a name, a file that stdout appends to would
+/// be written from its beginning.
 pub(crate) fn is_dash(path: &Path) -> bool {
-    path.as_os_str() == "-"
+    ["-", "/dev/stdout", "/dev/fd/1", "/proc/self/fd/1"].iter().any(|name| path.as_os_str() == *name)
+}
+
+/// Whether a path names something that is open already, such as stderr. It is written to as it is, at its end.
+pub(crate) fn is_open_already(path: &Path) -> bool {
+    path == Path::new("/dev/stderr") || ["/dev/fd", "/proc/self/fd"].iter().any(|folder| path.starts_with(folder))
 }
 
 /// Refuses `-` for an output where stdout is taken.
@@ -154,7 +160,7 @@ fn folder_of(path: &Path) -> PathBuf {
 /// Replaces a file by what `write` writes, or leaves it as it was.
 ///
 /// The bytes go to a file beside it, which is synced and only then renamed. What is not a regular
-/// file (`/dev/stdout`, a named pipe) is written to directly, and `-` is stdout.
+/// file (`/dev/stderr`, a named pipe) is written to directly, and `-` is stdout.
 pub(crate) fn replace(path: &Path, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<()> {
     replace_held(path, |_| Ok(()), write).map(drop)
 }
@@ -169,8 +175,8 @@ pub(crate) fn replace_held(
         return to_stdout(write).map(|()| None);
     }
     let result = platform::stat(path).and_then(|existing| match existing {
-        Some(data) if !data.is_file() => {
-            let opened = fault::point("open").and_then(|()| File::options().write(true).open(path));
+        Some(data) if !data.is_file() || is_open_already(path) => {
+            let opened = fault::point("open").and_then(|()| File::options().append(true).open(path));
             opened.and_then(|file| write_into(&file, write)).map(|()| None)
         }
         existing => replace_file(path, existing.as_ref(), prepare, write).map(Some),

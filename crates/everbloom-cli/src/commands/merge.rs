@@ -2,10 +2,10 @@
 
 use crate::args::{PromiseArgs, quantity, with_exit_codes};
 use crate::failure::{Ending, Failure, Result};
-use crate::filter_file;
 use crate::progress::{Screen, Working};
 use crate::record::KeyOptions;
 use crate::report::words::{self, KEYS};
+use crate::{filter_file, output};
 use clap::Args;
 use everbloom::internal::promise::Standing;
 use everbloom::{AnyFilter, filters};
@@ -47,6 +47,9 @@ pub(crate) struct Merge {
 
 impl Merge {
     pub(crate) fn run(self) -> Result<Ending> {
+        if output::is_dash(&self.output) {
+            output::refuse_stdout(&self.filters, &[])?;
+        }
         let working = Working::on("merging", Screen::of(false, self.promise.quiet));
         let (first, others) = self.filters.split_first().ok_or_else(|| Failure::new("name at least two filters"))?;
         let mut merged = filter_file::load(first, self.memory, self.scheme.as_deref())?;

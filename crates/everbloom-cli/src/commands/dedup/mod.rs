@@ -231,7 +231,8 @@ impl Dedup {
         let is_header_written = outputs.main.bytes() > 0;
         let reader = RecordReader::new(blocks.stop_on(Some(Arc::clone(&interrupt))), layout)?;
         let reader = reader.header_is_written(is_header_written);
-        let screen = Screen::of(writes_stdout, self.promise.quiet);
+        let is_aside = |path: &Option<PathBuf>| path.as_deref().is_some_and(output::is_dash);
+        let screen = Screen::of(writes_stdout || is_aside(&self.duplicates), self.promise.quiet);
         judge.progress = Bar::for_terminal(reader.blocks().consumed(), &self.files, screen).map(Progress::new);
         let forgets = judge.forgets();
         // A window is known to miss nothing.

@@ -73,6 +73,8 @@ pub(super) struct Sink {
     /// What a state calls it; nothing for stdout.
     key: Option<String>,
     kind: Kind,
+    /// Whether its reader may leave without a word: that of the lines we are asked for, on stdout.
+    is_asked_for: bool,
     ending: u8,
     bytes: u64,
 }
@@ -96,17 +98,24 @@ pub(super) enum Reopening {
 }
 
 impl Sink {
-    /// Standard output.
+    /// Standard output, for the lines that are asked for.
     pub(super) fn stdout(ending: u8) -> Result<Self> {
+        Ok(Sink { is_asked_for: true, ..Self::stdout_aside(ending)? })
+    }
+
+    /// Standard output, for others.
+    pub(super) fn stdout_aside(ending: u8) -> Result<Self> {
         Self::new(output::raw_stdout()?, "stdout".into(), None, ending)
     }
 
     /// A file, to be written from its beginning; until it is emptied it stays as it was.
     pub(super) fn create(path: &Path, ending: u8) -> Result<Self> {
         let name = path.display().to_string();
-        let options = File::options().write(true).create(true).truncate(false).clone();
+        let is_open = output::is_open_already(path);
+        let options = File::options().write(true).append(is_open).create(true).truncate(false).clone();
         let file = fault::point("create").and_then(|()| options.open(path));
-        Self::new(file.map_err(|error| Failure::io(&name, &error))?, name, Some(key(path)), ending)
+        let key = (!is_open).then(|| key(path));
+        Self::new(file.map_err(|error| Failure::io(&name, &error))?, name, key, ending)
     }
 
     /// Takes out what a file holds.
@@ -138,7 +147,7 @@ impl Sink {
             (_, true) => Kind::Pipe,
             _ => Kind::Other,
         };
-        Ok(Sink { file, name, key, kind, ending, bytes: 0 })
+        Ok(Sink { file, name, key, kind, is_asked_for: false, ending, bytes: 0 })
     }
 
     fn go_on(&mut self, how: Reopening) -> Result<()> {
@@ -219,7 +228,7 @@ impl Sink {
 
     fn failure(&self, error: &std::io::Error) -> Failure {
         match Failure::io(&self.name, error) {
-            Failure::ClosedPipe if self.key.is_some() => Failure::reader_gone(&self.name),
+            Failure::ClosedPipe if !self.is_asked_for => Failure::reader_gone(&self.name),
             failure => failure,
         }
     }

@@ -223,7 +223,7 @@ fn take_back(dedup: &Dedup, marks: &Marks, saved: &Journal, retaken: &mut Retake
 fn fresh(dedup: &Dedup) -> Result<Outputs> {
     let ending = dedup.keys.ending();
     let create = |path: &PathBuf| match output::is_dash(path) {
-        true => Sink::stdout(ending),
+        true => Sink::stdout_aside(ending),
         false => Sink::create(path, ending),
     };
     let main = dedup.output.as_ref().map_or_else(|| Sink::stdout(ending), create)?;
@@ -259,6 +259,9 @@ fn check_output(path: &Path, written: &[Written]) -> Result<()> {
 fn reopen(dedup: &Dedup, saved: &Journal, marks: Marks) -> Result<Outputs> {
     let ending = dedup.keys.ending();
     let open = |path: &PathBuf| {
+        if output::is_dash(path) {
+            return Sink::stdout_aside(ending);
+        }
         let (how, say) = reopening(path, saved)?;
         if let Some(say) = say.filter(|_| !dedup.promise.quiet) {
             words::note(&format!("{}: {say}", path.display()));

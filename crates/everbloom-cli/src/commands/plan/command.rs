@@ -19,7 +19,9 @@ pub(super) fn to_use(plan: &Plan, answer: &Recommendation) -> String {
     // Both read stdin where no file is named.
     words.push(if on_stream { "dedup".into() } else { "build".into() });
     if let (true, Some(Repeats::Sample(path))) = (on_stream, &plan.stream) {
-        words.push(quoted(&path.display().to_string()));
+        let name = path.display().to_string();
+        // A name like an option's is none with its folder before it.
+        words.push(quoted(&if name.starts_with('-') { format!("./{name}") } else { name }));
     }
     match window_of(plan, answer) {
         Some(window) => words.push(window),
@@ -101,7 +103,20 @@ pub(super) fn exact_time(time: Duration) -> String {
 /// A word as a shell reads it.
 pub(super) fn quoted(word: &str) -> String {
     let plain = |letter: char| letter.is_ascii_alphanumeric() || "-_./%".contains(letter);
+    if word.chars().any(char::is_control) {
+        return format!("$'{}'", word.chars().map(escaped).collect::<String>());
+    }
     if !word.is_empty() && word.chars().all(plain) { word.into() } else { format!("'{}'", word.replace('\'', "'\\''")) }
+}
+
+/// A letter within `$'…'`.
+fn escaped(letter: char) -> String {
+    match letter {
+        '\'' | '\\' => format!("\\{letter}"),
+        letter if letter.is_ascii_control() => format!("\\x{:02x}", u32::from(letter)),
+        letter if letter.is_control() => format!("\\u{:04x}", u32::from(letter)),
+        letter => letter.to_string(),
+    }
 }
 
 #[cfg(test)]
@@ -121,6 +136,7 @@ mod tests {
             let time = Duration::from_millis(millis);
             assert_eq!(quantity::window(&exact_time(time)), Ok(Window::Time(time)), "{}", exact_time(time));
         }
+        assert_eq!(quoted("a\n'b"), r"$'a\x0a\'b'");
         assert_eq!((quoted("a b"), quoted("it's"), quoted("1%")), ("'a b'".into(), r"'it'\''s'".into(), "1%".into()));
     }
 }
