@@ -39,6 +39,10 @@ impl Footprint {
         let (mut classes, mut first, mut below) = (Vec::new(), 1.0, 0.0);
         while first <= universe {
             let keys = (first / 8.0).floor().max(1.0).min(universe - first + 1.0);
+            // Beyond 2^53 one more key may be lost in rounding.
+            if first + keys <= first {
+                break;
+            }
             let upto = weights.up_to(first + keys - 1.0);
             classes.push(RateBand { rate: (upto - below) / total / keys, keys });
             (first, below) = (first + keys, upto);

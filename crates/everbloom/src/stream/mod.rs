@@ -230,6 +230,14 @@ mod tests {
     use super::*;
 
     #[test]
+    fn the_longest_descriptions_end() {
+        for distinct in [1 << 53, (1 << 53) + 2, 10_000_000_000_000_000, MAX_ITEMS / 4] {
+            let stream = Stream::zipf_of(distinct, 1.0);
+            assert!(stream.is_ok() || stream.is_err_and(|error| error.to_string().contains("arrivals")), "{distinct}");
+        }
+    }
+
+    #[test]
     fn every_description_has_the_distinct_keys_it_was_asked_for() {
         let streams = [
             Stream::uniform(100_000, 49_000),
