@@ -55,6 +55,12 @@ impl Counters {
         self.length == 0
     }
 
+    /// The bits of a counter.
+    #[inline]
+    pub(crate) fn cell_bits(&self) -> u32 {
+        self.cell_bits
+    }
+
     /// The largest value a counter holds.
     #[inline]
     pub fn max(&self) -> u16 {
@@ -295,6 +301,14 @@ fn lower_cells(cell_bits: u32, words: &mut [u64], first: u64, end: u64) {
     }
 }
 
+/// Lowers a counter of `D` bits by one, unless zero.
+#[inline]
+pub(crate) fn lower_cell<const D: u32>(words: &mut [u64], position: usize) {
+    let per_word = (64 / D) as usize;
+    let word = &mut words[position / per_word];
+    *word -= nonzero_lanes(*word, D, 1 << ((position % per_word) as u32 * D));
+}
+
 /// Lowers counters `first..end` of `D` bits each by one, unless zero: a whole word at a time.
 #[inline]
 pub(crate) fn lower_range<const D: u32>(words: &mut [u64], first: usize, end: usize) {
@@ -304,13 +318,17 @@ pub(crate) fn lower_range<const D: u32>(words: &mut [u64], first: usize, end: us
     let (low, per_word) = (const { low_bits(D) }, (64 / D) as usize);
     let (from, to) = (first / per_word, (end - 1) / per_word);
     let skip = (first - from * per_word) as u32 * D;
+    if end - first <= per_word {
+        // In one word or two: both are worked on, since a branch would often be mispredicted.
+        let beyond = (end - from * per_word).saturating_sub(per_word) as u32 * D;
+        let here = (u64::MAX >> (64 - (end - first) as u32 * D)) << skip;
+        words[from] -= nonzero_lanes(words[from], D, low & here);
+        words[to] -= nonzero_lanes(words[to], D, low & !(u64::MAX << beyond));
+        return;
+    }
     let keep = (end - to * per_word) as u32 * D;
     let behind = u64::MAX << skip;
     let ahead = if keep == 64 { u64::MAX } else { (1 << keep) - 1 };
-    if from == to {
-        words[from] -= nonzero_lanes(words[from], D, low & behind & ahead);
-        return;
-    }
     words[from] -= nonzero_lanes(words[from], D, low & behind);
     for word in &mut words[from + 1..to] {
         *word -= nonzero_lanes(*word, D, low);

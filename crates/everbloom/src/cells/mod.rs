@@ -6,6 +6,7 @@
 //! | [`bits`] | single bits |
 //! | [`counters`] | saturating counters of 1 to 16 bits |
 //! | `probed` | bits of keys anywhere among such bits, single and in batches |
+//! | `chosen` | some keys of a batch, for filters that ask further about a part of it |
 //! | [`blocks`] | 512-bit blocks with one bit in each of eight lanes |
 //! | [`lanes`] | words of short lanes in priority order |
 //! | [`ribbon`] | a static map from keys to a few bits each, without the keys |
@@ -16,6 +17,7 @@
 pub mod bits;
 pub mod blocks;
 pub mod buffer;
+pub(crate) mod chosen;
 pub mod counters;
 pub mod in_place;
 pub mod lanes;

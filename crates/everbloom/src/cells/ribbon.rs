@@ -28,7 +28,7 @@ use crate::cells::bits::Bits;
 use crate::cells::buffer::LINE_BITS;
 use crate::key::{KeyHash, finalise, scale};
 use crate::promise::{Error, Result};
-use crate::simd::{Kernel, SimdOps, run, spread_distance_for};
+use crate::simd::{Kernel, Plain, SimdOps, run, spread_distance_for};
 
 /// The slots that an equation may reach.
 const BAND: u64 = 128;
@@ -109,6 +109,23 @@ impl Shape {
         (self.start(first), coefficients, first as u32 & self.values())
     }
 
+    /// The value of a key, in the words of a table.
+    #[inline(always)]
+    fn value(self, ops: impl SimdOps, words: &[u64], hash: KeyHash, seed: u64) -> u32 {
+        let (start, coefficients, mask) = self.equation(hash, seed);
+        let (width, shift) = (self.width as usize, start % BLOCK);
+        let aligned = coefficients << shift;
+        // In two steps, since a word cannot be shifted by all of its bits.
+        let last = (coefficients >> 64) as u64 >> 1 >> (BLOCK - 1 - shift);
+        let selections = [aligned as u64, (aligned >> 64) as u64, last];
+        let at = (start / BLOCK) as usize * width;
+        let mut value = odd_columns(ops, words, at, width, selections);
+        if width > COLUMNS {
+            value |= odd_columns(ops, words, at + COLUMNS, width, selections) << COLUMNS;
+        }
+        (value ^ mask) & self.values()
+    }
+
     /// The largest value: all bits of the width.
     fn values(self) -> u32 {
         (1 << self.width) - 1
@@ -180,28 +197,12 @@ impl Ribbon {
     /// The value of a key that is in the map; of any other, a value as good as random.
     #[inline]
     pub fn get(&self, hash: KeyHash) -> u32 {
-        self.value(self.table.words(), hash)
+        self.shape.value(Plain, self.table.words(), hash, self.seed)
     }
 
     /// [`Ribbon::get`] for a batch; `values` is as long as `hashes`.
     pub fn get_batch(&self, hashes: &[KeyHash], values: &mut [u32]) {
         run(Lookups { ribbon: self, hashes, values });
-    }
-
-    #[inline(always)]
-    fn value(&self, words: &[u64], hash: KeyHash) -> u32 {
-        let (start, coefficients, mask) = self.shape.equation(hash, self.seed);
-        let (width, shift) = (self.shape.width as usize, start % BLOCK);
-        let aligned = coefficients << shift;
-        // In two steps, since a word cannot be shifted by all of its bits.
-        let last = (coefficients >> 64) as u64 >> 1 >> (BLOCK - 1 - shift);
-        let selections = [aligned as u64, (aligned >> 64) as u64, last];
-        let at = (start / BLOCK) as usize * width;
-        let mut value = parities(selected(words, at, width, selections));
-        if width > COLUMNS {
-            value |= parities(selected(words, at + COLUMNS, width, selections)) << COLUMNS;
-        }
-        (value ^ mask) & self.shape.values()
     }
 
     /// How many keys ahead to ask for what they read; 0 if all is in cache.
@@ -254,55 +255,22 @@ impl Ribbon {
 /// The columns that are read together. Where there are fewer, the rest of what is read is ignored.
 const COLUMNS: usize = 8;
 
-/// What an equation selects in each of eight columns, of three blocks from word `at` on.
-// Loops and no closures from here on: they are compiled for newer machines, which closures would not be.
+/// Whether an equation selects an odd number of bits in each of eight columns, of three blocks from word `at` on.
 #[inline(always)]
-fn selected(words: &[u64], at: usize, width: usize, selections: [u64; 3]) -> [u64; COLUMNS] {
-    let blocks = [columns(words, at), columns(words, at + width), columns(words, at + 2 * width)];
-    let mut sums = [0; COLUMNS];
-    for column in 0..COLUMNS {
-        sums[column] =
-            blocks[0][column] & selections[0] ^ blocks[1][column] & selections[1] ^ blocks[2][column] & selections[2];
-    }
-    sums
-}
-
-/// Eight words.
-#[inline(always)]
-fn columns(words: &[u64], at: usize) -> [u64; COLUMNS] {
-    match words.get(at..at + COLUMNS).and_then(<[u64]>::first_chunk) {
-        Some(columns) => *columns,
-        None => last_columns(words, at),
+fn odd_columns(ops: impl SimdOps, words: &[u64], at: usize, width: usize, selections: [u64; 3]) -> u32 {
+    let block = |at: usize| words.get(at..at + COLUMNS).and_then(<[u64]>::first_chunk);
+    match (block(at), block(at + width), block(at + 2 * width)) {
+        (Some(first), Some(second), Some(third)) => ops.odd_columns([first, second, third], selections),
+        _ => last_odd_columns(words, at, width, selections),
     }
 }
 
-/// The words from `at` on; zeros after the end, where no equation selects anything.
+/// The same near the end, after which come zeros, where no equation selects anything.
 #[cold]
-fn last_columns(words: &[u64], at: usize) -> [u64; COLUMNS] {
-    std::array::from_fn(|column| words.get(at + column).copied().unwrap_or(0))
-}
-
-/// A bit for each word: whether an odd number of its bits are set.
-///
-/// Half of a word is folded onto the other, and two folded words are put into one, until eight are bytes of one.
-#[inline(always)]
-fn parities(words: [u64; COLUMNS]) -> u32 {
-    let [one, two, three, four, five, six, seven, eight] = words;
-    let halves = [fold::<32>(one, five), fold::<32>(two, six), fold::<32>(three, seven), fold::<32>(four, eight)];
-    let bytes = fold::<8>(fold::<16>(halves[0], halves[2]), fold::<16>(halves[1], halves[3]));
-    let bytes = bytes ^ bytes >> 4;
-    let bytes = bytes ^ bytes >> 2;
-    let odd = (bytes ^ bytes >> 1) & 0x0101_0101_0101_0101;
-    // The product gathers the lowest bits of all bytes in its highest byte.
-    (odd.wrapping_mul(0x0102_0408_1020_4080) >> 56) as u32
-}
-
-/// Two words in one: parts of so many bits are summed two by two, and of the sums the first word's go to the even
-/// places, the second's to the odd ones.
-#[inline(always)]
-fn fold<const BITS: u32>(one: u64, other: u64) -> u64 {
-    let even = u64::MAX / ((1 << BITS) + 1);
-    (one ^ one >> BITS) & even | (other ^ other << BITS) & !even
+fn last_odd_columns(words: &[u64], at: usize, width: usize, selections: [u64; 3]) -> u32 {
+    let block =
+        |at: usize| -> [u64; COLUMNS] { std::array::from_fn(|column| words.get(at + column).copied().unwrap_or(0)) };
+    Plain.odd_columns([&block(at), &block(at + width), &block(at + 2 * width)], selections)
 }
 
 /// Looks up a batch of keys.
@@ -316,9 +284,9 @@ impl Kernel for Lookups<'_> {
     type Output = ();
 
     #[inline(always)]
-    fn run(self, _: impl SimdOps) {
+    fn run(self, ops: impl SimdOps) {
         let Lookups { ribbon, hashes, values } = self;
-        let words = ribbon.table.words();
+        let (shape, seed, words) = (ribbon.shape, ribbon.seed, ribbon.table.words());
         let distance = ribbon.keys_ahead();
         let (first, rest) = hashes.split_at(distance.min(hashes.len()));
         for hash in first {
@@ -329,7 +297,7 @@ impl Kernel for Lookups<'_> {
             if let Some(hash) = next.next() {
                 ribbon.prefetch(*hash);
             }
-            *value = ribbon.value(words, *hash);
+            *value = shape.value(ops, words, *hash, seed);
         }
     }
 }
@@ -416,11 +384,6 @@ mod tests {
             }
         }
 
-        #[test]
-        fn parities_are_those_of_the_words(words in any::<[u64; COLUMNS]>()) {
-            let expected = words.iter().enumerate().map(|(column, word)| (word.count_ones() & 1) << column).sum();
-            prop_assert_eq!(parities(words), expected);
-        }
     }
 
     #[test]

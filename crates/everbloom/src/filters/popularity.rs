@@ -78,6 +78,7 @@
 //! ```
 
 use crate::cells::bits::Bits;
+use crate::cells::chosen::{CHUNK, Chosen};
 use crate::cells::probed::{self, Hashes};
 use crate::filter::model::never_forgetting;
 use crate::filter::{
@@ -216,16 +217,30 @@ impl Popularity {
     }
 
     /// Asks about at most [`CHUNK`] keys. Most of those that are not inside fail at the hashes that all classes share;
-    /// the map is asked about the others only.
-    fn contains_chunk(&self, hashes: &[KeyHash], found: &mut [bool], open: &mut Open) {
+    /// the map is asked about the others only, and few of those have more hashes.
+    fn contains_chunk(&self, hashes: &[KeyHash], found: &mut [bool], open: &mut Chosen) {
         let (words, range, least) = (self.bits.words(), self.bits.len(), self.least_hashes());
         probed::contains_batch(words, range, hashes, Hashes::all(least), found);
-        let count = open.take(hashes, found);
-        let (open, num_hashes) = (&open.hashes[..count], &mut open.num_hashes[..count]);
-        self.hashes_for_batch(open, num_hashes);
+        open.take(hashes, |at| found[at]);
+        let num_hashes = self.keep_longer(open);
         let mut passed = [false; CHUNK];
-        probed::contains_batch(words, range, open, Hashes::each(least, num_hashes), &mut passed);
-        found.iter_mut().filter(|found| **found).zip(&passed).for_each(|(found, passed)| *found = *passed);
+        let more = Hashes::each(least, &num_hashes);
+        probed::contains_batch(words, range, open.hashes(), more, &mut passed[..open.len()]);
+        open.places().zip(passed).for_each(|(place, passed)| found[place] = passed);
+    }
+
+    /// Keeps the keys that have more hashes than every key has; the number of each.
+    fn keep_longer(&self, open: &mut Chosen) -> [u32; CHUNK] {
+        let (mut num_hashes, least) = ([0; CHUNK], self.least_hashes());
+        self.hashes_for_batch(open.hashes(), &mut num_hashes[..open.len()]);
+        let all = open.len();
+        open.retain(|at| num_hashes[at] > least);
+        let mut kept = 0;
+        for at in 0..all {
+            num_hashes[kept] = num_hashes[at];
+            kept += usize::from(num_hashes[at] > least);
+        }
+        num_hashes
     }
 
     fn hashes_for_batch(&self, hashes: &[KeyHash], num_hashes: &mut [u32]) {
@@ -234,15 +249,30 @@ impl Popularity {
         }
     }
 
-    /// Inserts keys, and says of each whether it has been here, if anybody wants to know.
-    fn insert_all(&mut self, hashes: &[KeyHash], mut verdicts: Option<&mut [Verdict]>) {
+    /// Inserts keys, and says of each whether it has been here.
+    fn observe_all(&mut self, hashes: &[KeyHash], verdicts: &mut [Verdict]) {
         self.base.count(hashes.len());
         let range = self.bits.len();
         let mut num_hashes = [0; CHUNK];
-        for (chunk, hashes) in hashes.chunks(CHUNK).enumerate() {
-            self.hashes_for_batch(hashes, &mut num_hashes);
-            let verdicts = verdicts.as_deref_mut().map(|verdicts| &mut verdicts[chunk * CHUNK..]);
-            probed::insert_batch(self.bits.words_mut(), range, hashes, Hashes::each(0, &num_hashes), verdicts);
+        for (hashes, verdicts) in hashes.chunks(CHUNK).zip(verdicts.chunks_mut(CHUNK)) {
+            let num_hashes = &mut num_hashes[..hashes.len()];
+            self.hashes_for_batch(hashes, num_hashes);
+            probed::insert_batch(self.bits.words_mut(), range, hashes, Hashes::each(0, num_hashes), Some(verdicts));
+        }
+    }
+
+    /// Inserts keys. Where nobody wants to know which are new, their order does not matter: all get the hashes that every
+    /// key has, then some get more.
+    fn insert_all(&mut self, hashes: &[KeyHash]) {
+        self.base.count(hashes.len());
+        let (range, least) = (self.bits.len(), self.least_hashes());
+        probed::insert_batch(self.bits.words_mut(), range, hashes, Hashes::all(least), None);
+        let mut open = Chosen::none();
+        for hashes in hashes.chunks(CHUNK) {
+            open.take(hashes, |_| true);
+            let num_hashes = self.keep_longer(&mut open);
+            let more = Hashes::each(least, &num_hashes);
+            probed::insert_batch(self.bits.words_mut(), range, open.hashes(), more, None);
         }
     }
 
@@ -251,28 +281,6 @@ impl Popularity {
         let load = self.scheme.classes().map_or(0.0, Classes::load);
         let items = -(self.bits.len() as f64) / load * log1p(-fill);
         (load > 0.0 && items.is_finite()).then_some(items)
-    }
-}
-
-/// The keys of a batch that are looked up in the map together.
-const CHUNK: usize = 256;
-
-/// Keys of a chunk whose class decides, and the hashes of each.
-struct Open {
-    hashes: [KeyHash; CHUNK],
-    num_hashes: [u32; CHUNK],
-}
-
-impl Open {
-    /// Takes the keys that were found so far; returns how many there are.
-    fn take(&mut self, hashes: &[KeyHash], found: &[bool]) -> usize {
-        let mut count = 0;
-        for (hash, found) in hashes.iter().zip(found) {
-            // Written anyway, and the next goes to the same place: no branch, since it could not be predicted.
-            self.hashes[count] = *hash;
-            count += usize::from(*found);
-        }
-        count
     }
 }
 
@@ -337,7 +345,7 @@ impl Filter for Popularity {
 
     fn contains_hashes(&self, hashes: &[KeyHash], found: &mut [bool]) {
         let count = hashes.len().min(found.len());
-        let mut open = Open { hashes: [KeyHash::default(); CHUNK], num_hashes: [0; CHUNK] };
+        let mut open = Chosen::none();
         for (hashes, found) in hashes[..count].chunks(CHUNK).zip(found[..count].chunks_mut(CHUNK)) {
             self.contains_chunk(hashes, found, &mut open);
         }
@@ -349,7 +357,7 @@ impl Filter for Popularity {
 
     fn observe_checked(&mut self, hashes: &[KeyHash], _importances: Importances<'_>, verdicts: &mut [Verdict]) {
         let count = hashes.len().min(verdicts.len());
-        self.insert_all(&hashes[..count], Some(&mut verdicts[..count]));
+        self.observe_all(&hashes[..count], &mut verdicts[..count]);
     }
 
     #[inline]
@@ -361,7 +369,7 @@ impl Filter for Popularity {
     }
 
     fn insert_hashes(&mut self, hashes: &[KeyHash]) {
-        self.insert_all(hashes, None);
+        self.insert_all(hashes);
     }
 
     fn clear(&mut self) {

@@ -64,12 +64,11 @@
 //! ```
 
 use crate::cells::bits::Bits;
+use crate::cells::chosen::{CHUNK, Chosen};
 use crate::cells::probed::{self, Hashes};
 use crate::cells::ribbon::{MAX_SLOTS, MAX_WIDTH, Ribbon, Shape};
 use crate::filter::model::never_forgetting;
-use crate::filter::{
-    Abilities, Base, Body, Filter, Kind, Model, Parameter, Restore, Takes, Unset, insert_by_batches, shows_base,
-};
+use crate::filter::{Abilities, Base, Body, Filter, Kind, Model, Parameter, Restore, Takes, Unset, shows_base};
 use crate::format::StateWriter;
 use crate::key::{Hashing, KeyHash};
 use crate::promise::{
@@ -232,9 +231,15 @@ pub struct Stacked {
 /// Attempts to fit the layers to the memory: each starts where the last one missed.
 const FITTINGS: u32 = 6;
 
-/// Memory up to here is used to the last line. In more of it a thousandth may stay unused, because every attempt inserts
-/// all members again.
-const FITTED_BITS: u64 = 1 << 22;
+/// Memory up to here is used to the last line. In more of it some may stay unused, because every attempt inserts all members
+/// again.
+const FITTED_BITS: u64 = 1 << 19;
+
+/// What the layers are planned to leave unused in more memory than that, so that they nearly always fit; twice as much is
+/// accepted. Two lines, in little memory, are twice what chance adds to the rear layers or takes from them.
+fn unused_bits(memory_bits: u64) -> u64 {
+    (memory_bits / 2048).max(1024)
+}
 
 impl Stacked {
     /// A filter of these members within `memory_bits`, with these negatives stored exactly; `scheme` is the scheme
@@ -256,7 +261,7 @@ impl Stacked {
         // What the rear layers take is only known once they are built; the first then gets the rest.
         let (mut first_bits, unused) = match memory_bits {
             0..=FITTED_BITS => (memory_bits / 512 * 512, 0),
-            _ => (expected_first_bits(memory_bits, members.len(), negatives)?, memory_bits / 1024),
+            _ => (expected_first_bits(memory_bits, members.len(), negatives)?, 2 * unused_bits(memory_bits)),
         };
         let mut best: Option<Stacked> = None;
         for _ in 0..FITTINGS {
@@ -383,7 +388,7 @@ fn without(mut keys: Vec<KeyHash>, members: &[KeyHash]) -> Vec<KeyHash> {
 
 /// The bits of the first layer if everything comes as expected, a little less so that nearly all filters fit.
 fn expected_first_bits(memory_bits: u64, members: usize, negatives: &HotNegatives) -> Result<u64> {
-    let goal = memory_bits - memory_bits / 2048;
+    let goal = memory_bits - unused_bits(memory_bits);
     let mut first_bits = goal / 512 * 512;
     for _ in 0..FITTINGS {
         let first = Size::for_cells(first_bits.max(512), (members as u64).max(1))?;
@@ -427,45 +432,11 @@ fn known(map: &Ribbon, keys: &[KeyHash]) -> Vec<KeyHash> {
     known
 }
 
-/// Keys of a batch that go through the layers together.
-const CHUNK: usize = 256;
-
-/// Keys of a batch that go on to the next layer, and their places in the batch.
-struct Going {
-    hashes: [KeyHash; CHUNK],
-    places: [u8; CHUNK],
-    count: usize,
-}
-
-impl Going {
-    /// All keys of a batch of at most [`CHUNK`].
-    fn all(hashes: &[KeyHash]) -> Self {
-        let mut going = Going { hashes: [KeyHash::default(); CHUNK], places: [0; CHUNK], count: hashes.len() };
-        going.hashes[..hashes.len()].copy_from_slice(hashes);
-        going.places.iter_mut().enumerate().for_each(|(at, place)| *place = at as u8);
-        going
-    }
-
-    fn hashes(&self) -> &[KeyHash] {
-        &self.hashes[..self.count]
-    }
-
-    /// Keeps those of which this is true.
-    fn retain(&mut self, keep: impl Fn(usize) -> bool) {
-        let mut count = 0;
-        for at in 0..self.count {
-            (self.hashes[count], self.places[count]) = (self.hashes[at], self.places[at]);
-            count += usize::from(keep(at));
-        }
-        self.count = count;
-    }
-
-    /// Keeps those that the map takes for hot negatives.
-    fn retain_known(&mut self, map: &Ribbon) {
-        let mut values = [0; CHUNK];
-        map.get_batch(self.hashes(), &mut values[..self.count]);
-        self.retain(|at| values[at] == KNOWN);
-    }
+/// Keeps the keys that the map takes for hot negatives.
+fn retain_known(going: &mut Chosen, map: &Ribbon) {
+    let mut values = [0; CHUNK];
+    map.get_batch(going.hashes(), &mut values[..going.len()]);
+    going.retain(|at| values[at] == KNOWN);
 }
 
 impl Filter for Stacked {
@@ -503,16 +474,15 @@ impl Filter for Stacked {
     /// Each layer is asked about all keys that the last one and its map let pass.
     fn contains_hashes(&self, hashes: &[KeyHash], found: &mut [bool]) {
         let count = hashes.len().min(found.len());
+        let (mut going, mut passed) = (Chosen::none(), [false; CHUNK]);
         for (hashes, found) in hashes[..count].chunks(CHUNK).zip(found[..count].chunks_mut(CHUNK)) {
-            let (mut going, mut passed) = (Going::all(hashes), [false; CHUNK]);
-            for (at, layer) in self.layers.iter().enumerate() {
-                layer.contains_batch(going.hashes(), &mut passed[..going.count]);
-                for (place, passed) in going.places[..going.count].iter().zip(&passed) {
-                    found[usize::from(*place)] = *passed;
-                }
-                let Some(map) = self.maps.get(at) else { break };
+            self.layers[0].contains_batch(hashes, found);
+            going.take(hashes, |at| found[at]);
+            for (layer, map) in self.layers[1..].iter().zip(&self.maps) {
+                retain_known(&mut going, map);
+                layer.contains_batch(going.hashes(), &mut passed[..going.len()]);
+                going.places().zip(passed).for_each(|(place, passed)| found[place] = passed);
                 going.retain(|at| passed[at]);
-                going.retain_known(map);
             }
         }
     }
@@ -526,24 +496,36 @@ impl Filter for Stacked {
     fn observe_checked(&mut self, hashes: &[KeyHash], _importances: Importances<'_>, verdicts: &mut [Verdict]) {
         let count = hashes.len().min(verdicts.len());
         self.base.count(count);
+        let (mut going, mut told) = (Chosen::none(), [Verdict::Distinct; CHUNK]);
         for (hashes, verdicts) in hashes[..count].chunks(CHUNK).zip(verdicts[..count].chunks_mut(CHUNK)) {
-            verdicts.fill(Verdict::Duplicate);
-            let (mut going, mut told) = (Going::all(hashes), [Verdict::Distinct; CHUNK]);
-            for (at, layer) in self.layers.iter_mut().enumerate() {
-                layer.insert_batch(going.hashes(), Some(&mut told[..going.count]));
-                for (place, told) in going.places[..going.count].iter().zip(&told) {
+            self.layers[0].insert_batch(hashes, Some(verdicts));
+            going.take(hashes, |_| true);
+            for (layer, map) in self.layers[1..].iter_mut().zip(&self.maps) {
+                retain_known(&mut going, map);
+                layer.insert_batch(going.hashes(), Some(&mut told[..going.len()]));
+                for (place, told) in going.places().zip(told) {
                     if told.is_distinct() {
-                        verdicts[usize::from(*place)] = Verdict::Distinct;
+                        verdicts[place] = told;
                     }
                 }
-                let Some(map) = self.maps.get(at) else { break };
-                going.retain_known(map);
             }
         }
     }
 
     fn insert_hashes(&mut self, hashes: &[KeyHash]) {
-        insert_by_batches(self, hashes);
+        self.base.count(hashes.len());
+        self.layers[0].insert_batch(hashes, None);
+        if self.maps.is_empty() {
+            return;
+        }
+        let mut going = Chosen::none();
+        for hashes in hashes.chunks(CHUNK) {
+            going.take(hashes, |_| true);
+            for (layer, map) in self.layers[1..].iter_mut().zip(&self.maps) {
+                retain_known(&mut going, map);
+                layer.insert_batch(going.hashes(), None);
+            }
+        }
     }
 
     fn insert_hash(&mut self, hash: KeyHash) -> bool {

@@ -10,6 +10,7 @@
 //! | `level` | which instructions kernels use: the newest, or fewer if asked for fewer |
 //! | `ops` | [`Kernel`], [`SimdOps`] with the plain code of each operation, [`run`] |
 //! | `x86` | the same operations on 256-bit and 512-bit registers |
+//! | `parity` | whether an odd number of bits are set, in eight words at once |
 //! | `visit` | one arrival at a line of small counters |
 //! | `prefetch` | asking for cache lines ahead of the work |
 //! | `advice` | asking the operating system for large pages |
@@ -18,6 +19,7 @@
 mod advice;
 mod level;
 mod ops;
+mod parity;
 mod prefetch;
 mod visit;
 #[cfg(target_arch = "x86_64")]

@@ -1,6 +1,7 @@
 //! Loops written once and compiled for the machine that they run on, with the same outcome on each.
 
 use super::level::InstructionSet;
+use super::parity;
 use super::visit::{self, Visit};
 #[cfg(target_arch = "x86_64")]
 use super::x86;
@@ -151,6 +152,13 @@ pub(crate) trait SimdOps: Copy {
         positions(sequences, range, rows);
     }
 
+    /// Whether an odd number of bits is selected in each of eight columns, a word of which is in each of three blocks; a
+    /// bit for each.
+    #[inline(always)]
+    fn odd_columns(self, blocks: [&[u64; 8]; 3], selections: [u64; 3]) -> u32 {
+        parity::odd_columns(blocks, selections)
+    }
+
     /// An arrival with `K` counters of `D` bits, up to 3, at its line; whether none of them was zero.
     #[inline(always)]
     fn visit<const D: u32, const K: usize>(self, line: &mut [u64; 8], visit: &Visit) -> bool {
@@ -220,6 +228,7 @@ mod tests {
         missing: u32,
         lowest: u64,
         positions: [[u64; 4]; 5],
+        odd: u32,
     }
 
     struct Trials;
@@ -263,8 +272,9 @@ mod tests {
                 let range = [1, 77, 1 << 21, u64::from(u32::MAX), 1 << 32, u64::MAX][trial as usize % 6];
                 let mut positions = [[0; 4]; 5];
                 ops.positions(&sequences, range, &mut positions);
+                let odd = ops.odd_columns([&block, &words, &wanted], std::array::from_fn(|_| numbers.next()));
                 let (block, slices) = ((found, was_missing, block), (hits, slices));
-                outcomes.push(Outcome { block, slices, equal, missing, lowest, positions });
+                outcomes.push(Outcome { block, slices, equal, missing, lowest, positions, odd });
             }
             outcomes
         }

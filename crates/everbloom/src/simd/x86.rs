@@ -80,6 +80,12 @@ impl SimdOps for Avx2 {
             _ => ops::positions(sequences, range, rows),
         }
     }
+
+    #[inline(always)]
+    fn odd_columns(self, blocks: [&[u64; 8]; 3], selections: [u64; 3]) -> u32 {
+        // SAFETY: as for `block_contains`.
+        unsafe { avx2::odd_columns(blocks, selections) }
+    }
 }
 
 impl SimdOps for Avx512 {
@@ -135,6 +141,11 @@ impl SimdOps for Avx512 {
     #[inline(always)]
     fn positions(self, sequences: &Sequences, range: u64, rows: &mut [[u64; 4]]) {
         self.0.positions(sequences, range, rows);
+    }
+
+    #[inline(always)]
+    fn odd_columns(self, blocks: [&[u64; 8]; 3], selections: [u64; 3]) -> u32 {
+        self.0.odd_columns(blocks, selections)
     }
 
     #[inline(always)]
@@ -285,6 +296,23 @@ mod avx2 {
             let sum = _mm256_add_epi64(_mm256_mul_epu32(high, range), _mm256_srli_epi64::<32>(of_low));
             store(row, 0, _mm256_srli_epi64::<32>(sum));
         }
+    }
+
+    /// The parity of each half of a byte comes from a table; the sum over a word's bytes has that of the word.
+    #[inline]
+    #[target_feature(enable = "avx2")]
+    pub(super) fn odd_columns(blocks: [&[u64; 8]; 3], selections: [u64; 3]) -> u32 {
+        let selections = selections.map(|selection| _mm256_set1_epi64x(selection as i64));
+        let parities = _mm256_broadcastsi128_si256(_mm_setr_epi8(0, 1, 1, 0, 1, 0, 0, 1, 1, 0, 0, 1, 0, 1, 1, 0));
+        let odd = |half| {
+            let selected = |block: usize| _mm256_and_si256(load(blocks[block], half), selections[block]);
+            let sum = _mm256_xor_si256(_mm256_xor_si256(selected(0), selected(1)), selected(2));
+            let folded = _mm256_xor_si256(sum, _mm256_srli_epi64::<4>(sum));
+            let bytes = _mm256_shuffle_epi8(parities, _mm256_and_si256(folded, _mm256_set1_epi8(15)));
+            let counts = _mm256_sad_epu8(bytes, _mm256_setzero_si256());
+            _mm256_movemask_pd(_mm256_castsi256_pd(_mm256_slli_epi64::<63>(counts))) as u32
+        };
+        odd(0) | odd(1) << 4
     }
 }
 
