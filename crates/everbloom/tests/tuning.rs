@@ -259,8 +259,8 @@ fn options_without_sense_are_refused() {
     let sample = one_set(1000, 4000, 1.0, 1);
     type Change = fn(&mut Options);
     let wrong: [(&str, Change); 6] = [
-        ("memory_bits", |options| options.memory_bits = 0),
-        ("memory_bits", |options| options.memory_bits = u64::MAX),
+        ("memory", |options| options.memory_bits = 0),
+        ("memory", |options| options.memory_bits = u64::MAX),
         ("sets_sharing", |options| options.sets_sharing = Some(0)),
         ("max_hashes", |options| options.max_hashes = 0),
         ("max_hashes", |options| options.max_hashes = 33),
