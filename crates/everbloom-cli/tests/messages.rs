@@ -69,3 +69,18 @@ fn help_manual_pages_and_completions_know_every_command() {
     let message = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(output.status.code() == Some(2) && message.contains("dedup"), "{message}");
 }
+
+/// Bytes that are no text can be typed where a command is looked for.
+#[test]
+fn bytes_that_are_no_text_are_no_panic() {
+    use std::ffi::OsStr;
+    use std::os::unix::ffi::OsStrExt as _;
+    let folder = Folder::new();
+    let bytes = OsStr::from_bytes(b"\xff");
+    for words in [&["xyzzy"][..], &["lab", "xyzzy"], &[], &["lab"]] {
+        let output = folder.command(words).arg(bytes).output().expect("everbloom runs");
+        assert_eq!(output.status.code(), Some(2), "{words:?}: {}", error_of(&output));
+    }
+    assert_refused(&folder.run(&["lab"]), "say what to do: list, ");
+    assert_refused(&folder.run(&[]), "say what to do: dedup, ");
+}
