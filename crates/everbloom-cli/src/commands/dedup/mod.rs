@@ -125,8 +125,10 @@ pub(crate) struct Dedup {
     count: bool,
     /// Write every new line behind the number of times it came, as uniq -c does, when the input ends
     ///
-    /// The counts are exact (but for chance collisions of hashes) and take 17 to 34 bytes a key within --memory; with
-    /// --filter spectral they are estimates in fixed memory that are never too low. Lines wait in a temporary file
+    /// The counts are exact (but for chance collisions of hashes) and take 20 to 39 bytes a key within --memory, or as
+    /// much as they need with --exact; with --filter spectral they are estimates in fixed memory that are never too low,
+    /// and new lines are missing at the rate of --fpr, because they are taken for repeats: -v and --stats say how many.
+    /// Lines wait in a temporary file
     #[arg(long, help_heading = "Repeats")]
     counts: bool,
     /// How to print what --count counts
@@ -406,8 +408,7 @@ impl Dedup {
         let tallies = (tally, ended.outputs.total());
         let stats = Stats::new(tallies, &ended.judge, look, seconds, self.threads(), finished).with(window, notes);
         if let Some(path) = &self.stats {
-            let text = report::json(&stats)?;
-            output::replace(path, |out| out.write_all(text.as_bytes()))?;
+            output::replace_text(path, &report::json(&stats)?)?;
         }
         if self.wants_summary() {
             let told = Told { mode: self.options().mode, window: self.window, forgets: ended.judge.forgets(), missed };
