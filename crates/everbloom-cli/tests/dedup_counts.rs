@@ -60,7 +60,7 @@ fn exact_counts_have_no_limit_where_none_is_wanted() {
     }
     folder.write("lines.txt", lines);
     let refused = folder.run(&["dedup", "--counts", "lines.txt"]);
-    assert_refused(&refused, "64 MiB holds the exact counts of 1,835,008 different lines");
+    assert_refused(&refused, "64.0 MiB holds the exact counts of 1,835,008 different lines");
     assert!(error_of(&refused).contains("--exact for as much as it takes"), "{}", error_of(&refused));
     let exact = folder.run(&["dedup", "--counts", "--exact", "lines.txt"]);
     assert!(exact.status.success() && exact.stdout == wanted.as_bytes(), "{}", error_of(&exact));
@@ -200,6 +200,40 @@ fn a_wrong_key_destroys_nothing() {
     assert_eq!(folder.read("out.csv"), b"");
     folder.output_with(&["dedup", "--csv", "-H", "-k", "name", "-o", "dup.csv"], b"id,name\n1,a\n2,a\n");
     assert_eq!(folder.read("dup.csv"), b"id,name\n1,a\n");
+}
+
+/// A mistake that shows at once leaves the output as it was.
+#[test]
+fn what_fails_at_the_first_records_destroys_nothing() {
+    let folder = Folder::new();
+    let many: String = (0..3000).map(|at| format!("{{\"id\":{at}}}\n")).collect();
+    folder.write("few.jsonl", "{\"id\":1}\n{\"id\":2}\n{\"key\":1}\n");
+    folder.write("many.jsonl", many);
+    folder.write("cut.gz", b"\x1f\x8b\x08\x00\x00");
+    folder.write("one.csv", "id,name\n1,a\n");
+    folder.write("two.csv", "id,age\n1,a\n");
+    let calls: [&[&str]; 5] = [
+        &["--json", "-k", ".key", "few.jsonl"],
+        &["--json", "-k", ".key", "many.jsonl"],
+        &["--json", "-k", ".key", "many.jsonl", "--on-error", "fail"],
+        &["cut.gz"],
+        &["--csv", "-H", "-k", "id", "one.csv", "two.csv"],
+    ];
+    for call in calls {
+        folder.write("out.txt", "precious\n");
+        folder.write("dup.txt", "precious\n");
+        let output = folder.run(&[&["dedup", "-o", "out.txt", "--duplicates", "dup.txt"], call].concat());
+        assert_eq!(output.status.code(), Some(2), "{call:?}: {}", error_of(&output));
+        assert_eq!((folder.read("out.txt"), folder.read("dup.txt")), (b"precious\n".to_vec(), b"precious\n".to_vec()));
+    }
+    let headers = folder.run(&["dedup", "--csv", "-H", "-k", "id", "one.csv", "two.csv", "-o", "out.txt"]);
+    assert_refused(&headers, "one.csv and two.csv have different headers");
+    let piped = folder.run_with(&["dedup", "--csv", "-H", "-k", "id", "-", "two.csv"], b"id,x\n1,2\n");
+    assert!(error_of(&piped).contains("stdin and two.csv have different headers"), "{}", error_of(&piped));
+    // What was doubtful at first, and is not, is written whole and in order.
+    let late = "{}\n".repeat(300) + &(0..900).map(|at| format!("{{\"key\":{at}}}\n")).collect::<String>();
+    folder.output_with(&["dedup", "--json", "-k", ".key", "-o", "out.txt"], late.as_bytes());
+    assert!(folder.read("out.txt") == late.as_bytes());
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use super::fields::{self, Fields, Separation};
 use super::json::{Found, Key, Pointers, Values};
 use super::places::{self, Place};
-use super::reader::{first_record, names_of};
+use super::reader::{different_headers, first_record, names_of};
 use super::{Fault, Problem, time};
 use crate::args::{ImportanceArgs, KeyArgs, Scale};
 use crate::failure::{Failure, Result};
@@ -12,7 +12,7 @@ use everbloom::internal::key::composite_key;
 use everbloom::internal::promise::suggestion;
 use everbloom::{Importance, ImportanceScale};
 use std::borrow::Cow;
-use std::path::Path;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 /// Where keys are, as typed; names are not resolved yet.
@@ -99,10 +99,25 @@ impl Layout {
         self.importance.as_ref().map(|(_, scale, _)| *scale)
     }
 
-    /// Refuses names that the header of a file does not have.
-    pub(crate) fn check_header(&self, path: &Path, framing: Framing) -> Result<()> {
-        let line = first_record(path, framing)?;
-        if line.is_empty() { Ok(()) } else { self.resolve(names_of(&line, framing)).map(drop) }
+    /// Refuses names that the header of a file does not have, and files whose headers differ.
+    pub(crate) fn check_headers(&self, paths: &[&PathBuf], framing: Framing) -> Result<()> {
+        let mut first: Option<(Vec<u8>, &PathBuf)> = None;
+        for path in paths {
+            let line = first_record(path, framing)?;
+            let names = names_of(&line, framing);
+            match &first {
+                _ if line.is_empty() => {}
+                None => {
+                    self.resolve(names)?;
+                    first = Some((names.to_vec(), path));
+                }
+                Some((header, _)) if header == names => {}
+                Some((_, first)) => {
+                    return Err(different_headers(&first.display().to_string(), &path.display().to_string()));
+                }
+            }
+        }
+        Ok(())
     }
 
     /// Turns names into numbers, with the header line where there is one.

@@ -12,7 +12,8 @@ use std::sync::Arc;
 pub(crate) struct RecordReader {
     blocks: BlockReader,
     layout: Layout,
-    header: Option<Vec<u8>>,
+    /// The names, and the input that had them first.
+    header: Option<(Vec<u8>, String)>,
     is_header_written: bool,
     extractor: Option<Arc<Extractor>>,
     bar: Option<Bar>,
@@ -28,7 +29,8 @@ impl RecordReader {
         } else if let Some(path) = reader.blocks.first_resumed() {
             // Its header was passed on when it was read from its start.
             let first = first_record(path, reader.blocks.framing())?;
-            reader.take_header(&first)?;
+            let name = path.display().to_string();
+            reader.take_header(&first, name)?;
         }
         Ok(reader)
     }
@@ -68,24 +70,27 @@ impl RecordReader {
         }
         let line = &block.bytes()[..self.blocks.framing().first_end(block.bytes())];
         let header = Header { bytes: line.len(), is_new: self.header.is_none() && !self.is_header_written };
-        self.take_header(line)?;
+        self.take_header(line, self.blocks.name(block.start.input))?;
         Ok((reading, header))
     }
 
-    fn take_header(&mut self, line: &[u8]) -> Result<()> {
+    fn take_header(&mut self, line: &[u8], input: String) -> Result<()> {
         let names = names_of(line, self.blocks.framing());
         match &self.header {
-            Some(header) if header == names => {}
-            Some(_) => {
-                return Err(Failure::new("the inputs have different headers; process them one by one"));
-            }
+            Some((header, _)) if header == names => {}
+            Some((_, first)) => return Err(different_headers(first, &input)),
             None => {
                 self.extractor = Some(Arc::new(self.layout.resolve(names)?));
-                self.header = Some(names.to_vec());
+                self.header = Some((names.to_vec(), input));
             }
         }
         Ok(())
     }
+}
+
+/// What to say where the names of two inputs are not the same.
+pub(super) fn different_headers(first: &str, other: &str) -> Failure {
+    Failure::new(format!("{first} and {other} have different headers; process them one by one"))
 }
 
 /// The line of names at the start of an input.

@@ -191,13 +191,16 @@ impl Dedup {
         self.files.iter().map(PathBuf::as_path).chain(stdin).try_for_each(|path| self.check_input(path))
     }
 
-    /// Refuses names that the first file's header does not have, before anything is written.
+    /// Refuses names that the files' headers do not have, before anything is written.
     fn check_header(&self, layout: &Layout) -> Result<()> {
-        let first = self.files.first().filter(|path| matches!(rereadable(path), Ok(Some(_))));
-        match first.filter(|_| layout.has_header) {
-            Some(path) => layout.check_header(path, self.keys.framing()),
-            None => Ok(()),
+        if !layout.has_header {
+            return Ok(());
         }
+        // Files that grow may have no header yet, and those that were read before have been checked.
+        let only_first = self.follow || self.state.is_some();
+        let files = self.files.iter().take(if only_first { 1 } else { usize::MAX });
+        let files: Vec<_> = files.take_while(|path| matches!(rereadable(path), Ok(Some(_)))).collect();
+        layout.check_headers(&files, self.keys.framing())
     }
 
     /// Refuses an input that cannot be read; a file that is followed may still come.
@@ -245,9 +248,6 @@ impl Dedup {
         interrupt.ending();
         ended.judge.progress = None;
 
-        if ended.failure.is_none() && interrupt.signal().is_none() {
-            ended.failure = ended.judge.faults.finish().err();
-        }
         if ended.failure.is_none() {
             ended.failure = ended.judge.finish();
         }
