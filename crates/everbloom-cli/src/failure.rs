@@ -176,6 +176,9 @@ pub(crate) fn from_usage(error: &clap::Error, command: &clap::Command) -> Failur
         .into_iter()
         .find_map(|kind| error.get(kind).and_then(suggested))
         .or_else(|| nearest(error, command));
+    if let Some(remedy) = file_remedy(error, command) {
+        return Failure::new(format!("{problem}; {remedy}"));
+    }
     match (suggestion, error.kind()) {
         (Some(name), _) => Failure::new(format!("{problem}; did you mean '{name}'?")),
         // What would be accepted is said already.
@@ -185,6 +188,13 @@ pub(crate) fn from_usage(error: &clap::Error, command: &clap::Command) -> Failur
         }
         (None, _) => Failure::new(format!("{problem}; see --help")),
     }
+}
+
+/// What to do with a file where a command takes none but by an option.
+fn file_remedy(error: &clap::Error, command: &clap::Command) -> Option<String> {
+    let given = error.get(ContextKind::InvalidArg).filter(|_| error.kind() == ErrorKind::UnknownArgument)?.to_string();
+    let takes_stream = innermost(command).get_arguments().any(|option| option.get_long() == Some("stream"));
+    (takes_stream && !given.starts_with('-')).then(|| format!("write --stream {given} if it is a file to read"))
 }
 
 /// How clap begins its list of the values that an option takes, on a line of its own.

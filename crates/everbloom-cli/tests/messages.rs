@@ -9,6 +9,18 @@ fn a_bad_value_is_answered_with_what_would_work_and_ends_once() {
     let folder = Folder::new();
     for (arguments, ending) in [
         (["dedup", "--fpr", "0"], "must be above 0 and below 1; try 0.1%"),
+        (
+            ["dedup", "--fpr", "5"],
+            "invalid value '5' for '--fpr <RATE>': must be above 0 and below 1; did you mean 5%?",
+        ),
+        (["dedup", "--fpr", "-1"], "invalid value '-1' for '--fpr <RATE>': must be above 0 and below 1; try 0.1%"),
+        (["dedup", "--expect", "-1"], "for '--expect <COUNT>': must be at least 1 and below 2^64; try 1e6"),
+        (
+            ["dedup", "--filter", "bloom:num_hashes"],
+            "invalid value 'bloom:num_hashes' for '--filter <SPEC>': 'num_hashes' has no value; write kind or \
+             kind:parameter=value,parameter=value",
+        ),
+        (["plan", "--memory=1MiB", "clicks.tsv"], "write --stream clicks.tsv if it is a file to read"),
         (["dedup", "--memory", "64XB"], "B (bytes) or b (bits); try 64MiB"),
         (["dedup", "--expect", "few"], "1e6 or 10k; try 1e6"),
         (["dedup", "--window", "soon"], "or a time such as 24h, 90s or 1w; try 24h"),

@@ -136,6 +136,21 @@ fn a_forgotten_option_is_named() {
     for key in [".user.id", "/user/id"] {
         assert_refused(&folder.run(&["dedup", "-k", key, "events.jsonl"]), "add --json");
     }
+    folder.write("spaced.txt", "a 1\na 2\n");
+    let spaced = folder.run(&["dedup", "-k", "1", "spaced.txt"]);
+    assert!(spaced.status.success());
+    let note =
+        "note: no line so far has a tab, so the whole line is the key; where a space is between fields, add -d ' '";
+    assert!(error_of(&spaced).contains(note), "{}", error_of(&spaced));
+    for arguments in [
+        &["dedup", "-q", "-k", "1", "spaced.txt"][..],
+        &["dedup", "-k", "1", "-d", " ", "spaced.txt"],
+        &["dedup", "-k", "1", "fields.tsv"],
+        &["dedup", "--csv", "-k", "1", "spaced.txt"],
+        &["dedup", "spaced.txt"],
+    ] {
+        assert_eq!(error_of(&folder.run(arguments)), "", "{arguments:?}");
+    }
     for (key, ending) in [("$.user.id", "write .user.id"), (".l[].k", ".l[0].k"), (".l[-1].k", "none of them")] {
         let output = folder.run(&["dedup", "--json", "-k", key, "events.jsonl"]);
         assert_refused(&output, ending);

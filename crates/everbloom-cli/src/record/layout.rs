@@ -89,6 +89,26 @@ impl Layout {
         Ok(self)
     }
 
+    /// What to say of records none of which has the byte between fields, so that the first field is all of each, if that
+    /// is probably another one.
+    pub(crate) fn undivided(&self, records: &[u8]) -> Option<String> {
+        let (Kind::Fields(Separation { delimiter, quoted }), Some(key)) = (self.kind, &self.key) else { return None };
+        if key != "1" || memchr::memchr(delimiter, records).is_some() {
+            return None;
+        }
+        // One column of names has spaces in it, and is CSV all the same.
+        let is_there = |other: u8| !(quoted && other == b' ') && memchr::memchr(other, records).is_some();
+        let (other, option) = OTHERS.into_iter().find(|(other, _)| is_there(*other))?;
+        let [delimiter, other] = [delimiter, other].map(|byte| match byte {
+            b'\t' => "a tab".to_string(),
+            b' ' => "a space".to_string(),
+            byte => format!("a '{}'", char::from(byte).escape_default()),
+        });
+        Some(format!(
+            "no line so far has {delimiter}, so the whole line is the key; where {other} is between fields, {option}"
+        ))
+    }
+
     /// Whether records carry importances.
     pub(crate) fn has_importance(&self) -> bool {
         self.importance.is_some()
@@ -208,10 +228,13 @@ fn not_a_number(name: &str) -> String {
     format!("field '{name}' is not a number; {remedy}")
 }
 
+/// What else separates fields, and how that is said.
+const OTHERS: [(u8, &str); 5] =
+    [(b'\t', "add -d '\\t'"), (b',', "add --csv"), (b';', "add -d ';'"), (b'|', "add -d '|'"), (b' ', "add -d ' '")];
+
 /// How fields would be told apart so that the header had this one.
 fn other_delimiter(name: &str, header: &[u8], separation: Separation) -> Option<String> {
-    let others = [(b',', "add --csv"), (b';', "add -d ';'"), (b'\t', "add -d '\\t'"), (b'|', "add -d '|'")];
-    let others = others.into_iter().filter(|(delimiter, _)| *delimiter != separation.delimiter);
+    let others = OTHERS.into_iter().filter(|(delimiter, _)| *delimiter != separation.delimiter);
     let has_it = |delimiter| {
         let names = names(header, Separation { delimiter, quoted: true });
         names.is_ok_and(|names| names.iter().any(|field| **field == *name.as_bytes()))

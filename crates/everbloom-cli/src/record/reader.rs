@@ -4,6 +4,7 @@ use super::{Batch, Extractor, Layout};
 use crate::failure::{Failure, Result};
 use crate::input::{Block, BlockReader, Framing, Reading};
 use crate::progress::{Bar, Screen};
+use crate::report::words;
 use everbloom::Hashing;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -17,13 +18,22 @@ pub(crate) struct RecordReader {
     is_header_written: bool,
     extractor: Option<Arc<Extractor>>,
     bar: Option<Bar>,
+    /// Whether the first records are to be looked at for what is probably a mistake.
+    doubts: bool,
 }
 
 impl RecordReader {
     /// Reads records as `layout` describes them.
     pub(crate) fn new(blocks: BlockReader, layout: Layout) -> Result<Self> {
-        let mut reader =
-            RecordReader { blocks, layout, header: None, is_header_written: false, extractor: None, bar: None };
+        let mut reader = RecordReader {
+            blocks,
+            layout,
+            header: None,
+            is_header_written: false,
+            extractor: None,
+            bar: None,
+            doubts: false,
+        };
         if !reader.layout.has_header {
             reader.extractor = Some(Arc::new(reader.layout.resolve(&[])?));
         } else if let Some(path) = reader.blocks.first_resumed() {
@@ -47,6 +57,12 @@ impl RecordReader {
         self
     }
 
+    /// With a word on stderr about options that are probably mistaken, unless nothing is to be said.
+    pub(crate) fn doubting(mut self, quiet: bool) -> Self {
+        self.doubts = !quiet;
+        self
+    }
+
     /// Where the blocks come from.
     pub(crate) fn blocks(&self) -> &BlockReader {
         &self.blocks
@@ -65,6 +81,12 @@ impl RecordReader {
     /// Fills a block, and says how many of its bytes are a header: the input's first record.
     pub(crate) fn next(&mut self, block: &mut Block) -> Result<(Reading, Header)> {
         let reading = self.blocks.next(block)?;
+        if self.doubts && !block.bytes().is_empty() {
+            self.doubts = false;
+            if let Some(note) = self.layout.undivided(block.bytes()) {
+                words::note(&note);
+            }
+        }
         if !(reading == Reading::Block && self.layout.has_header && block.is_first) {
             return Ok((reading, Header::default()));
         }

@@ -53,7 +53,7 @@ pub(super) fn run(dedup: &Dedup) -> Result<Ending> {
     let hashing = counter.hashing(dedup);
     let reader = RecordReader::new(BlockReader::new(dedup.files.clone(), dedup.keys.framing()), layout)?;
     // Lines are written when all has been read, and the bar is gone.
-    let mut reader = reader.watched(&dedup.files, Screen::of(false, dedup.promise.quiet));
+    let mut reader = reader.watched(&dedup.files, Screen::of(false, dedup.promise.quiet)).doubting(dedup.promise.quiet);
     let mut watch = FaultWatch::new(dedup.keys.on_error, OnError::Keep);
     let mut waiting = Waiting::default();
     for_each_batch(&mut reader, &hashing, |part| match part {

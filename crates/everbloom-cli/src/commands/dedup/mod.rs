@@ -235,7 +235,7 @@ impl Dedup {
         let blocks = blocks.follow(self.follow).hold_back(takes_back);
         let is_header_written = outputs.main.bytes() > 0;
         let reader = RecordReader::new(blocks.stop_on(Some(Arc::clone(&interrupt))), layout)?;
-        let reader = reader.header_is_written(is_header_written);
+        let reader = reader.header_is_written(is_header_written).doubting(self.promise.quiet);
         let screen = Screen::of(writes_stdout, self.promise.quiet);
         judge.progress = Bar::for_terminal(reader.blocks().consumed(), &self.files, screen).map(Progress::new);
         let forgets = judge.forgets();
