@@ -163,7 +163,8 @@ pub(crate) fn from_usage(error: &clap::Error, command: &clap::Command) -> Failur
     if error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand
         || error.kind() == ErrorKind::MissingSubcommand
     {
-        let names: Vec<_> = command.get_subcommands().map(clap::Command::get_name).collect();
+        let names = innermost(command).get_subcommands().filter(|command| !command.is_hide_set());
+        let names: Vec<_> = names.map(clap::Command::get_name).collect();
         return Failure::new(format!("say what to do: {} (or --help)", names.join(", ")));
     }
     let text = error.render().to_string();
@@ -175,6 +176,9 @@ pub(crate) fn from_usage(error: &clap::Error, command: &clap::Command) -> Failur
         .into_iter()
         .find_map(|kind| error.get(kind).and_then(suggested))
         .or_else(|| nearest(error, command));
+    if let Some(remedy) = file_remedy(error, command) {
+        return Failure::new(format!("{problem}; {remedy}"));
+    }
     match (suggestion, error.kind()) {
         (Some(name), _) => Failure::new(format!("{problem}; did you mean '{name}'?")),
         // What would be accepted is said already.
@@ -186,6 +190,13 @@ pub(crate) fn from_usage(error: &clap::Error, command: &clap::Command) -> Failur
     }
 }
 
+/// What to do with a file where a command takes none but by an option.
+fn file_remedy(error: &clap::Error, command: &clap::Command) -> Option<String> {
+    let given = error.get(ContextKind::InvalidArg).filter(|_| error.kind() == ErrorKind::UnknownArgument)?.to_string();
+    let takes_stream = innermost(command).get_arguments().any(|option| option.get_long() == Some("stream"));
+    (takes_stream && !given.starts_with('-')).then(|| format!("write --stream {given} if it is a file to read"))
+}
+
 /// How clap begins its list of the values that an option takes, on a line of its own.
 const CHOICES: &str = "; [possible values: ";
 
@@ -195,12 +206,7 @@ fn nearest(error: &clap::Error, command: &clap::Command) -> Option<String> {
     match error.kind() {
         ErrorKind::InvalidSubcommand => {
             let given = given(ContextKind::InvalidSubcommand)?;
-            // The commands of the one in which it was looked for.
-            let mut command = command;
-            for word in std::env::args().skip(1) {
-                command = command.find_subcommand(&word).unwrap_or(command);
-            }
-            let names: Vec<&str> = command.get_subcommands().map(clap::Command::get_name).collect();
+            let names: Vec<&str> = innermost(command).get_subcommands().map(clap::Command::get_name).collect();
             did_you_mean(&given, names).map(str::to_string)
         }
         ErrorKind::InvalidValue => {
@@ -210,6 +216,11 @@ fn nearest(error: &clap::Error, command: &clap::Command) -> Option<String> {
         }
         _ => None,
     }
+}
+
+/// The command that was typed, as far as it is one.
+fn innermost(command: &clap::Command) -> &clap::Command {
+    std::env::args_os().skip(1).fold(command, |command, word| command.find_subcommand(word).unwrap_or(command))
 }
 
 fn suggested(value: &ContextValue) -> Option<String> {

@@ -165,6 +165,11 @@ pub(crate) fn replace(path: &Path, write: impl FnOnce(&mut dyn Write) -> io::Res
     replace_held(path, |_| Ok(()), write).map(drop)
 }
 
+/// The same with text, which may be shown.
+pub(crate) fn replace_text(path: &Path, text: &str) -> Result<()> {
+    if is_dash(path) { print(text) } else { replace(path, |out| out.write_all(text.as_bytes())) }
+}
+
 /// The same, with something done to the new file before it gets its name; gives that file.
 pub(crate) fn replace_held(
     path: &Path,

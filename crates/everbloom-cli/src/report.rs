@@ -80,8 +80,13 @@ pub(crate) fn percent(rate: f64) -> String {
 }
 
 fn significant(value: f64) -> String {
-    let digits = (2.0 - value.abs().log10().floor()).clamp(0.0, 8.0) as usize;
-    let text = format!("{value:.digits$}");
+    let mut digits = (2.0 - value.abs().log10().floor()).clamp(0.0, 8.0) as usize;
+    let mut text = format!("{value:.digits$}");
+    // What is not all is not said to be all.
+    while value < 100.0 && text.starts_with("100") && digits < 8 {
+        digits += 1;
+        text = format!("{value:.digits$}");
+    }
     if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.').to_string() } else { text }
 }
 

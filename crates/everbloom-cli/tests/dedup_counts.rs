@@ -5,6 +5,70 @@ mod common;
 use common::{Folder, assert_refused, error_of, json_of};
 use std::collections::HashMap;
 
+/// Lines that a filter takes for repeats are missing, and it is said how many.
+#[test]
+fn estimates_say_how_many_lines_are_missing() {
+    let folder = Folder::new();
+    let lines: String = (0..3000).map(|at| format!("line {at}\n")).collect();
+    folder.write("lines.txt", lines);
+    let spectral = ["dedup", "--counts", "lines.txt", "-v", "-o", "out", "--stats", "-", "--filter", "spectral"];
+    let output = folder.run(&[&spectral[..], &["--expect", "3000", "--fpr", "10%"]].concat());
+    assert!(output.status.success(), "{}", error_of(&output));
+    let stats = json_of(&output.stdout);
+    let number = |name: &str| stats[name].as_f64().expect("a number");
+    let missing = 3000.0 - number("written");
+    assert!(missing > 0.0 && number("repeats") == missing, "{stats}");
+    // Six deviations of a count that is at most binomial.
+    let rate = number("predicted_fpr");
+    let deviation = (3000.0 * rate * (1.0 - rate)).sqrt();
+    assert!(missing <= number("expected_missing") + 6.0 * deviation, "{stats}");
+    assert!((number("expected_missing") - number("written") * rate / (1.0 - rate)).abs() <= 1.0, "{stats}");
+    let said = error_of(&output);
+    assert!(
+        said.contains("new lines was taken for a repeat and is missing") && said.contains("promised 10 %"),
+        "{said}"
+    );
+    let exact = json_of(&folder.output_of(&["dedup", "--counts", "lines.txt", "-o", "out", "--stats", "-"]));
+    assert!(exact["expected_missing"] == 0 && exact["written"] == 3000, "{exact}");
+}
+
+#[test]
+fn counts_that_fade_are_refused_and_a_full_counter_is_so_often_or_more() {
+    let folder = Folder::new();
+    folder.write("lines.txt", "a\nb\n".repeat(65_540) + "c\n");
+    let spectral = |spec: &str| folder.run(&["dedup", "--counts", "lines.txt", "--expect", "100", "--filter", spec]);
+    assert_refused(
+        &spectral("spectral:half_life=100"),
+        "counts that fade are too low; leave half_life out of --filter",
+    );
+    for spec in ["spectral", "spectral:half_life=0"] {
+        let full = spectral(spec);
+        assert_eq!(String::from_utf8_lossy(&full.stdout), " 65535+ a\n 65535+ b\n      1 c\n");
+        assert_eq!(full.status.code(), Some(3), "{}", error_of(&full));
+        assert!(error_of(&full).contains("counters are full"), "{}", error_of(&full));
+    }
+}
+
+#[test]
+fn exact_counts_have_no_limit_where_none_is_wanted() {
+    let folder = Folder::new();
+    // More than the 64 MiB hold that are the default.
+    let (mut lines, mut wanted) = (String::new(), String::new());
+    for at in 0..1_840_000 {
+        lines.push_str(&format!("{at}\n"));
+        wanted.push_str(&format!("      1 {at}\n"));
+    }
+    folder.write("lines.txt", lines);
+    let refused = folder.run(&["dedup", "--counts", "lines.txt"]);
+    assert_refused(&refused, "64.0 MiB holds the exact counts of 1,835,008 different lines");
+    assert!(error_of(&refused).contains("--exact for as much as it takes"), "{}", error_of(&refused));
+    let exact = folder.run(&["dedup", "--counts", "--exact", "lines.txt"]);
+    assert!(exact.status.success() && exact.stdout == wanted.as_bytes(), "{}", error_of(&exact));
+    folder.write("few.txt", "a\n");
+    assert_refused(&folder.run(&["dedup", "--counts", "-j", "2", "few.txt"]), "--counts and --threads");
+    folder.output_of(&["dedup", "--counts", "-j", "1", "few.txt"]);
+}
+
 /// What `uniq -c` would print of lines in order of their first arrival.
 fn counted(lines: &[String]) -> String {
     let mut counts: HashMap<&str, u64> = HashMap::new();
@@ -136,6 +200,43 @@ fn a_wrong_key_destroys_nothing() {
     assert_eq!(folder.read("out.csv"), b"");
     folder.output_with(&["dedup", "--csv", "-H", "-k", "name", "-o", "dup.csv"], b"id,name\n1,a\n2,a\n");
     assert_eq!(folder.read("dup.csv"), b"id,name\n1,a\n");
+}
+
+/// A mistake that shows at once leaves the output as it was.
+#[test]
+fn what_fails_at_the_first_records_destroys_nothing() {
+    let folder = Folder::new();
+    let many: String = (0..3000).map(|at| format!("{{\"id\":{at}}}\n")).collect();
+    folder.write("few.jsonl", "{\"id\":1}\n{\"id\":2}\n{\"key\":1}\n");
+    folder.write("many.jsonl", many);
+    folder.write("cut.gz", b"\x1f\x8b\x08\x00\x00");
+    folder.write("one.csv", "id,name\n1,a\n");
+    folder.write("two.csv", "id,age\n1,a\n");
+    let calls: [&[&str]; 5] = [
+        &["--json", "-k", ".key", "few.jsonl"],
+        &["--json", "-k", ".key", "many.jsonl"],
+        &["--json", "-k", ".key", "many.jsonl", "--on-error", "fail"],
+        &["cut.gz"],
+        &["--csv", "-H", "-k", "id", "one.csv", "two.csv"],
+    ];
+    for call in calls {
+        folder.write("out.txt", "precious\n");
+        folder.write("dup.txt", "precious\n");
+        let output = folder.run(&[&["dedup", "-o", "out.txt", "--duplicates", "dup.txt"], call].concat());
+        assert_eq!(output.status.code(), Some(2), "{call:?}: {}", error_of(&output));
+        assert_eq!((folder.read("out.txt"), folder.read("dup.txt")), (b"precious\n".to_vec(), b"precious\n".to_vec()));
+    }
+    let headers = folder.run(&["dedup", "--csv", "-H", "-k", "id", "one.csv", "two.csv", "-o", "out.txt"]);
+    assert_refused(&headers, "one.csv and two.csv have different headers");
+    let piped = folder.run_with(&["dedup", "--csv", "-H", "-k", "id", "-", "two.csv"], b"id,x\n1,2\n");
+    assert!(error_of(&piped).contains("stdin and two.csv have different headers"), "{}", error_of(&piped));
+    // What was doubtful at first, and is not, is written whole and in order.
+    let good: String = (0..900).map(|at| format!("{{\"key\":{at}}}\n")).collect();
+    folder.write("bad.jsonl", "{}\n".repeat(300));
+    folder.write("good.jsonl", &good);
+    let late = folder.run(&["dedup", "--json", "-k", ".key", "-o", "out.txt", "bad.jsonl", "good.jsonl"]);
+    assert!(late.status.success(), "{}", error_of(&late));
+    assert!(folder.read("out.txt") == ("{}\n".repeat(300) + &good).as_bytes());
 }
 
 #[test]

@@ -20,6 +20,33 @@ fn folder_with_filter() -> Folder {
     folder
 }
 
+/// Whoever builds a file of a filter that forgets is told what is missing.
+#[test]
+fn a_filter_that_forgets_says_what_is_missing() {
+    let folder = Folder::new();
+    let keys: String = (0..5000).map(|at| format!("key {at}\n")).collect();
+    folder.write("keys.txt", &keys);
+    for kind in ["ranked", "stable"] {
+        let build = ["build", "keys.txt", "-m", "1KiB", "--fpr", "1%", "--filter", kind, "-o", "keys.ebf"];
+        let output = folder.run(&build);
+        assert!(output.status.success(), "{}", error_of(&output));
+        let found: u64 = String::from_utf8(folder.output_of(&["query", "keys.ebf", "keys.txt", "-c"]))
+            .ok()
+            .and_then(|text| text.trim().parse().ok())
+            .expect("a number");
+        let missing = format!(
+            "note: {kind} forgets: {},{:03} of 5,000 keys are missing",
+            (5000 - found) / 1000,
+            (5000 - found) % 1000
+        );
+        assert!(error_of(&output).contains(&missing), "{missing}: {}", error_of(&output));
+        assert_eq!(error_of(&folder.run(&[&build[..], &["-q"]].concat())), "");
+        let expecting = folder.run(&[&build[..], &["--expect", "5000"]].concat());
+        assert!(error_of(&expecting).contains("forgets, so that keys may be missing"), "{}", error_of(&expecting));
+    }
+    assert_eq!(error_of(&folder.run(&["build", "keys.txt", "-o", "keys.ebf"])), "");
+}
+
 #[test]
 fn every_key_that_was_built_in_is_found() {
     let folder = folder_with_filter();

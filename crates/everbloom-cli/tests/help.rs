@@ -93,6 +93,7 @@ fn long_options_have_the_short_ones_that_fingers_know() {
         ("--header", "-H"),
         ("--output", "-o"),
     ];
+    let mut found = std::collections::BTreeSet::new();
     for (words, text) in all_help(&folder) {
         for line in text.lines().map(str::trim_start) {
             let Some((long, short)) =
@@ -104,9 +105,11 @@ fn long_options_have_the_short_ones_that_fingers_know() {
             let own = line.split(", ").last().unwrap_or_default().split_whitespace().next();
             if is_option && own == Some(long) {
                 assert!(line.starts_with(short), "{words:?}: {line}");
+                found.insert(*long);
             }
         }
     }
+    assert_eq!(found, known.iter().map(|(long, _)| *long).collect());
 }
 
 #[test]

@@ -9,6 +9,18 @@ fn a_bad_value_is_answered_with_what_would_work_and_ends_once() {
     let folder = Folder::new();
     for (arguments, ending) in [
         (["dedup", "--fpr", "0"], "must be above 0 and below 1; try 0.1%"),
+        (
+            ["dedup", "--fpr", "5"],
+            "invalid value '5' for '--fpr <RATE>': must be above 0 and below 1; did you mean 5%?",
+        ),
+        (["dedup", "--fpr", "-1"], "invalid value '-1' for '--fpr <RATE>': must be above 0 and below 1; try 0.1%"),
+        (["dedup", "--expect", "-1"], "for '--expect <COUNT>': must be at least 1 and below 2^64; try 1e6"),
+        (
+            ["dedup", "--filter", "bloom:num_hashes"],
+            "invalid value 'bloom:num_hashes' for '--filter <SPEC>': 'num_hashes' has no value; write kind or \
+             kind:parameter=value,parameter=value",
+        ),
+        (["plan", "--memory=1MiB", "clicks.tsv"], "write --stream clicks.tsv if it is a file to read"),
         (["dedup", "--memory", "64XB"], "B (bytes) or b (bits); try 64MiB"),
         (["dedup", "--expect", "few"], "1e6 or 10k; try 1e6"),
         (["dedup", "--window", "soon"], "or a time such as 24h, 90s or 1w; try 24h"),
@@ -68,4 +80,19 @@ fn help_manual_pages_and_completions_know_every_command() {
     let output = folder.run(&["man", "dedpu"]);
     let message = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(output.status.code() == Some(2) && message.contains("dedup"), "{message}");
+}
+
+/// Bytes that are no text can be typed where a command is looked for.
+#[test]
+fn bytes_that_are_no_text_are_no_panic() {
+    use std::ffi::OsStr;
+    use std::os::unix::ffi::OsStrExt as _;
+    let folder = Folder::new();
+    let bytes = OsStr::from_bytes(b"\xff");
+    for words in [&["xyzzy"][..], &["lab", "xyzzy"], &[], &["lab"]] {
+        let output = folder.command(words).arg(bytes).output().expect("everbloom runs");
+        assert_eq!(output.status.code(), Some(2), "{words:?}: {}", error_of(&output));
+    }
+    assert_refused(&folder.run(&["lab"]), "say what to do: list, ");
+    assert_refused(&folder.run(&[]), "say what to do: dedup, ");
 }

@@ -151,3 +151,25 @@ fn what_is_said_meanwhile_stands_on_a_line_of_its_own() {
     let before = screen[..warning].rsplit(['\n', '\r']).next().unwrap_or_default();
     assert!(before.replace("\u{1b}[2K", "").is_empty(), "{screen:?}");
 }
+
+/// Statistics are text, and may be shown; the bytes of a filter may not.
+#[test]
+fn statistics_can_be_read_on_the_terminal() {
+    let folder = Folder::new();
+    for more in [&[][..], &["--counts"]] {
+        let arguments = [&["dedup", "--stats", "-", "-o", "out.txt"][..], more].concat();
+        let seen = on_terminal(folder.command(&arguments), true, &["a\nb\na\n"]);
+        assert!(seen.screen.contains("\"repeats\": 1"), "{}", seen.screen);
+    }
+    let seen = on_terminal(folder.command(&["build", "-", "-o", "-"]), true, &["a\n"]);
+    assert!(seen.screen.contains("stdout is a terminal"), "{}", seen.screen);
+}
+
+/// Counts come when all has been read; until then people see how far it is.
+#[test]
+fn counting_shows_how_far_it_is() {
+    let folder = Folder::new();
+    let seen = on_terminal(folder.command(&["dedup", "--counts", "-o", "out.txt"]), false, &["a\n", "b\n", "a\n"]);
+    assert!(seen.screen.contains("lines/s"), "{}", seen.screen);
+    assert_eq!(folder.read("out.txt"), b"      2 a\n      1 b\n");
+}

@@ -99,9 +99,63 @@ fn ranges_of_fields_are_the_fields_they_name() {
     let output = folder.run_with(&["dedup", "-k", "2-"], ragged);
     assert_eq!(output.stdout, b"a\tb\na\tb\t\na\n");
     assert!(error_of(&output).contains("there is no field 2"), "{}", error_of(&output));
+    // What begins with a dash is a range, too.
+    assert_eq!(unique("-2,3"), unique("1,2,3"));
     // Names with dashes are names.
     let named = b"user-id,1-x\n1,2\n1,3\n";
     assert_eq!(folder.output_with(&["dedup", "--csv", "-H", "-k", "user-id"], named), b"user-id,1-x\n1,2\n");
+}
+
+/// What a header calls a field is its name, whatever it looks like.
+#[test]
+fn names_that_look_like_ranges_or_numbers_are_names() {
+    let folder = folder();
+    let unique = |key: &str, csv: &str| {
+        String::from_utf8(folder.output_with(&["dedup", "--csv", "-H", "-k", key], csv.as_bytes())).expect("text")
+    };
+    assert_eq!(unique("1-2", "1-2,b\na,x\na,y\n"), "1-2,b\na,x\n");
+    assert_eq!(unique("2019-2020", "id,2019-2020\n1,x\n2,x\n"), "id,2019-2020\n1,x\n");
+    assert_eq!(unique("2020", "2019,2020\n1,x\n2,x\n"), "2019,2020\n1,x\n");
+    assert_eq!(unique("1-2", "a,b\n1,x\n1,y\n1,x\n"), "a,b\n1,x\n1,y\n", "a range where nothing is called so");
+    // A filter file keeps the name.
+    folder.write("years.csv", "1-2,b\na,x\nc,y\n");
+    folder.output_of(&["build", "--csv", "-H", "-k", "1-2", "--fpr", "1e-9", "years.csv", "-o", "years.ebf"]);
+    assert_eq!(folder.output_with(&["query", "years.ebf", "-c"], b"1-2,b\na,other\nd,y\n"), b"1\n");
+    // A name that two fields have names none.
+    let twice = folder.run_with(&["dedup", "--csv", "-H", "-k", "id"], b"id,x,id\n1,2,3\n");
+    assert_refused(&twice, "the header has 2 fields 'id'; give the number of the one that is meant, such as 1 or 3");
+    assert_eq!(unique("x", "id,x,id\n1,2,3\n"), "id,x,id\n1,2,3\n");
+}
+
+#[test]
+fn a_forgotten_option_is_named() {
+    let folder = folder();
+    assert_refused(&folder.run(&["dedup", "-H", "-k", "name", "people.csv"]), "separated by ',': add --csv");
+    let other = b"id;\"name\";city\n1;2;3\n";
+    assert_refused(&folder.run_with(&["dedup", "--csv", "-H", "-k", "name"], other), "separated by ';': add -d ';'");
+    for key in [".user.id", "/user/id"] {
+        assert_refused(&folder.run(&["dedup", "-k", key, "events.jsonl"]), "add --json");
+    }
+    folder.write("spaced.txt", "a 1\na 2\n");
+    let spaced = folder.run(&["dedup", "-k", "1", "spaced.txt"]);
+    assert!(spaced.status.success());
+    let note =
+        "note: no line so far has a tab, so the whole line is the key; where a space is between fields, add -d ' '";
+    assert!(error_of(&spaced).contains(note), "{}", error_of(&spaced));
+    for arguments in [
+        &["dedup", "-q", "-k", "1", "spaced.txt"][..],
+        &["dedup", "-k", "1", "-d", " ", "spaced.txt"],
+        &["dedup", "-k", "1", "fields.tsv"],
+        &["dedup", "--csv", "-k", "1", "spaced.txt"],
+        &["dedup", "spaced.txt"],
+    ] {
+        assert_eq!(error_of(&folder.run(arguments)), "", "{arguments:?}");
+    }
+    for (key, ending) in [("$.user.id", "write .user.id"), (".l[].k", ".l[0].k"), (".l[-1].k", "none of them")] {
+        let output = folder.run(&["dedup", "--json", "-k", key, "events.jsonl"]);
+        assert_refused(&output, ending);
+        assert!(error_of(&output).ends_with(ending), "{}", error_of(&output));
+    }
 }
 
 #[test]
@@ -154,7 +208,7 @@ fn filters_are_listed_and_explained() {
         let name = kind["name"].as_str().expect("a name");
         assert!(all.lines().any(|line| line.starts_with(name)), "{name}");
         let one = String::from_utf8(folder.output_of(&["filters", name])).expect("text");
-        assert!(one.lines().all(|line| line.chars().count() <= 110), "{one}");
+        assert!(one.lines().all(|line| line.chars().count() <= 100), "{one}");
         for parameter in kind["parameters"].as_array().expect("a list") {
             let said = ["name", "meaning", "takes", "default"].map(|part| parameter[part].as_str().expect("a text"));
             let flowing = one.split_whitespace().collect::<Vec<_>>().join(" ");
@@ -162,6 +216,8 @@ fn filters_are_listed_and_explained() {
         }
         assert!(one.contains(kind["example"].as_str().expect("a text")));
     }
+    assert!(all.lines().all(|line| line.chars().count() <= 100), "{all}");
+    let all = all.split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(all.contains("never misses a key that was inserted"));
 }
 

@@ -8,7 +8,7 @@ use everbloom::{Goal, Hashing, Spec};
 #[derive(Debug, Clone, Args)]
 pub(crate) struct GoalArgs {
     /// The filter: auto, a kind, or kind:parameter=value,…; `everbloom filters` lists kinds and parameters
-    #[arg(long, value_name = "SPEC", default_value = "auto", help_heading = "Filter")]
+    #[arg(long, value_name = "SPEC", default_value = "auto", value_parser = quantity::spec, help_heading = "Filter")]
     pub(crate) filter: Spec,
     #[command(flatten)]
     pub(crate) wanted: WantedArgs,
@@ -21,16 +21,16 @@ pub(crate) struct WantedArgs {
     /// 64MiB for dedup, elsewhere what --expect keys at --fpr take]
     ///
     /// Sizes: k, M, G or KiB, MiB, GiB are times 1024, KB, MB, GB times 1000, B or nothing bytes, b bits
-    #[arg(short, long, value_name = "SIZE", value_parser = quantity::size_in_bits, help_heading = "Filter")]
+    #[arg(short, long, value_name = "SIZE", value_parser = quantity::size_in_bits, allow_negative_numbers = true, help_heading = "Filter")]
     pub(crate) memory: Option<u64>,
     /// The highest rate of false positives [default: 0.1%]
-    #[arg(long, value_name = "RATE", value_parser = quantity::rate, help_heading = "Filter")]
+    #[arg(long, value_name = "RATE", value_parser = quantity::rate, allow_negative_numbers = true, help_heading = "Filter")]
     pub(crate) fpr: Option<f64>,
     /// How many distinct keys to expect, such as 1000000, 1e6, 10k or 5M
-    #[arg(long, value_name = "COUNT", value_parser = quantity::count, help_heading = "Filter")]
+    #[arg(long, value_name = "COUNT", value_parser = quantity::count, allow_negative_numbers = true, help_heading = "Filter")]
     pub(crate) expect: Option<u64>,
     /// The seed of hashing and of every random choice
-    #[arg(long, value_name = "NUMBER", default_value_t = 0, value_parser = quantity::seed, help_heading = "Filter")]
+    #[arg(long, value_name = "NUMBER", default_value_t = 0, value_parser = quantity::seed, allow_negative_numbers = true, help_heading = "Filter")]
     pub(crate) seed: u64,
 }
 

@@ -18,7 +18,7 @@ pub(crate) struct KeyArgs {
     ///
     /// JSON numbers are compared by value (1, 1.0 and 1e0 are one key), texts as they are ("1" is not 1); of
     /// members with the same name the last counts
-    #[arg(short, long, value_name = "FIELDS", allow_negative_numbers = true, help_heading = "Records")]
+    #[arg(short, long, value_name = "FIELDS", allow_hyphen_values = true, help_heading = "Records")]
     pub(crate) key: Option<String>,
     /// What separates fields [default: tab; comma with --csv]
     #[arg(short, long, value_name = "BYTE", value_parser = quantity::delimiter, help_heading = "Records")]

@@ -1,7 +1,7 @@
 //! Quantities as they are typed. The core reads them; here its errors become what follows the option's name.
 
-use everbloom::Error;
 use everbloom::internal::promise::{Count, Rate, Size, Span, Window};
+use everbloom::{Error, Spec};
 use std::time::Duration;
 
 /// Bits from a size such as `64MiB`.
@@ -11,7 +11,20 @@ pub(crate) fn size_in_bits(text: &str) -> Result<u64, String> {
 
 /// A rate such as `0.01` or `1%`.
 pub(crate) fn rate(text: &str) -> Result<f64, String> {
-    Rate::from(text).get().map_err(needed)
+    Rate::from(text).get().map_err(|error| match text.trim().parse::<f64>() {
+        Ok(number) if (1.0..100.0).contains(&number) => {
+            format!("must be above 0 and below 1; did you mean {}%?", text.trim())
+        }
+        _ => needed(error),
+    })
+}
+
+/// A filter spec; what was given is said already.
+pub(crate) fn spec(text: &str) -> Result<Spec, String> {
+    Spec::parse(text).map_err(|error| match error {
+        Error::Spec { problem, remedy, .. } => format!("{problem}; {remedy}"),
+        error => error.to_string(),
+    })
 }
 
 /// A rate that may be 0.
@@ -98,6 +111,7 @@ mod tests {
 
     #[test]
     fn what_is_needed_follows_the_option() {
+        assert_eq!(rate("5"), Err("must be above 0 and below 1; did you mean 5%?".into()));
         assert_eq!(rate("0"), Err("must be above 0 and below 1; try 0.1%".into()));
         assert!(
             window("5M").is_err_and(|problem| problem.starts_with("must be a number of lines such as 1e6, or a time"))

@@ -5,6 +5,7 @@ use crate::failure::{Ending, Failure, Result};
 use crate::input::BlockReader;
 use crate::progress::{Screen, Working};
 use crate::record::{Batch, FaultWatch, KeyOptions, Layout, Part, RecordReader, all_hashes, for_each_batch};
+use crate::report::thousands;
 use crate::report::words::{self, KEYS};
 use crate::{filter_file, output, scheme_file};
 use clap::Args;
@@ -75,7 +76,7 @@ impl Build {
         }
         let layout = Layout::new(&self.keys, &ImportanceArgs::default())?;
         let reader = RecordReader::new(BlockReader::new(self.files.clone(), self.keys.framing()), layout)?;
-        let mut reader = reader.watched(&self.files, self.screen());
+        let mut reader = reader.watched(&self.files, self.screen()).doubting(self.promise.quiet);
         let Filling { filter, watch, .. } = match self.plan_without_counting()? {
             // Where keys can be removed, each must have been inserted, and once: whether one came before is then no
             // question for the filter, which sometimes takes a new key for a repeat.
@@ -216,6 +217,7 @@ impl Build {
         self.for_each_key_batch(reader, |batch, before| {
             filling.insert(batch.hashes(), |key| (before + batch.record_of_key(key)) as u64 + 1)
         })?;
+        self.tell_forgotten(&filling.filter, None)?;
         filling.finish()
     }
 
@@ -248,7 +250,25 @@ impl Build {
             // In the order they came, repeats and all: some filters count them, some forget the oldest.
             filling.insert(&hashes, |key| key as u64 + 1)?;
         }
+        self.tell_forgotten(&filling.filter, Some(hashes))?;
         filling.finish()
+    }
+
+    /// Says that keys are missing where a filter that forgets was asked for by name, and how many if they are at hand.
+    fn tell_forgotten(&self, filter: &AnyFilter, hashes: Option<Vec<KeyHash>>) -> Result<()> {
+        let kind = filters::kind(filter.spec())?;
+        if self.promise.quiet || !kind.forgets(filter.spec()) {
+            return Ok(());
+        }
+        let missing = match hashes.map(|hashes| distinct(&hashes)) {
+            Some(keys) => match keys.iter().filter(|key| !filter.contains_hash(**key)).count() as u64 {
+                0 => return Ok(()),
+                missing => format!(": {} of {} keys are missing", thousands(missing), thousands(keys.len() as u64)),
+            },
+            None => ", so that keys may be missing".into(),
+        };
+        words::note(&format!("{} forgets{missing}; without --filter, none is", kind.name));
+        Ok(())
     }
 
     /// What would have kept the promise.

@@ -107,7 +107,7 @@ fn example(kind: &Kind) -> String {
     match (kind.can.follow_scheme, kind.can.run_forever) {
         (Some(_), _) => "everbloom build members.txt --scheme members.ebs -o members.ebf".to_string(),
         (None, true) if kind.can.weigh_importance => {
-            format!("everbloom dedup visits.tsv --filter {name} --memory 64KiB -k 1 --importance 2 --importance-max 50")
+            format!("everbloom dedup visits.tsv --filter {name} -m 64KiB -k 1 --importance 2 --importance-max 50")
         }
         (None, true) => format!("everbloom dedup lines.txt --filter {name} --memory 64KiB"),
         (None, false) => format!("everbloom build members.txt --filter {name} -o members.ebf"),
@@ -137,7 +137,7 @@ impl Row {
 }
 
 /// Lines are no longer than this, but for a word that is.
-const WIDTH: usize = 94;
+const WIDTH: usize = 100;
 
 /// A sentence in lines.
 fn wrapped(text: &str, width: usize) -> Vec<String> {
@@ -150,12 +150,19 @@ fn wrapped(text: &str, width: usize) -> Vec<String> {
     })
 }
 
+/// Sentences in lines beside a name that has so many columns.
+fn beside(name: &str, columns: usize, sentences: &[String]) -> String {
+    let lines = sentences.iter().flat_map(|text| wrapped(text, WIDTH - columns - 2)).enumerate();
+    lines.map(|(at, line)| format!("{:columns$}  {line}\n", if at == 0 { name } else { "" })).collect()
+}
+
 fn all(entries: &[Entry]) -> String {
     let width = entries.iter().map(|entry| entry.name.len()).max().unwrap_or(0);
     let mut text = String::new();
     for entry in entries {
-        text.push_str(&format!("{:width$}  {}\n", entry.name, entry.summary));
-        entry.never.iter().for_each(|never| text.push_str(&format!("{:width$}  never {never}\n", "")));
+        let never = entry.never.iter().map(|never| format!("never {never}"));
+        let sentences: Vec<String> = [entry.summary.to_string()].into_iter().chain(never).collect();
+        text.push_str(&beside(entry.name, width, &sentences));
     }
     text.push_str("\nauto, which is used when --filter is not given, chooses among them.\n");
     text.push_str("everbloom filters KIND shows what a kind can do and its parameters.\n");
@@ -163,9 +170,9 @@ fn all(entries: &[Entry]) -> String {
 }
 
 fn one(entry: &Entry) -> String {
-    let mut text = format!("{}: {}\n\n", entry.name, entry.summary);
-    entry.never.iter().for_each(|never| text.push_str(&format!("never    {never}\n")));
-    text.push_str(&format!("can      {}\n", entry.can.join(", ")));
+    let mut text = wrapped(&format!("{}: {}", entry.name, entry.summary), WIDTH).join("\n") + "\n\n";
+    entry.never.iter().for_each(|never| text.push_str(&beside("never", 7, &[never.to_string()])));
+    text.push_str(&beside("can", 7, &[entry.can.join(", ")]));
     text.push_str(&format!("example  {}\n", entry.example));
     if let Some(first) = entry.parameters.first() {
         text.push_str(&format!("\nparameters, as in --filter {}:{}=…\n", entry.name, first.name));
@@ -174,10 +181,7 @@ fn one(entry: &Entry) -> String {
     for row in &entry.parameters {
         let only = row.only_with.as_ref().map_or(String::new(), |only| format!("; only with {only}"));
         let said = format!("{} [default: {}]{only}", row.takes, row.default);
-        let lines = wrapped(row.meaning, WIDTH - width).into_iter().chain(wrapped(&said, WIDTH - width));
-        for (at, line) in lines.enumerate() {
-            text.push_str(&format!("  {:width$}  {line}\n", if at == 0 { row.name } else { "" }));
-        }
+        text.push_str(&beside(&format!("  {}", row.name), width + 2, &[row.meaning.to_string(), said]));
     }
     if entry.parameters.iter().any(|row| row.default == "planned") {
         text.push_str("\nplanned: chosen by --memory, --fpr and --expect\n");

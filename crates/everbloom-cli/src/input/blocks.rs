@@ -244,6 +244,14 @@ impl BlockReader {
         self.starts.iter().find(|place| place.offset > 0).and_then(|place| self.paths.get(place.input))
     }
 
+    /// What an input is called.
+    pub(crate) fn name(&self, input: usize) -> String {
+        match self.paths.get(input).filter(|path| !is_stdin(path)) {
+            Some(path) => path.display().to_string(),
+            None => "stdin".into(),
+        }
+    }
+
     /// How records are told apart.
     pub(crate) fn framing(&self) -> Framing {
         self.framing

@@ -45,7 +45,7 @@ impl Pointers {
         let mut node = &mut self.root;
         for step in steps {
             let at = node.members.iter().position(|(name, _)| *name == step).unwrap_or_else(|| {
-                let index = step.parse::<usize>().ok().filter(|index| index.to_string() == step);
+                let index = step.parse().ok().filter(|_| is_index(&step));
                 node.members.push((step, Node { index, ..Node::default() }));
                 node.members.len() - 1
             });
@@ -274,10 +274,34 @@ fn steps(typed: &str) -> Result<Vec<String>> {
     }
     let path = typed.strip_prefix('.');
     path.and_then(jq_steps).ok_or_else(|| {
+        if let Some(remedy) = jq_remedy(typed) {
+            return Failure::new(format!("'{typed}' does not name one value; {remedy}"));
+        }
         let names = path.unwrap_or(typed).replace(['.', '[', '"'], "/").replace(']', "");
         let names: Vec<&str> = names.split('/').filter(|name| !name.is_empty()).collect();
         Failure::new(format!("'{typed}' is not a JSON pointer; write /{}", names.join("/")))
     })
+}
+
+/// What to write instead of what other tools understand.
+fn jq_remedy(typed: &str) -> Option<String> {
+    let path = typed.strip_prefix('$').unwrap_or(typed);
+    if path.contains("[]") || path.contains("[*]") {
+        let one = path.replace("[]", "[0]").replace("[*]", "[0]");
+        return Some(format!("of a list one element is to be named, such as {one}"));
+    }
+    if path != typed && path.strip_prefix('.').is_some_and(|path| jq_steps(path).is_some()) {
+        return Some(format!("write {path}"));
+    }
+    let brackets = path.split('[').skip(1).filter_map(|step| step.split_once(']'));
+    let mut steps = brackets.map(|(step, _)| step).filter(|step| step.parse::<i128>().is_ok());
+    let step = steps.find(|step| !is_index(step))?;
+    Some(format!("the elements of a list are [0], [1], [2] and so on, and [{step}] is none of them"))
+}
+
+/// Whether a step is written as the numbers of elements are.
+fn is_index(step: &str) -> bool {
+    step.parse::<usize>().is_ok_and(|index| index.to_string() == step)
 }
 
 /// The entries of a list of pointers, apart by commas; one within a quoted name of jq's style belongs to the name.
@@ -338,7 +362,7 @@ fn jq_steps(path: &str) -> Option<Vec<String>> {
             rest = behind.strip_prefix(']')?;
         } else if let Some(index) = rest.strip_prefix('[') {
             let (index, behind) = index.split_once(']')?;
-            index.parse::<usize>().ok()?;
+            is_index(index).then_some(())?;
             steps.push(index.to_string());
             rest = behind;
         } else if rest.starts_with('"') {
@@ -438,6 +462,18 @@ mod tests {
         {
             let Err(Failure::Message(message)) = Pointers::default().add(typed) else { panic!("{typed} is a pointer") };
             assert!(message.ends_with(&format!("write {suggested}")), "{message}");
+        }
+        for (typed, ending) in [
+            ("$.user.id", "write .user.id"),
+            (".items[].id", "such as .items[0].id"),
+            ("$.items[*].id", "such as .items[0].id"),
+            (".a[01]", "[01] is none of them"),
+            (".a[+0]", "[+0] is none of them"),
+            (".a[-1]", "[-1] is none of them"),
+            (".a[0][-2].b", "[-2] is none of them"),
+        ] {
+            let Err(Failure::Message(message)) = Pointers::default().add(typed) else { panic!("{typed} is a pointer") };
+            assert!(message.ends_with(ending), "{message}");
         }
         assert!(Pointers::default().add(&"/a".repeat(1000)).is_err());
     }

@@ -3,7 +3,7 @@
 use super::fields::{self, Fields, Separation};
 use super::json::{Found, Key, Pointers, Values};
 use super::places::{self, Place};
-use super::reader::{first_record, names_of};
+use super::reader::{different_headers, first_record, names_of};
 use super::{Fault, Problem, time};
 use crate::args::{ImportanceArgs, KeyArgs, Scale};
 use crate::failure::{Failure, Result};
@@ -12,13 +12,13 @@ use everbloom::internal::key::composite_key;
 use everbloom::internal::promise::suggestion;
 use everbloom::{Importance, ImportanceScale};
 use std::borrow::Cow;
-use std::path::Path;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 /// Where keys are, as typed; names are not resolved yet.
 #[derive(Debug, Clone)]
 pub(crate) struct Layout {
-    keys: Vec<Place>,
+    key: Option<String>,
     importance: Option<(String, ImportanceScale, f64)>,
     time: Vec<String>,
     options: Options,
@@ -55,7 +55,6 @@ impl Layout {
         if key.csv && key.delimiter.is_some_and(|byte| byte == b'"' || byte == key.ending()) {
             return Err(Failure::new("--delimiter must be neither the quote nor the end of a record; try ',' or ';'"));
         }
-        let keys = key.key.as_ref().map_or(Ok(Vec::new()), |text| places::parse(text, key.json))?;
         let scale = |max: f64| match importance.importance_scale {
             Scale::Linear => ImportanceScale::linear(max),
             Scale::Log => ImportanceScale::logarithmic(max),
@@ -72,7 +71,8 @@ impl Layout {
             time: "".into(),
         };
         let (ignore_case, has_header) = (key.ignore_case, key.header);
-        let layout = Layout { keys, importance, time: Vec::new(), options, kind, ignore_case, has_header };
+        let layout =
+            Layout { key: key.key.clone(), importance, time: Vec::new(), options, kind, ignore_case, has_header };
         if !layout.has_header {
             layout.resolve(&[])?;
         }
@@ -89,6 +89,26 @@ impl Layout {
         Ok(self)
     }
 
+    /// What to say of records none of which has the byte between fields, so that the first field is all of each, if that
+    /// is probably another one.
+    pub(crate) fn undivided(&self, records: &[u8]) -> Option<String> {
+        let (Kind::Fields(Separation { delimiter, quoted }), Some(key)) = (self.kind, &self.key) else { return None };
+        if key != "1" || memchr::memchr(delimiter, records).is_some() {
+            return None;
+        }
+        // One column of names has spaces in it, and is CSV all the same.
+        let is_there = |other: u8| !(quoted && other == b' ') && memchr::memchr(other, records).is_some();
+        let (other, option) = OTHERS.into_iter().find(|(other, _)| is_there(*other))?;
+        let [delimiter, other] = [delimiter, other].map(|byte| match byte {
+            b'\t' => "a tab".to_string(),
+            b' ' => "a space".to_string(),
+            byte => format!("a '{}'", char::from(byte).escape_default()),
+        });
+        Some(format!(
+            "no line so far has {delimiter}, so the whole line is the key; where {other} is between fields, {option}"
+        ))
+    }
+
     /// Whether records carry importances.
     pub(crate) fn has_importance(&self) -> bool {
         self.importance.is_some()
@@ -99,24 +119,46 @@ impl Layout {
         self.importance.as_ref().map(|(_, scale, _)| *scale)
     }
 
-    /// Refuses names that the header of a file does not have.
-    pub(crate) fn check_header(&self, path: &Path, framing: Framing) -> Result<()> {
-        let line = first_record(path, framing)?;
-        if line.is_empty() { Ok(()) } else { self.resolve(names_of(&line, framing)).map(drop) }
+    /// Refuses names that the header of a file does not have, and files whose headers differ.
+    pub(crate) fn check_headers(&self, paths: &[&PathBuf], framing: Framing) -> Result<()> {
+        let mut first: Option<(Vec<u8>, &PathBuf)> = None;
+        for path in paths {
+            let line = first_record(path, framing)?;
+            let names = names_of(&line, framing);
+            match &first {
+                _ if line.is_empty() => {}
+                None => {
+                    self.resolve(names)?;
+                    first = Some((names.to_vec(), path));
+                }
+                Some((header, _)) if header == names => {}
+                Some((_, first)) => {
+                    return Err(different_headers(&first.display().to_string(), &path.display().to_string()));
+                }
+            }
+        }
+        Ok(())
     }
 
     /// Turns names into numbers, with the header line where there is one.
     pub(crate) fn resolve(&self, header: &[u8]) -> Result<Extractor> {
+        let names = match self.kind {
+            Kind::Fields(separation) if self.has_header => names(header, separation),
+            _ => Ok(Vec::new()),
+        };
         let mut pointers = Pointers::default();
         let mut place = |name: &String| match self.kind {
             Kind::Json => pointers.add(name),
-            Kind::Fields(separation) => self.field(name, header, separation),
+            Kind::Fields(separation) => self.field(name, &names, header, separation),
         };
+        let is_name = |name: &str| names.iter().flatten().any(|field| **field == *name.as_bytes());
+        let text = self.key.as_deref();
+        let keys = text.map_or(Ok(Vec::new()), |text| places::parse(text, self.kind == Kind::Json, is_name))?;
         let part = |key: &Place| match key {
             Place::One(name) => place(name).map(Part::One),
             Place::From(first) => Ok(Part::From(first - 1)),
         };
-        let parts = self.keys.iter().map(part).collect::<Result<Vec<_>>>()?;
+        let parts = keys.iter().map(part).collect::<Result<Vec<_>>>()?;
         let importance = match &self.importance {
             Some((field, scale, max)) => Some((place(field)?, *scale, *max)),
             None => None,
@@ -132,24 +174,75 @@ impl Layout {
     }
 
     /// The number of a field, counted from 0.
-    fn field(&self, name: &str, header: &[u8], separation: Separation) -> Result<usize> {
-        match name.parse::<usize>() {
-            Ok(0) => Err(Failure::new("fields are counted from 1, so there is no field 0")),
-            Ok(number) => Ok(number - 1),
-            Err(_) if !self.has_header => Err(Failure::new(format!(
-                "field '{name}' is not a number; count fields from 1 (1-3 is a range), or add --header to use names"
+    fn field(&self, name: &str, names: &Names<'_>, header: &[u8], separation: Separation) -> Result<usize> {
+        let number = name.parse::<usize>().ok();
+        if number == Some(0) {
+            return Err(Failure::new("fields are counted from 1, so there is no field 0"));
+        }
+        if !self.has_header {
+            return number.map(|number| number - 1).ok_or_else(|| Failure::new(not_a_number(name)));
+        }
+        let names = match (names, number) {
+            (Ok(names), _) => names,
+            (Err(_), Some(number)) => return Ok(number - 1),
+            (Err(problem), None) => return Err(Failure::new(format!("the header cannot be read: {problem}"))),
+        };
+        // A column can be called 2019, and need not be the 2019th.
+        if let Some(number) = number.filter(|number| *number <= names.len()) {
+            return Ok(number - 1);
+        }
+        let numbers: Vec<usize> =
+            names.iter().enumerate().filter(|(_, field)| ***field == *name.as_bytes()).map(|(at, _)| at).collect();
+        match (numbers.as_slice(), number) {
+            ([at], _) => Ok(*at),
+            ([first, second, ..], _) => Err(Failure::new(format!(
+                "the header has {} fields '{name}'; give the number of the one that is meant, such as {} or {}",
+                numbers.len(),
+                first + 1,
+                second + 1
             ))),
-            Err(_) => {
-                let names = Fields::new(header, separation).collect::<Result<Vec<_>, Problem>>();
-                let names = names.map_err(|problem| Failure::new(format!("the header cannot be read: {problem}")))?;
-                names.iter().position(|field| &**field == name.as_bytes()).ok_or_else(|| {
-                    let known: Vec<_> = names.iter().map(|name| String::from_utf8_lossy(name)).collect();
-                    let remedy = suggestion(name, known.iter().map(|name| &**name), "it has");
-                    Failure::new(format!("the header has no field '{name}'; {remedy}"))
-                })
+            ([], Some(number)) => Ok(number - 1),
+            ([], None) => {
+                let known: Vec<_> = names.iter().map(|name| String::from_utf8_lossy(name)).collect();
+                let remedy = other_delimiter(name, header, separation)
+                    .unwrap_or_else(|| suggestion(name, known.iter().map(|name| &**name), "it has"));
+                Err(Failure::new(format!("the header has no field '{name}'; {remedy}")))
             }
         }
     }
+}
+
+/// The names in a header, or why it cannot be read.
+type Names<'h> = Result<Vec<Cow<'h, [u8]>>, Problem>;
+
+fn names(header: &[u8], separation: Separation) -> Names<'_> {
+    Fields::new(header, separation).collect()
+}
+
+/// What to do about a field that is called by a name where there are none.
+fn not_a_number(name: &str) -> String {
+    let remedy = match name.starts_with(['.', '/']) {
+        true => "add --json if it is a value of JSON lines",
+        false => "count fields from 1 (1-3 is a range), or add --header to use names",
+    };
+    format!("field '{name}' is not a number; {remedy}")
+}
+
+/// What else separates fields, and how that is said.
+const OTHERS: [(u8, &str); 5] =
+    [(b'\t', "add -d '\\t'"), (b',', "add --csv"), (b';', "add -d ';'"), (b'|', "add -d '|'"), (b' ', "add -d ' '")];
+
+/// How fields would be told apart so that the header had this one.
+fn other_delimiter(name: &str, header: &[u8], separation: Separation) -> Option<String> {
+    let others = OTHERS.into_iter().filter(|(delimiter, _)| *delimiter != separation.delimiter);
+    let has_it = |delimiter| {
+        let names = names(header, Separation { delimiter, quoted: true });
+        names.is_ok_and(|names| names.iter().any(|field| **field == *name.as_bytes()))
+    };
+    others.into_iter().find(|(delimiter, _)| has_it(*delimiter)).map(|(delimiter, remedy)| {
+        let delimiter = char::from(delimiter).escape_default();
+        format!("it has one if fields are separated by '{delimiter}': {remedy}")
+    })
 }
 
 /// How values are found: fields by number, values of documents by the number of their pointer.

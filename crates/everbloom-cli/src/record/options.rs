@@ -35,7 +35,7 @@ impl KeyOptions {
     pub(crate) fn of(keys: &KeyArgs) -> Self {
         let usual = if keys.csv { b',' } else { b'\t' };
         KeyOptions {
-            key: keys.key.as_ref().map(|key| places::canonical(key, keys.json)),
+            key: keys.key.as_ref().map(|key| places::canonical(key, keys.json, keys.header)),
             delimiter: keys.delimiter.filter(|delimiter| *delimiter != usual),
             csv: keys.csv,
             header: keys.header,
@@ -78,7 +78,7 @@ impl KeyOptions {
             Failure::new("it was built with key options that this version does not know; take a newer one")
         })?;
         // Files that were written before there was one way to write a key have it as it was typed.
-        let key = stored.key.as_ref().map(|key| places::canonical(key, stored.json));
+        let key = stored.key.as_ref().map(|key| places::canonical(key, stored.json, stored.header));
         Ok(KeyOptions { key, ..stored })
     }
 }
@@ -121,6 +121,11 @@ mod tests {
         assert_eq!(KeyOptions::of(&read.arguments(&keys)), options);
         assert_eq!(KeyOptions::of(&KeyArgs::default()).to_note().expect("a note"), "");
         assert_eq!(KeyOptions::of(&KeyArgs { delimiter: Some(b'\t'), ..KeyArgs::default() }), KeyOptions::default());
+        // Files that were written before ranges were known have names that look like them.
+        let old = KeyOptions::from_note(r#"{"key":"1-2","csv":true,"header":true}"#).expect("options");
+        assert_eq!(old.to_string(), "--csv --header --key 1-2");
+        let old = KeyOptions::from_note(r#"{"key":"1-2"}"#).expect("options");
+        assert_eq!(old.to_string(), "--key 1,2");
         assert!(KeyOptions::from_note(r#"{"colour":"red"}"#).is_err() && KeyOptions::from_note("{").is_err());
     }
 }

@@ -15,14 +15,14 @@ pub(super) enum Place {
     From(usize),
 }
 
-/// The places that a list names; ranges are taken apart.
-pub(super) fn parse(text: &str, is_json: bool) -> Result<Vec<Place>> {
+/// The places that a list names; ranges are taken apart, unless a field has such a name.
+pub(super) fn parse(text: &str, is_json: bool, is_name: impl Fn(&str) -> bool) -> Result<Vec<Place>> {
     if is_json {
         return Ok(json::split(text).into_iter().map(|part| Place::One(part.to_string())).collect());
     }
     let mut places = Vec::new();
     for part in text.split(',') {
-        match range(part) {
+        match range(part).filter(|_| !is_name(part)) {
             None => places.push(Place::One(part.to_string())),
             Some((0, _) | (_, Some(0))) => return Err(Failure::new(format!("'{part}' names field 0; count from 1"))),
             Some((from, None)) => places.push(Place::From(from)),
@@ -41,7 +41,11 @@ pub(super) fn parse(text: &str, is_json: bool) -> Result<Vec<Place>> {
 /// The first and last field of `1-3`, `2-` or `-3`; a name with a dash is none.
 fn range(part: &str) -> Option<(usize, Option<usize>)> {
     let (from, to) = part.split_once('-')?;
-    let number = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit()).then(|| text.parse().ok()).flatten();
+    // A number that is too large for any record is as good as the largest.
+    let number = |text: &str| {
+        let is_number = text.bytes().all(|byte| byte.is_ascii_digit());
+        is_number.then(|| text.parse().unwrap_or(usize::MAX))
+    };
     match (from, to) {
         ("", "") => None,
         ("", to) => Some((1, Some(number(to)?))),
@@ -50,9 +54,13 @@ fn range(part: &str) -> Option<(usize, Option<usize>)> {
     }
 }
 
-/// The list in the one way in which filter files and states keep it: what names the same values is the same text.
-pub(super) fn canonical(text: &str, is_json: bool) -> String {
-    let Ok(places) = parse(text, is_json) else { return text.to_string() };
+/// The list in the one way in which filter files and states keep it: what names the same values is the same text. With a
+/// header it stays as it was typed: whether `1-2` is a range or a name is known when the header is.
+pub(super) fn canonical(text: &str, is_json: bool, has_header: bool) -> String {
+    if has_header {
+        return text.to_string();
+    }
+    let Ok(places) = parse(text, is_json, |_| false) else { return text.to_string() };
     let written = places.into_iter().map(|place| match place {
         Place::One(value) if is_json => json::canonical(&value),
         Place::One(field) => field,
@@ -81,11 +89,18 @@ mod tests {
             (r#"."a/b".c~d"#, true, "/a~1b/c~0d"),
             (".", true, "."),
         ] {
-            assert_eq!(canonical(typed, is_json), kept, "{typed}");
+            assert_eq!(canonical(typed, is_json, false), kept, "{typed}");
         }
-        for typed in ["0-3", "3-0", "3-1", "1-9999", "1-99999999999999999999"] {
-            let is_refused = parse(typed, false).is_err();
-            assert!(is_refused || typed.len() > 12, "{typed}");
+        assert_eq!(canonical("1-3,5", false, true), "1-3,5", "a header may have such a name");
+        for typed in ["0-3", "3-0", "3-1", "1-9999", "1-99999999999999999999", "99999999999999999999-3"] {
+            assert!(parse(typed, false, |_| false).is_err(), "{typed}");
         }
+    }
+
+    #[test]
+    fn what_a_field_is_called_is_no_range() {
+        let one = |field: &str| Place::One(field.into());
+        let places = |typed| parse(typed, false, |name| name == "2019-2020").expect("a list");
+        assert_eq!(places("2019-2020,1-2"), [one("2019-2020"), one("1"), one("2")]);
     }
 }

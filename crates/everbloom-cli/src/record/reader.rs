@@ -4,6 +4,7 @@ use super::{Batch, Extractor, Layout};
 use crate::failure::{Failure, Result};
 use crate::input::{Block, BlockReader, Framing, Reading};
 use crate::progress::{Bar, Screen};
+use crate::report::words;
 use everbloom::Hashing;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -12,23 +13,34 @@ use std::sync::Arc;
 pub(crate) struct RecordReader {
     blocks: BlockReader,
     layout: Layout,
-    header: Option<Vec<u8>>,
+    /// The names, and the input that had them first.
+    header: Option<(Vec<u8>, String)>,
     is_header_written: bool,
     extractor: Option<Arc<Extractor>>,
     bar: Option<Bar>,
+    /// Whether the first records are to be looked at for what is probably a mistake.
+    doubts: bool,
 }
 
 impl RecordReader {
     /// Reads records as `layout` describes them.
     pub(crate) fn new(blocks: BlockReader, layout: Layout) -> Result<Self> {
-        let mut reader =
-            RecordReader { blocks, layout, header: None, is_header_written: false, extractor: None, bar: None };
+        let mut reader = RecordReader {
+            blocks,
+            layout,
+            header: None,
+            is_header_written: false,
+            extractor: None,
+            bar: None,
+            doubts: false,
+        };
         if !reader.layout.has_header {
             reader.extractor = Some(Arc::new(reader.layout.resolve(&[])?));
         } else if let Some(path) = reader.blocks.first_resumed() {
             // Its header was passed on when it was read from its start.
             let first = first_record(path, reader.blocks.framing())?;
-            reader.take_header(&first)?;
+            let name = path.display().to_string();
+            reader.take_header(&first, name)?;
         }
         Ok(reader)
     }
@@ -42,6 +54,12 @@ impl RecordReader {
     /// With a bar for whoever watches, over what is read of these inputs, while nothing else is shown.
     pub(crate) fn watched(mut self, inputs: &[PathBuf], screen: Screen) -> Self {
         self.bar = Bar::for_terminal(self.blocks.consumed(), inputs, screen);
+        self
+    }
+
+    /// With a word on stderr about options that are probably mistaken, unless nothing is to be said.
+    pub(crate) fn doubting(mut self, quiet: bool) -> Self {
+        self.doubts = !quiet;
         self
     }
 
@@ -63,29 +81,38 @@ impl RecordReader {
     /// Fills a block, and says how many of its bytes are a header: the input's first record.
     pub(crate) fn next(&mut self, block: &mut Block) -> Result<(Reading, Header)> {
         let reading = self.blocks.next(block)?;
+        if self.doubts && !block.bytes().is_empty() {
+            self.doubts = false;
+            if let Some(note) = self.layout.undivided(block.bytes()) {
+                words::note(&note);
+            }
+        }
         if !(reading == Reading::Block && self.layout.has_header && block.is_first) {
             return Ok((reading, Header::default()));
         }
         let line = &block.bytes()[..self.blocks.framing().first_end(block.bytes())];
         let header = Header { bytes: line.len(), is_new: self.header.is_none() && !self.is_header_written };
-        self.take_header(line)?;
+        self.take_header(line, self.blocks.name(block.start.input))?;
         Ok((reading, header))
     }
 
-    fn take_header(&mut self, line: &[u8]) -> Result<()> {
+    fn take_header(&mut self, line: &[u8], input: String) -> Result<()> {
         let names = names_of(line, self.blocks.framing());
         match &self.header {
-            Some(header) if header == names => {}
-            Some(_) => {
-                return Err(Failure::new("the inputs have different headers; process them one by one"));
-            }
+            Some((header, _)) if header == names => {}
+            Some((_, first)) => return Err(different_headers(first, &input)),
             None => {
                 self.extractor = Some(Arc::new(self.layout.resolve(names)?));
-                self.header = Some(names.to_vec());
+                self.header = Some((names.to_vec(), input));
             }
         }
         Ok(())
     }
+}
+
+/// What to say where the names of two inputs are not the same.
+pub(super) fn different_headers(first: &str, other: &str) -> Failure {
+    Failure::new(format!("{first} and {other} have different headers; process them one by one"))
 }
 
 /// The line of names at the start of an input.

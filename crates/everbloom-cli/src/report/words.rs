@@ -27,9 +27,12 @@ pub(crate) fn note(text: &str) {
 /// The line with which the keys no longer fit into the memory as they are.
 pub(crate) fn begins_to_forget(line: u64, filter: &AnyFilter) -> String {
     let (line, memory) = (thousands(line), short_size(filter.memory_bits()));
-    let rate = at_most(filter.promise().predicted_fpr);
+    let rate = filter.promise().predicted_fpr;
     format!(
-        "line {line}: {memory} is full; all before were judged exactly, now at most {rate} of new lines is mistaken"
+        "line {line}: {memory} is full; all before were judged exactly, now at most {} of new lines {} mistaken, and \
+         repeats of old lines may pass",
+        at_most(rate),
+        verb(rate)
     )
 }
 
@@ -58,8 +61,14 @@ fn share(rate: f64, one_in: fn(f64) -> f64, of_hundred: fn(f64) -> f64) -> Strin
         // 2^64 is more than anybody will count to.
         rate if rate < 5.5e-20 => "none".into(),
         rate if rate < 0.3 => format!("1 in {}", thousands(readable(1.0 / rate, one_in))),
-        rate => format!("{} in 100", of_hundred(rate * 100.0).min(99.0)),
+        rate if rate <= 0.99 => format!("{} in 100", of_hundred(rate * 100.0).min(99.0)),
+        rate => format!("{} in 1,000", of_hundred(rate * 1000.0).min(999.0)),
     }
+}
+
+/// What follows a rate: one in so many is, several are.
+pub(crate) fn verb(rate: f64) -> &'static str {
+    if rate < 0.3 { "is" } else { "are" }
 }
 
 /// A number with three digits and zeros.
@@ -106,9 +115,10 @@ pub(crate) fn broken_at(line: u64, stopped: bool) -> String {
 pub(crate) fn one_too_many(watch: &Watch, things: Things) -> String {
     let Things { many, rated, mistaken } = things;
     format!(
-        "the filter was planned for {} {many}, and this is one more; from here on more than {} of {rated} is {mistaken}",
+        "the filter was planned for {} {many}, and this is one more; from here on more than {} of {rated} {} {mistaken}",
         thousands(watch.limit()),
         at_most(watch.promise().predicted_fpr),
+        verb(watch.promise().predicted_fpr),
     )
 }
 
@@ -148,10 +158,11 @@ pub(crate) fn busier_window(watch: &Watch, window: Duration, status: &Status) ->
 
 fn still_broken(watch: &Watch, came: String, status: &Status, rated: &str, mistaken: &str) -> String {
     format!(
-        "the promise stays broken: {came}, and the filter was planned for {}; about {} of {rated} is {mistaken} now, instead \
+        "the promise stays broken: {came}, and the filter was planned for {}; about {} of {rated} {} {mistaken} now, instead \
          of at most {}",
         thousands(watch.limit()),
         about(status.estimated_fpr),
+        verb(status.estimated_fpr),
         at_most(watch.promise().predicted_fpr),
     )
 }
@@ -190,8 +201,9 @@ pub(crate) fn seen_in_cells(promise: &Promise, status: &Status, things: Things) 
     let planned =
         planned_for(promise).map_or(String::new(), |items| format!(", and the filter was planned for {items}"));
     format!(
-        "the promise is broken: {found}{planned}; about {} of {rated} is {mistaken} now, instead of at most {}",
+        "the promise is broken: {found}{planned}; about {} of {rated} {} {mistaken} now, instead of at most {}",
         about(status.estimated_fpr),
+        verb(status.estimated_fpr),
         at_most(promise.predicted_fpr),
     )
 }
@@ -213,6 +225,9 @@ mod tests {
         assert_eq!(at_most(0.00098), "1 in 1,020 (0.098 %)");
         assert_eq!(about(0.834), "83 in 100 (83.4 %)");
         assert_eq!(at_most(0.834), "84 in 100 (83.4 %)");
+        assert_eq!((about(0.996), verb(0.996)), ("996 in 1,000 (99.6 %)".into(), "are"));
+        assert_eq!((about(0.99996), about(1.0)), ("999 in 1,000 (99.996 %)".into(), "999 in 1,000 (100 %)".into()));
+        assert_eq!((about(0.99), verb(0.16)), ("99 in 100 (99 %)".into(), "is"));
         assert_eq!(at_most(1e-9), "1 in 1,000,000,000 (1.00e-7 %)");
         assert_eq!(about_one_in(0.0), "none");
         assert_eq!((enough(19_841.2), enough(7.5), enough(0.0)), (20_000, 8, 0));

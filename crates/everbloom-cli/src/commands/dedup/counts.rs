@@ -7,6 +7,7 @@ use crate::args::OnError;
 use crate::failure::{Ending, Failure, Result};
 use crate::input::BlockReader;
 use crate::output::{self, Stdout};
+use crate::progress::Screen;
 use crate::record::{Batch, FaultWatch, Layout, Part, RecordReader, for_each_batch};
 use crate::report::words::{self, LINES};
 use crate::report::{self, percent, short_size, thousands};
@@ -35,6 +36,11 @@ struct CountStats {
     exact: bool,
     /// The filter whose estimates they are, if not.
     filter: Option<String>,
+    /// The rate at which a new line is taken for a repeat, and is missing, as promised and as the filter is now.
+    predicted_fpr: f64,
+    estimated_fpr: f64,
+    /// So many lines are expected to be missing, at most.
+    expected_missing: u64,
     memory_bits: u64,
     seconds: f64,
 }
@@ -45,7 +51,9 @@ pub(super) fn run(dedup: &Dedup) -> Result<Ending> {
     let layout = Layout::new(&dedup.keys, &dedup.importance)?;
     let mut counter = Counter::new(dedup)?;
     let hashing = counter.hashing(dedup);
-    let mut reader = RecordReader::new(BlockReader::new(dedup.files.clone(), dedup.keys.framing()), layout)?;
+    let reader = RecordReader::new(BlockReader::new(dedup.files.clone(), dedup.keys.framing()), layout)?;
+    // Lines are written when all has been read, and the bar is gone.
+    let mut reader = reader.watched(&dedup.files, Screen::of(false, dedup.promise.quiet)).doubting(dedup.promise.quiet);
     let mut watch = FaultWatch::new(dedup.keys.on_error, OnError::Keep);
     let mut waiting = Waiting::default();
     for_each_batch(&mut reader, &hashing, |part| match part {
@@ -67,6 +75,7 @@ pub(super) fn run(dedup: &Dedup) -> Result<Ending> {
     }
     let seconds = started.elapsed().as_secs_f64();
     let skipped = if watch.on_error() == OnError::Skip { watch.faults() } else { 0 };
+    let (predicted_fpr, estimated_fpr) = counter.rates();
     let stats = CountStats {
         items: watch.records(),
         written: lines.count,
@@ -75,12 +84,14 @@ pub(super) fn run(dedup: &Dedup) -> Result<Ending> {
         skipped,
         exact: matches!(counter, Counter::Exact { .. }),
         filter: counter.filter(),
+        predicted_fpr,
+        estimated_fpr,
+        expected_missing: missing(lines.count, predicted_fpr.max(estimated_fpr)),
         memory_bits: counter.memory_bits(),
         seconds,
     };
     if let Some(path) = &dedup.stats {
-        let text = report::json(&stats)?;
-        output::replace(path, |out| out.write_all(text.as_bytes()))?;
+        output::replace_text(path, &report::json(&stats)?)?;
     }
     if dedup.wants_summary() {
         words::say(summary(&stats, &counter));
@@ -102,6 +113,7 @@ fn refuse_clashes(dedup: &Dedup) -> Result<()> {
         (dedup.count, "--count", "one of them writes lines and the other totals"),
         (dedup.duplicates.is_some(), "--duplicates", "repeats are counted instead of written"),
         (dedup.importance.importance.is_some(), "--importance", "every line counts alike"),
+        (dedup.threads.is_some_and(|threads| threads > 1), "--threads", "one thread counts"),
     ];
     match clashes.iter().find(|(is_given, ..)| *is_given) {
         Some((_, option, why)) => {
@@ -113,43 +125,75 @@ fn refuse_clashes(dedup: &Dedup) -> Result<()> {
 
 /// Where counts are kept.
 enum Counter {
-    /// By 64 bits of the hash, for no more than so many keys.
-    Exact { counts: HashMap<u64, u64, BuildHasherDefault<Given>>, most: usize, memory_bits: u64 },
+    /// By 64 bits of the hash, for no more than so many keys if there is a limit.
+    Exact { counts: HashMap<u64, u64, BuildHasherDefault<Given>>, limit: Option<Limit> },
     /// In a filter that counts.
     Estimated(Box<AnyFilter>),
 }
 
+/// So many keys, in so much memory.
+struct Limit {
+    keys: usize,
+    memory_bits: u64,
+}
+
+/// Bytes of a slot of a map of the standard library: a hash, its count, and a byte that says whether it is used.
+const SLOT_BYTES: u64 = 17;
+
 impl Counter {
     fn new(dedup: &Dedup) -> Result<Self> {
+        if dedup.exact {
+            return Ok(Self::without_limit());
+        }
         let memory = dedup.goal.wanted.memory.unwrap_or(DEFAULT_MEMORY_BITS);
         if dedup.goal.filter.is_bare() && dedup.goal.filter.kind() == everbloom::internal::forecast::AUTO {
             return Self::exact(memory);
         }
         let kind = filters::kind(&dedup.goal.filter)?;
+        // As elsewhere, it grows beyond --memory.
         if kind.can.be_exact {
-            return Self::exact(memory);
+            return Ok(Self::without_limit());
         }
         if !kind.can.count {
             let able = able();
             let problem = format!("--counts needs a filter that counts, and {} does not", kind.name);
             return Err(Failure::new(format!("{problem}; leave --filter out for exact counts, or take {able}")));
         }
+        if let Some(parameter) =
+            kind.can.fade.filter(|name| dedup.goal.filter.get(name).is_some_and(|value| value.parse() != Ok(0.0)))
+        {
+            let problem = format!("--counts and {parameter}= cannot be combined: counts that fade are too low");
+            return Err(Failure::new(format!("{problem}; leave {parameter} out of --filter")));
+        }
         let goal = dedup.goal.goal().default_memory_bits(DEFAULT_MEMORY_BITS);
         let plan = everbloom::internal::forecast::plan(&dedup.goal.filter, &goal)?;
         Ok(Counter::Estimated(Box::new(plan.build()?)))
     }
 
-    /// As many keys as the memory holds. A map of the standard library has a power of two of slots, of which it uses seven
-    /// in eight, and 17 bytes for each.
+    /// As many keys as come.
+    fn without_limit() -> Self {
+        Counter::Exact { counts: HashMap::default(), limit: None }
+    }
+
+    /// As many keys as the memory holds. A map of the standard library has a power of two of slots, and uses seven in
+    /// eight of them.
     fn exact(memory_bits: u64) -> Result<Self> {
-        let slots = (memory_bits / 8 / 17).max(8);
-        let most = (1usize << slots.ilog2().min(40)) / 8 * 7;
+        let slots = (memory_bits / 8 / SLOT_BYTES).max(8);
+        let keys = (1usize << slots.ilog2().min(40)) / 8 * 7;
         let mut counts = HashMap::default();
         // Memory that is not touched is not taken.
-        counts.try_reserve(most).map_err(|_| {
+        counts.try_reserve(keys).map_err(|_| {
             Failure::new(format!("{} could not be allocated; give less --memory", short_size(memory_bits)))
         })?;
-        Ok(Counter::Exact { counts, most, memory_bits })
+        Ok(Counter::Exact { counts, limit: Some(Limit { keys, memory_bits }) })
+    }
+
+    /// The rate of false positives, as promised and as it is: new lines that are taken for repeats.
+    fn rates(&self) -> (f64, f64) {
+        match self {
+            Counter::Exact { .. } => (0.0, 0.0),
+            Counter::Estimated(filter) => (filter.promise().predicted_fpr, filter.status().estimated_fpr),
+        }
     }
 
     fn hashing(&self, dedup: &Dedup) -> Hashing {
@@ -181,20 +225,27 @@ impl Counter {
     /// Counts a key once more.
     fn is_new(&mut self, hash: KeyHash) -> Result<bool> {
         match self {
-            Counter::Exact { counts, most, memory_bits } => {
+            Counter::Exact { counts, limit } => {
                 if let Some(count) = counts.get_mut(&hash.high) {
                     *count += 1;
                     return Ok(false);
                 }
-                if counts.len() >= *most {
+                if let Some(Limit { keys, memory_bits }) = limit
+                    && counts.len() >= *keys
+                {
                     return Err(Failure::new(format!(
                         "{} holds the exact counts of {} different lines, and there are more; give more --memory, or \
-                         --filter {} with --expect for estimates",
+                         --exact for as much as it takes, or --filter {} with --expect for estimates",
                         short_size(*memory_bits),
-                        thousands(*most as u64),
+                        thousands(*keys as u64),
                         able()
                     )));
                 }
+                counts.try_reserve(1).map_err(|_| {
+                    let lines = thousands(counts.len() as u64);
+                    let remedy = format!("--filter {} with --expect has estimates in less", able());
+                    Failure::new(format!("there is no memory to count more than {lines} different lines; {remedy}"))
+                })?;
                 counts.insert(hash.high, 1);
                 Ok(true)
             }
@@ -224,7 +275,7 @@ impl Counter {
 
     fn memory_bits(&self) -> u64 {
         match self {
-            Counter::Exact { most, .. } => (*most as u64) / 7 * 8 * 17 * 8,
+            Counter::Exact { counts, .. } => (counts.capacity() as u64).div_ceil(7) * 8 * SLOT_BYTES * 8,
             Counter::Estimated(filter) => filter.memory_bits(),
         }
     }
@@ -239,6 +290,11 @@ impl Counter {
         }
         Ok(dedup.promise.ending(is_broken))
     }
+}
+
+/// The lines that are missing where so many came through and the others were taken for repeats at this rate.
+fn missing(written: u64, rate: f64) -> u64 {
+    (written as f64 * rate / (1.0 - rate).max(f64::EPSILON)).ceil() as u64
 }
 
 /// The kinds that count.
@@ -351,9 +407,13 @@ fn summary(stats: &CountStats, counter: &Counter) -> String {
             )
         }
         Counter::Estimated(filter) => format!(
-            "the counts are estimates of {}: never too low, and too high for about {} of lines",
+            "the counts are estimates of {}: never too low, and too high for about {} of lines; at most {} new lines was \
+             taken for a repeat and is missing, about {} lines (promised {})",
             filter.spec().kind(),
-            words::about(filter.status().estimated_fpr)
+            words::about(stats.estimated_fpr),
+            words::at_most_one_in(stats.predicted_fpr.max(stats.estimated_fpr)),
+            thousands(stats.expected_missing),
+            percent(stats.predicted_fpr)
         ),
     };
     let (items, written, repeats) = (thousands(*items), thousands(*written), thousands(*repeats));

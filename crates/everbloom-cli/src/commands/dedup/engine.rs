@@ -138,15 +138,12 @@ impl Engine {
         let noted = ended.iter().try_for_each(|place| outputs.marks.note(place));
         outputs.place = place;
         let failure = self.failure.into_inner().unwrap_or_else(PoisonError::into_inner);
+        let judge = self.judge.into_inner();
+        let is_whole = failure.is_none() && self.interrupt.signal().is_none();
+        let failure = if is_whole { judge.faults.finish().err() } else { failure };
         // An input without a single record leaves nothing, either.
         let failure = failure.or_else(|| outputs.empty().err());
-        Finished {
-            judge: self.judge.into_inner(),
-            outputs,
-            failure: failure.or(noted.err()),
-            journal,
-            lost: reader.blocks().lost().cloned(),
-        }
+        Finished { judge, outputs, failure: failure.or(noted.err()), journal, lost: reader.blocks().lost().cloned() }
     }
 
     /// Writes the last records that had no ending, but only after the state is saved without them: if one goes on until the
@@ -295,6 +292,7 @@ impl Engine {
             start = batch.end();
         }
         let is_due = self.saving.as_ref().is_some_and(|saving| judge.is_due(saving.interval)) && !is_provisional;
+        let is_doubtful = judge.faults.finish().is_err();
         let judge = if is_due || stopped.is_some() {
             Some(judge)
         } else {
@@ -305,20 +303,28 @@ impl Engine {
         done.records(bytes, batch, verdicts, self.options);
         done.check()?;
         let Some(mut outputs) = self.outputs.enter(taken.turn) else { return Ok(false) };
-        outputs.empty()?;
+        let output = done.output(bytes, self.options);
+        if outputs.can_be_spared() {
+            // What the first block shows to be a mistake leaves the files as they were.
+            if let Some(Failure::Message(_)) = stopped {
+                return stopped.map_or(Ok(true), Err);
+            }
+        }
+        let is_held = outputs.can_be_spared() && is_doubtful && outputs.hold(output, &done.aside);
+        // A block without a byte only says that nothing has come yet.
+        if !is_held && !bytes.is_empty() {
+            outputs.empty()?;
+        }
         outputs.tally += done.tally;
         if self.saving.is_some() {
             ended.iter().try_for_each(|place| outputs.marks.note(place))?;
         }
         outputs.place = place;
-        let output = done.output(bytes, self.options);
-        if !output.is_empty() {
-            outputs.main.write(output)?;
-        } else if self.interrupt.is_reader_gone() {
+        if output.is_empty() && self.interrupt.is_reader_gone() {
             return Err(Failure::ClosedPipe);
         }
-        if let Some(duplicates) = outputs.duplicates.as_mut().filter(|_| !done.aside.is_empty()) {
-            duplicates.write(&done.aside)?;
+        if !is_held {
+            outputs.write(output, &done.aside)?;
         }
         if let Some(failure) = stopped {
             if let (Failure::BrokenPromise(_), Some(mut judge)) = (&failure, judge) {

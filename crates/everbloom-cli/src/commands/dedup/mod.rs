@@ -125,8 +125,10 @@ pub(crate) struct Dedup {
     count: bool,
     /// Write every new line behind the number of times it came, as uniq -c does, when the input ends
     ///
-    /// The counts are exact (but for chance collisions of hashes) and take 17 to 34 bytes a key within --memory; with
-    /// --filter spectral they are estimates in fixed memory that are never too low. Lines wait in a temporary file
+    /// The counts are exact (but for chance collisions of hashes) and take 20 to 39 bytes a key within --memory, or as
+    /// much as they need with --exact; with --filter spectral they are estimates in fixed memory that are never too low,
+    /// and new lines are missing at the rate of --fpr, because they are taken for repeats: -v and --stats say how many.
+    /// Lines wait in a temporary file
     #[arg(long, help_heading = "Repeats")]
     counts: bool,
     /// How to print what --count counts
@@ -189,13 +191,16 @@ impl Dedup {
         self.files.iter().map(PathBuf::as_path).chain(stdin).try_for_each(|path| self.check_input(path))
     }
 
-    /// Refuses names that the first file's header does not have, before anything is written.
+    /// Refuses names that the files' headers do not have, before anything is written.
     fn check_header(&self, layout: &Layout) -> Result<()> {
-        let first = self.files.first().filter(|path| matches!(rereadable(path), Ok(Some(_))));
-        match first.filter(|_| layout.has_header) {
-            Some(path) => layout.check_header(path, self.keys.framing()),
-            None => Ok(()),
+        if !layout.has_header {
+            return Ok(());
         }
+        // Files that grow may have no header yet, and those that were read before have been checked.
+        let only_first = self.follow || self.state.is_some();
+        let files = self.files.iter().take(if only_first { 1 } else { usize::MAX });
+        let files: Vec<_> = files.take_while(|path| matches!(rereadable(path), Ok(Some(_)))).collect();
+        layout.check_headers(&files, self.keys.framing())
     }
 
     /// Refuses an input that cannot be read; a file that is followed may still come.
@@ -230,7 +235,7 @@ impl Dedup {
         let blocks = blocks.follow(self.follow).hold_back(takes_back);
         let is_header_written = outputs.main.bytes() > 0;
         let reader = RecordReader::new(blocks.stop_on(Some(Arc::clone(&interrupt))), layout)?;
-        let reader = reader.header_is_written(is_header_written);
+        let reader = reader.header_is_written(is_header_written).doubting(self.promise.quiet);
         let is_aside = |path: &Option<PathBuf>| path.as_deref().is_some_and(output::is_dash);
         let screen = Screen::of(writes_stdout || is_aside(&self.duplicates), self.promise.quiet);
         judge.progress = Bar::for_terminal(reader.blocks().consumed(), &self.files, screen).map(Progress::new);
@@ -244,9 +249,6 @@ impl Dedup {
         interrupt.ending();
         ended.judge.progress = None;
 
-        if ended.failure.is_none() && interrupt.signal().is_none() {
-            ended.failure = ended.judge.faults.finish().err();
-        }
         if ended.failure.is_none() {
             ended.failure = ended.judge.finish();
         }
@@ -407,8 +409,7 @@ impl Dedup {
         let tallies = (tally, ended.outputs.total());
         let stats = Stats::new(tallies, &ended.judge, look, seconds, self.threads(), finished).with(window, notes);
         if let Some(path) = &self.stats {
-            let text = report::json(&stats)?;
-            output::replace(path, |out| out.write_all(text.as_bytes()))?;
+            output::replace_text(path, &report::json(&stats)?)?;
         }
         if self.wants_summary() {
             let told = Told { mode: self.options().mode, window: self.window, forgets: ended.judge.forgets(), missed };

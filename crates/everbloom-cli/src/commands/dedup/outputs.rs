@@ -28,20 +28,63 @@ pub(super) struct Outputs {
     pub(super) place: Place,
     /// Whether the files still hold what they held before this run.
     pub(super) is_stale: bool,
+    /// What is to be written to the two once the files may be emptied.
+    held: [Vec<u8>; 2],
 }
+
+/// So many bytes are held back at most.
+const HELD_BYTES: usize = 1 << 20;
 
 impl Outputs {
     pub(super) fn new(main: Sink, duplicates: Option<Sink>, marks: Marks) -> Self {
         let (tally, before) = (Tally::default(), Tally::default());
-        Outputs { main, duplicates, tally, before, others: Vec::new(), marks, place: Place::default(), is_stale: false }
+        Outputs {
+            main,
+            duplicates,
+            tally,
+            before,
+            others: Vec::new(),
+            marks,
+            place: Place::default(),
+            is_stale: false,
+            held: Default::default(),
+        }
     }
 
     /// Takes out what the files held before this run, once.
     pub(super) fn empty(&mut self) -> Result<()> {
-        match std::mem::take(&mut self.is_stale) {
-            true => self.sinks().try_for_each(Sink::empty),
-            false => Ok(()),
+        if !std::mem::take(&mut self.is_stale) {
+            return Ok(());
         }
+        self.sinks().try_for_each(Sink::empty)?;
+        let [main, aside] = std::mem::take(&mut self.held);
+        self.write(&main, &aside)
+    }
+
+    /// Writes what a block came to.
+    pub(super) fn write(&mut self, main: &[u8], aside: &[u8]) -> Result<()> {
+        if !main.is_empty() {
+            self.main.write(main)?;
+        }
+        match self.duplicates.as_mut().filter(|_| !aside.is_empty()) {
+            Some(duplicates) => duplicates.write(aside),
+            None => Ok(()),
+        }
+    }
+
+    /// Whether a file still holds what it held before this run, which a mistaken call must not destroy.
+    pub(super) fn can_be_spared(&self) -> bool {
+        self.is_stale && self.sinks().any(Sink::is_file)
+    }
+
+    /// Holds back what a block came to, if that is not too much.
+    pub(super) fn hold(&mut self, main: &[u8], aside: &[u8]) -> bool {
+        let fits = self.held.iter().map(Vec::len).sum::<usize>() + main.len() + aside.len() <= HELD_BYTES;
+        if fits {
+            self.held[0].extend_from_slice(main);
+            self.held[1].extend_from_slice(aside);
+        }
+        fits
     }
 
     /// Brings to disk what was written to files.

@@ -229,10 +229,11 @@ fn fresh(dedup: &Dedup) -> Result<Outputs> {
     let main = dedup.output.as_ref().map_or_else(|| Sink::stdout(ending), create)?;
     let duplicates = dedup.duplicates.as_ref().map(create).transpose()?;
     let mut outputs = Outputs::new(main, duplicates, Marks::new(Vec::new(), &dedup.files)?);
-    // Nothing is destroyed before all of them can be written, and before the header is known to have the keys. A state says
-    // of its outputs that they are empty, so that then they are.
+    // Nothing is destroyed before all of them can be written, and before the first block is judged: then the keys are where
+    // they were said to be. A state says of its outputs that they are empty, so that then they are; and whoever follows a
+    // file may wait for long.
     outputs.is_stale = true;
-    if !dedup.keys.header || dedup.state.is_some() {
+    if dedup.follow || dedup.state.is_some() {
         outputs.empty()?;
     }
     Ok(outputs)

@@ -198,13 +198,15 @@ impl Stats {
                 words::at_most_one_in(self.predicted_fpr)
             ),
             (Standing::Broken, _) => format!(
-                " The promise was broken at line {}: about {} new lines is {mistaken} by mistake now (promised {promised})",
+                " The promise was broken at line {}: about {} new lines {} {mistaken} by mistake now (promised {promised})",
                 thousands(self.broken_at.unwrap_or_default()),
-                words::about_one_in(self.estimated_fpr)
+                words::about_one_in(self.estimated_fpr),
+                words::verb(self.estimated_fpr)
             ),
             (Standing::None, _) => format!(
-                " About {} new lines is {mistaken} by mistake now (nothing was promised)",
-                words::about_one_in(self.estimated_fpr)
+                " About {} new lines {} {mistaken} by mistake now (nothing was promised)",
+                words::about_one_in(self.estimated_fpr),
+                words::verb(self.estimated_fpr)
             ),
         };
         let collision = self.collision_probability.filter(|chance| *chance > 0.0).map_or(String::new(), |chance| {
