@@ -35,7 +35,9 @@ pub struct ScaledStream {
 }
 
 /// The part of a section that fills the filter.
-const WARM_UP: f64 = 0.25;
+fn warm_up(arrivals: usize) -> usize {
+    arrivals / 4
+}
 
 /// Longer simulations take more time and tell no more.
 const MOST_ARRIVALS: f64 = 4e6;
@@ -47,7 +49,7 @@ impl ScaledStream {
         Self::played(stream, divisor.max(stream.arrivals as f64 / MOST_ARRIVALS), f64::INFINITY, seed, round)
     }
 
-    /// The same, or a section of so many arrivals where that is longer.
+    /// The same, or a section of so many arrivals where that is more than twice as long.
     pub(crate) fn section(stream: &Stream, divisor: f64, most_arrivals: f64, seed: u64, round: u64) -> Self {
         Self::played(stream, divisor, most_arrivals.min(MOST_ARRIVALS), seed, round)
     }
@@ -58,12 +60,12 @@ impl ScaledStream {
         let whole = (stream.arrivals as f64 / divisor).ceil();
         let mut generator = Generator::seeded(seed);
         // The times of a section, if the whole is too long.
-        let times = (whole > most_arrivals).then_some(Times { arrivals: most_arrivals as usize, whole });
+        let times = (whole > 2.0 * most_arrivals).then_some(Times { arrivals: most_arrivals as usize, whole });
         let arrivals = whole as usize;
         let keys = match (stream.repeats(), times) {
             (Repeats::Learned(kept), _) => {
                 let scaled = kept.scaled_down(divisor, round);
-                let is_longer = scaled.hashes.len() as f64 > most_arrivals;
+                let is_longer = scaled.hashes.len() as f64 > 2.0 * most_arrivals;
                 return if is_longer { scaled.middle(most_arrivals as usize).as_section() } else { scaled };
             }
             (Repeats::Drawn { universe, exponent }, Some(times)) => {
@@ -80,7 +82,7 @@ impl ScaledStream {
     }
 
     fn as_section(mut self) -> Self {
-        (self.warm_up, self.is_section) = ((self.hashes.len() as f64 * WARM_UP) as usize, true);
+        (self.warm_up, self.is_section) = (warm_up(self.hashes.len()), true);
         self
     }
 
@@ -195,9 +197,14 @@ struct Times {
 }
 
 impl Times {
-    /// The time in the whole stream that an arrival of the section stands for: its places are spread over all of it.
+    /// The time in the whole stream that an arrival of the section stands for: those that are judged are spread over all of
+    /// it.
     fn of(self, now: usize) -> f64 {
-        now as f64 * self.whole / self.arrivals as f64
+        let warm_up = warm_up(self.arrivals);
+        match now.checked_sub(warm_up) {
+            Some(judged) => judged as f64 * self.whole / (self.arrivals - warm_up) as f64,
+            None => now as f64,
+        }
     }
 }
 
@@ -227,8 +234,10 @@ fn section_drawn(
     let mut last = LastSeen::default();
     let lag = |(now, key): (usize, u64)| {
         let lag = match last.lag(key, now) {
+            // Early in the stream it is new, though the section has had it.
+            lag if f64::from(lag) > times.of(now) => return (u64::MAX - now as u64, 0),
             0 => {
-                let (rate, before) = (rate(key), times.of(now) - now as f64);
+                let (rate, before) = (rate(key), (times.of(now) - now as f64).max(0.0));
                 let came = -libm::expm1(-rate * before);
                 let drawn = generator.unit();
                 // The time since it came, of those that are possible.
@@ -248,7 +257,7 @@ fn section_by_lag(curve: &LagCurve, divisor: f64, times: Times, generator: &mut 
     for now in 0..times.arrivals {
         let lag = curve.lag_at(1.0 - generator.unit()).map(|lag| (lag / divisor).ceil().max(1.0));
         let (key, lag) = match lag {
-            Some(lag) if lag <= now as f64 => {
+            Some(lag) if lag <= times.of(now).min(now as f64) => {
                 let place = live_near(&history, &newest, now - lag as usize);
                 (history[place], (now - place) as u32)
             }
@@ -331,16 +340,16 @@ mod tests {
         for (stream, divisor) in streams.iter().flat_map(|stream| [1.0, 7.3].map(|divisor| (stream, divisor))) {
             let section = ScaledStream::section(stream, divisor, 40_000.0, 3, 0);
             assert!(section.is_section && section.hashes.len() == 40_000 && section.warm_up == 10_000);
-            let share = section.lags.iter().filter(|lag| **lag == 0).count() as f64 / 40_000.0;
+            let share = section.judged_lags().iter().filter(|lag| **lag == 0).count() as f64 / 30_000.0;
             let wanted = stream.distinct() as f64 / stream.arrivals() as f64;
             // Each arrival is a throw.
-            let sigma = (wanted * (1.0 - wanted) / 40_000.0).sqrt();
+            let sigma = (wanted * (1.0 - wanted) / 30_000.0).sqrt();
             assert!((share - wanted).abs() < 4.0 * sigma, "{share}, not {wanted}, at {divisor}: {}", stream.describe());
             // Its lags are those of the whole.
             let whole = ScaledStream::new(stream, divisor, 3, 0);
             let beyond = |scaled: &ScaledStream, lag: u32| {
-                let long = scaled.lags.iter().filter(|found| **found > lag).count() as f64;
-                long / scaled.lags.len() as f64
+                let long = scaled.judged_lags().iter().filter(|found| **found > lag).count() as f64;
+                long / scaled.judged_lags().len() as f64
             };
             for lag in [10, 1000, 100_000] {
                 let (found, wanted) = (beyond(&section, lag), beyond(&whole, lag));
