@@ -64,7 +64,7 @@ impl Bar {
 
     fn new(consumed: Arc<AtomicU64>, total: Option<u64>) -> Self {
         let template = match total {
-            Some(_) => "{wide_bar} {bytes}/{total_bytes}, {eta} left, {msg}",
+            Some(_) => "{wide_bar} {percent} %, {eta} left, {msg}",
             None => "{spinner} {bytes} after {elapsed}, {msg}",
         };
         let bar = total.map_or_else(ProgressBar::new_spinner, ProgressBar::new).with_style(style(template));

@@ -61,6 +61,9 @@ pub(crate) fn predicted(rate: f64) -> String {
 pub(crate) fn with_error(rate: f64, error: Option<f64>) -> String {
     match (rate * 100.0, error.map(|error| error * 100.0)) {
         (_, None) | (0.0, Some(0.0)) => percent(rate),
+        // So far below the rate, its digits would be all that one sees.
+        (rate, Some(0.0)) => format!("{} ± 0 %", significant(rate)),
+        (rate, Some(error)) if error < 1e-4 * rate => format!("{} ± {error:.1e} %", significant(rate)),
         (rate, Some(error)) if rate.max(error) >= 0.001 => {
             // As many digits as the ± has two of.
             let digits = (1.0 - error.max(1e-9).log10().floor()).clamp(0.0, 8.0) as usize;
@@ -120,6 +123,8 @@ mod tests {
         assert_eq!(with_error(0.0115, Some(0.000589)), "1.150 ± 0.059 %");
         assert_eq!(with_error(0.475, Some(0.0312)), "47.5 ± 3.1 %");
         assert_eq!(with_error(0.0, Some(0.0)), "0 %");
+        assert_eq!(with_error(0.000_746_268_7, Some(0.0)), "0.0746 ± 0 %");
+        assert_eq!(with_error(0.25, Some(1e-9)), "25 ± 1.0e-7 %");
         assert_eq!(size(64 << 23), "64.0 MiB (536870912 bits)");
     }
 }

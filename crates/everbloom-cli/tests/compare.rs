@@ -142,9 +142,39 @@ fn uniform_repeats_have_a_limit_that_no_filter_beats() {
 }
 
 #[test]
-fn skewed_streams_get_the_static_bound_under_its_name() {
-    let document = compare(&folder_with("zipf"), &["--memory", "1KiB", "--fpr", "1%", "--filter", "ranked"]);
-    assert_eq!(document["limit_kind"], "static bound; streams with locality do better");
+fn streams_whose_repeats_are_not_even_have_no_limit() {
+    for set in ["zipf", "log_lag"] {
+        let document = compare(&folder_with(set), &["--memory", "1KiB", "--fpr", "1%", "--filter", "ranked"]);
+        assert_eq!((&document["limit_kind"], &document["limit_fnr"]), (&Value::Null, &Value::Null), "{set}");
+    }
+    // Every key twice, in succession, is as even as can be, and any filter finds all of it.
+    let folder = Folder::new();
+    folder.write("stream.tsv", (0..20_000).map(|at| format!("{}\n", at / 2)).collect::<String>());
+    let document = compare(&folder, &["--memory", "1KiB", "--fpr", "1%", "--filter", "ranked"]);
+    assert_eq!(document["limit_fnr"], Value::Null);
+}
+
+#[test]
+fn tables_are_as_wide_as_asked_and_classes_are_ranges() {
+    let folder = Folder::new();
+    let lines = (0..30_000).map(|at| format!("{}\t{}\n", at % 9_000, at % 9_000 % 313));
+    folder.write("stream.tsv", lines.collect::<String>());
+    let call = ["compare", "stream.tsv", "--memory", "1KiB", "--fpr", "1%", "--key", "1"];
+    let at = |columns: &str, more: &[&str]| {
+        let output = folder.command(&[&call[..], more].concat()).env("COLUMNS", columns).output().expect("it runs");
+        String::from_utf8(output.stdout).expect("text")
+    };
+    let narrow = at("80", &[]);
+    assert!(narrow.lines().all(|line| line.chars().count() <= 80), "{narrow}");
+    assert_eq!(narrow.matches("#  filter").count(), 1, "one table: {narrow}");
+    let weighted = ["--importance", "2", "--importance-max", "312", "--by-importance", "--filter", "ranked"];
+    let classes = at("100", &weighted);
+    let labels: Vec<&str> =
+        classes.lines().skip_while(|line| !line.contains("importance  arrivals")).skip(1).map(str::trim).collect();
+    let labels: Vec<&str> =
+        labels.iter().take_while(|line| !line.is_empty()).filter_map(|line| line.split(' ').next()).collect();
+    assert!(labels.len() == 10 && labels.iter().all(|label| label.contains('–')), "{classes}");
+    assert!(labels[0].starts_with("0–") && labels[9].ends_with("–312"), "{classes}");
 }
 
 #[test]

@@ -198,9 +198,13 @@ fn lags_and_importances_are_read_from_files() {
     let wanted = ["--memory", "2KiB", "--expect", "20000", "--fpr", "1%", "--stream", "lag:lags.txt"];
     let plain = plan(&folder, &wanted);
     assert!(plain.get("fnr_by_importance").is_none(), "{plain}");
-    let weighted: Vec<&str> = wanted.into_iter().chain(["--importance", "importances.txt"]).collect();
-    let weighted = plan(&folder, &weighted);
+    let weighted_with: Vec<&str> = wanted.into_iter().chain(["--importance", "importances.txt"]).collect();
+    let weighted = plan(&folder, &weighted_with);
     assert!(weighted["fnr_by_importance"].as_array().is_some_and(|rows| rows.len() > 1), "{weighted}");
+    // The largest of the file is the largest of the command.
+    folder.write("importances.txt", "0.5\n2\n12.5\n");
+    let command = plan(&folder, &weighted_with)["command"].to_string();
+    assert!(command.contains("--importance FIELD --importance-max 12.5"), "{command}");
 }
 
 #[test]
@@ -231,6 +235,7 @@ fn goals_that_cannot_be_kept_name_one_that_can() {
         (vec!["--expect", "900", "--arrivals", "1000", "--memory", "512b", "--stream", "zipf:2"], "at most"),
         (vec!["--expect", "1000", "--arrivals", "900", "--memory", "1KiB", "--stream", "uniform"], "arrivals"),
         (vec!["--expect", "100", "--importance", "broken.txt"], "line 1"),
+        (vec!["--expect", "100", "--importance", "3"], "linear, exponential, or a file"),
         (vec!["--expect", "100", "--filter", "blom"], "blom"),
         (vec!["--window", "100", "--filter", "ranked"], "no window"),
     ] {
@@ -312,7 +317,7 @@ fn the_command_is_what_was_planned_with_every_option_that_was_given() {
         ),
         (
             vec!["--memory", "4KiB", "--stream", "zipf:1", "--expect", "20k", "--importance", "linear"],
-            vec!["--importance 2 --importance-max 50"],
+            vec!["--importance FIELD --importance-max 50"],
         ),
         (vec!["--memory", "4KiB", "--stream", "in.txt"], vec!["dedup in.txt ", "--memory 4KiB"]),
     ] {
@@ -323,6 +328,8 @@ fn the_command_is_what_was_planned_with_every_option_that_was_given() {
         }
         // Run as it is, it uses the filter that was planned.
         let mut command: Vec<String> = words(&found["command"])[1..].to_vec();
+        // In which field importances are, only the user knows.
+        command.iter_mut().filter(|word| *word == "FIELD").for_each(|word| *word = "2".into());
         let built = command[0] == "build";
         // As it stands it works; what else is given only shows what it did.
         if !built {
@@ -346,4 +353,38 @@ fn a_window_of_time_needs_its_lines_or_a_memory() {
     let folder = Folder::new();
     assert!(refused(&folder, &["--window", "24h"]).contains("how many"));
     assert!(refused(&folder, &["--window", "24h", "--expect", "100", "--filter", "aging"]).contains("no window"));
+}
+
+#[test]
+fn what_was_asked_for_is_given_as_the_reason() {
+    let folder = Folder::new();
+    folder.write("in.txt", recent(20_000));
+    for stream in ["in.txt", "zipf:1"] {
+        let call = ["--stream", stream, "--expect", "5k", "--memory", "1KiB", "--filter", "stable"];
+        let found = plan(&folder, &call);
+        assert!(found["reason"].as_str().is_some_and(|reason| reason.starts_with("it was asked for")), "{found}");
+    }
+}
+
+#[test]
+fn the_least_memory_is_compared_with_the_others_by_the_same_forecasts() {
+    let folder = Folder::new();
+    folder.write("in.txt", recent(50_000));
+    let found = plan(&folder, &["--stream", "in.txt", "--fnr", "1%", "--fpr", "1%"]);
+    let missed = 100.0 * found["predicted_fnr"].as_f64().expect("a rate");
+    assert!(missed <= 1.0, "{found}");
+    let others = found["runners_up"].as_array().expect("others");
+    let mut specs: Vec<&str> = others.iter().filter_map(|row| row["filter"].as_str()).collect();
+    specs.extend(found["filter"].as_str());
+    let count = specs.len();
+    specs.sort_unstable();
+    specs.dedup();
+    assert_eq!(specs.len(), count, "one of them twice: {found}");
+    for reason in others.iter().filter_map(|row| row["reason"].as_str()).filter(|reason| reason.starts_with("misses "))
+    {
+        assert!(
+            !reason.contains(", not ") || reason.ends_with(&format!("not {missed:.3} %")),
+            "{reason}, but {missed}"
+        );
+    }
 }

@@ -218,7 +218,12 @@ impl Contender {
 fn rows(curve: &ByImportance, label: impl Fn(&ByImportance, f64) -> f64) -> Vec<ImportanceRow> {
     // Without the last digits, which are those of the division.
     let rounded = |importance: f64| (importance * 1e9).round() / 1e9;
-    curve.iter().map(|(share, tally)| ImportanceRow::new(rounded(label(curve, share)), tally)).collect()
+    let row = |(share, range, tally): (f64, [f64; 2], &Tally)| ImportanceRow {
+        from: rounded(label(curve, range[0])),
+        to: rounded(label(curve, range[1])),
+        ..ImportanceRow::new(rounded(label(curve, share)), tally)
+    };
+    curve.ranges().map(row).collect()
 }
 
 /// The time that the processor has worked for this thread.
@@ -301,8 +306,14 @@ pub struct Report {
 /// The rates of one importance.
 #[derive(Debug, Clone, Serialize)]
 pub struct ImportanceRow {
-    /// The importance.
+    /// The importance, or the mean of those that are taken together.
     pub importance: f64,
+    /// The least of those that are taken together.
+    #[serde(skip)]
+    pub from: f64,
+    /// The greatest of them.
+    #[serde(skip)]
+    pub to: f64,
     /// Its distinct arrivals.
     pub distinct: u64,
     /// Its duplicates.
@@ -325,6 +336,8 @@ impl ImportanceRow {
     pub fn new(importance: f64, tally: &Tally) -> Self {
         ImportanceRow {
             importance,
+            from: importance,
+            to: importance,
             distinct: tally.distinct,
             duplicates: tally.duplicates,
             measured_fpr: tally.fpr(),

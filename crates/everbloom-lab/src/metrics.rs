@@ -223,6 +223,8 @@ pub struct ByImportance {
 struct Class {
     tally: Tally,
     shares: f64,
+    /// The least share and the greatest.
+    range: [f64; 2],
 }
 
 const EXACT_VALUES: u32 = 256;
@@ -246,8 +248,11 @@ impl ByImportance {
         if index >= self.classes.len() {
             self.classes.resize(index + 1, Class::default());
         }
-        self.classes[index].tally.record(duplicate, called_duplicate);
-        self.classes[index].shares += share_of(importance);
+        let (class, share) = (&mut self.classes[index], share_of(importance));
+        let is_first = class.tally.arrivals() == 0;
+        class.range = if is_first { [share; 2] } else { [class.range[0].min(share), class.range[1].max(share)] };
+        class.tally.record(duplicate, called_duplicate);
+        class.shares += share;
     }
 
     /// What importances are out of.
@@ -257,9 +262,13 @@ impl ByImportance {
 
     /// Mean importance, as a share of the largest, and tally of every class that has arrivals, in order.
     pub fn iter(&self) -> impl Iterator<Item = (f64, &Tally)> {
-        self.classes
-            .iter()
-            .filter_map(|class| Some((share(class.shares, class.tally.arrivals() as f64)?, &class.tally)))
+        self.ranges().map(|(mean, _, tally)| (mean, tally))
+    }
+
+    /// The same with the least and the greatest importance of every class.
+    pub fn ranges(&self) -> impl Iterator<Item = (f64, [f64; 2], &Tally)> {
+        let mean = |class: &Class| share(class.shares, class.tally.arrivals() as f64);
+        self.classes.iter().filter_map(move |class| Some((mean(class)?, class.range, &class.tally)))
     }
 }
 

@@ -11,10 +11,23 @@ use crate::metrics::Tally;
 use everbloom::KeyHash;
 use serde::Serialize;
 
-/// Standard errors in a stated ±: about 19 of 20 runs come out within it.
+/// Standard errors in a stated ±, where the standard error is well known: the truth is within it in about 19 of 20 cases.
 pub const STATED_ERRORS: f64 = 2.0;
 
-/// The ± of a filter's rates: two standard errors each, where seeds or a sample make one.
+/// Student's t for 19 of 20, by the number of values less one, from 1 on.
+const STUDENT: [f64; 30] = [
+    12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 2.201, 2.179, 2.160, 2.145, 2.131, 2.120,
+    2.110, 2.101, 2.093, 2.086, 2.080, 2.074, 2.069, 2.064, 2.060, 2.056, 2.052, 2.048, 2.045, 2.042,
+];
+
+/// The standard errors in a stated ± of a mean of so many values: their own spread tells the standard error, and that of few
+/// tells it badly.
+pub fn stated_errors(values: usize) -> f64 {
+    values.checked_sub(2).and_then(|index| STUDENT.get(index)).copied().unwrap_or(STATED_ERRORS)
+}
+
+/// The ± of a filter's rates, where seeds or a sample make one: the rate over all keys, and the mean of many more seeds,
+/// are within it in 19 of 20 cases.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
 pub struct Errors {
     /// Of `measured_fpr`.
@@ -98,6 +111,9 @@ fn variance(values: &[f64]) -> f64 {
 
 /// Several runs over the same stream, each with its own seed, as one: rates are means, with the ± of the mean. A promise
 /// is broken if any run broke it. `None` without runs.
+///
+/// All runs have the same sample of the keys, if there is one, so that the mean is off by as much as each of them. Where
+/// it is not known by how much, there is no ±.
 pub fn mean(runs: Vec<Outcome>) -> Option<Outcome> {
     let mut runs = runs.into_iter();
     let mut first = runs.next()?;
@@ -115,23 +131,27 @@ pub fn mean(runs: Vec<Outcome>) -> Option<Outcome> {
 }
 
 fn mean_of(first: Report, all: &[Report]) -> Report {
-    let rate = |rate: fn(&Report) -> Option<f64>, sampled: Option<f64>| {
+    // `by_keys` is the ± by the choice of keys: 0 where it makes no difference, `None` where it is not known.
+    let rate = |rate: fn(&Report) -> Option<f64>, by_keys: Option<f64>| {
         let values: Vec<f64> = all.iter().filter_map(rate).collect();
         if values.is_empty() {
             return (None, None);
         }
-        let (count, sampled) = (values.len() as f64, sampled.unwrap_or(0.0) / STATED_ERRORS);
-        let error = (variance(&values) / count + sampled * sampled).sqrt();
-        (Some(values.iter().sum::<f64>() / count), (values.len() > 1).then_some(STATED_ERRORS * error))
+        let count = values.len() as f64;
+        let by_seeds = stated_errors(values.len()) * (variance(&values) / count).sqrt();
+        let error = by_keys.filter(|_| values.len() > 1).map(|by_keys| by_seeds.hypot(by_keys));
+        (Some(values.iter().sum::<f64>() / count), error)
     };
-    let sampled = first.errors.unwrap_or_default();
-    let (measured_fpr, measured_fpr_error) = rate(|report| report.measured_fpr, sampled.measured_fpr_error);
-    let (measured_fnr, measured_fnr_error) = rate(|report| report.measured_fnr, sampled.measured_fnr_error);
-    let (late_fpr, late_fpr_error) = rate(|report| report.late_fpr, None);
-    let (late_fnr, late_fnr_error) = rate(|report| report.late_fnr, None);
-    let (wfp, wfp_error) = rate(|report| report.wfp, None);
-    let (wfn, wfn_error) = rate(|report| report.wfn, None);
-    let (ns_per_item, ns_per_item_error) = rate(|report| report.ns_per_item, None);
+    let of_sample = |error: fn(&Errors) -> Option<f64>| first.errors.as_ref().map_or(Some(0.0), error);
+    let (measured_fpr, measured_fpr_error) =
+        rate(|report| report.measured_fpr, of_sample(|errors| errors.measured_fpr_error));
+    let (measured_fnr, measured_fnr_error) =
+        rate(|report| report.measured_fnr, of_sample(|errors| errors.measured_fnr_error));
+    let (late_fpr, late_fpr_error) = rate(|report| report.late_fpr, of_sample(|errors| errors.late_fpr_error));
+    let (late_fnr, late_fnr_error) = rate(|report| report.late_fnr, of_sample(|errors| errors.late_fnr_error));
+    let (wfp, wfp_error) = rate(|report| report.wfp, of_sample(|errors| errors.wfp_error));
+    let (wfn, wfn_error) = rate(|report| report.wfn, of_sample(|errors| errors.wfn_error));
+    let (ns_per_item, ns_per_item_error) = rate(|report| report.ns_per_item, Some(0.0));
     let broken = all.iter().filter(|report| report.broken_at.is_some()).min_by_key(|report| report.broken_at);
     let sum = |tally: fn(&Report) -> &Tally| {
         let mut total = Tally::default();
@@ -170,6 +190,8 @@ fn mean_of(first: Report, all: &[Report]) -> Report {
                 ImportanceRow {
                     distinct: row.distinct,
                     duplicates: row.duplicates,
+                    from: row.from,
+                    to: row.to,
                     ..ImportanceRow::new(row.importance, &tally)
                 }
             };
@@ -192,13 +214,13 @@ pub fn classes(rows: &[ImportanceRow], most: usize) -> Vec<ImportanceClass> {
         let now = if rows.len() <= most { None } else { Some((middle / whole.max(1) as f64 * most as f64) as usize) };
         match classes.last_mut() {
             Some(class) if now.is_some() && now == quantile => {
-                class.to = row.importance;
+                class.to = row.to;
                 class.tally.add(&row.tally);
                 class.arrivals += row.distinct + row.duplicates;
             }
             _ => classes.push(ImportanceClass {
-                from: row.importance,
-                to: row.importance,
+                from: row.from,
+                to: row.to,
                 arrivals: row.distinct + row.duplicates,
                 tally: row.tally,
             }),
@@ -257,6 +279,63 @@ mod tests {
         let sigma = (0.95f64 * 0.05 / trials as f64).sqrt();
         assert!(f64::from(within) / trials as f64 > 0.95 - 4.0 * sigma, "{within} of {trials}");
         assert!(within < trials as u32, "a ± that always holds says nothing");
+    }
+
+    /// A report with this rate of false positives throughout, and this ± of it by a sample.
+    fn report(rate: f64, by_keys: Option<f64>) -> Report {
+        let judged = crate::metrics::Judged::default();
+        Report {
+            filter: String::new(),
+            memory_bits: 0,
+            predicted_fpr: 0.0,
+            promise: "kept",
+            broken_at: None,
+            measured_fpr: Some(rate),
+            measured_fnr: None,
+            late_fpr: Some(rate),
+            late_fnr: None,
+            wfp: Some(rate),
+            wfn: None,
+            weighted_precision: None,
+            weighted_recall: None,
+            ns_per_item: Some(1.0),
+            by_importance: None,
+            fn_share_slope: None,
+            crossover_importance: None,
+            errors: by_keys.map(|error| Errors { measured_fpr_error: Some(error), ..Errors::default() }),
+            total: Tally::default(),
+            late: Tally::default(),
+            slices: judged.slices,
+            fill: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn few_seeds_have_a_mean_within_its_stated_error_as_often_as_many() {
+        for seeds in [2usize, 3, 5, 20] {
+            let (mut generator, trials, mut within) = (Generator::seeded(seeds as u64), 4000, 0);
+            for _ in 0..trials {
+                // A sum of twelve is normal enough: mean 6, variance 1.
+                let mut normal = || (0..12).map(|_| generator.unit()).sum::<f64>();
+                let runs: Vec<Report> = (0..seeds).map(|_| report(normal(), None)).collect();
+                let mean = mean_of(runs[0].clone(), &runs);
+                let (rate, errors) = (mean.measured_fpr.expect("a rate"), mean.errors.expect("a ±"));
+                within += u32::from((rate - 6.0).abs() <= errors.measured_fpr_error.expect("a ±"));
+            }
+            // 95 % of them, and the binomial spread of that.
+            let (share, sigma) = (f64::from(within) / f64::from(trials), (0.95f64 * 0.05 / f64::from(trials)).sqrt());
+            assert!((share - 0.95).abs() < 4.0 * sigma + 0.005, "{share} with {seeds} seeds");
+        }
+    }
+
+    #[test]
+    fn what_a_sample_adds_is_in_the_stated_error_of_a_mean_or_there_is_none() {
+        let runs = [report(0.1, Some(0.03)), report(0.1, Some(0.03))];
+        let errors = mean_of(runs[0].clone(), &runs).errors.expect("a ±");
+        // Seeds alike, one sample: all that is left is its own.
+        assert!((errors.measured_fpr_error.expect("a ±") - 0.03).abs() < 1e-12, "{errors:?}");
+        assert_eq!((errors.late_fpr_error, errors.wfp_error), (None, None), "nobody knows what the sample adds");
+        assert_eq!(errors.ns_per_item_error, Some(0.0));
     }
 
     #[test]

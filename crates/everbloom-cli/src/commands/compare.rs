@@ -29,7 +29,8 @@ use std::path::PathBuf;
 /// ns_per_item is the processor's time to observe a key that is hashed already.
 ///
 /// Filters that are named keep their order, unless --sort says otherwise; the others are shown by FNR, those that broke
-/// their promise last. In JSON they keep their order. A ± is two standard errors.
+/// their promise last. In JSON they keep their order. A ± holds 19 times of 20 what more seeds, or all keys,
+/// would come to.
 #[derive(Debug, Args)]
 pub(crate) struct Compare {
     /// Streams, .gz, .zst, .xz, .bz2 and .lz4 too, one after another [default: stdin]
@@ -49,7 +50,8 @@ pub(crate) struct Compare {
     /// What the table is sorted by, best first [default: the order of --filter; without it, fnr]
     #[arg(long, value_name = "COLUMN")]
     sort: Option<Sort>,
-    /// Run every filter with so many seeds, and show the mean and its ±; five or more tell it well
+    /// Run every filter with so many seeds at once, a copy in memory for each, and show the mean and its ±; five or more
+    /// tell it well
     #[arg(long, value_name = "COUNT", default_value = "1", value_parser = seeds)]
     seeds: u64,
     /// Show the whole spec of every filter, and why others are left out
@@ -277,19 +279,14 @@ struct Stream {
 }
 
 impl Stream {
-    /// What no filter of this memory can avoid: for even repeats as the stream grew, otherwise for the
-    /// keys as they are at the end.
+    /// What no filter of this memory can avoid, where repeats fall evenly on the keys that have come. Where they do not, a
+    /// filter can do better by knowing which keys come back, and nobody knows how much.
     fn limit(&self, memory_bits: f64, fpr: f64) -> Option<Limit> {
-        let repeats = self.oracle.repeats();
-        let bits = memory_bits * self.oracle.sample();
-        if repeats.even() {
-            let growth = self.outcome.truth.iter().map(|slice| (slice.distinct as f64, slice.duplicates as f64));
-            let limit_fnr = limit::uniform_fnr(bits, fpr, growth)?;
-            return Some(Limit::uniform(limit_fnr));
+        let growth = || self.outcome.truth.iter().map(|slice| (slice.distinct as f64, slice.duplicates as f64));
+        if !self.oracle.repeats().even() || !limit::grows_as_drawn(growth()) {
+            return None;
         }
-        let keys: Vec<_> =
-            repeats.keys_by_repeats.iter().map(|(&repeats, &keys)| (f64::from(repeats), keys as f64)).collect();
-        Some(Limit::of_fixed_keys(limit::static_fnr(bits, fpr, &keys)?))
+        limit::uniform_fnr(memory_bits * self.oracle.sample(), fpr, growth()).map(Limit::uniform)
     }
 }
 

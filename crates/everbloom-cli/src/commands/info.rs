@@ -116,13 +116,18 @@ fn table(document: &Document) -> String {
     let items = document.estimated_items.map_or("unknown".into(), |items| report::thousands(items.round() as u64));
     let seed = document.seed.map_or(String::new(), |seed| format!(", seed {seed}"));
     let compressed = if document.compressed { ", compressed" } else { "" };
+    // An empty filter errs never; a rate below what hashes justify is only called so.
+    let estimated = match document.estimated_fpr {
+        0.0 => report::percent(0.0),
+        rate => report::predicted(rate),
+    };
     let mut rows = vec![
         ("filter", document.filter.clone()),
         ("memory", report::size(document.memory_bits)),
         ("promise", promise(document)),
         ("still holds", still_holds(document)),
         ("forgets", forgets(document)),
-        ("predicted fpr", report::percent(document.predicted_fpr)),
+        ("predicted fpr", report::predicted(document.predicted_fpr)),
     ];
     if let Some(fnr) = document.predicted_fnr {
         rows.push(("predicted fnr", report::percent(fnr)));
@@ -130,7 +135,7 @@ fn table(document: &Document) -> String {
     rows.extend([
         ("arrivals", report::thousands(document.arrivals)),
         ("fill", format!("{} of the cells are in use", report::percent(document.fill))),
-        ("estimated fpr", report::percent(document.estimated_fpr)),
+        ("estimated fpr", estimated),
         ("estimated items", items),
         ("hash", format!("{}{seed}", document.hash)),
         ("file", format!("{} bytes{compressed}", report::thousands(document.file_bytes))),

@@ -22,7 +22,10 @@ impl Paper {
     pub(crate) fn of_stdout() -> Self {
         let stdout = std::io::stdout();
         if !stdout.is_terminal() {
-            return Paper { columns: USUAL_COLUMNS, is_bold: false };
+            // As --help does.
+            let given = std::env::var("COLUMNS").ok().and_then(|columns| columns.parse().ok());
+            let columns = given.filter(|columns| *columns > 0).unwrap_or(USUAL_COLUMNS).max(FEWEST_COLUMNS);
+            return Paper { columns, is_bold: false };
         }
         let size = rustix::termios::tcgetwinsize(&stdout).ok().filter(|size| size.ws_col > 0);
         // https://no-color.org: set, and not empty.
@@ -88,17 +91,28 @@ impl Paper {
         lines
     }
 
+    /// How wide each column of a table is.
+    fn widths(&self, rows: &[Vec<Cell>]) -> Vec<usize> {
+        let width = |column: usize| {
+            let cells = || rows.iter().filter_map(|row| row.get(column));
+            let width = cells().map(|cell| cell.text.chars().count()).max().unwrap_or(0);
+            // A mark stands behind its number, so that digits stay in line.
+            width + usize::from(cells().any(|cell| cell.is_best) && !self.is_bold)
+        };
+        (0..rows.first().map_or(0, Vec::len)).map(width).collect()
+    }
+
+    /// Whether a table's columns fit beside each other.
+    pub(crate) fn fits(&self, rows: &[Vec<Cell>]) -> bool {
+        let widths = self.widths(rows);
+        widths.iter().sum::<usize>() + GAP * widths.len().saturating_sub(1) <= self.columns
+    }
+
     /// A table, the first `fixed` columns repeated where the others do not fit beside each other.
     pub(crate) fn table(&self, fixed: usize, rows: &[Vec<Cell>]) -> String {
         let columns = rows.first().map_or(0, Vec::len);
         let is_marked = |column: usize| rows.iter().filter_map(|row| row.get(column)).any(|cell| cell.is_best);
-        let widths: Vec<usize> = (0..columns)
-            .map(|column| {
-                let width = rows.iter().filter_map(|row| row.get(column)).map(|cell| cell.text.chars().count()).max();
-                // A mark stands behind its number, so that digits stay in line.
-                width.unwrap_or(0) + usize::from(is_marked(column) && !self.is_bold)
-            })
-            .collect();
+        let widths = self.widths(rows);
         let head: usize = widths.iter().take(fixed).map(|width| width + GAP).sum();
         let mut text = String::new();
         let mut start = fixed.min(columns);

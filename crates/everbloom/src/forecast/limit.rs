@@ -8,12 +8,15 @@
 //!
 //! [`uniform_fnr`] solves this for β along a growing stream whose repeats fall evenly on the keys
 //! seen so far. Where some keys are repeated more than others, a filter does better by knowing
-//! those; [`static_fnr`] gives the best such choice for a set of keys that does not change. Streams
-//! with locality do better than that, because they need not know all keys at once.
+//! those; [`static_fnr`] gives the best such choice for a set of keys that does not change, and
+//! [`drawn_fnr`] that choice at every time of a stream of independent draws.
+//!
+//! On a stream with locality, where keys come back soon or never, none of them is a limit: a filter
+//! need not know all keys at once.
 
 use libm::{exp2, log2};
 
-use crate::stream::Stream;
+use crate::stream::{RateBand, Stream};
 
 /// A bound and what it is a bound of.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -27,8 +30,8 @@ pub struct Limit {
 
 /// The label of [`uniform_fnr`].
 pub const UNIFORM: &str = "uniform repeats";
-/// The label of [`static_fnr`].
-pub const STATIC: &str = "static bound; streams with locality do better";
+/// The label of [`drawn_fnr`].
+pub const DRAWN: &str = "of a stream of independent draws";
 
 impl Limit {
     /// The limit for even repeats.
@@ -36,17 +39,17 @@ impl Limit {
         Limit { limit_fnr, limit_kind: UNIFORM }
     }
 
-    /// The limit for a fixed set of keys.
-    pub fn of_fixed_keys(limit_fnr: f64) -> Self {
-        Limit { limit_fnr, limit_kind: STATIC }
+    /// The limit for independent draws.
+    pub fn drawn(limit_fnr: f64) -> Self {
+        Limit { limit_fnr, limit_kind: DRAWN }
     }
 }
 
 /// Slices in which a stream's growth is followed.
 const SLICES: u32 = 400;
 
-/// What no filter of this memory can avoid on a described stream: for even repeats as the stream grows, for Zipf's as if
-/// the keys were fixed. None where only lags are known.
+/// What no filter of this memory can avoid on a described stream of independent draws, even or by Zipf's law, as the stream
+/// grows. None where only lags are known.
 pub fn of(stream: &Stream, memory_bits: f64, fpr: f64) -> Option<Limit> {
     let (footprint, arrivals) = (stream.footprint(), stream.arrivals() as f64);
     if stream.is_even() {
@@ -57,16 +60,25 @@ pub fn of(stream: &Stream, memory_bits: f64, fpr: f64) -> Option<Limit> {
         });
         return uniform_fnr(memory_bits, fpr, growth).map(Limit::uniform);
     }
-    let repeats_of = |rate: f64, seen: f64| (arrivals * rate / seen.max(1e-300) - 1.0).max(0.0);
-    let keys: Vec<_> = footprint
-        .classes()?
-        .iter()
-        .map(|band| {
-            let seen = 1.0 - band.absent(arrivals);
-            (repeats_of(band.rate, seen), band.keys * seen)
-        })
-        .collect();
-    static_fnr(memory_bits, fpr, &keys).map(Limit::of_fixed_keys)
+    drawn_fnr(memory_bits, fpr, footprint.classes()?, arrivals).map(Limit::drawn)
+}
+
+/// Slices in which the growth of a stream of uneven draws is followed, each at equal ratios of time: most keys come early.
+const SLICES_OF_DRAWN: i32 = 64;
+
+/// The bound for independent draws: at every time, the best choice among the keys that have come, by how often they come.
+pub fn drawn_fnr(memory_bits: f64, fpr: f64, bands: &[RateBand], arrivals: f64) -> Option<f64> {
+    let repeats = arrivals - bands.iter().map(|band| band.keys * (1.0 - band.absent(arrivals))).sum::<f64>();
+    let (mut missed, mut start) = (0.0, 0.0);
+    for slice in 1..=SLICES_OF_DRAWN {
+        let end = arrivals * exp2(f64::from(slice - SLICES_OF_DRAWN) / 6.0);
+        // At the start of a slice there are fewest keys and repeats, so that the bound is not too high.
+        let keys: Vec<_> = bands.iter().map(|band| (band.rate, band.keys * (1.0 - band.absent(start)))).collect();
+        let share: f64 = keys.iter().map(|(rate, count)| rate * count).sum();
+        missed += share * (end - start) * static_fnr(memory_bits, fpr, &keys).unwrap_or(0.0);
+        start = end;
+    }
+    (repeats > 0.0).then(|| missed / repeats)
 }
 
 /// The bits per key that rates (α, β) need at least.
@@ -101,6 +113,20 @@ pub fn uniform_fnr(memory_bits: f64, fpr: f64, growth: impl IntoIterator<Item = 
         repeats += duplicates;
     }
     (repeats > 0.0).then(|| missed / repeats)
+}
+
+/// Whether keys come as if they were drawn evenly from a universe, and not so that each comes back soon or never: with
+/// locality, new ones come as fast in the second half as in the first.
+pub fn grows_as_drawn(growth: impl IntoIterator<Item = (f64, f64)>) -> bool {
+    let growth: Vec<(f64, f64)> = growth.into_iter().collect();
+    let sums =
+        |part: &[(f64, f64)]| part.iter().fold((0.0, 0.0), |sum, slice| (sum.0 + slice.0, sum.1 + slice.0 + slice.1));
+    let (half, whole) = (sums(&growth[..growth.len() / 2]), sums(&growth));
+    let Ok(stream) = Stream::uniform(whole.1 as u64, whole.0 as u64) else { return false };
+    let wanted = stream.footprint().distinct(half.1);
+    // New keys vary by less than their root; that is compared with what locality would make of them.
+    let local = whole.0 * half.1 / whole.1.max(1.0);
+    (half.0 - wanted).abs() <= (4.0 * whole.0.sqrt()).max(0.1 * (wanted - local).abs())
 }
 
 /// The bound for a fixed set of keys: Σ w·β is minimised subject to Σ bits ≤ memory, where w is a
@@ -168,6 +194,44 @@ mod tests {
             let bound = static_fnr(bits * 1000.0, 0.01, &[(3.0, 1000.0)]).expect("repeats");
             assert!((bound - fnr(bits, 0.01)).abs() < 1e-6, "{bound} at {bits} bits");
         }
+    }
+
+    #[test]
+    fn the_bound_of_even_draws_is_that_of_even_repeats() {
+        let stream = Stream::uniform(100_000, 50_000).expect("a stream");
+        for bits in [2e4, 1e5] {
+            let even = of(&stream, bits, 0.01).expect("a limit").limit_fnr;
+            let footprint = stream.footprint();
+            let drawn = drawn_fnr(bits, 0.01, footprint.classes().expect("draws"), 1e5).expect("a limit");
+            // A slice is an eighth of the time so far, with the keys of its start: of them and of the repeats there are up
+            // to an eighth fewer, and misses are both together.
+            assert!(drawn <= even && drawn > 0.875 * 0.875 * even, "{drawn} and {even} at {bits} bits");
+        }
+    }
+
+    #[test]
+    fn a_filter_that_knows_the_hottest_keys_of_a_zipf_stream_does_not_beat_the_bound() {
+        // Told which keys are hottest, it keeps as many as have room at the fewest bits that the rate allows.
+        let (stream, fpr, bits) = (Stream::zipf_of(100_000, 1.0).expect("a stream"), 0.01, 2e5);
+        let limit = of(&stream, bits, fpr).expect("a limit");
+        assert_eq!(limit.limit_kind, DRAWN);
+        let (footprint, arrivals) = (stream.footprint(), stream.arrivals() as f64);
+        let (mut room, mut repeats, mut missed) = (bits / -log2(fpr), 0.0, 0.0);
+        for band in footprint.classes().expect("draws") {
+            let kept = room.min(band.keys);
+            room -= kept;
+            let each = arrivals * band.rate - (1.0 - band.absent(arrivals));
+            (repeats, missed) = (repeats + band.keys * each, missed + (band.keys - kept) * each * (1.0 - fpr));
+        }
+        let found = missed / repeats;
+        assert!(limit.limit_fnr <= found && limit.limit_fnr > 0.0, "{limit:?}, but {found} can be had");
+    }
+
+    #[test]
+    fn repeats_that_come_at_once_are_not_called_even() {
+        assert!(grows_as_drawn(uniform_growth(1e6, 0.5)));
+        assert!(!grows_as_drawn((0..1000).map(|_| (500.0, 500.0))), "every key twice in succession");
+        assert!(!grows_as_drawn([]));
     }
 
     #[test]

@@ -39,6 +39,9 @@ const PREMIUM_FOR_SPEED: f64 = 1.15;
 /// or so little in all.
 const SMALL_ENOUGH_BITS: f64 = 4096.0;
 
+/// Why a filter that was named is recommended.
+const ASKED_FOR: &str = "it was asked for";
+
 /// What is asked of the planner beyond a goal.
 #[derive(Debug, Clone, Default)]
 #[non_exhaustive]
@@ -112,8 +115,15 @@ impl Question {
             (Some(_), Some(_), true) => self.contenders(&stream)?,
             _ => Vec::new(),
         };
+        let plan_is_open = !candidates.is_empty() && plan.spec != *spec;
         if candidates.is_empty() {
             candidates.push(self.as_named(plan, &stream)?);
+        }
+        for candidate in &mut candidates {
+            candidate.reason = match plan_is_open {
+                true => "it was asked for; its open parameters are those that forget least on this stream".into(),
+                false => ASKED_FOR.into(),
+            };
         }
         let found = self.recommended(candidates, stream)?;
         self.check_target(found)
@@ -128,7 +138,7 @@ impl Question {
             let (target, predicted) = (rate_text(target), rate_text(forecast.predicted_fpr));
             plan.notes.push(format!("its parameters do not keep a rate of {target} on this stream, but {predicted}"));
         }
-        Ok(Candidate { forecast, plan, reason: "it was asked for".into() })
+        Ok(Candidate { forecast, plan, reason: ASKED_FOR.into() })
     }
 
     fn checked(&self) -> Result<()> {
@@ -246,8 +256,8 @@ impl Question {
             };
             let forecast = forecast(twin, &assumed)?;
             let within = match window {
-                Window::Arrivals(arrivals) => format!("{arrivals} arrivals"),
-                Window::Time(_) => format!("the window, of up to {arrivals} arrivals"),
+                Window::Arrivals(arrivals) => format!("{} arrivals", apart(*arrivals)),
+                Window::Time(_) => format!("the window, of up to {} arrivals", apart(arrivals)),
             };
             let reason = format!("misses nothing within {within}, in {}", size_text(plan.memory_bits));
             candidates.push(Candidate { plan: plan.clone(), forecast, reason });
@@ -294,7 +304,7 @@ impl Question {
             }
             let forecast = at_a_glance(&plan, &stream)?;
             if self.is_kept(&plan, &forecast, 1.0) {
-                let reason = format!("misses nothing and keeps its rate for {expected} keys");
+                let reason = format!("misses nothing and keeps its rate for {} keys", apart(expected));
                 candidates.push(Candidate { plan, forecast, reason });
             }
         }
@@ -432,10 +442,20 @@ impl Question {
         }
         // These were short simulations. A longer one has the last word.
         while high < highest {
-            let found = with(libm::exp2(high) as u64).screened()?;
-            let forecast = forecast(&found.best.plan, &found.stream)?;
-            if forecast.predicted_fnr <= wanted {
-                return Ok(Recommendation { best: Candidate { forecast, ..found.best }, ..found });
+            let question = with(libm::exp2(high) as u64);
+            let stream = question.stream()?;
+            let mut candidates = one_of_each(question.screen(&stream, false)?.0);
+            candidates.truncate(RUNNERS_UP + 1);
+            // The best first: where that is not enough, nobody asks for the others.
+            for index in 0..candidates.len() {
+                candidates[index].forecast = forecast(&candidates[index].plan, &stream)?;
+                if candidates[0].forecast.predicted_fnr > wanted {
+                    break;
+                }
+            }
+            if candidates.first().is_some_and(|best| best.forecast.predicted_fnr <= wanted) {
+                question.sort(&mut candidates);
+                return question.recommended(candidates, stream);
             }
             (high, best) = (high + 0.05, non_forgetting.clone());
         }
@@ -445,7 +465,7 @@ impl Question {
     /// The best as planned, on a short simulation.
     fn screened(&self) -> Result<Recommendation> {
         let stream = self.stream()?;
-        let candidates = self.screen(&stream, false)?.0;
+        let candidates = one_of_each(self.screen(&stream, false)?.0);
         self.recommended(candidates, stream)
     }
 
@@ -524,6 +544,8 @@ impl Question {
                 trial.add(&spec);
             }
         }
+        let unknown = |one: &Candidate| !known(&trial.candidates, &one.plan);
+        let behind: Vec<_> = behind.into_iter().filter(unknown).collect();
         trial.candidates.extend(behind);
         self.sort(&mut trial.candidates);
         Ok((trial.candidates, trial.refusal))
@@ -643,6 +665,13 @@ impl Candidate {
         };
         self
     }
+}
+
+/// A count with its thousands apart.
+fn apart(count: u64) -> String {
+    let digits = count.to_string();
+    let parts = digits.as_bytes().rchunks(3).rev().map(String::from_utf8_lossy);
+    parts.collect::<Vec<_>>().join(",")
 }
 
 /// Cache lines that a key touches.

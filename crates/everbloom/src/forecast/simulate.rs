@@ -41,7 +41,7 @@ const MOST_BITS_LOOKED_AT: u64 = 1 << 24;
 
 /// The stream that filters of about `memory_bits` are tried on, with about `arrivals` arrivals.
 pub(super) fn scaled(stream: &Stream, memory_bits: u64, arrivals: f64) -> ScaledStream {
-    numbered(stream, memory_bits, Size { arrivals, most_bits: MOST_BITS, shortens: true }, 0)
+    numbered(stream, memory_bits, Size { arrivals, most_bits: MOST_BITS, shortens: true, sections: true }, 0)
 }
 
 /// How large a simulation is.
@@ -53,18 +53,23 @@ struct Size {
     most_bits: f64,
     /// Whether a stream that leaves most of a larger one empty is played shorter.
     shortens: bool,
+    /// Whether a stream that is too long for the filter is played in part: what never forgets must see all of it.
+    sections: bool,
 }
 
 fn numbered(stream: &Stream, memory_bits: u64, size: Size, round: u64) -> ScaledStream {
     let wanted = stream.arrivals() as f64 / size.arrivals;
     let most = (memory_bits as f64 / LEAST_BITS).max(1.0);
-    // Where the stream is very long for the memory, the filter must be smaller still.
-    let divisor = wanted.min(most).max(wanted / MOST_TIMES);
     let roomy = match size.shortens {
         true => (memory_bits as f64 / size.most_bits).min(stream.arrivals() as f64 / FEWEST_ARRIVALS),
         false => 1.0,
     };
-    ScaledStream::new(stream, divisor.max(roomy).max(1.0), SEED, round)
+    let divisor = wanted.min(most).max(roomy).max(1.0);
+    match size.sections {
+        // Where the stream is very long for the memory, the filter sees a part of it: a smaller one is another filter.
+        true => ScaledStream::section(stream, divisor, MOST_TIMES * size.arrivals, SEED, round),
+        false => ScaledStream::new(stream, divisor.max(wanted / MOST_TIMES), SEED, round),
+    }
 }
 
 /// The filter that sees a stream played scaled down; `None` if its kind does not scale.
@@ -84,7 +89,8 @@ const MOST_ROUNDS: f64 = 6.0;
 /// What the plan's filter does on several simulations, together of about so many arrivals.
 pub(super) fn simulated_long(plan: &Plan, stream: &Stream, arrivals: f64) -> Result<Option<Forecast>> {
     let arrivals = arrivals.min(affordable(plan, MOST_CHANGES)?);
-    let size = Size { arrivals, most_bits: MOST_BITS, shortens: true };
+    let sections = plan.promise.predicted_fnr != Some(0.0);
+    let size = Size { arrivals, most_bits: MOST_BITS, shortens: true, sections };
     let first = numbered(stream, plan.memory_bits, size, 0);
     let rounds = (arrivals / first.hashes.len().max(1) as f64).clamp(1.0, MOST_ROUNDS).round() as u64;
     let found = Rounds::run(plan, stream, size, first, rounds)?;
@@ -115,7 +121,7 @@ pub(super) fn simulated_in_full(plan: &Plan, stream: &Stream) -> Result<Option<F
     let one_in = stream.sampled_one_in();
     let arrivals = (stream.arrivals() as f64 / one_in).min(affordable(plan, MOST_CHANGES_IN_FULL)?);
     let most_bits = (BITS_PER_ARRIVAL * arrivals).clamp(MOST_BITS, MOST_BITS_IN_FULL);
-    let size = Size { arrivals, most_bits, shortens: false };
+    let size = Size { arrivals, most_bits, shortens: false, sections: false };
     let first = numbered(stream, plan.memory_bits, size, 0);
     let rounds = (ARRIVALS_IN_FULL / first.hashes.len().max(1) as f64).clamp(FEWEST_ROUNDS, MOST_ROUNDS).round();
     let Some(found) = Rounds::run(plan, stream, size, first, rounds as u64)? else { return Ok(None) };
@@ -203,11 +209,11 @@ impl Patience {
     /// The most that may be missed in all of a simulation: repeats, or importance.
     fn most_missed(self, scaled: &ScaledStream) -> f64 {
         let of = if !self.by_importance {
-            scaled.lags.iter().filter(|lag| **lag > 0).count() as f64
+            scaled.judged_lags().iter().filter(|lag| **lag > 0).count() as f64
         } else if scaled.importances.is_empty() {
-            scaled.lags.len() as f64
+            scaled.judged_lags().len() as f64
         } else {
-            scaled.importances.iter().map(|importance| importance.share()).sum()
+            scaled.importances.iter().skip(scaled.warm_up).map(|importance| importance.share()).sum()
         };
         self.missed * of
     }
@@ -279,6 +285,8 @@ struct Counts {
     importance: f64,
     importance_wrong: (f64, f64),
     fills: Vec<f64>,
+    /// The arrivals of the section that was played, if it was not the whole stream.
+    section: Option<f64>,
     /// Whether what is missed is counted by groups of keys, too.
     watches_keys: bool,
     repeats_of_a_round: f64,
@@ -296,6 +304,7 @@ fn group_of(hash: KeyHash) -> usize {
 impl Counts {
     fn run(&mut self, filter: &mut dyn Filter, scaled: &ScaledStream, patience: Patience) {
         self.fills = vec![0.0];
+        self.section = scaled.is_section.then_some(scaled.hashes.len() as f64 * scaled.divisor);
         let most_missed = patience.most_missed(scaled);
         let looks = LOOKS.min((MOST_BITS_LOOKED_AT / filter.memory_bits().max(1)) as usize).max(LOOKS / 16);
         let part = scaled.hashes.len().div_ceil(looks).max(1);
@@ -308,7 +317,8 @@ impl Counts {
             filter.observe_checked(hashes, importances, &mut verdicts[..hashes.len()]);
             for (place, verdict) in verdicts[..hashes.len()].iter().enumerate() {
                 let place_in_all = index * part + place;
-                let late = place_in_all * 10 >= scaled.lags.len() * 9;
+                let Some(judged) = place_in_all.checked_sub(scaled.warm_up) else { continue };
+                let late = judged * 10 >= scaled.judged_lags().len() * 9;
                 self.judge(scaled.lags[place_in_all], late, importances.at(place).share(), *verdict);
                 let is_one_of_many = self.watches_keys && scaled.is_hot.get(place_in_all) == Some(&false);
                 if is_one_of_many && scaled.lags[place_in_all] > 0 {
@@ -360,7 +370,8 @@ impl Counts {
     fn forecast(&self, promise: Promise, stream: &Stream, zeros: f64, divisor: f64) -> Forecast {
         let last = self.fills.last().copied().unwrap_or(0.0);
         let settled = self.fills.iter().rposition(|fill| (fill - last).abs() > 0.01 * last).map_or(0, |at| at + 1);
-        let stable_after = stream.arrivals() as f64 * settled as f64 / (self.fills.len().max(2) - 1) as f64;
+        let played = self.section.unwrap_or(stream.arrivals() as f64);
+        let stable_after = played * settled as f64 / (self.fills.len().max(2) - 1) as f64;
         let octave = |(octave, tally): (usize, &Tally)| (libm::exp2(octave as f64) * divisor, tally.wrong, tally.of);
         let octaves: Vec<_> = self.by_lag.0.iter().enumerate().map(octave).collect();
         let share = |tally: &Tally| if self.negatives.of > 0.0 { tally.of / self.negatives.of } else { 0.0 };

@@ -105,7 +105,9 @@ impl Stream {
     }
 
     /// Repeats whose lags (arrivals since the key was last seen) follow `lags`, so often that `distinct` of
-    /// the arrivals are new. `lags` lists a lag and its weight; weight in between is spread evenly.
+    /// the arrivals are new. `lags` lists, in any order, a lag and the weight of the repeats up to it and beyond the next
+    /// shorter lag, among which it is spread evenly: `[(10.0, 1.0), (1000.0, 1.0)]` has half of them at lags of up to 10,
+    /// the others at 10 to 1000.
     pub fn by_lag(arrivals: u64, distinct: u64, lags: &[(f64, f64)]) -> Result<Self> {
         checked_counts(arrivals, distinct)?;
         let curve = LagCurve::with_distinct(lags, arrivals as f64, distinct as f64)?;

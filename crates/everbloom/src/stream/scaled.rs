@@ -3,6 +3,10 @@
 //! A filter that is `divisor` times as small then sees the same load per cell, the same share of hits and,
 //! measured in its own arrivals, the same lags: its rates are those of the large one. Where keys differ in
 //! popularity, neighbouring ranks become one key that comes as often as all of them together.
+//!
+//! A filter can be too small for that: with a few cells it would not behave like itself. Such a filter sees a **section**
+//! of the stream instead, at its own scale. Repeats of what came before the section are known to be repeats, and the
+//! filter, which has forgotten so much since, sees keys that it does not know.
 
 use super::footprint::RankWeights;
 use super::{LagCurve, Repeats, Stream};
@@ -24,6 +28,15 @@ pub struct ScaledStream {
     pub lags: Vec<u32>,
     /// Whether they are of hot keys, which are all there; empty if all keys are.
     pub is_hot: Vec<bool>,
+    /// The first arrivals of a section, which fill the filter and are not judged.
+    pub warm_up: usize,
+    /// Whether it is a section of the stream, and not all of it.
+    pub is_section: bool,
+}
+
+/// The part of a section that fills the filter.
+fn warm_up(arrivals: usize) -> usize {
+    arrivals / 4
 }
 
 /// Longer simulations take more time and tell no more.
@@ -33,30 +46,53 @@ impl ScaledStream {
     /// About every `divisor`-th arrival of a stream, the same ones for the same seed and round; another round has others,
     /// as long as there are any.
     pub fn new(stream: &Stream, divisor: f64, seed: u64, round: u64) -> Self {
-        let seed = seed.wrapping_add(round);
-        let divisor = divisor.max(stream.arrivals as f64 / MOST_ARRIVALS).max(1.0);
-        let arrivals = (stream.arrivals as f64 / divisor).ceil() as usize;
-        let mut generator = Generator::seeded(seed);
-        match stream.repeats() {
-            Repeats::Drawn { universe, exponent } => {
-                let keys = drawn(*universe, *exponent, divisor, &mut generator).take(arrivals);
-                Self::of_keys(keys, divisor, stream.importance(), seed)
-            }
-            Repeats::Lags(curve) => {
-                let keys = by_lag(curve, divisor, arrivals, &mut generator);
-                Self::of_keys(keys.into_iter(), divisor, stream.importance(), seed)
-            }
-            Repeats::Learned(kept) => kept.scaled_down(divisor, round),
-        }
+        Self::played(stream, divisor.max(stream.arrivals as f64 / MOST_ARRIVALS), f64::INFINITY, seed, round)
     }
 
-    fn of_keys(keys: impl Iterator<Item = u64>, divisor: f64, mix: Option<&ImportanceMix>, seed: u64) -> Self {
+    /// The same, or a section of so many arrivals where that is more than twice as long.
+    pub(crate) fn section(stream: &Stream, divisor: f64, most_arrivals: f64, seed: u64, round: u64) -> Self {
+        Self::played(stream, divisor, most_arrivals.min(MOST_ARRIVALS), seed, round)
+    }
+
+    fn played(stream: &Stream, divisor: f64, most_arrivals: f64, seed: u64, round: u64) -> Self {
+        let seed = seed.wrapping_add(round);
+        let divisor = divisor.max(1.0);
+        let whole = (stream.arrivals as f64 / divisor).ceil();
+        let mut generator = Generator::seeded(seed);
+        // The times of a section, if the whole is too long.
+        let times = (whole > 2.0 * most_arrivals).then_some(Times { arrivals: most_arrivals as usize, whole });
+        let arrivals = whole as usize;
+        let keys = match (stream.repeats(), times) {
+            (Repeats::Learned(kept), _) => {
+                let scaled = kept.scaled_down(divisor, round);
+                let is_longer = scaled.hashes.len() as f64 > 2.0 * most_arrivals;
+                return if is_longer { scaled.middle(most_arrivals as usize).as_section() } else { scaled };
+            }
+            (Repeats::Drawn { universe, exponent }, Some(times)) => {
+                section_drawn(*universe, *exponent, divisor, times, &mut generator)
+            }
+            (Repeats::Drawn { universe, exponent }, None) => {
+                with_lags(drawn(*universe, *exponent, divisor, &mut generator).take(arrivals))
+            }
+            (Repeats::Lags(curve), Some(times)) => section_by_lag(curve, divisor, times, &mut generator),
+            (Repeats::Lags(curve), None) => with_lags(by_lag(curve, divisor, arrivals, &mut generator).into_iter()),
+        };
+        let scaled = Self::of_keys(&keys, divisor, stream.importance(), seed);
+        if times.is_some() { scaled.as_section() } else { scaled }
+    }
+
+    fn as_section(mut self) -> Self {
+        (self.warm_up, self.is_section) = (warm_up(self.hashes.len()), true);
+        self
+    }
+
+    /// Of keys with their lags.
+    fn of_keys(keys: &[(u64, u32)], divisor: f64, mix: Option<&ImportanceMix>, seed: u64) -> Self {
         let hashing = Hashing::seeded(seed);
         let mut scaled = Self::empty(divisor);
-        let mut last = LastSeen::default();
-        for key in keys {
-            let hash = hashing.hash_u64(key);
-            scaled.push(hash, last.lag(key, scaled.hashes.len()));
+        for (key, lag) in keys {
+            let hash = hashing.hash_u64(*key);
+            scaled.push(hash, *lag);
             if let Some(mix) = mix {
                 scaled.importances.push(mix.quantile(unit(finalise(hash.low ^ hash.high.rotate_left(17)))));
             }
@@ -70,7 +106,34 @@ impl ScaledStream {
     }
 
     pub(super) fn empty(divisor: f64) -> Self {
-        ScaledStream { divisor, hashes: Vec::new(), importances: Vec::new(), lags: Vec::new(), is_hot: Vec::new() }
+        ScaledStream {
+            divisor,
+            hashes: Vec::new(),
+            importances: Vec::new(),
+            lags: Vec::new(),
+            is_hot: Vec::new(),
+            warm_up: 0,
+            is_section: false,
+        }
+    }
+
+    /// So many arrivals from the middle.
+    fn middle(mut self, arrivals: usize) -> Self {
+        let start = self.hashes.len().saturating_sub(arrivals) / 2;
+        fn cut<T>(values: &mut Vec<T>, start: usize, arrivals: usize) {
+            values.drain(..start.min(values.len()));
+            values.truncate(arrivals);
+        }
+        cut(&mut self.hashes, start, arrivals);
+        cut(&mut self.lags, start, arrivals);
+        cut(&mut self.importances, start, arrivals);
+        cut(&mut self.is_hot, start, arrivals);
+        self
+    }
+
+    /// The lags of the arrivals that are judged.
+    pub(crate) fn judged_lags(&self) -> &[u32] {
+        self.lags.get(self.warm_up..).unwrap_or_default()
     }
 }
 
@@ -107,6 +170,12 @@ impl Hasher for Mixed {
     }
 }
 
+/// Keys with their lags.
+fn with_lags(keys: impl Iterator<Item = u64>) -> Vec<(u64, u32)> {
+    let mut last = LastSeen::default();
+    keys.enumerate().map(|(now, key)| (key, last.lag(key, now))).collect()
+}
+
 /// Independent draws, `divisor` neighbouring ranks as one key.
 fn drawn(universe: f64, exponent: f64, divisor: f64, generator: &mut Generator) -> impl Iterator<Item = u64> {
     let weights = RankWeights::new(exponent);
@@ -118,6 +187,90 @@ fn drawn(universe: f64, exponent: f64, divisor: f64, generator: &mut Generator) 
         };
         (rank / divisor) as u64
     })
+}
+
+/// How long a section is, and the whole stream of the same scale.
+#[derive(Clone, Copy)]
+struct Times {
+    arrivals: usize,
+    whole: f64,
+}
+
+impl Times {
+    /// The time in the whole stream that an arrival of the section stands for: those that are judged are spread over all of
+    /// it.
+    fn of(self, now: usize) -> f64 {
+        let warm_up = warm_up(self.arrivals);
+        match now.checked_sub(warm_up) {
+            Some(judged) => judged as f64 * self.whole / (self.arrivals - warm_up) as f64,
+            None => now as f64,
+        }
+    }
+}
+
+fn whole_lag(lag: f64) -> u32 {
+    lag.ceil().clamp(1.0, f64::from(u32::MAX)) as u32
+}
+
+/// A section of independent draws. A key that did not come in it may have come before, the sooner the more often it comes.
+fn section_drawn(
+    universe: f64,
+    exponent: f64,
+    divisor: f64,
+    times: Times,
+    generator: &mut Generator,
+) -> Vec<(u64, u32)> {
+    let weights = RankWeights::new(exponent);
+    let total = weights.up_to(universe);
+    let rate = |key: u64| {
+        let (first, last) = (key as f64 * divisor, ((key + 1) as f64 * divisor).min(universe));
+        match exponent {
+            0.0 => (last - first) / universe,
+            _ if first < 1.0 => weights.up_to(last) / total,
+            _ => (weights.up_to(last) - weights.up_to(first)) / total,
+        }
+    };
+    let keys: Vec<u64> = drawn(universe, exponent, divisor, generator).take(times.arrivals).collect();
+    let mut last = LastSeen::default();
+    let lag = |(now, key): (usize, u64)| {
+        let lag = match last.lag(key, now) {
+            // Early in the stream it is new, though the section has had it.
+            lag if f64::from(lag) > times.of(now) => return (u64::MAX - now as u64, 0),
+            0 => {
+                let (rate, before) = (rate(key), (times.of(now) - now as f64).max(0.0));
+                let came = -libm::expm1(-rate * before);
+                let drawn = generator.unit();
+                // The time since it came, of those that are possible.
+                if drawn < came { whole_lag(now as f64 - libm::log1p(-drawn) / rate) } else { 0 }
+            }
+            lag => lag,
+        };
+        (key, lag)
+    };
+    keys.into_iter().enumerate().map(lag).collect()
+}
+
+/// A section of repeats by lag.
+fn section_by_lag(curve: &LagCurve, divisor: f64, times: Times, generator: &mut Generator) -> Vec<(u64, u32)> {
+    let mut history: Vec<u32> = Vec::with_capacity(times.arrivals);
+    let (mut newest, mut lags): (Vec<u32>, Vec<u32>) = (Vec::new(), Vec::new());
+    for now in 0..times.arrivals {
+        let lag = curve.lag_at(1.0 - generator.unit()).map(|lag| (lag / divisor).ceil().max(1.0));
+        let (key, lag) = match lag {
+            Some(lag) if lag <= times.of(now).min(now as f64) => {
+                let place = live_near(&history, &newest, now - lag as usize);
+                (history[place], (now - place) as u32)
+            }
+            lag => {
+                newest.push(0);
+                (newest.len() as u32 - 1, lag.filter(|lag| *lag <= times.of(now)).map_or(0, whole_lag))
+            }
+        };
+        newest[key as usize] = now as u32;
+        history.push(key);
+        lags.push(lag);
+    }
+    history.into_iter().map(u64::from).zip(lags).collect()
 }
 
 /// Repeats of the key that was last seen nearest to the drawn lag.
@@ -174,6 +327,34 @@ mod tests {
             // Each new key is a throw at most; half a per cent more for what the generators round.
             let sigma = (wanted * divisor).sqrt();
             assert!((found - wanted).abs() < 4.0 * sigma + 0.005 * wanted, "{found}, not {wanted}, at {divisor}");
+        }
+    }
+
+    #[test]
+    fn a_section_has_the_stream_s_share_of_new_keys() {
+        let streams = [
+            Stream::uniform(4_000_000, 1_960_000).expect("a stream"),
+            Stream::zipf(4_000_000, 800_000, 1.0).expect("a stream"),
+            Stream::assumed(2_000_000).expect("a stream"),
+        ];
+        for (stream, divisor) in streams.iter().flat_map(|stream| [1.0, 7.3].map(|divisor| (stream, divisor))) {
+            let section = ScaledStream::section(stream, divisor, 40_000.0, 3, 0);
+            assert!(section.is_section && section.hashes.len() == 40_000 && section.warm_up == 10_000);
+            let share = section.judged_lags().iter().filter(|lag| **lag == 0).count() as f64 / 30_000.0;
+            let wanted = stream.distinct() as f64 / stream.arrivals() as f64;
+            // Each arrival is a throw.
+            let sigma = (wanted * (1.0 - wanted) / 30_000.0).sqrt();
+            assert!((share - wanted).abs() < 4.0 * sigma, "{share}, not {wanted}, at {divisor}: {}", stream.describe());
+            // Its lags are those of the whole.
+            let whole = ScaledStream::new(stream, divisor, 3, 0);
+            let beyond = |scaled: &ScaledStream, lag: u32| {
+                let long = scaled.judged_lags().iter().filter(|found| **found > lag).count() as f64;
+                long / scaled.judged_lags().len() as f64
+            };
+            for lag in [10, 1000, 100_000] {
+                let (found, wanted) = (beyond(&section, lag), beyond(&whole, lag));
+                assert!((found - wanted).abs() < 0.015, "{found}, not {wanted}, beyond {lag}: {}", stream.describe());
+            }
         }
     }
 

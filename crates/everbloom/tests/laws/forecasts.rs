@@ -85,3 +85,55 @@ fn formulas_and_chains_agree_with_a_simulation() {
         }
     }
 }
+
+/// The ± of the difference of two forecasts, four standard errors.
+fn apart(one: &Forecast, other: &Forecast) -> f64 {
+    4.0 * one.fnr_standard_error.hypot(other.fnr_standard_error)
+}
+
+#[test]
+fn less_memory_is_never_forecast_to_miss_less_however_long_the_stream() {
+    for expected in [1_000_000u64, 10_000_000, 1_000_000_000] {
+        let mut larger: Option<Forecast> = None;
+        for bytes in [256, 64, 16, 4, 1].map(|kilobytes| kilobytes << 10) {
+            let goal = Goal::new().memory_bits(8 * bytes).expected_items(expected).fpr(0.001);
+            let best = everbloom::Question::new(goal).answer().expect("an answer").best;
+            let what = format!("{} of {bytes} bytes for {expected} keys: {:?}", best.plan.spec, best.forecast);
+            if let Some(larger) = &larger {
+                // A quarter of the memory is remembered for two doublings of the lag less, one in about 20 to 30 of them.
+                let slack = apart(&best.forecast, larger);
+                assert!(best.forecast.predicted_fnr > larger.predicted_fnr + 0.02 - slack, "{what}, but {larger:?}");
+            }
+            // What is chosen is forecast as it is when it is asked for.
+            let stream = Stream::assumed(expected).expect("a stream");
+            let alone = forecast_on(&best.plan, &stream);
+            let off = (best.forecast.predicted_fnr - alone.predicted_fnr).abs();
+            assert!(off <= apart(&best.forecast, &alone) + 0.005, "{what}, but alone {alone:?}");
+            larger = Some(best.forecast);
+        }
+    }
+}
+
+#[test]
+fn a_small_filter_is_forecast_on_a_long_stream_as_it_is_measured() {
+    // By a filter of that size on all of the stream; a section of it is what the forecast has.
+    for (stream, most) in [(Stream::assumed(600_000), 0.01), (Stream::uniform(1_200_000, 600_000), 0.01)] {
+        let stream = stream.expect("a stream");
+        let played = everbloom::internal::stream::scaled::ScaledStream::new(&stream, 1.0, 77, 0);
+        for kind in ["ranked", "graceful", "stable", "age_partitioned"] {
+            let plan = Goal::new().memory_bits(8 << 10).fpr(0.01).plan(kind).expect(kind);
+            let forecast = forecast::simulated(&plan, &stream).expect(kind);
+            let mut filter = plan.build().expect(kind);
+            let (mut missed, mut repeats) = (0.0, 0.0);
+            for (hash, lag) in played.hashes.iter().zip(&played.lags) {
+                let is_new = filter.observe(hash.low, everbloom::Importance::default()).is_distinct();
+                if *lag > 0 {
+                    (missed, repeats) = (missed + f64::from(u8::from(is_new)), repeats + 1.0);
+                }
+            }
+            let off = (missed / repeats - forecast.predicted_fnr).abs();
+            let slack = 4.0 * forecast.fnr_standard_error + most;
+            assert!(off <= slack, "{kind} on {}: {} and {forecast:?}", stream.describe(), missed / repeats);
+        }
+    }
+}

@@ -4,6 +4,7 @@ use super::{Document, Row, Sort};
 use crate::report::paper::{Cell, Paper};
 use crate::report::{percent, predicted, short_size, thousands, with_error};
 use everbloom::internal::forecast;
+use everbloom::internal::promise::Standing;
 use everbloom_lab::evaluate::Report;
 use everbloom_lab::spread::{self, Errors};
 use std::cmp::Ordering;
@@ -21,6 +22,8 @@ pub(super) struct Shown {
 
 /// The most classes of importance.
 const MOST_CLASSES: usize = 10;
+/// Standard deviations of a count that are called chance.
+const CHANCE: f64 = 4.0;
 /// Longer specs than this do not name a row.
 const LONGEST_NAME: usize = 24;
 
@@ -29,9 +32,13 @@ pub(super) fn render(document: &Document, shown: Shown, paper: &Paper) -> String
     let rows = sorted(document, shown.sort);
     let mut text = summary(document, paper);
     text.push('\n');
-    text.push_str(&paper.table(2, &cells(&rows, shown.weighted)));
+    let (table, left_out) = fitting(&rows, shown.weighted, paper);
+    text.push_str(&paper.table(2, &table));
     text.push('\n');
     text.push_str(&legend(document, &rows, shown.weighted, paper));
+    if !left_out.is_empty() {
+        text.push_str(&paper.wrap(&left_out, 0));
+    }
     if shown.verbose || has_repeated_kinds(&rows) {
         text.push('\n');
         let width = rows.len().to_string().len();
@@ -142,9 +149,15 @@ fn legend(document: &Document, rows: &[&Row], weighted: bool, paper: &Paper) -> 
         );
     }
     if let Some(seeds) = document.seeds {
-        text.push_str(&format!(" Means of {seeds} seeds, ± two standard errors."));
+        let by = if document.truth_sample.is_some() { "seeds and other keys" } else { "seeds" };
+        text.push_str(&format!(" Means of {seeds} seeds; with many more {by} they are within the ± 19 times of 20."));
     } else if document.truth_sample.is_some() {
-        text.push_str(" ±: two standard errors, by the choice of keys.");
+        text.push_str(" ±: by the choice of keys; the rate over all keys is within it 19 times of 20.");
+    }
+    if rows.iter().any(|row| exceeds_by_chance(row)) {
+        text.push_str(
+            " ~: above what is promised, within chance: a promise is about the mean, and a count varies around it.",
+        );
     }
     if rows.len() > 1 {
         let among = if rows.iter().any(|row| row.report.broken_at.is_some()) { " among kept promises" } else { "" };
@@ -217,10 +230,35 @@ const WEIGHTED: &[Column] = &[
     },
 ];
 
-fn cells(rows: &[&Row], weighted: bool) -> Vec<Vec<Cell>> {
+/// The table, and what was left out of it so that it fits: the memory where all have about the same, then rates that are
+/// near others. What does not fit even so comes below.
+fn fitting(rows: &[&Row], weighted: bool, paper: &Paper) -> (Vec<Vec<Cell>>, String) {
+    let whole = cells(rows, weighted, &[]);
+    if paper.fits(&whole) {
+        return (whole, String::new());
+    }
+    let size = |row: &&Row| short_size(row.report.memory_bits);
+    let first = rows.first().map(size).unwrap_or_default();
+    let said = match rows.iter().all(|row| size(row) == first) {
+        true => format!("Every filter takes {first}."),
+        false => "Not shown in this width: memory.".to_string(),
+    };
+    let late =
+        format!("{said} Not shown in this width: late FPR.").replace("memory. Not shown in this width: ", "memory, ");
+    for (left_out, said) in [(&["memory"][..], said), (&["memory", "late FPR"], late)] {
+        let table = cells(rows, weighted, left_out);
+        if paper.fits(&table) {
+            return (table, said);
+        }
+    }
+    (whole, String::new())
+}
+
+fn cells(rows: &[&Row], weighted: bool, left_out: &[&str]) -> Vec<Vec<Cell>> {
     let is_matched = rows.iter().any(|row| row.matched.is_some());
     let columns = [(MATCHED, is_matched), (RATES, true), (COSTS, true), (WEIGHTED, weighted)];
-    let columns: Vec<&Column> = columns.iter().filter(|(_, shown)| *shown).flat_map(|(columns, _)| *columns).collect();
+    let columns = columns.iter().filter(|(_, shown)| *shown).flat_map(|(columns, _)| *columns);
+    let columns: Vec<&Column> = columns.filter(|column| !left_out.contains(&column.name)).collect();
     let mut header = vec![Cell::from("#"), Cell::name("filter")];
     header.extend(columns.iter().map(|column| Cell::from(column.name)));
     let mut table = vec![header];
@@ -255,7 +293,20 @@ fn errors(report: &Report) -> Errors {
 
 fn promised(row: &Row) -> String {
     let rate = predicted(row.report.predicted_fpr);
-    if row.report.broken_at.is_some() { format!("{rate} broken") } else { rate }
+    match row.report.broken_at {
+        Some(_) => format!("{rate} broken"),
+        None if exceeds_by_chance(row) => format!("{rate} ~"),
+        None => rate,
+    }
+}
+
+/// Whether more was counted than promised though the promise is kept: by no more than chance explains.
+fn exceeds_by_chance(row: &Row) -> bool {
+    let (report, promised) = (&row.report, row.report.predicted_fpr);
+    let most = promised + CHANCE * (promised / (report.total.distinct as f64).max(1.0)).sqrt();
+    report.broken_at.is_none()
+        && report.promise == Standing::Kept.name()
+        && report.measured_fpr.is_some_and(|rate| rate > promised && rate <= most)
 }
 
 fn time(row: &Row) -> String {

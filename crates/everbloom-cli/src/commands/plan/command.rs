@@ -3,16 +3,17 @@
 use super::Plan;
 use super::sentence::is_stream;
 use super::stream::Repeats;
-use super::surfaces::IMPORTANCE_MAX;
 use crate::args::{KeyArgs, OnError, Refresh};
 use clap::ValueEnum;
 use everbloom::Recommendation;
 use everbloom::internal::forecast;
-use everbloom::internal::promise::Window;
+use everbloom::internal::promise::{Window, size_typed};
 use std::time::Duration;
 
 /// On a stream, if one was described or the filter is made for one; otherwise for a set of keys.
-pub(super) fn to_use(plan: &Plan, answer: &Recommendation) -> String {
+///
+/// A description of importances does not say in which field of a record they are: the line has a word in that place.
+pub(super) fn to_use(plan: &Plan, answer: &Recommendation, importance_max: Option<f64>) -> String {
     let spec = &answer.best.plan.spec;
     let on_stream = is_stream(answer);
     let mut words = vec!["everbloom".to_string()];
@@ -30,12 +31,12 @@ pub(super) fn to_use(plan: &Plan, answer: &Recommendation) -> String {
     let mut option = |name: &str, value: Option<String>| {
         words.extend(value.map(|value| format!("--{name} {}", quoted(&value))));
     };
-    option("memory", plan.memory.map(exact_size));
+    option("memory", plan.memory.map(size_typed));
     option("fpr", plan.fpr.map(exact_rate));
     option("expect", plan.expect.map(|count| count.to_string()));
     option("seed", plan.seed.map(|seed| seed.to_string()));
-    if plan.importance.is_some() && on_stream {
-        words.push(format!("--importance 2 --importance-max {IMPORTANCE_MAX}"));
+    if let (Some(max), true) = (importance_max, on_stream) {
+        words.push(format!("--importance FIELD --importance-max {max}"));
     }
     words.extend(of_keys(&plan.keys));
     if !on_stream {
@@ -79,13 +80,6 @@ fn of_keys(keys: &KeyArgs) -> Vec<String> {
     words
 }
 
-/// A size as it can be typed, to the bit.
-pub(super) fn exact_size(bits: u64) -> String {
-    let units = [("GiB", 8 << 30), ("MiB", 8 << 20), ("KiB", 8 << 10), ("", 8)];
-    let whole = units.into_iter().find(|(_, each)| bits.is_multiple_of(*each));
-    whole.map_or_else(|| format!("{bits}b"), |(unit, each)| format!("{}{unit}", bits / each))
-}
-
 /// A rate as it can be typed, to the last digit.
 pub(super) fn exact_rate(rate: f64) -> String {
     let percent = format!("{}%", 100.0 * rate);
@@ -127,7 +121,7 @@ mod tests {
     #[test]
     fn quantities_are_read_back_as_they_were() {
         for bits in [1, 8, 65_536, 65_537, 8 << 30, (8 << 30) + 8] {
-            assert_eq!(quantity::size_in_bits(&exact_size(bits)), Ok(bits), "{}", exact_size(bits));
+            assert_eq!(quantity::size_in_bits(&size_typed(bits)), Ok(bits), "{}", size_typed(bits));
         }
         for rate in [0.01, 0.001, 0.3, 1.0 / 3.0, 1e-12, 0.07] {
             assert_eq!(quantity::rate(&exact_rate(rate)), Ok(rate), "{}", exact_rate(rate));

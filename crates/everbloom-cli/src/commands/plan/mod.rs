@@ -16,7 +16,7 @@ use clap::Args;
 use everbloom::internal::forecast::limit::{self, Limit};
 use everbloom::internal::promise::Window;
 use everbloom::internal::stream::Method;
-use everbloom::{Candidate, Goal, Hashing, Holds, Question, Recommendation, Spec};
+use everbloom::{Candidate, Goal, Hashing, Holds, ImportanceMix, Question, Recommendation, Spec};
 use everbloom_lab::spread::STATED_ERRORS;
 use serde::Serialize;
 use stream::{Mix, Repeats};
@@ -52,11 +52,11 @@ pub(crate) struct Plan {
     /// The seed of hashing and of every random choice [default: 0]
     #[arg(long, value_name = "NUMBER", value_parser = quantity::seed)]
     seed: Option<u64>,
-    /// How keys come back: uniform, zipf:EXPONENT, lag:FILE (a lag and its weight per line), or a sample
-    /// of the stream, .gz, .zst, .xz, .bz2 and .lz4 too
+    /// How keys come back: uniform, zipf:EXPONENT, lag:FILE (per line a lag, and the weight of the repeats up to it and
+    /// beyond the lag of the line before), or a sample of the stream, .gz, .zst, .xz, .bz2 and .lz4 too
     #[arg(long, value_name = "HOW")]
     stream: Option<Repeats>,
-    /// How importances are spread: linear, exponential, or a file of them, one per line
+    /// How importances are spread: linear, exponential (both up to 50), or a file of them, one per line
     #[arg(long, value_name = "HOW")]
     importance: Option<Mix>,
     /// The filter, if it is chosen already: kind or kind:parameter=value,…
@@ -71,24 +71,25 @@ pub(crate) struct Plan {
 
 impl Plan {
     pub(crate) fn run(self) -> Result<Ending> {
-        let question = self.question()?;
+        let mix = self.importance.as_ref().map(Mix::load).transpose()?;
+        let (mix, importance_max) = mix.unzip();
+        let question = self.question(mix)?;
         let answer = {
             let _working = Working::on("trying filters", Screen::Free);
             question.answer()?
         };
-        let command = command::to_use(&self, &answer);
+        let command = command::to_use(&self, &answer, importance_max);
         let mut document = Document::new(&question, &answer, command);
         document.summary = sentence::of(&self, &answer);
-        document.commands = surfaces::lines(&self, &answer, &document.command);
+        document.commands = surfaces::lines(&self, &answer, importance_max, &document.command);
         report::print(self.format, &document, || text::render(&document, &answer, &Paper::of_stdout()))?;
         Ok(Ending::Done)
     }
 
-    fn question(&self) -> Result<Question> {
+    fn question(&self, mix: Option<ImportanceMix>) -> Result<Question> {
         let mut goal = Goal::new();
         (goal.memory_bits, goal.target_fpr, goal.expected_items) = (self.memory, self.fpr, self.expect);
         goal = goal.default_fpr(DEFAULT_FPR).hashing(Hashing::seeded(self.seed.unwrap_or_default()));
-        let mix = self.importance.as_ref().map(Mix::load).transpose()?;
         if let Some(mix) = mix {
             goal = goal.importance_mix(mix);
         }
@@ -258,7 +259,7 @@ impl Document {
     }
 }
 
-/// What no filter of this memory can avoid: for even repeats as the stream grows, for Zipf with its label.
+/// What no filter of this memory can avoid, on a stream of independent draws.
 fn limit_of(question: &Question, answer: &Recommendation) -> Option<Limit> {
     let (memory_bits, fpr) = (question.goal.memory_bits? as f64, question.goal.target_fpr?);
     if question.window.is_some() || answer.assumed {

@@ -35,7 +35,10 @@ impl FromStr for Repeats {
                 _ => Err("must have an exponent between 0 and 10, such as zipf:1.1".into()),
             },
             Some(("lag", path)) if !path.is_empty() => Ok(Repeats::Lags(path.into())),
-            Some(("lag", _)) => Err("must name a file, as lag:FILE, with a lag and its weight on each line".into()),
+            Some(("lag", _)) => {
+                Err("must name a file, as lag:FILE, with a lag and the weight of the repeats up to it on each line"
+                    .into())
+            }
             _ if text.is_empty() => Err("must be uniform, zipf:1.1, lag:FILE or a file".into()),
             _ => Ok(Repeats::Sample(text.into())),
         }
@@ -79,7 +82,7 @@ fn learned(path: &Path, plan: &Plan) -> Result<Stream> {
     sample.finish().map_err(|error| Failure::at(path, error))
 }
 
-/// Lines of a lag and its weight, apart by spaces, tabs or a comma.
+/// Lines of a lag and the weight of the repeats up to it and beyond the lag before, apart by spaces, tabs or a comma.
 fn lags(path: &Path) -> Result<Vec<(f64, f64)>> {
     let text = read(path)?;
     let line = |(index, line): (usize, &str)| {
@@ -124,6 +127,11 @@ impl FromStr for Mix {
             "linear" => Ok(Mix::Linear),
             "exponential" => Ok(Mix::Exponential),
             "" => Err("must be linear, exponential or a file of importances".into()),
+            // Elsewhere it is the field of a record.
+            number if number.parse::<f64>().is_ok() && !Path::new(number).exists() => {
+                Err("says here how importances are spread: linear, exponential, or a file of them, one per line"
+                    .to_string())
+            }
             path => Ok(Mix::File(path.into())),
         }
     }
@@ -133,21 +141,23 @@ impl FromStr for Mix {
 const THESIS_MAX: u32 = 50;
 
 impl Mix {
-    pub(super) fn load(&self) -> Result<ImportanceMix> {
+    /// How they are spread, and the largest of them.
+    pub(super) fn load(&self) -> Result<(ImportanceMix, f64)> {
+        let max = f64::from(THESIS_MAX);
         let of = |value: u32| Importance::new(value, THESIS_MAX).unwrap_or_default();
         match self {
-            Mix::Linear => Ok(ImportanceMix::of((1..=THESIS_MAX).map(of))),
+            Mix::Linear => Ok((ImportanceMix::of((1..=THESIS_MAX).map(of)), max)),
             Mix::Exponential => {
                 let value = |share: f64| (share * f64::from(THESIS_MAX + 1).ln()).exp().floor() as u32;
                 let shares = (0..1000).map(|index| (f64::from(index) + 0.5) / 1000.0);
-                Ok(ImportanceMix::of(shares.map(|share| of(value(share).clamp(1, THESIS_MAX)))))
+                Ok((ImportanceMix::of(shares.map(|share| of(value(share).clamp(1, THESIS_MAX)))), max))
             }
             Mix::File(path) => from_file(path),
         }
     }
 }
 
-fn from_file(path: &Path) -> Result<ImportanceMix> {
+fn from_file(path: &Path) -> Result<(ImportanceMix, f64)> {
     let text = read(path)?;
     let number = |(index, line): (usize, &str)| match line.trim().parse::<f64>() {
         Ok(value) if value >= 0.0 && value.is_finite() => Ok(value),
@@ -164,5 +174,5 @@ fn from_file(path: &Path) -> Result<ImportanceMix> {
     }
     let scale = ImportanceScale::linear(most).map_err(Failure::new)?;
     let importances = values.iter().map(|value| scale.of(*value)).collect::<Result<Vec<_>, _>>();
-    Ok(ImportanceMix::of(importances.map_err(Failure::new)?))
+    Ok((ImportanceMix::of(importances.map_err(Failure::new)?), most))
 }

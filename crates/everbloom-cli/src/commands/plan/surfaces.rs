@@ -1,11 +1,11 @@
 //! What was planned as lines to paste, for every way in which filters can be used.
 
 use super::Plan;
-use super::command::{exact_rate, exact_size, exact_time, quoted};
+use super::command::{exact_rate, exact_time, quoted};
 use super::sentence::is_stream;
 use crate::args::Refresh;
 use everbloom::Recommendation;
-use everbloom::internal::promise::Window;
+use everbloom::internal::promise::{Window, size_typed};
 use serde::Serialize;
 
 /// A way in which filters can be used.
@@ -37,7 +37,8 @@ struct Planned {
     seed: Option<u64>,
     window: Option<Window>,
     keeps_age: bool,
-    importance_max: Option<u64>,
+    /// The largest importance.
+    importance_max: Option<f64>,
     is_stream: bool,
 }
 
@@ -59,17 +60,17 @@ impl Lines {
 }
 
 /// The lines of every surface that exists and can do it.
-pub(super) fn lines(plan: &Plan, answer: &Recommendation, command: &str) -> Vec<Lines> {
+pub(super) fn lines(plan: &Plan, answer: &Recommendation, importance_max: Option<f64>, command: &str) -> Vec<Lines> {
     let planned = Planned {
         command: command.to_string(),
         spec: answer.best.plan.spec.to_string(),
-        memory: plan.memory.map(exact_size),
+        memory: plan.memory.map(size_typed),
         fpr: plan.fpr.map(exact_rate),
         expect: plan.expect,
         seed: plan.seed,
         window: plan.window.filter(|_| plan.filter.is_none()),
         keeps_age: plan.refresh == Refresh::No,
-        importance_max: plan.importance.as_ref().map(|_| IMPORTANCE_MAX),
+        importance_max,
         is_stream: is_stream(answer),
     };
     let shown = SURFACES.iter().filter(|surface| surface.exists);
@@ -80,8 +81,10 @@ pub(super) fn lines(plan: &Plan, answer: &Recommendation, command: &str) -> Vec<
         .collect()
 }
 
-/// The largest importance in lines to paste: that of the mixes which have a name.
-pub(super) const IMPORTANCE_MAX: u64 = 50;
+/// An importance in lines to paste, out of the largest one.
+fn some_importance(max: f64) -> f64 {
+    max.min(3.0)
+}
 
 fn rust(planned: &Planned) -> Option<String> {
     let mut goal = String::from("everbloom::Goal::new()");
@@ -105,10 +108,17 @@ fn rust(planned: &Planned) -> Option<String> {
             "let mut seen = everbloom::TimeWindow::new({time:?}, &{goal})?;\n\
              let is_new = seen.insert(\"a line\", 1_700_000_000_000_000);"
         ),
-        (None, Some(max)) => format!(
-            "let mut seen = {goal}.build()?;\n\
-             let is_new = seen.observe(\"a line\", everbloom::Importance::new(3, {max})?).is_distinct();"
-        ),
+        (None, Some(max)) => {
+            let is_whole = max.fract() == 0.0 && (3.0..=f64::from(u32::MAX)).contains(&max);
+            let importance = match is_whole {
+                true => format!("everbloom::Importance::new(3, {max})?"),
+                false => format!("everbloom::ImportanceScale::linear({max:?})?.of({:?})?", some_importance(max)),
+            };
+            format!(
+                "let mut seen = {goal}.build()?;\n\
+                 let is_new = seen.observe(\"a line\", {importance}).is_distinct();"
+            )
+        }
         (None, None) if planned.is_stream => {
             format!("let mut seen = {goal}.build()?;\nlet is_new = seen.insert(\"a line\");")
         }
@@ -129,7 +139,8 @@ fn python(planned: &Planned) -> Option<String> {
     words.extend(planned.fpr.as_ref().map(|rate| format!("fpr={rate:?}")));
     words.extend(planned.expect.map(|count| format!("expect={count}")));
     words.extend(planned.seed.map(|seed| format!("seed={seed}")));
-    let importance = planned.importance_max.map_or_else(String::new, |max| format!(", importance=3 / {max}"));
+    let importance =
+        planned.importance_max.map_or_else(String::new, |max| format!(", importance={} / {max}", some_importance(max)));
     let at = if matches!(planned.window, Some(Window::Time(_))) { ", at=time.time()" } else { "" };
     let import = if at.is_empty() { "import everbloom" } else { "import everbloom, time" };
     Some(match planned.is_stream {
@@ -155,7 +166,8 @@ fn redis(planned: &Planned) -> Option<String> {
     words.extend(planned.expect.map(|count| format!("EXPECT {count}")));
     words.extend(planned.importance_max.map(|max| format!("IMPORTANCE {max}")));
     words.extend(planned.seed.map(|seed| format!("SEED {seed}")));
-    let importance = if planned.importance_max.is_some() { " IMPORTANCE 3" } else { "" };
+    let importance =
+        planned.importance_max.map_or_else(String::new, |max| format!(" IMPORTANCE {}", some_importance(max)));
     Some(format!("{}\nredis-cli EB.ADD seen 'a line'{importance}", words.join(" ")))
 }
 

@@ -76,7 +76,10 @@ fn rows(document: &Document) -> Vec<(&'static str, String)> {
         rows.push(("settled", format!("{settled}; {} of the cells are zero then", percent(document.zeros))));
     }
     if let (Some(fnr), Some(kind)) = (document.limit_fnr.filter(|fnr| *fnr > 0.0), document.limit_kind) {
-        rows.push(("limit", format!("no filter of this memory misses fewer than {} ({kind})", percent(fnr))));
+        rows.push((
+            "limit",
+            format!("no filter of this memory misses fewer than {} at this rate ({kind})", percent(fnr)),
+        ));
     }
     rows.extend(document.notes.iter().map(|note| ("note", note.clone())));
     rows
