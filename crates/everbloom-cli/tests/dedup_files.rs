@@ -363,3 +363,51 @@ fn nothing_is_destroyed_by_a_call_that_cannot_work() {
         assert_eq!(text(&folder, "in"), "a\nb\na\n");
     }
 }
+
+#[test]
+fn stdout_by_another_name_is_appended_to_where_the_shell_appends() {
+    let folder = Folder::new();
+    folder.write("in", "a\nb\na\n");
+    for (script, wanted) in [
+        ("everbloom dedup -o /dev/stdout in >> log", "before\na\nb\n"),
+        ("everbloom dedup --counts -o /dev/fd/1 in >> log", "before\n      2 a\n      1 b\n"),
+        ("everbloom dedup -o out --duplicates /dev/stdout in >> log", "before\na\n"),
+        ("everbloom dedup -o out --duplicates /dev/stderr in 2>> log", "before\na\n"),
+        ("{ everbloom dedup -o /dev/stdout in; echo after; } >> log", "before\na\nb\nafter\n"),
+    ] {
+        folder.write("log", "before\n");
+        shell(&folder, script);
+        assert_eq!(text(&folder, "log"), wanted, "{script}");
+    }
+    folder.write("log", "before\n");
+    shell(&folder, "everbloom dedup -o out --stats /dev/stderr in 2>> log");
+    assert!(text(&folder, "log").starts_with("before\n{"), "{}", text(&folder, "log"));
+}
+
+#[test]
+fn the_output_is_whole_or_the_run_says_that_it_is_not() {
+    let folder = Folder::new();
+    let twice: String = (0..200_000).map(|line| format!("{line}\n{line}\n")).collect();
+    folder.write("in", twice);
+    let output = shell(&folder, "{ everbloom dedup --duplicates - -o out in; echo $? > status; } | head -n 1");
+    assert_eq!(text(&folder, "status"), "1\n", "{}", error_of(&output));
+    assert!(error_of(&output).contains("reader has gone"), "{}", error_of(&output));
+}
+
+#[test]
+fn repeats_go_to_stdout_also_when_a_state_goes_on() {
+    let folder = Folder::new();
+    folder.write("in", "a\na\n");
+    let call = ["dedup", "--state", "s", "-o", "out", "--duplicates", "-", "in"];
+    assert_eq!(folder.output_of(&call), b"a\n");
+    append(&folder, "in", "b\nb\n");
+    assert_eq!(folder.output_of(&call), b"b\n");
+    assert!(!folder.path("-").exists());
+}
+
+/// What a shell does with our commands in a folder.
+fn shell(folder: &Folder, script: &str) -> std::process::Output {
+    let script = script.replace("everbloom", &format!("'{}'", env!("CARGO_BIN_EXE_everbloom")));
+    let mut command = std::process::Command::new("/bin/sh");
+    command.args(["-c", &script]).current_dir(folder.path("")).output().expect("a shell")
+}

@@ -690,3 +690,18 @@ fn parameters_that_break_the_rate_for_the_expected_keys_are_refused() {
         assert_eq!(run(command, &["--fpr", "60%"]).status.code(), Some(0), "{command}");
     }
 }
+
+#[test]
+fn merging_to_stdout_does_not_append_to_an_input() {
+    let folder = Folder::new();
+    folder.write("in", "a\n");
+    for name in ["one.ebf", "two.ebf"] {
+        folder.output_of(&["build", "in", "--filter", "bloom:num_bits=512,num_hashes=3", "-o", name]);
+    }
+    let before = folder.read("one.ebf");
+    let mut command = std::process::Command::new("/bin/sh");
+    command.args(["-c", "\"$0\" merge one.ebf two.ebf -o - >> one.ebf"]).arg(env!("CARGO_BIN_EXE_everbloom"));
+    let output = command.current_dir(folder.path("")).output().expect("a shell");
+    assert_eq!(output.status.code(), Some(2), "{}", error_of(&output));
+    assert_eq!(folder.read("one.ebf"), before);
+}

@@ -213,3 +213,14 @@ fn a_file_for_the_wire_has_room_for_its_key_options() {
     assert!(folder.read("k.ebf").len() <= 5 << 10);
     assert_eq!(lines(&folder.output_of(&["query", "k.ebf", "in.tsv"])).len(), 5000);
 }
+
+#[test]
+fn an_empty_entry_in_a_list_of_json_keys_is_refused() {
+    let folder = Folder::new();
+    folder.write("in.jsonl", "{\"id\":1,\"x\":1}\n{\"id\":1,\"x\":2}\n");
+    for key in [".id,", ",/id", ".id,,.x"] {
+        let output = folder.run(&["dedup", "--json", "--key", key, "in.jsonl"]);
+        assert_eq!((output.status.code(), output.stdout), (Some(2), Vec::new()), "{key}");
+    }
+    assert_eq!(lines(&folder.output_of(&["dedup", "--json", "--key", ".", "in.jsonl"])).len(), 2);
+}

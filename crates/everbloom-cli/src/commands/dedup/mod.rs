@@ -128,7 +128,7 @@ pub(crate) struct Dedup {
     /// The counts are exact (but for chance collisions of hashes) and take 20 to 39 bytes a key within --memory, or as
     /// much as they need with --exact; with --filter spectral they are estimates in fixed memory that are never too low,
     /// and new lines are missing at the rate of --fpr, because they are taken for repeats: -v and --stats say how many.
-    /// Lines wait in a temporary file
+    /// Lines wait in a temporary file, and a signal ends the run without them
     #[arg(long, help_heading = "Repeats")]
     counts: bool,
     /// How to print what --count counts
