@@ -27,7 +27,7 @@ fn a_bad_value_is_answered_with_what_would_work_and_ends_once() {
         (["dedup", "--checkpoint", "soon"], "5m, 1h30m, 7d or 1w; try 30s"),
         (["dedup", "--seed", "x"], "from 0 to 2^64 - 1; try 0"),
         (["dedup", "--on-error", "cry"], "must be one of skip, keep, fail"),
-        (["plan", "--fnr", "2"], "must be 0 or more and below 1; try 0.1%"),
+        (["plan", "--fnr", "2"], "must be 0 or more and below 1; did you mean 2%?"),
         (["dedup", "--flag", "--count"], "cannot be used with '--count'; see --help"),
         (["build", "a.txt", "b.txt"], "were not provided: --output <FILE>; see --help"),
         (["dedup", "--wndow", "5"], "did you mean '--window'?"),

@@ -217,7 +217,8 @@ fn a_file_for_too_few_keys_is_told_and_not_written_if_it_must_not_be() {
     let document = json_of(&folder.output_of(&["info", "f.ebf", "--format", "json"]));
     assert_eq!((&document["standing"], &document["promised_items"]), (&"kept".into(), &9000.into()));
     let stable = ["build", "in.txt", "-o", "f.ebf", "--filter", "stable", "--memory", "1KiB", "--fpr", "1%"];
-    folder.output_of(&stable);
+    let built = folder.run(&stable);
+    assert!(built.status.success() && error_of(&built).contains("stable forgets: "), "{}", error_of(&built));
     let text = String::from_utf8(folder.output_of(&["info", "f.ebf"])).expect("text");
     assert!(text.contains("however many come") && text.contains("may be taken for new"), "{text}");
 }

@@ -142,7 +142,8 @@ impl Size {
 
     fn parse(text: &str) -> Result<u64> {
         let (number, unit) = split_unit(text);
-        let fail = || unreadable("size", text, SIZES, &format!("try {}", likely_size(number, unit)));
+        let likely = likely_size(number, unit);
+        let fail = || unreadable("size", text, SIZES, &format!("try {likely}"));
         let bits_each: u64 = match unit {
             "b" => 1,
             "" | "B" => 8,
@@ -158,6 +159,7 @@ impl Size {
             "PB" => 8_000_000_000_000_000,
             _ => return Err(fail()),
         };
+        let number = number.replace('_', "");
         let bits = match number.parse::<i128>() {
             Ok(number) => number.saturating_mul(bits_each.into()),
             Err(_) => {
@@ -293,11 +295,11 @@ impl Span {
 fn part(number: &str, unit: &str) -> Option<f64> {
     let seconds_each = match unit {
         "ms" => 0.001,
-        "s" => 1.0,
-        "m" | "min" => 60.0,
-        "h" => 3600.0,
-        "d" => 86_400.0,
-        "w" => 604_800.0,
+        "s" | "sec" | "second" | "seconds" => 1.0,
+        "m" | "min" | "minute" | "minutes" => 60.0,
+        "h" | "hour" | "hours" => 3600.0,
+        "d" | "day" | "days" => 86_400.0,
+        "w" | "week" | "weeks" => 604_800.0,
         _ => return None,
     };
     Some(number.parse::<f64>().ok()? * seconds_each)
@@ -481,6 +483,8 @@ mod tests {
             ("512KiB", 512 << 13),
             ("65536b", 65536),
             ("100", 800),
+            ("1_000", 8000),
+            ("1_024KiB", 1 << 23),
             ("1.5 GB", 12_000_000_000),
             ("64MB", 512_000_000),
             ("1e3B", 8000),
@@ -593,7 +597,7 @@ mod tests {
         ] {
             assert_eq!(Span::from(text).get(), Ok(Duration::from_millis(millis)), "{text}");
         }
-        for text in ["", "soon", "-1s", "3 weeks", "NaN", "1h30", "h", "1h-30m", "1e400d", "24 hours"] {
+        for text in ["", "soon", "-1s", "3 months", "NaN", "1h30", "h", "1h-30m", "1e400d", "24 moons"] {
             assert!(Span::from(text).get().is_err(), "{text}");
         }
     }
@@ -605,9 +609,21 @@ mod tests {
         assert_eq!("24h".parse(), Ok(Window::Time(Duration::from_secs(86_400))));
         assert_eq!("7d".parse(), Ok(Window::Time(Duration::from_secs(604_800))));
         assert_eq!("1w".parse::<Window>(), "7d".parse());
+        for (long, short) in [
+            ("1day", "1d"),
+            ("7 days", "7d"),
+            ("1hour", "1h"),
+            ("2hours", "2h"),
+            ("5 minutes", "5m"),
+            ("90 seconds", "90s"),
+            ("1week", "7d"),
+            ("1hour30min", "90m"),
+        ] {
+            assert_eq!(long.parse::<Window>(), short.parse(), "{long}");
+        }
         let meant = "5M".parse::<Window>().map_err(|error| error.to_string());
         assert!(meant.is_err_and(|message| message.contains("write 5000000 if arrivals are meant")));
-        for text in ["", "0", "0s", "-1", "-5m", "0.5", "soon", "h", "1e30", "9e99d", "24 hours", "NaNs", "5M", "1001y"]
+        for text in ["", "0", "0s", "-1", "-5m", "0.5", "soon", "h", "1e30", "9e99d", "24 moons", "NaNs", "5M", "1001y"]
         {
             assert!(text.parse::<Window>().is_err(), "{text}");
         }
