@@ -406,15 +406,19 @@ fn summary(stats: &CountStats, counter: &Counter) -> String {
                 percent(keys * keys / 2f64.powi(65))
             )
         }
-        Counter::Estimated(filter) => format!(
-            "the counts are estimates of {}: never too low, and too high for about {} of lines; at most {} new lines was \
-             taken for a repeat and is missing, about {} lines (promised {})",
-            filter.spec().kind(),
-            words::about(stats.estimated_fpr),
-            words::at_most_one_in(stats.predicted_fpr.max(stats.estimated_fpr)),
-            thousands(stats.expected_missing),
-            percent(stats.predicted_fpr)
-        ),
+        Counter::Estimated(filter) => {
+            let rate = stats.predicted_fpr.max(stats.estimated_fpr);
+            let (was, is) = (if words::verb(rate) == "is" { "was" } else { "were" }, words::verb(rate));
+            format!(
+                "the counts are estimates of {}: never too low, and too high for about {} of lines; at most {} new lines \
+                 {was} taken for a repeat and {is} missing, up to about {} lines (promised {})",
+                filter.spec().kind(),
+                words::about(stats.estimated_fpr),
+                words::at_most_one_in(rate),
+                thousands(stats.expected_missing),
+                percent(stats.predicted_fpr)
+            )
+        }
     };
     let (items, written, repeats) = (thousands(*items), thousands(*written), thousands(*repeats));
     format!(
