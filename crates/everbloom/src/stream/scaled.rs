@@ -66,7 +66,7 @@ impl ScaledStream {
             (Repeats::Learned(kept), _) => {
                 let scaled = kept.scaled_down(divisor, round);
                 let is_longer = scaled.hashes.len() as f64 > 2.0 * most_arrivals;
-                return if is_longer { scaled.middle(most_arrivals as usize).as_section() } else { scaled };
+                return if is_longer { scaled.middle(most_arrivals as usize).into_section() } else { scaled };
             }
             (Repeats::Drawn { universe, exponent }, Some(times)) => {
                 section_drawn(*universe, *exponent, divisor, times, &mut generator)
@@ -78,10 +78,10 @@ impl ScaledStream {
             (Repeats::Lags(curve), None) => with_lags(by_lag(curve, divisor, arrivals, &mut generator).into_iter()),
         };
         let scaled = Self::of_keys(&keys, divisor, stream.importance(), seed);
-        if times.is_some() { scaled.as_section() } else { scaled }
+        if times.is_some() { scaled.into_section() } else { scaled }
     }
 
-    fn as_section(mut self) -> Self {
+    fn into_section(mut self) -> Self {
         (self.warm_up, self.is_section) = (warm_up(self.hashes.len()), true);
         self
     }
