@@ -394,17 +394,6 @@ fn the_output_is_whole_or_the_run_says_that_it_is_not() {
     assert!(error_of(&output).contains("reader has gone"), "{}", error_of(&output));
 }
 
-#[test]
-fn repeats_go_to_stdout_also_when_a_state_goes_on() {
-    let folder = Folder::new();
-    folder.write("in", "a\na\n");
-    let call = ["dedup", "--state", "s", "-o", "out", "--duplicates", "-", "in"];
-    assert_eq!(folder.output_of(&call), b"a\n");
-    append(&folder, "in", "b\nb\n");
-    assert_eq!(folder.output_of(&call), b"b\n");
-    assert!(!folder.path("-").exists());
-}
-
 /// What a shell does with our commands in a folder.
 fn shell(folder: &Folder, script: &str) -> std::process::Output {
     let script = script.replace("everbloom", &format!("'{}'", env!("CARGO_BIN_EXE_everbloom")));

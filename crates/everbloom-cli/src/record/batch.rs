@@ -23,6 +23,11 @@ pub(crate) struct Batch {
 }
 
 impl Batch {
+    /// No records yet, and room for as many as there may be.
+    pub(crate) fn with_room() -> Self {
+        Batch { ends: vec![0; BATCH_RECORDS], hashes: Vec::with_capacity(BATCH_RECORDS), ..Batch::default() }
+    }
+
     /// A key without its record, as [`Batch::first_key`] gave it.
     pub(crate) fn of_key((hash, importance, time): (KeyHash, Option<Importance>, Option<i64>)) -> Self {
         let (importances, times) = (importance.into_iter().collect(), time.into_iter().collect());

@@ -222,7 +222,8 @@ impl Engine {
 
     fn work(&self) {
         let _guard = CloseOnPanic(self);
-        let mut worker = Worker::default();
+        // Before a long record takes what memory there is.
+        let mut worker = Worker { batch: Batch::with_room(), ..Worker::default() };
         while let Some(taken) = self.take(&mut worker.block) {
             match self.process(&mut worker, &taken) {
                 Ok(true) => worker.block.release(),

@@ -260,9 +260,6 @@ fn check_output(path: &Path, written: &[Written]) -> Result<()> {
 fn reopen(dedup: &Dedup, saved: &Journal, marks: Marks) -> Result<Outputs> {
     let ending = dedup.keys.ending();
     let open = |path: &PathBuf| {
-        if output::is_dash(path) {
-            return Sink::stdout_aside(ending);
-        }
         let (how, say) = reopening(path, saved)?;
         if let Some(say) = say.filter(|_| !dedup.promise.quiet) {
             words::note(&format!("{}: {say}", path.display()));
