@@ -263,7 +263,7 @@ fn a_comparison_marks_who_broke_the_promise() {
     folder.write("in.txt", distinct(9000));
     let compare = ["compare", "in.txt", "--memory", "1KiB", "--fpr", "1%", "--filter", "bloom", "--filter", "stable"];
     let text = String::from_utf8(folder.output_of(&compare)).expect("text");
-    assert!(text.contains("% broken") && text.contains("the promise of 1 is broken at arrival"), "{text}");
+    assert!(text.contains("% broken") && text.contains("the promise of 1 (bloom) is broken at arrival"), "{text}");
     let document = json_of(&folder.output_of(&[&compare[..], &["--format", "json"]].concat()));
     let rows = document["filters"].as_array().expect("rows");
     assert_eq!((&rows[0]["promise"], &rows[1]["promise"]), (&"broken".into(), &"kept".into()));

@@ -38,9 +38,6 @@ pub(super) struct Node {
 impl Pointers {
     /// Adds a pointer as it was typed, `/user/id` or jq's `.user.id`, and says its number.
     pub(super) fn add(&mut self, typed: &str) -> Result<usize> {
-        if typed.is_empty() {
-            return Err(Failure::new("a JSON key is empty; leave out the comma, or write . for the whole record"));
-        }
         let steps = steps(typed)?;
         if steps.len() > MOST_STEPS {
             return Err(Failure::new(format!("the pointer '{typed}' has more than {MOST_STEPS} steps; take fewer")));

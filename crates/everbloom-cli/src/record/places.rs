@@ -18,7 +18,11 @@ pub(super) enum Place {
 /// The places that a list names; ranges are taken apart, unless a field has such a name.
 pub(super) fn parse(text: &str, is_json: bool, is_name: impl Fn(&str) -> bool) -> Result<Vec<Place>> {
     if is_json {
-        return Ok(json::split(text).into_iter().map(|part| Place::One(part.to_string())).collect());
+        let parts = json::split(text);
+        if parts.len() > 1 && parts.contains(&"") {
+            return Err(Failure::new("a JSON key is empty; leave out the comma, or write . for the whole record"));
+        }
+        return Ok(parts.into_iter().map(|part| Place::One(part.to_string())).collect());
     }
     let mut places = Vec::new();
     for part in text.split(',') {
