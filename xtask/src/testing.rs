@@ -13,7 +13,20 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 
 /// Test programs that take long, the longest first: they start first, and `--quick` goes without them.
-const LONG: &[&str] = &["laws", "accuracy", "faults", "memory", "codec", "experiments", "documents"];
+const LONG: &[&str] = &[
+    "laws",
+    "documents",
+    "faults",
+    "accuracy",
+    "memory",
+    "dist",
+    "terminal",
+    "codec",
+    "forecast",
+    "experiments",
+    "refused_memory",
+    "importance",
+];
 
 /// A program made of tests.
 struct Program {
