@@ -106,20 +106,26 @@ fn artifact(line: &str) -> Option<Program> {
 }
 
 fn run_all(programs: Vec<Program>, variables: &[(&str, &str)]) -> Vec<Ran> {
-    let queue = Mutex::new(VecDeque::from(programs));
-    let ran = Mutex::new(Vec::new());
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    side_by_side(programs, cores, |program| run_one(&program, variables))
+}
+
+/// Works on the items in their order, so many at a time.
+fn side_by_side<T: Send, R: Send>(items: Vec<T>, workers: usize, work: impl Fn(T) -> R + Sync) -> Vec<R> {
+    let (queue, done) = (Mutex::new(VecDeque::from(items)), Mutex::new(Vec::new()));
+    // A function, so that the lock is given back before the work begins: `while let` would hold it meanwhile.
+    let next = || lock(&queue).pop_front();
     std::thread::scope(|scope| {
-        for _ in 0..cores {
+        for _ in 0..workers {
             scope.spawn(|| {
-                while let Some(program) = lock(&queue).pop_front() {
-                    let result = run_one(&program, variables);
-                    lock(&ran).push(result);
+                while let Some(item) = next() {
+                    let result = work(item);
+                    lock(&done).push(result);
                 }
             });
         }
     });
-    ran.into_inner().unwrap_or_else(PoisonError::into_inner)
+    done.into_inner().unwrap_or_else(PoisonError::into_inner)
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
@@ -197,5 +203,16 @@ mod tests {
     fn passed_tests_are_counted() {
         assert_eq!(passed("x\ntest result: ok. 64 passed; 0 failed; 1 ignored\n"), 64);
         assert_eq!(passed("test result: FAILED. 7 passed; 1 failed\n"), 7);
+    }
+    #[test]
+    fn as_many_run_at_a_time_as_there_are_workers() {
+        use std::sync::mpsc::channel;
+        use std::time::Duration;
+        // Each of two tells the other that it has begun, and waits for the other to tell.
+        let ((tell_first, told_first), (tell_second, told_second)) = (channel(), channel());
+        let met = side_by_side(vec![(tell_second, told_first), (tell_first, told_second)], 2, |(tell, told)| {
+            tell.send(()).is_ok() && told.recv_timeout(Duration::from_secs(10)).is_ok()
+        });
+        assert_eq!(met, [true, true]);
     }
 }
