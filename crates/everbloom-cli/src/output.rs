@@ -56,8 +56,12 @@ pub(crate) fn print(text: &str) -> Result<()> {
     stdout.finish()
 }
 
-/// Refuses to write where one of the inputs is read.
-pub(crate) fn refuse_overwriting(output: &Path, inputs: &[PathBuf]) -> Result<()> {
+/// Refuses, before anything is read, a file that could not be written in the end, or that is one of the inputs.
+pub(crate) fn check(output: &Path, inputs: &[PathBuf]) -> Result<()> {
+    let folder = folder_of(&linked(output));
+    if descriptor_of(output).is_none() && !folder.is_dir() {
+        return Err(Failure::at(output, format!("there is no folder {}; make it first", folder.display())));
+    }
     let target = Place::of_output(output);
     let reads_stdin = inputs.is_empty() || inputs.iter().any(|input| is_stdin(input));
     if target.is_some() && reads_stdin && Place::of_descriptor(io::stdin()) == target {
@@ -101,12 +105,25 @@ pub(crate) fn refuse_same(outputs: &[&PathBuf]) -> Result<()> {
 /// Whether an output is stdout: `-`, or what systems call it. Opened by such a name, a file that stdout appends to would
 /// be written from its beginning.
 pub(crate) fn is_dash(path: &Path) -> bool {
-    ["-", "/dev/stdout", "/dev/fd/1", "/proc/self/fd/1"].iter().any(|name| path.as_os_str() == *name)
+    descriptor_of(path) == Some(1)
 }
 
-/// Whether a path names something that is open already, such as stderr. It is written to as it is, at its end.
-pub(crate) fn is_open_already(path: &Path) -> bool {
-    path == Path::new("/dev/stderr") || ["/dev/fd", "/proc/self/fd"].iter().any(|folder| path.starts_with(folder))
+/// The number of what is open already that a path leads to: of stderr for `/dev/stderr`, say, or a link to it. It is
+/// written to as it is, at its end.
+pub(crate) fn descriptor_of(path: &Path) -> Option<u32> {
+    if path.as_os_str() == "-" {
+        return Some(1);
+    }
+    let own = fs::canonicalize("/proc/self/fd").ok();
+    let mut path = path.to_path_buf();
+    for _ in 0..MOST_LINKS {
+        let folder = folder_of(&path);
+        if folder == Path::new("/dev/fd") || own.is_some() && fs::canonicalize(&folder).ok() == own {
+            return path.file_name()?.to_str()?.parse().ok();
+        }
+        path = folder.join(fs::read_link(&path).ok()?);
+    }
+    None
 }
 
 /// Refuses `-` for an output where stdout is taken.
@@ -180,7 +197,7 @@ pub(crate) fn replace_held(
         return to_stdout(write).map(|()| None);
     }
     let result = platform::stat(path).and_then(|existing| match existing {
-        Some(data) if !data.is_file() || is_open_already(path) => {
+        Some(data) if !data.is_file() || descriptor_of(path).is_some() => {
             let opened = fault::point("open").and_then(|()| File::options().append(true).open(path));
             opened.and_then(|file| write_into(&file, write)).map(|()| None)
         }

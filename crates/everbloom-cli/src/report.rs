@@ -7,6 +7,7 @@ use crate::args::Format;
 use crate::failure::{Failure, Result};
 use crate::output;
 use everbloom::internal::promise::LEAST_RATE;
+use paper::Paper;
 use serde::Serialize;
 
 /// Prints `document` as JSON or `table` as text.
@@ -24,10 +25,9 @@ pub(crate) fn json(document: &impl Serialize) -> Result<String> {
     Ok(text)
 }
 
-/// Names and values in two columns.
+/// Names and values in two columns: a line each, but on a terminal that is too narrow for it.
 pub(crate) fn columns(rows: &[(&str, String)]) -> String {
-    let width = rows.iter().map(|(name, _)| name.len()).max().unwrap_or(0);
-    rows.iter().map(|(name, value)| format!("{name:width$}  {value}\n")).collect()
+    Paper::for_lists().columns(rows)
 }
 
 /// A number of bits as people read it, and as it is.

@@ -374,6 +374,7 @@ fn stdout_by_another_name_is_appended_to_where_the_shell_appends() {
         ("everbloom dedup -o out --duplicates /dev/stdout in >> log", "before\na\n"),
         ("everbloom dedup -o out --duplicates /dev/stderr in 2>> log", "before\na\n"),
         ("{ everbloom dedup -o /dev/stdout in; echo after; } >> log", "before\na\nb\nafter\n"),
+        ("ln -sf /dev/stdout link; everbloom dedup -o link in >> log", "before\na\nb\n"),
     ] {
         folder.write("log", "before\n");
         shell(&folder, script);
@@ -382,6 +383,18 @@ fn stdout_by_another_name_is_appended_to_where_the_shell_appends() {
     folder.write("log", "before\n");
     shell(&folder, "everbloom dedup -o out --stats /dev/stderr in 2>> log");
     assert!(text(&folder, "log").starts_with("before\n{"), "{}", text(&folder, "log"));
+}
+
+#[test]
+fn a_folder_that_is_not_there_is_noticed_before_anything_is_read() {
+    let folder = Folder::new();
+    folder.write("in", "a\nb\na\n");
+    for option in ["-o", "--stats", "--duplicates", "--state"] {
+        let output = folder.run(&["dedup", "in", option, "nowhere/file"]);
+        assert_refused(&output, "there is no folder nowhere; make it first");
+        assert!(output.stdout.is_empty());
+    }
+    assert_refused(&folder.run(&["build", "in", "-o", "nowhere/file"]), "there is no folder nowhere; make it first");
 }
 
 #[test]

@@ -89,6 +89,18 @@ fn repeats_within_the_time_are_dropped_and_older_ones_written() {
 }
 
 #[test]
+fn a_window_of_time_over_a_file_says_which_time_counts() {
+    let folder = Folder::new();
+    folder.write("old.log", "a\nb\na\n");
+    let said = |arguments: &[&str]| {
+        let output = folder.run(&[&["dedup", "--window", "24h", "--expect", "1000"], arguments].concat());
+        error_of(&output).contains("--time FIELD takes it from the lines")
+    };
+    assert!(said(&["old.log"]));
+    assert!(!said(&["old.log", "-q"]) && !said(&["old.log", "--state", "seen.ebf"]));
+}
+
+#[test]
 fn every_way_to_write_a_time_gives_the_same() {
     let folder = Folder::new();
     // Whole seconds, in November 2023.

@@ -70,7 +70,7 @@ fn sizes_are_exactly_what_they_say_and_other_spellings_are_errors() {
         folder.output_of(&["plan", "--expect", expect]);
     }
     for window in ["1w", "1h30m", "90s"] {
-        folder.output_of(&["dedup", "--window", window, "--expect", "1000", "keys.txt"]);
+        folder.output_of(&["dedup", "-q", "--window", window, "--expect", "1000", "keys.txt"]);
     }
     assert_refused(&folder.run(&["dedup", "--window", "5M", "keys.txt"]), "write 5000000 if lines are meant");
 }

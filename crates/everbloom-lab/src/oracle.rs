@@ -6,9 +6,9 @@
 //! everything about those keys and nothing about the others, so rates over the sample are unbiased.
 
 use crate::bad;
+use everbloom::internal::key::ByHash;
 use everbloom::{Error, KeyHash, Result};
-use std::collections::{BTreeMap, HashMap};
-use std::hash::{BuildHasherDefault, Hasher};
+use std::collections::BTreeMap;
 
 /// What is known about an arrival.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -39,14 +39,14 @@ struct Record {
 /// The truth about keys known by their hash.
 #[derive(Debug, Clone)]
 pub struct Oracle {
-    seen: HashMap<KeyHash, Record, BuildHasherDefault<TakeHash>>,
+    seen: ByHash<KeyHash, Record>,
     sample: f64,
     expected_repeats: f64,
 }
 
 impl Default for Oracle {
     fn default() -> Self {
-        Oracle { seen: HashMap::default(), sample: 1.0, expected_repeats: 0.0 }
+        Oracle { seen: ByHash::default(), sample: 1.0, expected_repeats: 0.0 }
     }
 }
 
@@ -146,28 +146,6 @@ fn share_of(hash: KeyHash) -> f64 {
     mixed = (mixed ^ (mixed >> 32)).wrapping_mul(0xe703_7ed1_a0b4_28db);
     mixed = (mixed ^ (mixed >> 29)).wrapping_mul(0x8ebc_6af0_9c88_c6e3);
     ((mixed ^ (mixed >> 32)) >> 11) as f64 / (1u64 << 53) as f64
-}
-
-/// The hash of a hash is itself.
-#[derive(Default, Clone)]
-struct TakeHash(u64);
-
-impl Hasher for TakeHash {
-    fn finish(&self) -> u64 {
-        self.0
-    }
-
-    fn write(&mut self, bytes: &[u8]) {
-        for chunk in bytes.chunks(8) {
-            let mut word = [0; 8];
-            word[..chunk.len()].copy_from_slice(chunk);
-            self.write_u64(u64::from_le_bytes(word));
-        }
-    }
-
-    fn write_u64(&mut self, word: u64) {
-        self.0 = self.0.rotate_left(32) ^ word;
-    }
 }
 
 /// The truth about keys that are small numbers.

@@ -67,7 +67,7 @@ impl Build {
         if let Some(path) = &self.from {
             return self.reduce(path);
         }
-        output::refuse_overwriting(&self.output, &self.files)?;
+        output::check(&self.output, &self.files)?;
         self.check_transmit()?;
         if let Some(path) = &self.scheme {
             let filter = self.with_scheme(path)?;
@@ -95,7 +95,7 @@ impl Build {
 
     /// The bits of a filter that has counters, with the key options and the promise that it has.
     fn reduce(&self, path: &Path) -> Result<Ending> {
-        output::refuse_overwriting(&self.output, &[path.to_path_buf()])?;
+        output::check(&self.output, &[path.to_path_buf()])?;
         let counters = filter_file::load(path, self.goal.wanted.memory, None)?;
         let bits = filters::to_bits(counters.as_ref()).map_err(|error| Failure::at(path, error))?;
         let (promise, status) = (bits.promise(), counters.status());
@@ -167,7 +167,7 @@ impl Build {
 
     /// The filter that a scheme asks for; its keys are counted first.
     fn with_scheme(&self, path: &Path) -> Result<AnyFilter> {
-        output::refuse_overwriting(&self.output, &[path.to_path_buf()])?;
+        output::check(&self.output, &[path.to_path_buf()])?;
         let scheme = scheme_file::load(path)?;
         let hashes = all_hashes(self.files.clone(), &self.keys, scheme.hashing(), self.screen())?;
         if hashes.is_empty() {

@@ -7,6 +7,7 @@ use crate::args::{Format, ImportanceArgs, KeyArgs, OnError, WantedArgs, quantity
 use crate::commands::dedup::DEFAULT_MEMORY_BITS;
 use crate::failure::{Ending, Failure, Result};
 use crate::input::BlockReader;
+use crate::output;
 use crate::progress::Screen;
 use crate::record::{FaultWatch, Layout, Part, RecordReader, for_each_batch_hashed};
 use crate::report;
@@ -71,6 +72,7 @@ pub(crate) struct Compare {
 
 impl Compare {
     pub(crate) fn run(self) -> Result<Ending> {
+        output::refuse_stdout(&self.files, &[])?;
         let layout = Layout::new(&self.keys, &self.importance)?;
         let goal = self.wanted.goal();
         let goal = if layout.has_importance() { goal.with_importance() } else { goal };

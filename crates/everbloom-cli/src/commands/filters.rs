@@ -3,6 +3,7 @@
 use crate::args::Format;
 use crate::failure::{Ending, Failure, Result};
 use crate::report;
+use crate::report::paper::Paper;
 use clap::Args;
 use everbloom::internal::filter::{Kind, Parameter, Takes, Unset};
 use everbloom::internal::promise::suggestion;
@@ -64,11 +65,11 @@ impl Filters {
         match &self.kind {
             Some(name) => {
                 let entry = Entry::of(find(name)?);
-                report::print(self.format, &entry, || one(&entry))?;
+                report::print(self.format, &entry, || one(&entry, &Paper::of_stdout()))?;
             }
             None => {
                 let document = Document { filters: filters::KINDS.iter().map(Entry::of).collect() };
-                report::print(self.format, &document, || all(&document.filters))?;
+                report::print(self.format, &document, || all(&document.filters, &Paper::of_stdout()))?;
             }
         }
         Ok(Ending::Done)
@@ -130,60 +131,41 @@ impl Row {
             takes: takes.to_string(),
             range,
             choices: if let Takes::Choice(names) = takes { Some(names) } else { None },
-            default: if unset == Unset::Planned { "planned".into() } else { unset.to_string() },
+            default: unset.to_string(),
             only_with: needs.map(|(name, values)| format!("{name}={}", values.join(" or "))),
         }
     }
 }
 
-/// Lines are no longer than this, but for a word that is.
-const WIDTH: usize = 100;
-
-/// A sentence in lines.
-fn wrapped(text: &str, width: usize) -> Vec<String> {
-    text.split(' ').fold(Vec::new(), |mut lines: Vec<String>, word| {
-        match lines.last_mut().filter(|line| line.chars().count() + word.chars().count() < width) {
-            Some(line) => line.extend([" ", word]),
-            None => lines.push(word.to_string()),
-        }
-        lines
-    })
-}
-
-/// Sentences in lines beside a name that has so many columns.
-fn beside(name: &str, columns: usize, sentences: &[String]) -> String {
-    let lines = sentences.iter().flat_map(|text| wrapped(text, WIDTH - columns - 2)).enumerate();
-    lines.map(|(at, line)| format!("{:columns$}  {line}\n", if at == 0 { name } else { "" })).collect()
-}
-
-fn all(entries: &[Entry]) -> String {
-    let width = entries.iter().map(|entry| entry.name.len()).max().unwrap_or(0);
-    let mut text = String::new();
+fn all(entries: &[Entry], paper: &Paper) -> String {
+    let mut rows = Vec::new();
     for entry in entries {
-        let never = entry.never.iter().map(|never| format!("never {never}"));
-        let sentences: Vec<String> = [entry.summary.to_string()].into_iter().chain(never).collect();
-        text.push_str(&beside(entry.name, width, &sentences));
+        rows.push((entry.name, entry.summary.to_string()));
+        rows.extend(entry.never.iter().map(|never| ("", format!("never {never}"))));
     }
+    let mut text = paper.columns(&rows);
     text.push_str("\nauto, which is used when --filter is not given, chooses among them.\n");
     text.push_str("everbloom filters KIND shows what a kind can do and its parameters.\n");
     text
 }
 
-fn one(entry: &Entry) -> String {
-    let mut text = wrapped(&format!("{}: {}", entry.name, entry.summary), WIDTH).join("\n") + "\n\n";
-    entry.never.iter().for_each(|never| text.push_str(&beside("never", 7, &[never.to_string()])));
-    text.push_str(&beside("can", 7, &[entry.can.join(", ")]));
-    text.push_str(&format!("example  {}\n", entry.example));
+fn one(entry: &Entry, paper: &Paper) -> String {
+    let mut text = paper.wrap(&format!("{}: {}", entry.name, entry.summary), 0) + "\n";
+    let never = entry.never.iter().map(|never| ("never", never.to_string()));
+    let rest = [("can", entry.can.join(", ")), ("example", entry.example.clone())];
+    text.push_str(&paper.columns(&never.chain(rest).collect::<Vec<_>>()));
     if let Some(first) = entry.parameters.first() {
         text.push_str(&format!("\nparameters, as in --filter {}:{}=…\n", entry.name, first.name));
     }
-    let width = entry.parameters.iter().map(|row| row.name.len()).max().unwrap_or(0);
-    for row in &entry.parameters {
+    let names: Vec<_> = entry.parameters.iter().map(|row| format!("  {}", row.name)).collect();
+    let mut rows = Vec::new();
+    for (name, row) in names.iter().zip(&entry.parameters) {
         let only = row.only_with.as_ref().map_or(String::new(), |only| format!("; only with {only}"));
-        let said = format!("{} [default: {}]{only}", row.takes, row.default);
-        text.push_str(&beside(&format!("  {}", row.name), width + 2, &[row.meaning.to_string(), said]));
+        rows.push((name.as_str(), row.meaning.to_string()));
+        rows.push(("", format!("{} [default: {}]{only}", row.takes, row.default)));
     }
-    if entry.parameters.iter().any(|row| row.default == "planned") {
+    text.push_str(&paper.columns(&rows));
+    if entry.parameters.iter().any(|row| row.default == Unset::Planned.to_string()) {
         text.push_str("\nplanned: chosen by --memory, --fpr and --expect\n");
     }
     text

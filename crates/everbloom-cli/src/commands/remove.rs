@@ -74,9 +74,9 @@ struct Document {
 
 impl Remove {
     pub(crate) fn run(self) -> Result<Ending> {
-        output::refuse_overwriting(&self.filter, &self.files)?;
+        output::check(&self.filter, &self.files)?;
         if let Some(output) = &self.output {
-            output::refuse_overwriting(output, &self.files)?;
+            output::check(output, &self.files)?;
             output::refuse_dash(output, "--output", "where the report goes", "name a file")?;
         }
         let _held = filter_file::hold(&self.filter)?;

@@ -35,6 +35,12 @@ impl Paper {
         Paper { columns: columns.max(FEWEST_COLUMNS), is_bold: !is_plain }
     }
 
+    /// The same for lists, which programs read by the line where it is not a terminal.
+    pub(crate) fn for_lists() -> Self {
+        let paper = Self::of_stdout();
+        if std::io::stdout().is_terminal() { paper } else { Paper { columns: usize::MAX, ..paper } }
+    }
+
     #[cfg(test)]
     pub(crate) fn plain(columns: usize) -> Self {
         Paper { columns, is_bold: false }

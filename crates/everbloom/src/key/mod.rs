@@ -8,12 +8,14 @@ mod generator;
 mod hash;
 mod quoted;
 pub mod records;
+mod taken;
 mod xxh3;
 
 pub use generator::Generator;
 pub(crate) use generator::STATE_BYTES;
 pub use hash::{Hashing, KeyHash, Probes, SecretKey};
 pub(crate) use hash::{finalise, scale};
+pub use taken::{ByHash, TakenAsIs};
 
 use std::borrow::Cow;
 use std::rc::Rc;

@@ -1,10 +1,8 @@
 //! What key lists and a log show.
 
-use crate::key::{Hashing, KeyHash};
+use crate::key::{ByHash, Hashing, KeyHash};
 use crate::promise::{Error, Result};
 use crate::querylog::popularity;
-use std::collections::HashMap;
-use std::hash::{BuildHasherDefault, Hasher};
 
 /// Key lists and a query log, hashed.
 #[derive(Debug, Clone)]
@@ -47,23 +45,7 @@ impl Sample {
     }
 }
 
-/// A hash that is one already.
-#[derive(Default)]
-struct Identity(u64);
-
-impl Hasher for Identity {
-    fn finish(&self) -> u64 {
-        self.0
-    }
-
-    fn write(&mut self, _: &[u8]) {}
-
-    fn write_u64(&mut self, word: u64) {
-        self.0 = self.0.rotate_left(32) ^ word;
-    }
-}
-
-type Numbers = HashMap<KeyHash, u32, BuildHasherDefault<Identity>>;
+type Numbers = ByHash<KeyHash, u32>;
 
 /// A key that is a member of some set or was asked for.
 #[derive(Debug, Clone, Copy, Default)]

@@ -11,11 +11,10 @@ use crate::progress::Screen;
 use crate::record::{Batch, FaultWatch, Layout, Part, RecordReader, for_each_batch};
 use crate::report::words::{self, LINES};
 use crate::report::{self, percent, short_size, thousands};
+use everbloom::internal::key::ByHash;
 use everbloom::internal::promise::Standing;
 use everbloom::{AnyFilter, Hashing, KeyHash, filters};
 use serde::Serialize;
-use std::collections::HashMap;
-use std::hash::{BuildHasherDefault, Hasher};
 use std::io::{self, BufReader, BufWriter, Read, Seek as _, Write};
 use std::time::Instant;
 
@@ -68,7 +67,7 @@ pub(super) fn run(dedup: &Dedup) -> Result<Ending> {
         Part::Wait => Ok(()),
     })?;
     watch.finish()?;
-    let lines = waiting.finish()?;
+    let mut lines = waiting.finish()?;
     match &dedup.output {
         Some(path) => output::replace(path, |out| lines.write(&counter, out))?,
         None => to_stdout(|out| lines.write(&counter, out))?,
@@ -126,7 +125,7 @@ fn refuse_clashes(dedup: &Dedup) -> Result<()> {
 /// Where counts are kept.
 enum Counter {
     /// By 64 bits of the hash, for no more than so many keys if there is a limit.
-    Exact { counts: HashMap<u64, u64, BuildHasherDefault<Given>>, limit: Option<Limit> },
+    Exact { counts: ByHash<u64, u64>, limit: Option<Limit> },
     /// In a filter that counts.
     Estimated(Box<AnyFilter>),
 }
@@ -172,7 +171,7 @@ impl Counter {
 
     /// As many keys as come.
     fn without_limit() -> Self {
-        Counter::Exact { counts: HashMap::default(), limit: None }
+        Counter::Exact { counts: ByHash::default(), limit: None }
     }
 
     /// As many keys as the memory holds. A map of the standard library has a power of two of slots, and uses seven in
@@ -180,7 +179,7 @@ impl Counter {
     fn exact(memory_bits: u64) -> Result<Self> {
         let slots = (memory_bits / 8 / SLOT_BYTES).max(8);
         let keys = (1usize << slots.ilog2().min(40)) / 8 * 7;
-        let mut counts = HashMap::default();
+        let mut counts = ByHash::default();
         // Memory that is not touched is not taken.
         counts.try_reserve(keys).map_err(|_| {
             Failure::new(format!("{} could not be allocated; give less --memory", short_size(memory_bits)))
@@ -303,24 +302,6 @@ fn able() -> String {
     able.join(" or ")
 }
 
-/// A hash that is taken as it is.
-#[derive(Default)]
-struct Given(u64);
-
-impl Hasher for Given {
-    fn finish(&self) -> u64 {
-        self.0
-    }
-
-    fn write(&mut self, bytes: &[u8]) {
-        bytes.iter().for_each(|byte| self.0 = self.0.rotate_left(8) ^ u64::from(*byte));
-    }
-
-    fn write_u64(&mut self, hash: u64) {
-        self.0 = hash;
-    }
-}
-
 /// Lines that are to be written, in order.
 struct Waiting {
     file: BufWriter<tempfile::SpooledTempFile>,
@@ -347,11 +328,7 @@ impl Waiting {
     fn finish(self) -> Result<Lines> {
         let mut file = self.file.into_inner().map_err(|error| aside(error.error()))?;
         file.rewind().map_err(|error| aside(&error))?;
-        Ok(Lines {
-            file: std::cell::RefCell::new(BufReader::with_capacity(1 << 16, file)),
-            header: self.header,
-            count: self.count,
-        })
+        Ok(Lines { file: BufReader::with_capacity(1 << 16, file), header: self.header, count: self.count })
     }
 }
 
@@ -362,19 +339,19 @@ fn aside(error: &io::Error) -> Failure {
 
 /// The same, to be read back.
 struct Lines {
-    file: std::cell::RefCell<BufReader<tempfile::SpooledTempFile>>,
+    file: BufReader<tempfile::SpooledTempFile>,
     header: Vec<u8>,
     count: u64,
 }
 
 impl Lines {
     /// Writes every line behind its count, as `uniq -c` does.
-    fn write(&self, counter: &Counter, out: &mut dyn Write) -> io::Result<()> {
+    fn write(&mut self, counter: &Counter, out: &mut dyn Write) -> io::Result<()> {
         if !self.header.is_empty() {
             out.write_all(b"  count ")?;
             out.write_all(&self.header)?;
         }
-        let mut file = self.file.borrow_mut();
+        let file = &mut self.file;
         for _ in 0..self.count {
             let mut numbers = [0; 24];
             file.read_exact(&mut numbers)?;

@@ -229,6 +229,9 @@ impl Dedup {
         let is_worse = !self.exact && judge.watch.promise().predicted_fpr > self.goal.goal().target_fpr.unwrap_or(1.0);
         let says = is_worse && !self.wants_summary() && !self.promise.quiet;
         notes.iter().filter(|_| says).for_each(|note| words::note(note));
+        if self.reads_the_past()? && !self.promise.quiet {
+            words::note("the window counts the time at which lines are read; --time FIELD takes it from the lines");
+        }
         // Only from a file can a record be taken back.
         let takes_back = saving.is_some() && outputs.main.is_file();
         let blocks = BlockReader::new(self.files.clone(), self.keys.framing()).start_at(starts);
@@ -342,6 +345,18 @@ impl Dedup {
         }
     }
 
+    /// Whether a window of time is given for files that are read once, at a stroke, however long they took to be written.
+    fn reads_the_past(&self) -> Result<bool> {
+        if self.window_time().is_none() || self.time.is_some() || self.follow || self.state.is_some() {
+            return Ok(false);
+        }
+        let is_file = |path: &PathBuf| match platform::stat(path) {
+            Ok(data) => Ok(data.is_some_and(|data| data.is_file())),
+            Err(error) => Err(Failure::io(path.display(), &error)),
+        };
+        self.files.iter().filter(|path| !is_stdin(path)).map(is_file).try_fold(false, |any, is| Ok(any || is?))
+    }
+
     fn threads(&self) -> usize {
         let cores = || std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
         self.threads.map_or_else(cores, |threads| threads as usize).min(MAX_THREADS)
@@ -358,7 +373,7 @@ impl Dedup {
         self.refuse_dashes()?;
         let outputs: Vec<&PathBuf> =
             [&self.output, &self.duplicates, &self.state, &self.stats].into_iter().flatten().collect();
-        outputs.iter().try_for_each(|output| output::refuse_overwriting(output, &self.files))?;
+        outputs.iter().try_for_each(|output| output::check(output, &self.files))?;
         if self.output.is_none() {
             output::refuse_stdout(&self.files, &outputs)?;
         }

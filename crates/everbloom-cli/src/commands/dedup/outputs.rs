@@ -154,7 +154,7 @@ impl Sink {
     /// A file, to be written from its beginning; until it is emptied it stays as it was.
     pub(super) fn create(path: &Path, ending: u8) -> Result<Self> {
         let name = path.display().to_string();
-        let is_open = output::is_open_already(path);
+        let is_open = output::descriptor_of(path).is_some();
         let options = File::options().write(true).append(is_open).create(true).truncate(false).clone();
         let file = fault::point("create").and_then(|()| options.open(path));
         let key = (!is_open).then(|| key(path));

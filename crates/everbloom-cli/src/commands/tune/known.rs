@@ -64,7 +64,7 @@ impl Known {
         // What is wrong with the numbers is said before a long file is read.
         Allocation::new(vec![Share::new(1.0, 1.0)], bits_per_key, hashes.clone())?;
         if let Some(output) = &self.per_key {
-            output::refuse_overwriting(output, &[popularity.to_path_buf()])?;
+            output::check(output, &[popularity.to_path_buf()])?;
         }
         let table = Table::read(popularity, self.per_key.is_some())?;
         check_room(BYTES_PER_KEY.saturating_mul(table.classes.len()), "list fewer keys")?;

@@ -103,7 +103,7 @@ impl Log {
             return Err(Failure::new("give --keys, --log, --memory and --output, or --popularity; see --help"));
         };
         let inputs = [&self.keys[..], std::slice::from_ref(log)].concat();
-        output::refuse_overwriting(output, &inputs)?;
+        output::check(output, &inputs)?;
         output::refuse_dash(output, "--output", "where the report goes", "name a file such as members.ebs")?;
         // Whether the memory suffices is asked of what is given; for a rate it is found.
         let mut options = Options::new(self.memory.unwrap_or(1 << 20));
