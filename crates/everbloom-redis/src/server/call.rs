@@ -195,6 +195,7 @@ impl<'a> Call<'a> {
     pub(crate) fn reply_double(&self, number: f64) {
         // SAFETY: as above.
         match unsafe { (api().GetContextFlags)(self.context) } & context::RESP3 {
+            0 if number != 0.0 && number.abs() < 1e-4 => self.reply_bulk(format!("{number:e}").as_bytes()),
             0 => self.reply_bulk(number.to_string().as_bytes()),
             // SAFETY: as above.
             _ => _ = unsafe { (api().ReplyWithDouble)(self.context, number) },
