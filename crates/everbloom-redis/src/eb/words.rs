@@ -156,8 +156,8 @@ mod tests {
 
     #[test]
     fn errors_name_options_of_commands() {
-        let missing = Goal::new().fpr(0.01).plan("bloom").expect_err("nothing to plan with");
-        assert!(said(missing.clone()).starts_with("EXPECT is missing; "), "{}", said(missing));
+        let missing = Goal::new().fpr(0.01).plan("ranked").expect_err("nothing to plan with");
+        assert!(said(missing.clone()).starts_with("MEMORY is missing; "), "{}", said(missing));
         let rate = Goal::new().expected_items(10).fpr(2.0).plan("bloom").expect_err("no rate");
         assert!(said(rate.clone()).starts_with("FPR is "), "{}", said(rate));
         let little = Goal::new().plan("bloom").expect_err("too little is known");
