@@ -7,6 +7,8 @@
 use super::chain::{self, Chain};
 use super::numbers::{fraction, integer};
 use super::{not_found, without_code};
+use crate::eb::limits::most_bytes;
+use crate::fault;
 use crate::report::COUNTERS;
 use crate::server::{Call, Failure, Level, Writing};
 use crate::settings::{BF_ERROR_RATE, BF_EXPANSION_FACTOR, BF_INITIAL_SIZE};
@@ -136,7 +138,7 @@ const SMALL_BYTES: u64 = 1 << 20;
 
 /// The limit that a filter of so many bytes, of which some are new, would exceed.
 fn beyond(call: &Call<'_>, bytes: u64, new: u64) -> Option<&'static str> {
-    let limit = match bytes > chain::limit() {
+    let limit = match bytes > most_bytes() {
         true => Some("max-filter-bytes"),
         false if new > SMALL_BYTES && call.memory_left().is_some_and(|left| new > left) => Some("maxmemory"),
         false => None,
@@ -241,6 +243,7 @@ fn add_items(call: &Call<'_>, first: usize, wanted: &Wanted, may_create: bool, r
         several = adding.all(&mut key);
         &several
     };
+    fault::panic_after_change();
     drop(key);
     if reply == Reply::Many {
         call.reply_array(outcomes.len());
@@ -319,7 +322,11 @@ impl Adding<'_, '_> {
         if !obeys && beyond(self.call, filter.header().bytes().saturating_add(new), new).is_some() {
             return Outcome::TooLarge;
         }
-        match filter.add_hash(hash) {
+        let added = match fault::refuses_growth() {
+            true => Err(Refusal::NoRoom(everbloom::Error::OutOfMemory { bytes: new })),
+            false => filter.add_hash(hash),
+        };
+        match added {
             Ok(_) => Outcome::New,
             Err(refusal) if obeys => self.give_up(&refusal),
             Err(_) => Outcome::Refused,

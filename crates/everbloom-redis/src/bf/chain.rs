@@ -1,8 +1,8 @@
 //! The value of a key: RedisBloom's filter, its file format, and what it counts.
 
+use crate::eb::limits::most_bytes;
 use crate::report::Counted;
 use crate::server::{Digest, Loader, Rewriter, Saver, TypeSlot, Value};
-use crate::settings::MAX_FILTER_BYTES;
 use everbloom::filters::RedisBloom;
 use everbloom::filters::redisbloom::{Assembly, Header, MAX_CHUNK_BYTES, StageHeader};
 use everbloom::Filter;
@@ -12,11 +12,6 @@ use std::ffi::CStr;
 pub(super) struct Chain {
     filter: RedisBloom,
     counted: Counted,
-}
-
-/// The most bytes that the filter of an ordinary client may take.
-pub(super) fn limit() -> u64 {
-    MAX_FILTER_BYTES.get().unsigned_abs()
 }
 
 impl Chain {
@@ -91,7 +86,7 @@ impl Value for Chain {
         let (size, count) = (from.number()?, from.number()?);
         let (options, expansion) = (small(from.number()?)?, small(from.number()?)?);
         let mut assembly = Assembly::new(options, expansion);
-        let most = if from.is_limited() { limit() } else { u64::MAX };
+        let most = if from.is_limited() { most_bytes() } else { u64::MAX };
         for _ in 0..count {
             load_stage(from, &mut assembly, most)?;
         }

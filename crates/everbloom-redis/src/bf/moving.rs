@@ -1,8 +1,9 @@
 //! `BF.SCANDUMP` and `BF.LOADCHUNK`: a filter in pieces, from one server to another.
 
-use super::chain::{Chain, Unsound, limit, sound_header};
+use super::chain::{Chain, Unsound, sound_header};
 use super::numbers::integer;
 use super::{not_found, without_code};
+use crate::eb::limits::most_bytes;
 use crate::report::COUNTERS;
 use crate::server::{Call, Failure};
 use everbloom::filters::RedisBloom;
@@ -29,7 +30,7 @@ pub(super) fn dump(call: &mut Call<'_>) -> Result<(), Failure> {
 pub(super) fn load(call: &mut Call<'_>) -> Result<(), Failure> {
     let iterator = integer(call.word(2)).ok_or_else(|| Failure::new("Second argument must be numeric"))?;
     let data = call.word(3);
-    let most = if call.must_obey() { u64::MAX } else { limit() };
+    let most = if call.must_obey() { u64::MAX } else { most_bytes() };
     let mut key = call.write::<Chain>(1)?;
     match key.value() {
         Some(chain) => {
