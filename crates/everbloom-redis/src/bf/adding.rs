@@ -39,12 +39,7 @@ impl Wanted {
     /// What the settings say.
     fn by_settings() -> Self {
         let expansion = BF_EXPANSION_FACTOR.get();
-        Wanted {
-            capacity: BF_INITIAL_SIZE.get(),
-            error_rate: BF_ERROR_RATE.get(),
-            expansion,
-            is_fixed: expansion == 0,
-        }
+        Wanted { capacity: BF_INITIAL_SIZE.get(), error_rate: BF_ERROR_RATE.get(), expansion, is_fixed: expansion == 0 }
     }
 
     fn parameters(&self) -> Parameters {
@@ -406,10 +401,7 @@ mod tests {
 
     #[test]
     fn reserving_takes_what_redisbloom_takes() {
-        assert_eq!(
-            reserved("0.5 10 foo"),
-            Ok(Wanted { capacity: 10, error_rate: 0.5, expansion: 2, is_fixed: false })
-        );
+        assert_eq!(reserved("0.5 10 foo"), Ok(Wanted { capacity: 10, error_rate: 0.5, expansion: 2, is_fixed: false }));
         assert!(reserved("0.1 10 EXPANSION 0").is_ok_and(|wanted| wanted.is_fixed && !wanted.parameters().scales()));
         assert!(reserved("0.1 10 nonscaling").is_ok_and(|wanted| wanted.is_fixed && wanted.expansion == 2));
         assert!(reserved("0.9 10").is_ok_and(|wanted| wanted.parameters().error_rate == 0.25));

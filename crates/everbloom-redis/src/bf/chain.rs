@@ -3,9 +3,9 @@
 use crate::eb::limits::most_bytes;
 use crate::report::Counted;
 use crate::server::{Digest, Loader, Rewriter, Saver, TypeSlot, Value};
+use everbloom::Filter;
 use everbloom::filters::RedisBloom;
 use everbloom::filters::redisbloom::{Assembly, Header, MAX_CHUNK_BYTES, StageHeader};
-use everbloom::Filter;
 use std::ffi::CStr;
 
 /// A chain of stages, as RedisBloom calls it.

@@ -16,9 +16,10 @@ const ADDING: &std::ffi::CStr = c"write deny-oom";
 const ADDING_FAST: &std::ffi::CStr = c"write deny-oom fast";
 const ASKING: &std::ffi::CStr = c"readonly fast";
 
+/// Their names are in small letters, because the server prints them in its own errors as they are here.
 pub(super) static COMMANDS: [Command; 11] = [
     Command {
-        name: c"BF.RESERVE",
+        name: c"bf.reserve",
         flags: ADDING_FAST,
         categories: c"bloom write fast",
         arity: -4,
@@ -29,7 +30,7 @@ pub(super) static COMMANDS: [Command; 11] = [
         entry: Entry::writing(adding::reserve, adding::repair),
     },
     Command {
-        name: c"BF.ADD",
+        name: c"bf.add",
         flags: ADDING_FAST,
         categories: c"bloom write fast",
         arity: 3,
@@ -40,7 +41,7 @@ pub(super) static COMMANDS: [Command; 11] = [
         entry: Entry::writing(adding::add, adding::repair),
     },
     Command {
-        name: c"BF.MADD",
+        name: c"bf.madd",
         flags: ADDING,
         categories: c"bloom write",
         arity: -3,
@@ -51,7 +52,7 @@ pub(super) static COMMANDS: [Command; 11] = [
         entry: Entry::writing(adding::add_many, adding::repair),
     },
     Command {
-        name: c"BF.INSERT",
+        name: c"bf.insert",
         flags: ADDING,
         categories: c"bloom write",
         arity: -4,
@@ -70,7 +71,7 @@ pub(super) static COMMANDS: [Command; 11] = [
         entry: Entry::writing(adding::insert, adding::repair),
     },
     Command {
-        name: c"BF.EXISTS",
+        name: c"bf.exists",
         flags: ASKING,
         categories: c"bloom read fast",
         arity: 3,
@@ -81,7 +82,7 @@ pub(super) static COMMANDS: [Command; 11] = [
         entry: Entry::reading(asking::exists),
     },
     Command {
-        name: c"BF.MEXISTS",
+        name: c"bf.mexists",
         flags: ASKING,
         categories: c"bloom read fast",
         arity: -3,
@@ -92,7 +93,7 @@ pub(super) static COMMANDS: [Command; 11] = [
         entry: Entry::reading(asking::exist),
     },
     Command {
-        name: c"BF.INFO",
+        name: c"bf.info",
         flags: ASKING,
         categories: c"bloom read fast",
         arity: -2,
@@ -116,7 +117,7 @@ pub(super) static COMMANDS: [Command; 11] = [
         entry: Entry::reading(asking::info),
     },
     Command {
-        name: c"BF.CARD",
+        name: c"bf.card",
         flags: ASKING,
         categories: c"bloom read fast",
         arity: 2,
@@ -127,7 +128,7 @@ pub(super) static COMMANDS: [Command; 11] = [
         entry: Entry::reading(asking::count),
     },
     Command {
-        name: c"BF.SCANDUMP",
+        name: c"bf.scandump",
         flags: ASKING,
         categories: c"bloom read fast",
         arity: 3,
@@ -138,7 +139,7 @@ pub(super) static COMMANDS: [Command; 11] = [
         entry: Entry::reading(moving::dump),
     },
     Command {
-        name: c"BF.LOADCHUNK",
+        name: c"bf.loadchunk",
         flags: ADDING,
         categories: c"bloom write",
         arity: 4,
@@ -149,7 +150,7 @@ pub(super) static COMMANDS: [Command; 11] = [
         entry: Entry::writing(moving::load, adding::repair),
     },
     Command {
-        name: c"BF.DEBUG",
+        name: c"bf.debug",
         flags: ASKING,
         categories: c"bloom read fast",
         arity: 2,

@@ -44,7 +44,8 @@ mod tests {
 
     #[test]
     fn whole_numbers_are_read_as_a_server_reads_them() {
-        for (text, number) in [("0", 0), ("7", 7), ("-1", -1), ("9223372036854775807", i64::MAX), ("-9223372036854775808", i64::MIN)]
+        for (text, number) in
+            [("0", 0), ("7", 7), ("-1", -1), ("9223372036854775807", i64::MAX), ("-9223372036854775808", i64::MIN)]
         {
             assert_eq!(integer(text.as_bytes()), Some(number), "{text}");
         }
@@ -55,8 +56,15 @@ mod tests {
 
     #[test]
     fn fractions_are_read_as_a_server_reads_them() {
-        for (text, number) in [("0.01", 0.01), ("1e-6", 1e-6), ("0", 0.0), ("inf", f64::INFINITY), ("-1", -1.0), (".5", 0.5), ("5e-324", 5e-324)]
-        {
+        for (text, number) in [
+            ("0.01", 0.01),
+            ("1e-6", 1e-6),
+            ("0", 0.0),
+            ("inf", f64::INFINITY),
+            ("-1", -1.0),
+            (".5", 0.5),
+            ("5e-324", 5e-324),
+        ] {
             assert_eq!(fraction(text.as_bytes()), Some(number), "{text}");
         }
         for text in ["", "abc", "nan", " 0.1", "0.1 ", "1e400", "1e-400", "0.1x", "-"] {

@@ -175,7 +175,10 @@ fn streams_of_bytes_hold_what_slices_hold() {
         let read = Decoder::new().read(&mut Trickle(&bytes), length).unwrap_or_else(|error| panic!("{spec}: {error}"));
         assert_eq!(encode(&*read), bytes, "{spec}");
         let summary = summarise(&mut Trickle(&bytes), length).expect("a whole filter");
-        assert_eq!((&summary.spec, summary.promise, summary.seed), (filter.spec(), filter.promise(), is_seeded(&spec).then_some(11)));
+        assert_eq!(
+            (&summary.spec, summary.promise, summary.seed),
+            (filter.spec(), filter.promise(), is_seeded(&spec).then_some(11))
+        );
     }
 }
 

@@ -30,7 +30,7 @@ const DEFAULT_EXPANSION: u32 = 2;
 const DEFAULT_OPTIONS: u32 = options::NO_ROUND | options::HASH_64;
 const MAX_CAPACITY: u64 = 1 << 56;
 /// What counting the ways in which two keys' steps can be equal, opposite or double comes to, rounded up.
-const EQUAL_STEPS: f64 = 10.0;
+const EQUAL_STEPS: f64 = 8.0;
 
 /// By what a filter of RedisBloom's begins.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -121,7 +121,8 @@ impl Parameters {
 
     /// The keys of a first stage that fills this memory.
     fn fitting(&self, memory_bits: u64) -> u64 {
-        let bits = |capacity| Parameters { capacity, ..*self }.first_stage().map_or(u64::MAX, |stage| allocated(&stage));
+        let bits =
+            |capacity| Parameters { capacity, ..*self }.first_stage().map_or(u64::MAX, |stage| allocated(&stage));
         largest(MAX_CAPACITY, |capacity| bits(capacity.max(1)) <= memory_bits).max(1)
     }
 
@@ -227,7 +228,8 @@ pub(super) fn excess(stage: &StageHeader, items: f64, fill: f64) -> f64 {
             break;
         }
     }
-    (cycles + EQUAL_STEPS * items / bits) / bits
+    let equal_steps = if stage.bits.is_power_of_two() { EQUAL_STEPS * items / bits } else { 0.0 };
+    (cycles + equal_steps) / bits
 }
 
 pub(super) fn planned(spec: &Spec, goal: &Goal) -> Result<Plan> {

@@ -102,7 +102,8 @@ impl Header {
         if let Some((_, problem)) = sound.iter().find(|(holds, _)| !holds) {
             return Err(Error::corrupt(format!("the header of the filter is damaged: {problem}")));
         }
-        self.stages.iter().try_for_each(StageHeader::checked)
+        self.stages.iter().try_for_each(StageHeader::checked)?;
+        self.parameters().checked().map(|_| ())
     }
 
     /// The parameters by which RedisBloom would have begun.
