@@ -6,7 +6,7 @@ use crate::fault;
 use crate::report::{self, COUNTERS, Counted};
 use crate::server::{Call, Digest, Failure, Loader, Rewriter, Saver, TypeSlot, Value};
 use everbloom::internal::codec;
-use everbloom::{AnyFilter, Decoder, Filter, Hashing, Importance, ImportanceScale, Importances, KeyHash, Verdict};
+use everbloom::{AnyFilter, Decoder, Hashing, Importance, ImportanceScale, Importances, KeyHash, Verdict};
 use std::ffi::CStr;
 use std::io::Write;
 
@@ -154,7 +154,7 @@ impl Stored {
 
     /// Makes room for keys, within the limits of whom they come from.
     fn make_room(&mut self, call: &Call<'_>, hashes: &[KeyHash]) -> Result<(), Failure> {
-        let growth = growth_bytes(&*self.filter, hashes);
+        let growth = self.filter.growth_bits(hashes).div_ceil(8);
         if growth == 0 {
             return limits::made(call, self.filter.make_room(hashes));
         }
@@ -227,11 +227,6 @@ impl Stored {
         bytes.try_reserve_exact(usize::try_from(codec::encoded_bytes(&*self.filter)).ok()?).ok()?;
         Some(bytes)
     }
-}
-
-/// What a filter would allocate before it could take these keys.
-fn growth_bytes(_filter: &dyn Filter, _hashes: &[KeyHash]) -> u64 {
-    0
 }
 
 static SLOT: TypeSlot = TypeSlot::new();
@@ -323,7 +318,8 @@ impl Value for Stored {
 
     fn copy(&self) -> Option<Self> {
         let Stored { counts, importance, turns, .. } = *self;
-        Some(Stored { counts, importance, turns, tokens: self.tokens.clone(), ..Stored::new(self.filter.clone()) })
+        let filter = AnyFilter::from(self.filter.try_clone_boxed().ok()?);
+        Some(Stored { counts, importance, turns, tokens: self.tokens.clone(), ..Stored::new(filter) })
     }
 }
 

@@ -189,13 +189,18 @@ impl<'a> Call<'a> {
 
     /// Replies a fraction: a string in RESP2, as short as it can be, where the server would write 17 digits.
     pub(crate) fn reply_double(&self, number: f64) {
-        // SAFETY: as above.
-        match unsafe { (api().GetContextFlags)(self.context) } & context::RESP3 {
-            0 if number != 0.0 && number.abs() < 1e-4 => self.reply_bulk(format!("{number:e}").as_bytes()),
-            0 => self.reply_bulk(number.to_string().as_bytes()),
+        match self.is_resp3() {
+            false if number != 0.0 && number.abs() < 1e-4 => self.reply_bulk(format!("{number:e}").as_bytes()),
+            false => self.reply_bulk(number.to_string().as_bytes()),
             // SAFETY: as above.
-            _ => _ = unsafe { (api().ReplyWithDouble)(self.context, number) },
+            true => _ = unsafe { (api().ReplyWithDouble)(self.context, number) },
         }
+    }
+
+    /// Whether the client speaks RESP3, which has maps, numbers and truth values of its own.
+    pub(crate) fn is_resp3(&self) -> bool {
+        // SAFETY: as above.
+        unsafe { (api().GetContextFlags)(self.context) & context::RESP3 != 0 }
     }
 
     /// Replies bytes.
