@@ -82,15 +82,16 @@ fn window(connection: &mut Connection) -> RedisResult<()> {
     cmd("DEL").arg("visits").exec(connection)?;
     let options = ["MEMORY", "256kb", "FPR", "1%", "EVERY", "1s"];
     cmd("EB.RESERVE").arg("visits").arg("age_partitioned").arg(&options).exec(connection)?;
-    let mut add = |visitor: &str| -> RedisResult<bool> { cmd("EB.ADD").arg("visits").arg(visitor).query(connection) };
-    assert!(add("alice")? && !add("alice")?);
+    let mut ask = |command: &str, visitor: &str| -> RedisResult<bool> {
+        cmd(command).arg("visits").arg(visitor).query(connection)
+    };
+    assert!(ask("EB.ADD", "alice")? && !ask("EB.ADD", "alice")?);
     let since = Instant::now();
     loop {
         thread::sleep(Duration::from_millis(500));
         // Windows turn when something is added: reading changes nothing.
-        add("bob")?;
-        let known: bool = cmd("EB.EXISTS").arg("visits").arg("alice").query(connection)?;
-        if !known {
+        ask("EB.ADD", "bob")?;
+        if !ask("EB.EXISTS", "alice")? {
             println!("alice is new again");
             return Ok(());
         }

@@ -6,12 +6,26 @@ use common::{Maker, Reply, Server, Start, Wire, bits, on_every_server, packed};
 use everbloom::AnyFilter;
 
 const EB: [&str; 17] = [
-    "RESERVE", "ADD", "MADD", "IADD", "EXISTS", "MEXISTS", "REMOVE", "COUNT", "ADVANCE", "CLEAR", "MERGE", "INFO", "STATUS",
-    "PLAN", "DUMP", "LOAD", "ADDHASHES",
+    "RESERVE",
+    "ADD",
+    "MADD",
+    "IADD",
+    "EXISTS",
+    "MEXISTS",
+    "REMOVE",
+    "COUNT",
+    "ADVANCE",
+    "CLEAR",
+    "MERGE",
+    "INFO",
+    "STATUS",
+    "PLAN",
+    "DUMP",
+    "LOAD",
+    "ADDHASHES",
 ];
-const BF: [&str; 11] = [
-    "RESERVE", "ADD", "MADD", "INSERT", "EXISTS", "MEXISTS", "INFO", "CARD", "SCANDUMP", "LOADCHUNK", "DEBUG",
-];
+const BF: [&str; 11] =
+    ["RESERVE", "ADD", "MADD", "INSERT", "EXISTS", "MEXISTS", "INFO", "CARD", "SCANDUMP", "LOADCHUNK", "DEBUG"];
 
 fn names() -> Vec<String> {
     let eb = EB.iter().chain(&["EXISTSHASHES"]).map(|name| format!("eb.{}", name.to_lowercase()));
@@ -63,12 +77,16 @@ fn permissions_are_kept() {
         wire.ok("ACL SETUSER writer on >word ~open:* +@all -@dangerous");
         let mut reader = server.wire();
         reader.ok("AUTH reader word");
-        for line in ["EB.EXISTS open:f a", "EB.MEXISTS open:f a", "EB.COUNT open:f a", "EB.INFO open:f", "BF.EXISTS open:b x"] {
+        for line in
+            ["EB.EXISTS open:f a", "EB.MEXISTS open:f a", "EB.COUNT open:f a", "EB.INFO open:f", "BF.EXISTS open:b x"]
+        {
             let reply = reader.say(line);
             let refused = matches!(&reply, Reply::Error(text) if text.starts_with("NOPERM"));
             assert!(!refused, "{line}: {reply:?}");
         }
-        for line in ["EB.ADD open:f a", "EB.REMOVE open:f a", "BF.ADD open:b a", "EB.EXISTS shut:f a", "EB.CLEAR open:f"] {
+        for line in
+            ["EB.ADD open:f a", "EB.REMOVE open:f a", "BF.ADD open:b a", "EB.EXISTS shut:f a", "EB.CLEAR open:f"]
+        {
             let reply = reader.say(line);
             assert!(reply.is_error() && reply.text().starts_with("NOPERM"), "{line}: {reply:?}");
         }
@@ -221,7 +239,11 @@ fn limits_hold_for_clients_and_not_for_what_is_there() {
         let file = wire.say("EB.DUMP large").into_bytes();
         let dumped = wire.say("DUMP large").into_bytes();
         wire.ok("CONFIG SET everbloom.max-filter-bytes 100000");
-        for line in ["EB.RESERVE f bloom MEMORY 1mb EXPECT 1000", "EB.RESERVE f auto MEMORY 1gb", "EB.RESERVE f auto MEMORY 10tb"] {
+        for line in [
+            "EB.RESERVE f bloom MEMORY 1mb EXPECT 1000",
+            "EB.RESERVE f auto MEMORY 1gb",
+            "EB.RESERVE f auto MEMORY 10tb",
+        ] {
             let reply = wire.say(line).text();
             assert!(reply.starts_with("ERR") && reply.contains("max-filter-bytes"), "{line}: {reply}");
         }

@@ -167,7 +167,8 @@ fn a_file_of_redisblooms_answers_as_it_did_there_and_is_saved_again() {
         for facts in &facts {
             let copy = format!("copy of {}", facts.name);
             for (iterator, bytes) in chunks(&server, &facts.name) {
-                let command: [&[u8]; 4] = [b"BF.LOADCHUNK", copy.as_bytes(), &iterator.to_string().into_bytes(), &bytes];
+                let command: [&[u8]; 4] =
+                    [b"BF.LOADCHUNK", copy.as_bytes(), &iterator.to_string().into_bytes(), &bytes];
                 assert_eq!(wire.call(&command).text(), "OK", "{copy}");
             }
             assert_eq!(chunks(&server, &copy), chunks(&server, &facts.name));

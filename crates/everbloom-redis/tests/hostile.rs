@@ -47,11 +47,31 @@ fn send(wire: &mut Wire, arguments: &[&[u8]]) -> common::Reply {
 fn use_eb(wire: &mut Wire, key: &str) {
     let hashes = "0123456789abcdef".repeat(3);
     for line in [
-        "EB.INFO K", "EB.STATUS K", "EB.EXISTS K a", "EB.MEXISTS K a b", "EB.COUNT K a", "EB.DUMP K",
-        "EB.DUMP K COMPRESSED", "MEMORY USAGE K", "DEBUG DIGEST-VALUE K", "EB.ADD K a", "EB.ADD K a IMPORTANCE 1",
-        "EB.MADD K a b c a", "EB.IADD K a 1 b 0.5", "EB.REMOVE K a z", "EB.ADVANCE K 2", "EB.ADDHASHES K H",
-        "EB.ADDHASHES K H TOKEN c 7", "EB.EXISTSHASHES K H", "COPY K copy REPLACE", "EB.MERGE UNION copy K",
-        "EB.MERGE INTERSECT copy K", "DUMP K", "EB.CLEAR copy", "EB.INFO K", "DEL copy",
+        "EB.INFO K",
+        "EB.STATUS K",
+        "EB.EXISTS K a",
+        "EB.MEXISTS K a b",
+        "EB.COUNT K a",
+        "EB.DUMP K",
+        "EB.DUMP K COMPRESSED",
+        "MEMORY USAGE K",
+        "DEBUG DIGEST-VALUE K",
+        "EB.ADD K a",
+        "EB.ADD K a IMPORTANCE 1",
+        "EB.MADD K a b c a",
+        "EB.IADD K a 1 b 0.5",
+        "EB.REMOVE K a z",
+        "EB.ADVANCE K 2",
+        "EB.ADDHASHES K H",
+        "EB.ADDHASHES K H TOKEN c 7",
+        "EB.EXISTSHASHES K H",
+        "COPY K copy REPLACE",
+        "EB.MERGE UNION copy K",
+        "EB.MERGE INTERSECT copy K",
+        "DUMP K",
+        "EB.CLEAR copy",
+        "EB.INFO K",
+        "DEL copy",
     ] {
         let line = line.replace('K', key).replace('H', &hashes);
         let words: Vec<&[u8]> = line.split(' ').map(str::as_bytes).collect();
@@ -62,9 +82,23 @@ fn use_eb(wire: &mut Wire, key: &str) {
 /// Every command that takes a BF key.
 fn use_bf(wire: &mut Wire, key: &str) {
     for line in [
-        "BF.INFO K", "BF.DEBUG K", "BF.CARD K", "BF.EXISTS K a", "BF.MEXISTS K a b", "BF.SCANDUMP K 0",
-        "BF.SCANDUMP K 1", "BF.SCANDUMP K 9223372036854775807", "MEMORY USAGE K", "DEBUG DIGEST-VALUE K", "BF.ADD K a",
-        "BF.MADD K a b c d e f g h", "BF.INSERT K ITEMS x y z", "COPY K copy REPLACE", "DUMP K", "BF.INFO K", "DEL copy",
+        "BF.INFO K",
+        "BF.DEBUG K",
+        "BF.CARD K",
+        "BF.EXISTS K a",
+        "BF.MEXISTS K a b",
+        "BF.SCANDUMP K 0",
+        "BF.SCANDUMP K 1",
+        "BF.SCANDUMP K 9223372036854775807",
+        "MEMORY USAGE K",
+        "DEBUG DIGEST-VALUE K",
+        "BF.ADD K a",
+        "BF.MADD K a b c d e f g h",
+        "BF.INSERT K ITEMS x y z",
+        "COPY K copy REPLACE",
+        "DUMP K",
+        "BF.INFO K",
+        "DEL copy",
     ] {
         let line = line.replace('K', key);
         let words: Vec<&[u8]> = line.split(' ').map(str::as_bytes).collect();
@@ -73,9 +107,8 @@ fn use_bf(wire: &mut Wire, key: &str) {
 }
 
 /// Numbers at which something begins or ends.
-const EDGES: [u64; 16] = [
-    0, 1, 2, 3, 7, 63, 64, 255, 1 << 16, 1 << 31, 1 << 32, (1 << 32) - 1, 1 << 62, 1 << 63, u64::MAX - 1, u64::MAX,
-];
+const EDGES: [u64; 16] =
+    [0, 1, 2, 3, 7, 63, 64, 255, 1 << 16, 1 << 31, 1 << 32, (1 << 32) - 1, 1 << 62, 1 << 63, u64::MAX - 1, u64::MAX];
 
 const DOUBLES: [f64; 12] =
     [0.0, -0.0, -1.0, 0.5, 1.0, 2.0, 1e-308, 5e-324, 1e308, f64::INFINITY, f64::NEG_INFINITY, f64::NAN];
@@ -156,7 +189,8 @@ fn document_lie(text: &[u8], chance: &mut Chance) -> Vec<u8> {
         }
         1 => {
             // A digit of the spec, which stays text.
-            let digits: Vec<usize> = (0..document.spec.len()).filter(|at| document.spec[*at].is_ascii_digit()).collect();
+            let digits: Vec<usize> =
+                (0..document.spec.len()).filter(|at| document.spec[*at].is_ascii_digit()).collect();
             if !digits.is_empty() {
                 document.spec[chance.pick(&digits)] = b'0' + chance.below(10) as u8;
             }
@@ -196,7 +230,9 @@ fn tampered_values_of_redisblooms_type_are_refused_or_harmless() {
         let mut servers = guarded(maker);
         let start = servers.0.memory("VmHWM");
         let mut wire = servers.0.wire();
-        for (number, line) in ["BF.RESERVE original 0.01 10", "BF.RESERVE original 0.01 500 NONSCALING"].iter().enumerate() {
+        for (number, line) in
+            ["BF.RESERVE original 0.01 10", "BF.RESERVE original 0.01 500 NONSCALING"].iter().enumerate()
+        {
             wire.ok(line);
             (0..200).for_each(|item| drop(wire.call(&["BF.ADD", "original", &item.to_string()])));
             let original = wire.call(&["DUMP", "original"]).into_bytes();
@@ -296,9 +332,34 @@ fn chunks_beside_their_places_are_refused() {
 }
 
 const NUMBERS: [&str; 28] = [
-    "0", "-1", "1", "-0", "0.5", "1073741824", "1073741825", "2147483648", "4294967296", "9223372036854775807",
-    "9223372036854775808", "18446744073709551615", "18446744073709551616", "1e18", "1e308", "1e309", "1e-308", "5e-324",
-    "nan", "inf", "-inf", "0x10", "", " ", "1 ", "32768", "32769", "10tb",
+    "0",
+    "-1",
+    "1",
+    "-0",
+    "0.5",
+    "1073741824",
+    "1073741825",
+    "2147483648",
+    "4294967296",
+    "9223372036854775807",
+    "9223372036854775808",
+    "18446744073709551615",
+    "18446744073709551616",
+    "1e18",
+    "1e308",
+    "1e309",
+    "1e-308",
+    "5e-324",
+    "nan",
+    "inf",
+    "-inf",
+    "0x10",
+    "",
+    " ",
+    "1 ",
+    "32768",
+    "32769",
+    "10tb",
 ];
 
 #[test]
@@ -353,10 +414,50 @@ fn numbers_without_measure_are_refused_or_kept_within_the_limit() {
 
 /// Words that commands know, and others.
 const WORDS: [&str; 44] = [
-    "k", "k", "k", "j", "s", "a", "b", "0", "1", "-1", "2", "100", "1e308", "nan", "18446744073709551616", "", "NX",
-    "MEMORY", "64kb", "10tb", "FPR", "1%", "0.01", "EXPECT", "1000", "IMPORTANCE", "LOG", "SEED", "EVERY", "1s", "TOKEN",
-    "COUNTS", "REPLACE", "UNION", "INTERSECT", "bloom", "auto", "scalable", "ITEMS", "CAPACITY", "ERROR", "NOCREATE",
-    "0123456789abcdef", "PROMISE",
+    "k",
+    "k",
+    "k",
+    "j",
+    "s",
+    "a",
+    "b",
+    "0",
+    "1",
+    "-1",
+    "2",
+    "100",
+    "1e308",
+    "nan",
+    "18446744073709551616",
+    "",
+    "NX",
+    "MEMORY",
+    "64kb",
+    "10tb",
+    "FPR",
+    "1%",
+    "0.01",
+    "EXPECT",
+    "1000",
+    "IMPORTANCE",
+    "LOG",
+    "SEED",
+    "EVERY",
+    "1s",
+    "TOKEN",
+    "COUNTS",
+    "REPLACE",
+    "UNION",
+    "INTERSECT",
+    "bloom",
+    "auto",
+    "scalable",
+    "ITEMS",
+    "CAPACITY",
+    "ERROR",
+    "NOCREATE",
+    "0123456789abcdef",
+    "PROMISE",
 ];
 
 #[test]

@@ -393,12 +393,6 @@ impl<V: Value> Writing<'_, V> {
             drop(unsafe { Box::from_raw(value) });
         }
     }
-
-    /// Removes the key.
-    pub(crate) fn delete(&mut self) {
-        // SAFETY: the key is open for writing.
-        unsafe { (api().DeleteKey)(self.key.0) };
-    }
 }
 
 impl<V> Drop for Writing<'_, V> {
@@ -426,7 +420,7 @@ impl Entry {
     pub(crate) const fn writing<H: Handler, R: Handler>(handler: H, repair: R) -> Self {
         // Functions have no size: their type alone says which they are.
         const { assert!(size_of::<H>() == 0 && size_of::<R>() == 0) };
-        std::mem::forget((handler, repair));
+        let _ = (handler, repair);
         Entry(serve::<H, R>)
     }
 }

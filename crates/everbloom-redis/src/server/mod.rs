@@ -11,8 +11,8 @@ mod register;
 mod settings;
 mod values;
 
-pub(crate) use call::{Call, Entry, Failure, Level, Reading, Writing};
-pub(crate) use register::{InfoWriter, Loading, can_use_acl_categories};
+pub(crate) use call::{Call, Entry, Failure, Level, Reading};
+pub(crate) use register::{InfoWriter, Loading};
 pub(crate) use settings::{Choice, Flag, Fraction, Number};
 pub(crate) use values::{Digest, Loader, Rewriter, Saver, TypeSlot, Value};
 

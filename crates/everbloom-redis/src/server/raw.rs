@@ -286,7 +286,6 @@ api! {
         OpenKey: fn(*mut Context, *mut Text, c_int) -> *mut Key;
         CloseKey: fn(*mut Key);
         KeyType: fn(*mut Key) -> c_int;
-        DeleteKey: fn(*mut Key) -> c_int;
         StringPtrLen: fn(*const Text, *mut usize) -> *const c_char;
         CreateString: fn(*mut Context, *const c_char, usize) -> *mut Text;
         FreeString: fn(*mut Context, *mut Text);

@@ -15,11 +15,6 @@ pub(crate) struct Loading<'a> {
     words: &'a [*mut raw::Text],
 }
 
-/// Whether the server knows categories of a module's own.
-pub(crate) fn can_use_acl_categories() -> bool {
-    api().AddACLCategory.is_some() && api().SetCommandACLCategories.is_some()
-}
-
 impl<'a> Loading<'a> {
     pub(super) fn new(context: *mut raw::Context, words: &'a [*mut raw::Text]) -> Self {
         Loading { context, words }

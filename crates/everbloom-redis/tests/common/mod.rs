@@ -1,6 +1,6 @@
 //! What the module's tests share: servers on loopback, a client, chance that is the same in every run.
 
-#![allow(dead_code, unreachable_pub)] // shared by several test programs, each of which uses its part
+#![allow(dead_code, unused_imports, unreachable_pub)] // shared by several test programs, each of which uses its part
 
 mod payload;
 mod server;

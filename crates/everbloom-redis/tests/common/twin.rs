@@ -128,8 +128,11 @@ impl Twin {
         }
         let items = items(chance, 50);
         let weights: Vec<_> = items.iter().map(|_| weight(chance)).collect();
-        let pairs: Vec<Vec<u8>> =
-            items.iter().zip(&weights).flat_map(|(item, (text, _))| [item.clone(), text.clone().into_bytes()]).collect();
+        let pairs: Vec<Vec<u8>> = items
+            .iter()
+            .zip(&weights)
+            .flat_map(|(item, (text, _))| [item.clone(), text.clone().into_bytes()])
+            .collect();
         let importances: Vec<_> = weights.iter().map(|(_, importance)| *importance).collect();
         let new = self.observe(&self.hashes(&items), Importances::Each(&importances));
         assert_eq!(wire.call(&self.command("EB.IADD", &pairs)).yeses(), new, "{}", self.kind.name);
