@@ -39,6 +39,12 @@ pub(crate) struct Counters {
     by_kind: [AtomicU64; MOST_KINDS],
 }
 
+/// Adds to a counter that the main thread alone changes: no other waits for it, so that it costs next to nothing.
+#[inline]
+pub(crate) fn count(counter: &AtomicU64, more: u64) {
+    counter.store(counter.load(Relaxed).wrapping_add(more), Relaxed);
+}
+
 /// Counts a filter for as long as it is there.
 pub(crate) struct Counted {
     kind: usize,

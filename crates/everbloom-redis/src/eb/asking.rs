@@ -5,16 +5,15 @@ use super::reserve::holds_text;
 use super::stored::Stored;
 use super::tokens::Bits;
 use super::words::not_found;
-use crate::report::COUNTERS;
+use crate::report::{COUNTERS, count};
 use crate::server::{Call, Failure, Reading};
 use everbloom::internal::codec;
 use everbloom::internal::filters::standing;
 use everbloom::{Filter, KeyHash};
-use std::sync::atomic::Ordering::Relaxed;
 
 /// `EB.EXISTS key item`
 pub(super) fn exists(call: &mut Call<'_>) -> Result<(), Failure> {
-    COUNTERS.checks.fetch_add(1, Relaxed);
+    count(&COUNTERS.checks, 1);
     let found = match call.read::<Stored>(1)? {
         Some(stored) => stored.filter.contains_hash(stored.hashing().hash(call.word(2))),
         None => false,
@@ -26,7 +25,7 @@ pub(super) fn exists(call: &mut Call<'_>) -> Result<(), Failure> {
 /// `EB.MEXISTS key item…`
 pub(super) fn mexists(call: &mut Call<'_>) -> Result<(), Failure> {
     let items = call.words_from(2);
-    COUNTERS.checks.fetch_add(items.len() as u64, Relaxed);
+    count(&COUNTERS.checks, items.len() as u64);
     let mut found = vec![false; items.len()];
     if let Some(stored) = call.read::<Stored>(1)? {
         let hashing = stored.hashing();
@@ -41,7 +40,7 @@ pub(super) fn mexists(call: &mut Call<'_>) -> Result<(), Failure> {
 /// `EB.EXISTSHASHES key blob`
 pub(super) fn exists_hashes(call: &mut Call<'_>) -> Result<(), Failure> {
     let blob = packed(call.word(2))?;
-    COUNTERS.checks.fetch_add(blob.len() as u64, Relaxed);
+    count(&COUNTERS.checks, blob.len() as u64);
     let mut found = vec![false; blob.len()];
     if let Some(stored) = call.read::<Stored>(1)? {
         let hashes: Vec<KeyHash> = blob.iter().map(|hash| u128::from_be_bytes(*hash).into()).collect();
@@ -63,7 +62,7 @@ fn found<'c>(call: &'c Call<'_>) -> Result<Reading<'c, Stored>, Failure> {
 }
 
 /// `EB.COUNT key item…`
-pub(super) fn count(call: &mut Call<'_>) -> Result<(), Failure> {
+pub(super) fn counts(call: &mut Call<'_>) -> Result<(), Failure> {
     let stored = found(call)?;
     let counts = call.words_from(2).map(|item| stored.filter.count(item)).collect::<everbloom::Result<Vec<_>>>()?;
     call.reply_array(counts.len());

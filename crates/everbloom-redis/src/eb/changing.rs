@@ -126,7 +126,8 @@ impl Merged {
                     let bytes = source.filter.memory_bits() / 8;
                     limits::check(call, bytes, if place == 2 { 0 } else { bytes })?;
                     let Stored { counts, importance, turns, .. } = *source;
-                    merged = Some(Merged { filter: source.filter.clone(), counts, importance, turns });
+                    let filter = AnyFilter::from(limits::made(call, source.filter.try_clone_boxed())?);
+                    merged = Some(Merged { filter, counts, importance, turns });
                 }
             }
         }

@@ -90,7 +90,8 @@ impl Wanted {
             return Ok(Goal::new().hashing(goal.hashing).plan(&spec.to_string())?);
         }
         let (spec, goal) = self.with_window(spec, goal)?;
-        let plan = goal.default_fpr(DEFAULT_FPR.get()).plan(&spec.to_string())?;
+        // A change of all cells at once would stop the server for a third of a second, and all of its clients.
+        let plan = goal.default_fpr(DEFAULT_FPR.get()).evenly().plan(&spec.to_string())?;
         let kind = filters::kind(&plan.spec)?;
         if self.importance.is_some() && !kind.can.weigh_importance {
             let able: Vec<_> = KINDS.iter().filter(|kind| kind.can.weigh_importance).map(|kind| kind.name).collect();

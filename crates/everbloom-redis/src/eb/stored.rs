@@ -3,13 +3,12 @@
 use super::limits;
 use super::tokens::{Bits, Token, Tokens};
 use crate::fault;
-use crate::report::{COUNTERS, Counted};
+use crate::report::{self, COUNTERS, Counted};
 use crate::server::{Call, Digest, Failure, Loader, Rewriter, Saver, TypeSlot, Value};
 use everbloom::internal::codec;
-use everbloom::{AnyFilter, Decoder, Filter, Hashing, Importance, ImportanceScale, Importances, KeyHash, Verdict};
+use everbloom::{AnyFilter, Decoder, Hashing, Importance, ImportanceScale, Importances, KeyHash, Verdict};
 use std::ffi::CStr;
 use std::io::Write;
-use std::sync::atomic::Ordering::Relaxed;
 
 /// A filter and what belongs to it.
 pub(crate) struct Stored {
@@ -131,17 +130,22 @@ impl Stored {
         importances.check(hashes.len())?;
         self.make_room(call, hashes)?;
         self.turn(call);
-        if hashes.len() <= self.filter.keys_ahead() {
-            self.filter.prefetch_hashes(hashes);
+        match (hashes, &mut *verdicts) {
+            ([hash], [verdict]) => *verdict = self.filter.observe_hash(*hash, importances.at(0)),
+            _ => {
+                if hashes.len() <= self.filter.keys_ahead() {
+                    self.filter.prefetch_hashes(hashes);
+                }
+                self.filter.observe_hashes(hashes, importances, verdicts)?;
+            }
         }
-        self.filter.observe_hashes(hashes, importances, verdicts)?;
         fault::panic_after_change();
         let (observed, distinct) =
             (hashes.len() as u64, verdicts.iter().filter(|verdict| verdict.is_distinct()).count() as u64);
         self.counts.observed = self.counts.observed.saturating_add(observed);
         self.counts.distinct = self.counts.distinct.saturating_add(distinct);
-        COUNTERS.observed.fetch_add(observed, Relaxed);
-        COUNTERS.distinct.fetch_add(distinct, Relaxed);
+        report::count(&COUNTERS.observed, observed);
+        report::count(&COUNTERS.distinct, distinct);
         if let Some(token) = token {
             self.tokens.keep(token, Bits::of_verdicts(verdicts));
         }
@@ -150,7 +154,7 @@ impl Stored {
 
     /// Makes room for keys, within the limits of whom they come from.
     fn make_room(&mut self, call: &Call<'_>, hashes: &[KeyHash]) -> Result<(), Failure> {
-        let growth = growth_bytes(&*self.filter, hashes);
+        let growth = self.filter.growth_bits(hashes).div_ceil(8);
         if growth == 0 {
             return limits::made(call, self.filter.make_room(hashes));
         }
@@ -223,11 +227,6 @@ impl Stored {
         bytes.try_reserve_exact(usize::try_from(codec::encoded_bytes(&*self.filter)).ok()?).ok()?;
         Some(bytes)
     }
-}
-
-/// What a filter would allocate before it could take these keys.
-fn growth_bytes(_filter: &dyn Filter, _hashes: &[KeyHash]) -> u64 {
-    0
 }
 
 static SLOT: TypeSlot = TypeSlot::new();
@@ -319,7 +318,8 @@ impl Value for Stored {
 
     fn copy(&self) -> Option<Self> {
         let Stored { counts, importance, turns, .. } = *self;
-        Some(Stored { counts, importance, turns, tokens: self.tokens.clone(), ..Stored::new(self.filter.clone()) })
+        let filter = AnyFilter::from(self.filter.try_clone_boxed().ok()?);
+        Some(Stored { counts, importance, turns, tokens: self.tokens.clone(), ..Stored::new(filter) })
     }
 }
 

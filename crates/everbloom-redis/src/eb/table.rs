@@ -162,7 +162,7 @@ pub(super) static COMMANDS: &[Command] = &[
         summary: c"How often items came, for filters that count.",
         complexity: c"O(N) with N items",
         arguments: &[KEY, ITEMS],
-        entry: Entry::reading(asking::count),
+        entry: Entry::reading(asking::counts),
         ..SLOW_READ
     },
     Command {

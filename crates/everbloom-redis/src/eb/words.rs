@@ -135,6 +135,12 @@ fn in_redis_words(error: Error) -> String {
         Error::Scheme { needed, .. } => {
             format!("the filter was built with scheme {needed}, which no server has; load a filter of another kind")
         }
+        Error::Spec { spec, problem, remedy } => {
+            let options =
+                [("the expected number of keys", "EXPECT"), ("a target rate", "FPR"), ("the memory", "MEMORY")];
+            let remedy = options.iter().fold(remedy, |remedy, (words, option)| remedy.replace(words, option));
+            format!("filter spec '{spec}': {problem}; {remedy}")
+        }
         other => other.to_string(),
     }
 }
@@ -150,10 +156,12 @@ mod tests {
 
     #[test]
     fn errors_name_options_of_commands() {
-        let missing = Goal::new().fpr(0.01).plan("bloom").expect_err("nothing to plan with");
-        assert!(said(missing.clone()).starts_with("EXPECT is missing; "), "{}", said(missing));
+        let missing = Goal::new().fpr(0.01).plan("ranked").expect_err("nothing to plan with");
+        assert!(said(missing.clone()).starts_with("MEMORY is missing; "), "{}", said(missing));
         let rate = Goal::new().expected_items(10).fpr(2.0).plan("bloom").expect_err("no rate");
         assert!(said(rate.clone()).starts_with("FPR is "), "{}", said(rate));
+        let little = Goal::new().plan("bloom").expect_err("too little is known");
+        assert!(said(little.clone()).ends_with("give EXPECT and FPR, or MEMORY and one of them"), "{}", said(little));
         let kind = Goal::new().plan("blom").expect_err("no kind");
         assert!(said(kind).contains("did you mean 'bloom'?"));
     }

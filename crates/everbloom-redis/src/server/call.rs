@@ -7,6 +7,7 @@ use std::cell::Cell;
 use std::ffi::{CStr, CString, c_char, c_int, c_long, c_longlong};
 use std::marker::PhantomData;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::ptr::NonNull;
 use std::sync::atomic::Ordering::Relaxed;
 
 /// Why a command is refused. Nothing was changed.
@@ -111,12 +112,9 @@ impl<'a> Call<'a> {
             return Err(Failure::new("the key is open already"));
         }
         let Some(key) = self.open_key(index, raw::READ) else { return Ok(None) };
-        if key.is_empty() {
-            return Ok(None);
-        }
-        key.checked::<V>()?;
+        let Some(value) = key.value::<V>()? else { return Ok(None) };
         self.open.set(self.open.get() + 1);
-        Ok(Some(Reading { key, open: &self.open, value: PhantomData }))
+        Ok(Some(Reading { value, _key: key, open: &self.open, lent: PhantomData }))
     }
 
     /// A key, to change its value or to give it one.
@@ -125,11 +123,9 @@ impl<'a> Call<'a> {
             return Err(Failure::new("the key is open already"));
         }
         let Some(key) = self.open_key(index, raw::READ | raw::WRITE) else { return Err(Failure::Arity) };
-        if !key.is_empty() {
-            key.checked::<V>()?;
-        }
+        let value = key.value::<V>()?;
         self.open.set(-1);
-        Ok(Writing { key, open: &self.open, value: PhantomData })
+        Ok(Writing { value, key, open: &self.open, lent: PhantomData })
     }
 
     fn open_key(&self, index: usize, mode: c_int) -> Option<OpenKey> {
@@ -193,12 +189,18 @@ impl<'a> Call<'a> {
 
     /// Replies a fraction: a string in RESP2, as short as it can be, where the server would write 17 digits.
     pub(crate) fn reply_double(&self, number: f64) {
-        // SAFETY: as above.
-        match unsafe { (api().GetContextFlags)(self.context) } & context::RESP3 {
-            0 => self.reply_bulk(number.to_string().as_bytes()),
+        match self.is_resp3() {
+            false if number != 0.0 && number.abs() < 1e-4 => self.reply_bulk(format!("{number:e}").as_bytes()),
+            false => self.reply_bulk(number.to_string().as_bytes()),
             // SAFETY: as above.
-            _ => _ = unsafe { (api().ReplyWithDouble)(self.context, number) },
+            true => _ = unsafe { (api().ReplyWithDouble)(self.context, number) },
         }
+    }
+
+    /// Whether the client speaks RESP3, which has maps, numbers and truth values of its own.
+    pub(crate) fn is_resp3(&self) -> bool {
+        // SAFETY: as above.
+        unsafe { (api().GetContextFlags)(self.context) & context::RESP3 != 0 }
     }
 
     /// Replies bytes.
@@ -317,21 +319,18 @@ impl Drop for Texts {
 struct OpenKey(*mut raw::Key);
 
 impl OpenKey {
-    fn is_empty(&self) -> bool {
+    /// The value, which is a `V`; nothing if there is none. Another type is an error.
+    #[inline]
+    fn value<V: Value>(&self) -> Result<Option<NonNull<V>>, Failure> {
+        let api = api();
         // SAFETY: the key is open.
-        unsafe { (api().KeyType)(self.0) == raw::KEYTYPE_EMPTY }
-    }
-
-    /// Refuses a key of another type. After it the value is a `V`.
-    fn checked<V: Value>(&self) -> Result<(), Failure> {
-        // SAFETY: the key is open.
-        let found = unsafe { (api().ModuleTypeGetType)(self.0) };
-        if !found.is_null() && found == V::slot().get() { Ok(()) } else { Err(Failure::WrongType) }
-    }
-
-    fn value<V: Value>(&self) -> *mut V {
-        // SAFETY: the key is open.
-        unsafe { (api().ModuleTypeGetValue)(self.0) }.cast()
+        unsafe {
+            let found = (api.ModuleTypeGetType)(self.0);
+            if !found.is_null() && found == V::slot().get() {
+                return Ok(NonNull::new((api.ModuleTypeGetValue)(self.0).cast()));
+            }
+            if (api.KeyType)(self.0) == raw::KEYTYPE_EMPTY { Ok(None) } else { Err(Failure::WrongType) }
+        }
     }
 }
 
@@ -344,9 +343,10 @@ impl Drop for OpenKey {
 
 /// A value that is looked at. No key is open for writing meanwhile.
 pub(crate) struct Reading<'c, V> {
-    key: OpenKey,
+    value: NonNull<V>,
+    _key: OpenKey,
     open: &'c Cell<isize>,
-    value: PhantomData<&'c V>,
+    lent: PhantomData<&'c V>,
 }
 
 impl<V: Value> std::ops::Deref for Reading<'_, V> {
@@ -355,7 +355,7 @@ impl<V: Value> std::ops::Deref for Reading<'_, V> {
     #[inline]
     fn deref(&self) -> &V {
         // SAFETY: the type was checked when the key was opened, and nobody changes a value while a key is read.
-        unsafe { &*self.key.value() }
+        unsafe { self.value.as_ref() }
     }
 }
 
@@ -367,20 +367,18 @@ impl<V> Drop for Reading<'_, V> {
 
 /// A key that is changed. No other key is open meanwhile.
 pub(crate) struct Writing<'c, V> {
+    value: Option<NonNull<V>>,
     key: OpenKey,
     open: &'c Cell<isize>,
-    value: PhantomData<&'c mut V>,
+    lent: PhantomData<&'c mut V>,
 }
 
 impl<V: Value> Writing<'_, V> {
     /// The value, if there is one.
     #[inline]
     pub(crate) fn value(&mut self) -> Option<&mut V> {
-        if self.key.is_empty() {
-            return None;
-        }
         // SAFETY: the type was checked when the key was opened or is that of what was set; no other key is open.
-        Some(unsafe { &mut *self.key.value() })
+        self.value.as_mut().map(|value| unsafe { value.as_mut() })
     }
 
     /// Gives the key a value, instead of what it has.
@@ -388,9 +386,10 @@ impl<V: Value> Writing<'_, V> {
         let value = Box::into_raw(Box::new(value));
         // SAFETY: the key is open for writing; the value is a `V` in a box, as the callbacks of its type expect.
         let taken = unsafe { (api().ModuleTypeSetValue)(self.key.0, V::slot().get(), value.cast()) } == raw::OK;
-        if !taken {
+        match taken {
+            true => self.value = NonNull::new(value),
             // SAFETY: the server did not take it.
-            drop(unsafe { Box::from_raw(value) });
+            false => drop(unsafe { Box::from_raw(value) }),
         }
     }
 }

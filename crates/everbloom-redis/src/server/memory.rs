@@ -94,17 +94,23 @@ fn request(api: &Api, bytes: usize) -> *mut c_void {
 }
 
 fn request_zeroed(api: &Api, bytes: usize) -> *mut c_void {
-    if let Some(try_calloc) = api.TryCalloc.filter(|_| bytes >= LARGE) {
-        // SAFETY: any size may be asked for.
-        return unsafe { try_calloc(1, bytes) };
+    // SAFETY: any size may be asked for, and what is given back is not used.
+    unsafe {
+        match (api.TryCalloc, api.TryAlloc) {
+            (Some(try_calloc), _) if bytes >= LARGE => try_calloc(1, bytes),
+            // Older servers have no such function that may refuse. Whether they would is asked first; zeroing the block
+            // by hand would touch every page of it, a tenth of a second for 64 MiB.
+            (None, Some(try_alloc)) if bytes >= LARGE => {
+                let block = try_alloc(bytes);
+                if block.is_null() {
+                    return block;
+                }
+                (api.Free)(block);
+                (api.Calloc)(1, bytes)
+            }
+            _ => (api.Calloc)(1, bytes),
+        }
     }
-    // Older servers have no such function that may refuse, so the pages are zeroed by hand.
-    let block = request(api, bytes);
-    if !block.is_null() {
-        // SAFETY: the block has so many bytes.
-        unsafe { std::ptr::write_bytes(block.cast::<u8>(), 0, bytes) };
-    }
-    block
 }
 
 /// A block of this layout out of one that `ask` gets, larger where the alignment needs it.

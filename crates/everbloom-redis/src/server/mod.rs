@@ -11,7 +11,7 @@ mod register;
 mod settings;
 mod values;
 
-pub(crate) use call::{Call, Entry, Failure, Level, Reading};
+pub(crate) use call::{Call, Entry, Failure, Level, Reading, Writing};
 pub(crate) use register::{InfoWriter, Loading};
 pub(crate) use settings::{Choice, Flag, Fraction, Number};
 pub(crate) use values::{Digest, Loader, Rewriter, Saver, TypeSlot, Value};

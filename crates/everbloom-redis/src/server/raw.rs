@@ -273,6 +273,7 @@ api! {
     needed {
         Alloc: fn(usize) -> *mut c_void;
         Realloc: fn(*mut c_void, usize) -> *mut c_void;
+        Calloc: fn(usize, usize) -> *mut c_void;
         Free: fn(*mut c_void);
         SetModuleAttribs: fn(*mut Context, *const c_char, c_int, c_int);
         SetModuleOptions: fn(*mut Context, c_int);
