@@ -2,6 +2,7 @@
 
 use crate::servers::{self, Maker};
 use crate::{Outcome, cargo, dist};
+use std::env;
 use std::fs;
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
@@ -64,8 +65,11 @@ fn parse(arguments: &[String]) -> Option<Wanted> {
     Some(wanted)
 }
 
-/// Builds the module, and says where it is.
+/// Builds the module, and says where it is; `EVERBLOOM_MODULE` names one that is there already.
 pub(crate) fn module() -> Result<PathBuf, String> {
+    if let Some(named) = env::var_os("EVERBLOOM_MODULE") {
+        return fs::canonicalize(&named).map_err(|error| format!("EVERBLOOM_MODULE={}: {error}", named.display()));
+    }
     cargo("build", &["--release", "--package", "everbloom-redis"], &[], &[])?;
     let module = dist::target_folder().join("release").join(dist::MODULE);
     fs::canonicalize(&module).map_err(|error| format!("{}: {error}", module.display()))

@@ -23,7 +23,11 @@ fn typed(server: &Server, line: &str) -> Vec<String> {
     client.stdin.take().expect("its input").write_all(line.as_bytes()).expect("a line");
     let output = client.wait_with_output().expect("redis-cli");
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
-    text.lines().map(|line| line.trim_end().to_string()).filter(|line| !line.is_empty()).collect()
+    // How long a slow command took is printed in a line of its own.
+    let is_time = |line: &str| {
+        line.starts_with('(') && line.ends_with("s)") && line[1..].starts_with(|c: char| c.is_ascii_digit())
+    };
+    text.lines().map(|line| line.trim_end().to_string()).filter(|line| !line.is_empty() && !is_time(line)).collect()
 }
 
 /// Whether printed lines are as expected, with `…` for anything.

@@ -100,3 +100,41 @@ fn seeds_and_windows_of_time_come_from_the_primary() {
         replica.check("windows of time");
     });
 }
+
+/// Debug builds of the module fail on demand (`everbloom.fault`): 1 is a panic in a write, 2 a growth that gets no memory.
+#[test]
+fn a_defect_in_a_write_leaves_copies_equal_or_stops_them() {
+    on_every_server(|maker| {
+        let (primary, mut replica) = pair(maker);
+        let mut wire = primary.wire();
+        if wire.say("CONFIG SET everbloom.fault 0").is_error() {
+            eprintln!("SKIPPED: defects on demand, which only debug builds of the module have");
+            return;
+        }
+        wire.ok("EB.RESERVE f counting EXPECT 1000 FPR 1%");
+        wire.ok("EB.RESERVE grows scalable FPR 1%");
+        wire.ok("CONFIG SET everbloom.fault 1");
+        let reply = wire.say("EB.ADD f a");
+        assert!(reply.is_error(), "{reply:?}");
+        assert_eq!(primary.info("everbloom", "panics_caught"), "1");
+        primary.wait_for(&replica);
+        assert_eq!(replica.digest("f"), primary.digest("f"), "after a panic");
+        assert!(!wire.say("EB.ADD f b").is_error(), "it goes on");
+        // The primary refuses what it has no memory for; what was there stays.
+        wire.ok("CONFIG SET everbloom.fault 2");
+        let refused = (0..200).any(|start| {
+            let items: Vec<String> = (0..1000).map(|item| format!("{start}:{item}")).collect();
+            wire.say(&format!("EB.MADD grows {}", items.join(" "))).is_error()
+        });
+        assert!(refused, "no growth was refused");
+        primary.wait_for(&replica);
+        assert_eq!(replica.digest("grows"), primary.digest("grows"), "after a growth that was refused");
+        // A replica that cannot follow may not go on as if it had.
+        replica.wire().ok("CONFIG SET everbloom.fault 2");
+        for start in 0..400 {
+            let items: Vec<String> = (0..1000).map(|item| format!("more:{start}:{item}")).collect();
+            assert!(!wire.say(&format!("EB.MADD grows {}", items.join(" "))).is_error());
+        }
+        assert!(replica.ends(), "the replica goes on without a growth that the primary had");
+    });
+}

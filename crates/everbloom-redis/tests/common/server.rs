@@ -193,6 +193,18 @@ impl Server {
         let _ = self.child.wait();
     }
 
+    /// Whether it ends within a minute.
+    pub fn ends(&mut self) -> bool {
+        let since = Instant::now();
+        while since.elapsed() < Duration::from_secs(60) {
+            if self.child.try_wait().expect("a child").is_some() {
+                return true;
+            }
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        false
+    }
+
     /// Starts it again in its folder, with what it kept there.
     pub fn start_again(&mut self) {
         self.kill();
