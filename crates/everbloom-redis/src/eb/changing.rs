@@ -187,7 +187,11 @@ pub(super) fn load(call: &mut Call<'_>) -> Result<(), Failure> {
     (stored.counts, stored.importance, stored.turns, stored.tokens) = (counts, importance, turns, tokens);
     // A replica's clock may show another time.
     let options = stored.turns.map(|_| stored.load_options());
-    key.set(stored);
+    match key.value() {
+        // In its place, so that the key expires when it would have: a repaired replica's, too.
+        Some(before) => *before = stored,
+        None => key.set(stored),
+    }
     match options {
         Some(options) => replicate_load(call, 1, call.word(2), &options),
         None => call.replicate_verbatim(),

@@ -17,6 +17,8 @@ struct Wanted {
     goal: Goal,
     importance: Option<Scale>,
     seed: Option<u64>,
+    /// Whether the client gave the seed.
+    seed_is_given: bool,
     time: Option<Time>,
     promise: Option<Promised>,
     only_new: bool,
@@ -68,7 +70,7 @@ impl Wanted {
                 self.importance = Some(Scale::new(max, words.takes("LOG"))?);
                 self.goal.importance = true;
             }
-            "SEED" => self.seed = Some(words.number(option)?),
+            "SEED" => (self.seed, self.seed_is_given) = (Some(words.number(option)?), true),
             "EVERY" | "WINDOW" if self.time.is_some() => {
                 return Err(Failure::new("EVERY and WINDOW say the same in two ways; give one of them"));
             }
@@ -93,6 +95,10 @@ impl Wanted {
         // A change of all cells at once would stop the server for a third of a second, and all of its clients.
         let plan = goal.default_fpr(DEFAULT_FPR.get()).evenly().plan(&spec.to_string())?;
         let kind = filters::kind(&plan.spec)?;
+        if self.seed_is_given && kind.can.own_hash.is_some() {
+            let problem = format!("{} filters hash without a seed, as others do; leave SEED out", kind.name);
+            return Err(Failure::new(problem));
+        }
         if self.importance.is_some() && !kind.can.weigh_importance {
             let able: Vec<_> = KINDS.iter().filter(|kind| kind.can.weigh_importance).map(|kind| kind.name).collect();
             let problem = format!("{} filters weigh no importance; these do: {}", kind.name, able.join(", "));

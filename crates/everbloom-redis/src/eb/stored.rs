@@ -73,7 +73,7 @@ impl Turns {
     pub(super) fn checked(every: u64, generation: u64) -> Result<Self, String> {
         match (1..=Self::LONGEST).contains(&every) {
             true => Ok(Turns { every, generation }),
-            false => Err("EVERY must be at least 1ms and at most a thousand years".into()),
+            false => Err("EVERY must be at least 1ms and at most a thousand years; try 5m".into()),
         }
     }
 

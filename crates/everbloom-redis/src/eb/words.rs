@@ -141,6 +141,9 @@ fn in_redis_words(error: Error) -> String {
             let remedy = options.iter().fold(remedy, |remedy, (words, option)| remedy.replace(words, option));
             format!("filter spec '{spec}': {problem}; {remedy}")
         }
+        Error::Corrupt { problem, remedy } if remedy.contains("everbloom build") => {
+            format!("{problem}; send what EB.DUMP gave, or a file of `everbloom build`")
+        }
         other => other.to_string(),
     }
 }

@@ -289,7 +289,7 @@ pub(super) fn bytes_of<'a>(text: *const raw::Text) -> &'a [u8] {
     // does not change it meanwhile.
     unsafe {
         let start = (api().StringPtrLen)(text, &mut length);
-        std::slice::from_raw_parts(start.cast(), length)
+        raw::slice(start.cast(), length)
     }
 }
 
@@ -441,7 +441,7 @@ extern "C" fn serve<H: Handler, R: Handler>(
     count: c_int,
 ) -> c_int {
     // SAFETY: the server passes so many strings, which stay where they are until the command is done.
-    let words = unsafe { std::slice::from_raw_parts(words, count as usize) };
+    let words = unsafe { raw::slice(words, count as usize) };
     let outcome = catch_unwind(|| {
         let mut call = Call { context, words, open: Cell::new(0) };
         if let Err(failure) = witness::<H>()(&mut call) {

@@ -33,7 +33,7 @@ unsafe extern "C" fn RedisModule_OnLoad(context: *mut raw::Context, words: *mut 
     }
     log_panics();
     // SAFETY: the server passes so many strings, which stay while the module is loaded.
-    let words = unsafe { std::slice::from_raw_parts(words, count as usize) };
+    let words = unsafe { raw::slice(words, count as usize) };
     let loaded = catch_unwind(AssertUnwindSafe(|| {
         let loading = Loading::new(context, words);
         let outcome = crate::register(&loading);

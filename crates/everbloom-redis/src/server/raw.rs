@@ -342,6 +342,16 @@ api! {
     }
 }
 
+/// So many elements from an address, which C gives as none where there are none.
+///
+/// # Safety
+/// There are so many, and they outlive what borrows them.
+#[inline(always)]
+pub(super) unsafe fn slice<'a, T>(start: *const T, length: usize) -> &'a [T] {
+    // SAFETY: the caller's promise.
+    if start.is_null() { &[] } else { unsafe { std::slice::from_raw_parts(start, length) } }
+}
+
 static API: OnceLock<Api> = OnceLock::new();
 
 /// Fills the table from a context that a server gave; the name of a function that it lacks. Nothing is allocated, because
