@@ -73,7 +73,12 @@ fn permissions_are_kept() {
         wire.ok("EB.RESERVE open:f counting EXPECT 1000 FPR 1%");
         wire.ok("EB.RESERVE shut:f counting EXPECT 1000 FPR 1%");
         wire.call(&["BF.ADD", "open:b", "x"]);
-        wire.ok("ACL SETUSER reader on >word ~open:* +@read -@write");
+        // Redis 7.0 puts no command of a module into a category: there, each is named.
+        let reading = match maker {
+            Maker::Redis => "+eb.exists +eb.mexists +eb.count +eb.info +bf.exists",
+            Maker::Valkey => "+@read",
+        };
+        wire.ok(&format!("ACL SETUSER reader on >word ~open:* {reading}"));
         wire.ok("ACL SETUSER writer on >word ~open:* +@all -@dangerous");
         let mut reader = server.wire();
         reader.ok("AUTH reader word");
@@ -239,11 +244,8 @@ fn limits_hold_for_clients_and_not_for_what_is_there() {
         let file = wire.say("EB.DUMP large").into_bytes();
         let dumped = wire.say("DUMP large").into_bytes();
         wire.ok("CONFIG SET everbloom.max-filter-bytes 100000");
-        for line in [
-            "EB.RESERVE f bloom MEMORY 1mb EXPECT 1000",
-            "EB.RESERVE f auto MEMORY 1gb",
-            "EB.RESERVE f auto MEMORY 10tb",
-        ] {
+        for line in ["EB.RESERVE f stable MEMORY 1mb", "EB.RESERVE f auto MEMORY 1gb", "EB.RESERVE f auto MEMORY 10tb"]
+        {
             let reply = wire.say(line).text();
             assert!(reply.starts_with("ERR") && reply.contains("max-filter-bytes"), "{line}: {reply}");
         }
@@ -271,7 +273,7 @@ fn limits_hold_for_clients_and_not_for_what_is_there() {
         assert!(wire.say("MEMORY USAGE grows").number() <= 110_000);
         wire.ok("CONFIG SET everbloom.max-filter-bytes 512mb");
         wire.ok("CONFIG SET maxmemory 20mb");
-        let reply = wire.say("EB.RESERVE f bloom MEMORY 64mb EXPECT 1000");
+        let reply = wire.say("EB.RESERVE f stable MEMORY 64mb");
         assert!(reply.is_error(), "{reply:?}");
         server.check("limits");
     });
@@ -296,11 +298,11 @@ fn settings_and_counters_can_be_read() {
         assert_eq!(wire.say("BF.INFO b CAPACITY").items()[0].number(), 1000);
         wire.ok("EB.RESERVE f counting EXPECT 1000 FPR 1%");
         wire.say("EB.MADD f a b a");
-        for (field, value) in [("filters", "2"), ("observed", "3"), ("distinct", "2"), ("panics_caught", "0")] {
+        for (field, value) in [("filters", "2"), ("observed", "4"), ("distinct", "3"), ("panics_caught", "0")] {
             assert_eq!(server.info("everbloom", field), value, "{field}");
         }
         assert!(server.info("everbloom", "bytes").parse::<u64>().expect("a number") > 1000);
-        wire.ok("FLUSHALL");
+        wire.ok("FLUSHALL SYNC");
         assert_eq!(server.info("everbloom", "filters"), "0");
         server.check("settings");
     });

@@ -79,7 +79,7 @@ fn seeds_and_windows_of_time_come_from_the_primary() {
         let (mut primary, mut replica) = pair(maker);
         let mut wire = primary.wire();
         wire.ok("EB.RESERVE planned auto MEMORY 64kb");
-        wire.ok("EB.RESERVE window auto MEMORY 64kb FPR 1% EVERY 20ms");
+        wire.ok("EB.RESERVE window auto MEMORY 64kb FPR 1% EVERY 2ms");
         for number in 0..200 {
             wire.call(&["EB.MADD", "window", &number.to_string(), "again"]);
             wire.call(&["EB.ADD", "planned", &number.to_string()]);

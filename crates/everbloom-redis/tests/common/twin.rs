@@ -29,7 +29,9 @@ pub fn small_spec(kind: &Kind) -> String {
 /// The words that reserve a small filter of this kind.
 pub fn reserve(kind: &Kind, key: &str, seed: u64) -> String {
     let importance = if kind.can.weigh_importance { format!("IMPORTANCE {IMPORTANCE}") } else { String::new() };
-    format!("EB.RESERVE {key} {} MEMORY 2048 FPR 0.1 EXPECT 600 SEED {seed} {importance}", small_spec(kind))
+    // A kind that hashes in a way of its own takes no seed.
+    let seed = if kind.can.own_hash.is_none() { format!("SEED {seed}") } else { String::new() };
+    format!("EB.RESERVE {key} {} MEMORY 2048 FPR 0.1 EXPECT 600 {seed} {importance}", small_spec(kind))
 }
 
 /// Sixteen bytes a hash, the highest first, as `EB.ADDHASHES` takes them.
