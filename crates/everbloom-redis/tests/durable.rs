@@ -77,7 +77,7 @@ fn half_a_gibibyte_is_freed_in_the_background() {
         let mut chance = Chance(seed());
         for forget in ["UNLINK large", "FLUSHALL ASYNC"] {
             let mut wire = server.wire();
-            wire.ok("EB.RESERVE large blocked MEMORY 512mb EXPECT 100m");
+            wire.ok("EB.RESERVE large blocked:num_bits=4294967296");
             // Every page is touched, or there would be nothing to free.
             for _ in 0..200 {
                 let blob: Vec<u8> = (0..20_000).flat_map(|_| chance.bits().to_le_bytes()).collect();
