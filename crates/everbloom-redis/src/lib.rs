@@ -24,7 +24,8 @@ use server::{Level, Loading};
 
 /// Registers settings, types and commands; what is wrong if that cannot be done.
 fn register(loading: &Loading<'_>) -> Result<(), String> {
-    loading.introduce(c"everbloom", settings::MODULE_VERSION);
+    let (name, version) = settings::introduction(loading.arguments())?;
+    loading.introduce(name, version);
     limit_instructions()?;
     settings::register(loading)?;
     eb::register(loading)?;

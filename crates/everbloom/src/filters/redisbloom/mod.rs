@@ -202,8 +202,8 @@ impl RedisBloom {
 
     /// The bytes that RedisBloom says it takes: its own records' and the bits'.
     pub fn reported_bytes(&self) -> u64 {
-        let of = |stage: &Stage| 56 + stage.header().bytes();
-        self.stages.iter().fold(40, |bytes, stage| bytes + of(stage))
+        let of = |stage: &Stage| 64 + stage.header().bytes();
+        self.stages.iter().fold(32, |bytes, stage| bytes + of(stage))
     }
 
     /// The bytes that the next new key would allocate: 0 if the last stage takes it, or nothing does.
