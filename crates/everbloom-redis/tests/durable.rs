@@ -77,7 +77,7 @@ fn half_a_gibibyte_is_freed_in_the_background() {
         let mut chance = Chance(seed());
         for forget in ["UNLINK large", "FLUSHALL ASYNC"] {
             let mut wire = server.wire();
-            wire.ok("EB.RESERVE large blocked MEMORY 512mb EXPECT 100m");
+            wire.ok("EB.RESERVE large blocked:num_bits=4294967296");
             // Every page is touched, or there would be nothing to free.
             for _ in 0..200 {
                 let blob: Vec<u8> = (0..20_000).flat_map(|_| chance.bits().to_le_bytes()).collect();
@@ -87,14 +87,17 @@ fn half_a_gibibyte_is_freed_in_the_background() {
             let resident = server.memory("VmRSS");
             assert!(resident > 500 << 20, "{resident} bytes are there");
             wire.ok("SLOWLOG RESET");
+            let before = server.cpu();
             let reply = wire.say(forget);
+            let busy = (server.cpu() - before) / 1000;
             assert!(!reply.is_error(), "{reply:?}");
             let word = forget.split(' ').next().expect("a word");
             let slow = wire.say("SLOWLOG GET 10");
             let entry = slow.items().iter().find(|entry| entry.items()[3].items()[0].text() == word);
             let microseconds = entry.expect("an entry").items()[2].number();
-            eprintln!("{maker:?}: {forget} of 512 MiB: {microseconds} µs");
-            assert!(microseconds < 1000, "{forget} took {microseconds} µs");
+            eprintln!("{maker:?}: {forget} of 512 MiB: {busy} µs of the main thread, {microseconds} µs by the clock");
+            // By its CPU: the clock also counts what other programs took.
+            assert!(busy < 1000, "{forget} took {busy} µs");
             let since = std::time::Instant::now();
             while server.memory("VmRSS") > resident - (400 << 20) {
                 assert!(since.elapsed() < Duration::from_secs(30), "the memory does not come back");

@@ -226,10 +226,12 @@ impl Server {
 
     /// A field of INFO.
     pub fn info(&self, section: &str, field: &str) -> String {
-        let text = self.wire().call(&["INFO", section]).text();
+        // The module's own section has its name, which may be RedisBloom's.
+        let sections: &[&str] = if section == "everbloom" { &["INFO", "everbloom", "bf"] } else { &["INFO", section] };
+        let text = self.wire().call(sections).text();
         let value = text.lines().find_map(|line| {
             let (name, value) = line.trim().split_once(':')?;
-            let own = name.strip_prefix("everbloom_").unwrap_or(name);
+            let own = name.strip_prefix("everbloom_").or(name.strip_prefix("bf_")).unwrap_or(name);
             (own == field).then(|| value.to_string())
         });
         value.unwrap_or_else(|| panic!("INFO {section} has no {field}:\n{text}"))
@@ -261,6 +263,12 @@ impl Server {
         let found = status.lines().find_map(|text| text.strip_prefix(line)?.strip_prefix(':'));
         let kilobytes = found.and_then(|text| text.trim().trim_end_matches(" kB").parse::<u64>().ok());
         kilobytes.expect("a number") * 1024
+    }
+
+    /// Nanoseconds that the thread which carries out commands has run.
+    pub fn cpu(&self) -> u64 {
+        let text = fs::read_to_string(format!("/proc/{}/schedstat", self.child.id())).expect("a kernel that counts");
+        text.split(' ').next().and_then(|number| number.parse().ok()).expect("a number")
     }
 
     /// Writes the append-only file anew and waits until that is done.
