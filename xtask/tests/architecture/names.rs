@@ -1,11 +1,12 @@
-//! The core above the filters and the command line iterate the registry: they name no kind and none of its parameters.
+//! The core above the filters, the command line and the module for servers iterate the registry: they name no kind and
+//! none of its parameters.
 //!
 //! A text that is a kind's name, or a spec of it, counts wherever it stands. Parameters have names that are also words
 //! for options and JSON fields, so they count only where a spec is asked or written: `.get("window")`,
 //! `.with("window", 5)`, `words.contains(&"window")`, `word == "window"`.
 
 use crate::paths::{each_token, is_punct};
-use crate::sources::{Source, cli, core, only_known};
+use crate::sources::{Source, cli, core, only_known, redis};
 use everbloom::filters::KINDS;
 use proc_macro2::{Delimiter, Literal, TokenTree};
 use quote::ToTokens;
@@ -30,7 +31,7 @@ const STATED: &[(&str, &str, &str)] = &[
 fn only_the_registry_knows_the_filters_names() {
     let above = core().into_iter().filter(|source| source.room() != "filters");
     let mut found = Vec::new();
-    for source in above.chain(cli()) {
+    for source in above.chain(cli()).chain(redis()) {
         for (literal, text) in kind_names(&source).into_iter().chain(parameter_names(&source)) {
             found.push(source.offence(literal.span(), format!("names '{text}'")));
         }

@@ -12,7 +12,7 @@ use clap::Args;
 use everbloom::internal::filter::Watch;
 use everbloom::internal::promise::Standing;
 use everbloom::internal::{codec, forecast};
-use everbloom::{AnyFilter, Error, Filter, Goal, Importances, KeyHash, Plan, Verdict, filters, querylog};
+use everbloom::{AnyFilter, Error, Filter, Goal, Hashing, Importances, KeyHash, Plan, Verdict, filters, querylog};
 use std::path::{Path, PathBuf};
 
 /// Builds a filter from the lines of files or stdin.
@@ -214,7 +214,7 @@ impl Build {
 
     fn insert_as_they_come(&self, reader: &mut RecordReader, plan: &Plan) -> Result<Filling> {
         let mut filling = Filling::new(plan.build()?, self.promise, self.remedy());
-        self.for_each_key_batch(reader, |batch, before| {
+        self.for_each_key_batch(reader, plan.hashing, |batch, before| {
             filling.insert(batch.hashes(), |key| (before + batch.record_of_key(key)) as u64 + 1)
         })?;
         self.tell_forgotten(&filling.filter, None)?;
@@ -223,7 +223,7 @@ impl Build {
 
     fn count_then_insert(&self, reader: &mut RecordReader, plan: Option<Plan>) -> Result<Filling> {
         let mut hashes: Vec<KeyHash> = Vec::new();
-        self.for_each_key_batch(reader, |batch, _| {
+        self.for_each_key_batch(reader, self.hashing(plan.as_ref()), |batch, _| {
             let batch = batch.hashes();
             let refused = |_| Failure::from(Error::OutOfMemory { bytes: size_of_val(batch) as u64 });
             hashes.try_reserve(batch.len()).map_err(refused)?;
@@ -279,13 +279,21 @@ impl Build {
         }
     }
 
+    /// How keys are hashed, by the plan or before there is one: some kinds have a hash function of their own.
+    fn hashing(&self, plan: Option<&Plan>) -> Hashing {
+        let given = self.goal.hashing();
+        let by_kind = || filters::kind(&self.goal.filter).map_or(given, |kind| kind.hashing(given));
+        plan.map_or_else(by_kind, |plan| plan.hashing)
+    }
+
     fn for_each_key_batch(
         &self,
         reader: &mut RecordReader,
+        hashing: Hashing,
         mut act: impl FnMut(&Batch, usize) -> Result<()>,
     ) -> Result<()> {
         let (mut faults, mut records) = (FaultWatch::new(self.keys.on_error, OnError::Fail), 0);
-        for_each_batch(reader, &self.goal.hashing(), |part| {
+        for_each_batch(reader, &hashing, |part| {
             if let Part::Records(bytes, batch) = part {
                 faults.check(bytes, batch)?;
                 act(batch, records)?;

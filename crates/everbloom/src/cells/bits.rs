@@ -16,6 +16,11 @@ impl Bits {
         Ok(Bits { buffer: Buffer::with_bits(length)?, length })
     }
 
+    /// A copy, or an error if there is no memory for it.
+    pub fn try_clone(&self) -> Result<Self> {
+        Ok(Bits { buffer: self.buffer.try_clone()?, length: self.length })
+    }
+
     /// How many bits there are.
     #[inline]
     pub fn len(&self) -> u64 {

@@ -37,14 +37,7 @@ impl Clone for Buffer {
     /// A copy on large pages of its own, which takes memory where there is something to copy.
     fn clone(&self) -> Self {
         // As a Vec does where there is no memory for a copy.
-        let refused = |_| handle_alloc_error(Layout::for_value::<[Line]>(&self.lines));
-        let mut copy = Self::with_lines(self.lines.len() as u64).unwrap_or_else(refused);
-        for (to, from) in copy.lines.chunks_mut(PAGE_LINES).zip(self.lines.chunks(PAGE_LINES)) {
-            if from.iter().any(|line| *line != Line([0; 8])) {
-                to.copy_from_slice(from);
-            }
-        }
-        copy
+        self.try_clone().unwrap_or_else(|_| handle_alloc_error(Layout::for_value::<[Line]>(&self.lines)))
     }
 }
 
@@ -63,6 +56,17 @@ impl Buffer {
         let mut lines = usize::try_from(count).ok().and_then(Zeroed::new).ok_or_else(refused)?;
         simd::advise_huge_pages(&mut lines);
         Ok(Buffer { lines })
+    }
+
+    /// A copy, as `clone` makes it, or an error if there is no room for it.
+    pub fn try_clone(&self) -> Result<Self> {
+        let mut copy = Self::with_lines(self.lines.len() as u64)?;
+        for (to, from) in copy.lines.chunks_mut(PAGE_LINES).zip(self.lines.chunks(PAGE_LINES)) {
+            if from.iter().any(|line| *line != Line([0; 8])) {
+                to.copy_from_slice(from);
+            }
+        }
+        Ok(copy)
     }
 
     /// Makes it `count` lines long, with zero lines behind those it has; an error, and nothing changed, if there is no room.

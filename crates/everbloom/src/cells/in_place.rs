@@ -199,6 +199,15 @@ impl InPlace {
         Ok(())
     }
 
+    /// The lines that there are once so many hashes more have room.
+    pub fn lines_for(&self, more: u64) -> u64 {
+        let mut later = *self;
+        while later.lines < later.full && later.length.saturating_add(more) > later.limit() {
+            later.lines = ladder(later.full, later.lines + 1);
+        }
+        later.lines
+    }
+
     /// Takes the next size.
     #[cold]
     fn grow(&mut self, buffer: &mut Buffer) -> Result<()> {

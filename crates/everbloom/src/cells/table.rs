@@ -130,6 +130,11 @@ impl HashTable {
         Ok(())
     }
 
+    /// The bits that room for so many hashes more takes beyond those that there are.
+    pub fn growth_bits(&self, more: u64) -> u64 {
+        self.table.lines_for(more).saturating_mul(FIRST_BITS).saturating_sub(self.memory_bits())
+    }
+
     /// Takes every hash out, and gives back all memory but a line.
     pub fn clear(&mut self) {
         match Buffer::with_lines(1) {

@@ -267,6 +267,7 @@ pub fn summarise(source: &mut dyn Read, length: u64) -> Result<Summary> {
         1 => ("xxh3", Some(header.seed)),
         2 => ("siphash", None),
         3 => ("xxh3_measured", Some(header.seed)),
+        4 => ("murmur64a", None),
         id => return Err(format::unknown_hash(id)),
     };
     let compressed = header.coding == Coding::Compressed;

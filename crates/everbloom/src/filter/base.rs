@@ -2,7 +2,7 @@
 
 use super::Restore;
 use crate::key::Hashing;
-use crate::promise::{Plan, Promise, Result, Spec};
+use crate::promise::{Plan, Promise, Result, Spec, refuse_murmur};
 
 /// What all filters answer alike: their spec, how they hash, what they promise, how many arrivals they have seen.
 ///
@@ -16,18 +16,25 @@ pub struct Base {
 }
 
 impl Base {
-    pub(crate) fn new(spec: Spec, hashing: Hashing, promise: Promise) -> Self {
+    /// The base of a filter that no keys were inserted into; refuses hashes that are too weak for filters in general.
+    pub(crate) fn new(spec: Spec, hashing: Hashing, promise: Promise) -> Result<Self> {
+        refuse_murmur(spec.kind(), &hashing)?;
+        Ok(Self::of_any_hash(spec, hashing, promise))
+    }
+
+    /// The same for a filter that takes whatever hashes it is given, or leaves it to its parts to refuse them.
+    pub(crate) fn of_any_hash(spec: Spec, hashing: Hashing, promise: Promise) -> Self {
         Base { spec, hashing, promise, arrivals: 0 }
     }
 
-    pub(crate) fn planned(plan: &Plan) -> Self {
+    pub(crate) fn planned(plan: &Plan) -> Result<Self> {
         Self::new(plan.spec.clone(), plan.hashing, plan.promise)
     }
 
     /// The base of a filter that is read back, with its spec as it would print it; the arrivals come first in the state.
     pub(crate) fn restored(spec: Spec, from: &mut Restore<'_, '_>) -> Result<Self> {
         let arrivals = from.state.u64()?;
-        Ok(Base { arrivals, ..Self::new(spec, from.hashing, from.promise) })
+        Ok(Base { arrivals, ..Self::new(spec, from.hashing, from.promise)? })
     }
 
     /// Counts arrivals. A crafted file may begin at the end.

@@ -68,6 +68,9 @@ pub struct Abilities {
     pub follow_scheme: Option<&'static str>,
     /// Whether it can be planned by the bytes that it takes when it is sent.
     pub fit_bytes: bool,
+    /// The hash function that it has whatever its goal says, if it must equal what others make: it takes neither seed nor
+    /// secret key then.
+    pub own_hash: Option<Hashing>,
     /// Whether it can be split into shards.
     pub shard: bool,
     /// Whether it can be asked where its bytes lie.
@@ -103,6 +106,7 @@ impl Abilities {
         weigh_importance: false,
         follow_scheme: None,
         fit_bytes: false,
+        own_hash: None,
         shard: true,
         map: false,
     };
@@ -112,6 +116,11 @@ impl Abilities {
 }
 
 impl Kind {
+    /// How keys are hashed for a filter of this kind whose goal says `hashing`.
+    pub fn hashing(&self, hashing: Hashing) -> Hashing {
+        self.can.own_hash.unwrap_or(hashing)
+    }
+
     /// Whether a filter of this kind and spec may miss a key that was inserted.
     pub fn forgets(&self, spec: &Spec) -> bool {
         let fades = |parameter| spec.number::<u64>(parameter).is_ok_and(|value| value.is_some_and(|value| value > 0));

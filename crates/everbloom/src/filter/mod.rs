@@ -16,6 +16,7 @@ pub(crate) mod parameter;
 mod timeline;
 mod watch;
 
+use crate::cells::buffer::Buffer;
 use crate::format::StateWriter;
 use crate::key::{Hashing, KeyHash};
 use crate::promise::{Importance, Importances, Promise, Result, Spec, Status, Verdict};
@@ -85,8 +86,19 @@ pub trait Filter: Any + CloneBoxed + std::fmt::Debug + Send + Sync {
     /// All of the state: cells, side tables, indexes.
     fn memory_bits(&self) -> u64;
 
-    /// What the filter looks like now.
+    /// What the filter looks like now. Counts its cells, which takes a while in a large one; [`Filter::arrivals`] and
+    /// [`Filter::refused`] are known at once.
     fn status(&self) -> Status;
+
+    /// Arrivals observed or keys inserted so far, as [`Status::arrivals`] has them. Known at once, whatever the size.
+    fn arrivals(&self) -> u64 {
+        self.base().arrivals
+    }
+
+    /// Keys for which memory to grow was refused, as [`Status::refused`] has them. Known at once, whatever the size.
+    fn refused(&self) -> u64 {
+        0
+    }
 
     /// Whether the key seems to have been here. Changes nothing.
     fn contains_hash(&self, hash: KeyHash) -> bool;
@@ -198,6 +210,12 @@ pub trait Filter: Any + CloneBoxed + std::fmt::Debug + Send + Sync {
         Ok(())
     }
 
+    /// By how many bits [`Filter::memory_bits`] would grow if [`Filter::make_room`] made room for these keys, so that a caller
+    /// with a limit can refuse before anything is asked for. 0 for filters that do not grow, or have room.
+    fn growth_bits(&self, _hashes: &[KeyHash]) -> u64 {
+        0
+    }
+
     #[doc(hidden)]
     /// What besides spec, hashing and body must be saved: the arrivals, and whatever [`Filter::save`] adds.
     fn state(&self) -> Vec<u8> {
@@ -235,13 +253,22 @@ pub(crate) fn insert_by_batches(filter: &mut impl Filter, hashes: &[KeyHash]) {
 
 /// A copy behind a pointer, for types that are known only as filters.
 pub trait CloneBoxed {
-    /// The copy.
+    /// The copy. Like `Clone`, it ends the program where memory is refused.
     fn clone_boxed(&self) -> Box<dyn Filter>;
+
+    /// The copy, or an error if the memory for it is refused: as much is asked for in one piece and given back before the copy
+    /// takes it in its own pieces.
+    fn try_clone_boxed(&self) -> Result<Box<dyn Filter>>;
 }
 
 impl<F: Filter + Clone> CloneBoxed for F {
     fn clone_boxed(&self) -> Box<dyn Filter> {
         Box::new(self.clone())
+    }
+
+    fn try_clone_boxed(&self) -> Result<Box<dyn Filter>> {
+        drop(Buffer::with_bits(self.memory_bits())?);
+        Ok(self.clone_boxed())
     }
 }
 

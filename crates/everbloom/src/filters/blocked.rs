@@ -64,7 +64,7 @@ use crate::filter::{
 use crate::key::{Hashing, Key, KeyHash};
 use crate::promise::{
     Error, Goal, Importance, Importances, MAX_MEMORY_BITS, Plan, Promise, Result, Spec, Status, Verdict, rate_text,
-    size_text,
+    refuse_murmur, size_text,
 };
 use crate::simd;
 use crate::stream::sizing::promise_until;
@@ -249,7 +249,7 @@ impl Blocked {
     }
 
     fn with_promise(parameters: Parameters, hashing: Hashing, promise: Promise) -> Result<Self> {
-        Self::with_base(parameters, Base::new(parameters.spec(), hashing, promise))
+        Self::with_base(parameters, Base::new(parameters.spec(), hashing, promise)?)
     }
 
     fn with_base(parameters: Parameters, base: Base) -> Result<Self> {
@@ -258,7 +258,7 @@ impl Blocked {
     }
 
     fn from_plan(plan: &Plan) -> Result<Self> {
-        Self::with_base(Parameters::from_spec(&plan.spec)?, Base::planned(plan))
+        Self::with_base(Parameters::from_spec(&plan.spec)?, Base::planned(plan)?)
     }
 
     fn restore(mut from: Restore<'_, '_>) -> Result<Self> {
@@ -411,6 +411,7 @@ struct AtomicLine([AtomicU64; 8]);
 impl AtomicBlocked {
     /// A filter of this size.
     pub fn new(parameters: Parameters, hashing: Hashing) -> Result<Self> {
+        refuse_murmur(KIND.name, &hashing)?;
         let refused = || Error::OutOfMemory { bytes: parameters.num_bits() / 8 };
         let count = usize::try_from(parameters.num_blocks).map_err(|_| refused())?;
         let mut lines = Vec::new();

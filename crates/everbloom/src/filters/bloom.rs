@@ -284,7 +284,7 @@ impl Bloom {
     }
 
     pub(crate) fn with_promise(size: Size, hashing: Hashing, promise: Promise) -> Result<Self> {
-        Self::with_base(size.checked()?, Base::new(spec_of(size), hashing, promise))
+        Self::with_base(size.checked()?, Base::new(spec_of(size), hashing, promise)?)
     }
 
     fn with_base(size: Size, base: Base) -> Result<Self> {
@@ -292,7 +292,7 @@ impl Bloom {
     }
 
     fn from_plan(plan: &Plan) -> Result<Self> {
-        Self::with_base(size_from_spec(&plan.spec)?, Base::planned(plan))
+        Self::with_base(size_from_spec(&plan.spec)?, Base::planned(plan)?)
     }
 
     fn restore(mut from: Restore<'_, '_>) -> Result<Self> {

@@ -175,7 +175,7 @@ impl Counting {
 
     fn with_promise(parameters: Parameters, hashing: Hashing, promise: Promise) -> Result<Self> {
         let parameters = parameters.checked()?;
-        Self::with_base(parameters, Base::new(parameters.spec(), hashing, promise))
+        Self::with_base(parameters, Base::new(parameters.spec(), hashing, promise)?)
     }
 
     fn with_base(parameters: Parameters, base: Base) -> Result<Self> {
@@ -184,7 +184,7 @@ impl Counting {
     }
 
     fn from_plan(plan: &Plan) -> Result<Self> {
-        Self::with_base(Parameters::from_spec(&plan.spec)?, Base::planned(plan))
+        Self::with_base(Parameters::from_spec(&plan.spec)?, Base::planned(plan)?)
     }
 
     fn restore(mut from: Restore<'_, '_>) -> Result<Self> {

@@ -64,7 +64,7 @@ pub(crate) const KIND: Kind = Kind {
     can: Abilities { be_exact: true, grow: true, merge: true, ..Abilities::SET },
     model: Model { forecast, ..Model::sized(&[]) },
     plan: |_, goal| planned(goal),
-    build: |plan| Ok(Box::new(Exact::with_base(Base::planned(plan))?)),
+    build: |plan| Ok(Box::new(Exact::with_base(Base::planned(plan)?)?)),
     restore: |from| Ok(Box::new(Exact::restore(from)?)),
     map: None,
 };
@@ -115,7 +115,7 @@ pub struct Exact {
 impl Exact {
     /// An empty set.
     pub fn new(hashing: Hashing) -> Result<Self> {
-        Self::with_base(Base::new(Spec::new(KIND.name), hashing, promised(None, None)))
+        Self::with_base(Base::new(Spec::new(KIND.name), hashing, promised(None, None))?)
     }
 
     fn with_base(base: Base) -> Result<Self> {
@@ -190,6 +190,14 @@ impl Filter for Exact {
 
     fn make_room(&mut self, hashes: &[KeyHash]) -> Result<()> {
         self.table.make_room(hashes)
+    }
+
+    fn growth_bits(&self, hashes: &[KeyHash]) -> u64 {
+        self.table.growth_bits(hashes.len() as u64)
+    }
+
+    fn refused(&self) -> u64 {
+        self.table.refused()
     }
 
     fn clear(&mut self) {

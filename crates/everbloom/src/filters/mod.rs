@@ -12,6 +12,7 @@ pub mod exact;
 pub mod ibf;
 pub mod popularity;
 pub mod ranked;
+pub mod redisbloom;
 pub mod reservoir;
 pub mod scalable;
 pub mod sharded;
@@ -22,7 +23,7 @@ pub mod stacked;
 use crate::filter::model::Effort;
 use crate::filter::{Base, Filter, Kind, Parameter, Restore, Watch};
 use crate::promise::{
-    Error, Goal, Holds, Plan, Promise, Result, Spec, Standing, Status, rate_text, size_text, suggestion,
+    Error, Goal, Holds, Plan, Promise, Result, Spec, Standing, Status, rate_text, refuse_murmur, size_text, suggestion,
 };
 use crate::stream::{Forecast, Stream};
 use std::any::Any;
@@ -60,6 +61,7 @@ registry! { $
     age_partitioned::AgePartitioned: KIND;
     aging::Aging: KIND;
     scalable::Scalable: KIND;
+    redisbloom::RedisBloom: KIND;
     spectral::Spectral: KIND;
     popularity::Popularity: KIND;
     stacked::Stacked: KIND;
@@ -96,6 +98,9 @@ pub fn parameters(kind: &Kind) -> impl Iterator<Item = &'static Parameter> + Clo
 pub(crate) fn plan(spec: &Spec, goal: &Goal) -> Result<Plan> {
     goal.checked()?;
     let plan_one = kind(spec)?.plan;
+    if kind(spec)?.can.own_hash.is_none() {
+        refuse_murmur(spec.kind(), &goal.hashing)?;
+    }
     if goal.transmitted_bytes.is_some() && (!kind(spec)?.can.fit_bytes || is_sharded(spec)) {
         let able = names(|kind| kind.can.fit_bytes);
         let problem = format!("only {able}, in one piece, is planned by the bytes that are sent");
@@ -249,7 +254,8 @@ impl Sharded {
     pub fn from_plan(plan: &Plan) -> Result<Self> {
         let (one, count) = (sharded::one_of(plan), sharded::count_of(&plan.spec)?);
         let shards = (0..count).map(|_| build(&one)).collect::<Result<_>>()?;
-        Ok(Sharded::of(shards, Base::planned(plan), kind(&plan.spec)?.can))
+        let base = Base::of_any_hash(plan.spec.clone(), plan.hashing, plan.promise);
+        Ok(Sharded::of(shards, base, kind(&plan.spec)?.can))
     }
 }
 

@@ -164,7 +164,7 @@ impl Popularity {
 
     fn with_promise(scheme: Arc<Scheme>, num_bits: u64, promise: Promise) -> Result<Self> {
         Size { num_cells: num_bits, num_hashes: 1 }.checked()?;
-        let base = Base::new(spec_of(&scheme, num_bits), *scheme.hashing(), promise);
+        let base = Base::new(spec_of(&scheme, num_bits), *scheme.hashing(), promise)?;
         Ok(Popularity { scheme, base, bits: Bits::new(num_bits)? })
     }
 

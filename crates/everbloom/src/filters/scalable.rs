@@ -30,8 +30,9 @@
 //! doubles once or twice; 0.9 for one that may grow ten-thousandfold. `growth=1` adds filters of equal
 //! size, the dynamic Bloom filter: less is wasted at first, and queries ask ever more filters.
 //!
-//! Memory for another stage can be asked for ahead ([`Filter::make_room`]), where a refusal is an error. Without asking,
-//! a refusal lets the last stage take more keys than it was sized for: the rate rises, and `status` counts those keys.
+//! Memory for another stage can be asked for ahead ([`Filter::make_room`]), where a refusal is an error;
+//! [`Filter::growth_bits`] says beforehand how much it is. Without asking, a refusal lets the last stage take more keys than
+//! it was sized for: the rate rises, and `status` counts those keys, also in a copy that was saved and read back.
 //!
 //! # Cost
 //!
@@ -94,7 +95,7 @@ pub const DEFAULT_INITIAL_ITEMS: u64 = 1000;
 /// See the table in the [module](self).
 pub const DEFAULT_TIGHTENING: f64 = 0.9;
 const DEFAULT_GROWTH: u32 = 2;
-const MAX_GROWTH: u32 = 16;
+const MAX_GROWTH: u32 = 1 << 15;
 const MAX_INITIAL_ITEMS: u64 = 1 << 56;
 /// Doubling from one key exceeds 2^56 before this; a dynamic filter of so many stages is too slow to use.
 const MAX_STAGES: u64 = 1024;
@@ -124,7 +125,8 @@ impl Parameters {
             return Err(Error::parameter("target_fpr", self.target_fpr, needed, "0.001 is a usual rate"));
         }
         if !(1..=MAX_GROWTH).contains(&self.growth) {
-            return Err(Error::parameter("growth", self.growth, "between 1 and 16", "2 doubles every stage"));
+            let needed = format!("between 1 and {MAX_GROWTH}");
+            return Err(Error::parameter("growth", self.growth, needed, "2 doubles every stage"));
         }
         if !(self.tightening > 0.0 && self.tightening < 1.0) {
             return Err(Error::parameter("tightening", self.tightening, "above 0 and below 1", "0.9 suits most"));
@@ -242,7 +244,7 @@ impl Scalable {
     /// A filter with these parameters.
     pub fn new(parameters: Parameters, hashing: Hashing) -> Result<Self> {
         let parameters = parameters.checked()?;
-        Self::with_base(parameters, Base::new(parameters.spec(), hashing, parameters.promise()))
+        Self::with_base(parameters, Base::new(parameters.spec(), hashing, parameters.promise())?)
     }
 
     fn with_base(parameters: Parameters, base: Base) -> Result<Self> {
@@ -251,7 +253,7 @@ impl Scalable {
     }
 
     fn from_plan(plan: &Plan) -> Result<Self> {
-        Self::with_base(Parameters::from_spec(&plan.spec)?, Base::planned(plan))
+        Self::with_base(Parameters::from_spec(&plan.spec)?, Base::planned(plan)?)
     }
 
     fn restore(mut from: Restore<'_, '_>) -> Result<Self> {
@@ -273,7 +275,8 @@ impl Scalable {
             stages.push(stage);
         }
         from.state.finish()?;
-        Ok(Scalable { parameters, base, stages, spare: Vec::new(), refused: 0 })
+        let refused = stages.iter().fold(0u64, |sum, stage| sum.saturating_add(stage.taken.saturating_sub(stage.most)));
+        Ok(Scalable { parameters, base, stages, spare: Vec::new(), refused })
     }
 
     /// The parameters.
@@ -313,6 +316,12 @@ impl Scalable {
 
     /// The stage that follows so many others.
     fn stage_after(&self, stages: usize) -> Result<Stage> {
+        self.check_count(stages)?;
+        Stage::new(&self.parameters, stages as u32)
+    }
+
+    /// Refuses a stage behind so many others.
+    fn check_count(&self, stages: usize) -> Result<()> {
         if stages as u64 >= MAX_STAGES {
             return Err(Error::Infeasible {
                 wanted: format!("more than {MAX_STAGES} stages"),
@@ -320,7 +329,24 @@ impl Scalable {
                 remedy: "start with more initial_items, or let every stage grow".into(),
             });
         }
-        Stage::new(&self.parameters, stages as u32)
+        Ok(())
+    }
+
+    /// The numbers of the stages that these keys need beyond those that there are.
+    fn missing_stages(&self, hashes: &[KeyHash]) -> std::ops::Range<usize> {
+        let first = self.stages.len() + self.spare.len();
+        let last = self.stages.last().map_or(0, |stage| stage.most.saturating_sub(stage.taken));
+        let mut room = self.spare.iter().fold(last, |room, stage| room.saturating_add(stage.most));
+        if room >= hashes.len() as u64 {
+            return first..first;
+        }
+        let new = hashes.iter().filter(|hash| !self.contains_hash(**hash)).count() as u64;
+        let mut end = first;
+        while room < new {
+            room = room.saturating_add(self.parameters.stage_items(end as u32));
+            end += 1;
+        }
+        first..end
     }
 }
 
@@ -367,18 +393,19 @@ impl Filter for Scalable {
     }
 
     fn make_room(&mut self, hashes: &[KeyHash]) -> Result<()> {
-        let last = self.stages.last().map_or(0, |stage| stage.most.saturating_sub(stage.taken));
-        let mut room = self.spare.iter().fold(last, |room, stage| room.saturating_add(stage.most));
-        if room >= hashes.len() as u64 {
-            return Ok(());
-        }
-        let new = hashes.iter().filter(|hash| !self.contains_hash(**hash)).count() as u64;
-        while room < new {
-            let stage = self.stage_after(self.stages.len() + self.spare.len())?;
-            room = room.saturating_add(stage.most);
-            self.spare.push(stage);
-        }
+        let missing = self.missing_stages(hashes);
+        let stages = missing.map(|stages| self.stage_after(stages)).collect::<Result<Vec<_>>>()?;
+        self.spare.extend(stages);
         Ok(())
+    }
+
+    fn growth_bits(&self, hashes: &[KeyHash]) -> u64 {
+        let bits = |index| self.parameters.stage(index as u32).map_or(0, |size| Bits::byte_length(size.num_cells) * 8);
+        self.missing_stages(hashes).fold(0u64, |sum, index| sum.saturating_add(bits(index)))
+    }
+
+    fn refused(&self) -> u64 {
+        self.refused
     }
 
     fn clear(&mut self) {

@@ -194,7 +194,7 @@ impl Sharded {
             }
             shards.push(filter);
         }
-        Ok(Self::of(shards, Base::new(part.with(SHARDS, count), from.hashing, from.promise), can))
+        Ok(Self::of(shards, Base::of_any_hash(part.with(SHARDS, count), from.hashing, from.promise), can))
     }
 
     /// The filters, for callers that bring their own threads; a key belongs to [`Sharded::shard_of`].
@@ -350,6 +350,23 @@ impl Filter for Sharded {
         }
         self.deal(hashes, Importances::default());
         self.shards.iter_mut().zip(&self.batches).try_for_each(|(shard, batch)| shard.make_room(&batch.hashes))
+    }
+
+    fn growth_bits(&self, hashes: &[KeyHash]) -> u64 {
+        if !self.can.grow {
+            return 0;
+        }
+        let mut parts = vec![Vec::new(); self.shards.len()];
+        hashes.iter().for_each(|hash| parts[self.shard_of(*hash)].push(*hash));
+        self.shards.iter().zip(&parts).fold(0u64, |bits, (shard, part)| bits.saturating_add(shard.growth_bits(part)))
+    }
+
+    fn arrivals(&self) -> u64 {
+        self.shards.iter().fold(0, |sum, shard| sum.saturating_add(shard.arrivals()))
+    }
+
+    fn refused(&self) -> u64 {
+        self.shards.iter().map(|shard| shard.refused()).sum()
     }
 
     fn clear(&mut self) {

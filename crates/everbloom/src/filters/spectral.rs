@@ -206,7 +206,7 @@ impl Spectral {
     pub fn new(parameters: Parameters, hashing: Hashing) -> Result<Self> {
         let parameters = parameters.checked()?;
         let promise = Promise { holds: Holds::Never, ..parameters.promise(None, None) };
-        Self::with_base(parameters, Base::new(parameters.spec(), hashing, promise))
+        Self::with_base(parameters, Base::new(parameters.spec(), hashing, promise)?)
     }
 
     fn with_base(parameters: Parameters, base: Base) -> Result<Self> {
@@ -219,7 +219,7 @@ impl Spectral {
     }
 
     fn from_plan(plan: &Plan) -> Result<Self> {
-        Self::with_base(Parameters::from_spec(&plan.spec)?, Base::planned(plan))
+        Self::with_base(Parameters::from_spec(&plan.spec)?, Base::planned(plan)?)
     }
 
     fn restore(mut from: Restore<'_, '_>) -> Result<Self> {

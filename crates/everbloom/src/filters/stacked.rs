@@ -312,12 +312,12 @@ impl Stacked {
         // It holds for queries like those of the log, which cannot be promised.
         let promise = Promise { holds: Holds::Never, ..Promise::until(0, predicted_fpr) };
         let spec = shapes_of(&layers, &maps, scheme).spec();
-        let base = Base { arrivals: inserted as u64, ..Base::new(spec, hashing, promise) };
+        let base = Base { arrivals: inserted as u64, ..Base::new(spec, hashing, promise)? };
         Ok(Stacked { base, layers, maps, scheme })
     }
 
     fn from_plan(plan: &Plan) -> Result<Self> {
-        Self::empty(&Shapes::from_spec(&plan.spec)?, Base::planned(plan), &[0; MAX_PAIRS])
+        Self::empty(&Shapes::from_spec(&plan.spec)?, Base::planned(plan)?, &[0; MAX_PAIRS])
     }
 
     fn empty(shapes: &Shapes, base: Base, seeds: &[u64]) -> Result<Self> {

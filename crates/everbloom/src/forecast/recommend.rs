@@ -337,8 +337,9 @@ impl Question {
     /// Whether a kind may be the answer.
     fn is_asked_for(&self, kind: &Kind) -> bool {
         // A goal names no scheme, and without one the filters that take one are plain ones under another name.
-        // One that is exact at first knows no ranks.
-        let by_itself = kind.can.follow_scheme.is_none() && !(kind.can.exact_first && self.goal.importance);
+        // One that is exact at first knows no ranks, and stops when it ceases to be.
+        let suits = !kind.can.exact_first || !(self.goal.importance || self.goal.evenly);
+        let by_itself = kind.can.follow_scheme.is_none() && suits;
         self.filter
             .as_ref()
             .map_or(by_itself, |spec| spec.kind() == kind.name || (by_itself && spec.kind() == super::AUTO))

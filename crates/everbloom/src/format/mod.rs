@@ -6,11 +6,12 @@
 //!      8     2  format version
 //!     10     2  filter id, from the registry
 //!     12     1  hash id: 1 = XXH3-128 with seed, 2 = SipHash-2-4-128 with a secret key,
-//!              3 = XXH3-128 with seed and the key's length in its last byte
+//!              3 = XXH3-128 with seed and the key's length in its last byte,
+//!              4 = MurmurHash64A twice, as RedisBloom hashes
 //!     13     1  body coding: 0 = plain, 1 = compressed (`gaps.rs` has its layout)
 //!     14     2  length of the note
-//!     16     8  seed (XXH3), zero (SipHash)
-//!     24     8  check value of the secret key (SipHash), zero (XXH3)
+//!     16     8  seed (XXH3), zero (others)
+//!     24     8  check value of the secret key (SipHash), zero (others)
 //!     32     8  predicted FPR, as a double
 //!     40     8  predicted FNR, as a double; NaN where the stream is unknown
 //!     48     8  promise: 0 = none, 2^64 − 1 = always, else the number of keys it holds for
@@ -80,6 +81,7 @@ impl Header {
             Hashing::Xxh3 { seed } => (1, *seed, 0),
             Hashing::Measured { seed } => (3, *seed, 0),
             Hashing::SipHash { .. } => (2, 0, hashing.check_value()),
+            Hashing::Murmur => (4, 0, 0),
         }
     }
 
@@ -189,6 +191,7 @@ pub(crate) fn stored_hashing((hash_id, seed, key_check): (u8, u64, u64), key: Op
     match (hash_id, key) {
         (1, _) => Ok(Hashing::seeded(seed)),
         (3, _) => Ok(Hashing::measured(seed)),
+        (4, _) if seed == 0 => Ok(Hashing::Murmur),
         (2, None) => Err(Error::SecretKey { needed: "a secret key", remedy: "decode it with that key" }),
         (2, Some(key)) if Hashing::keyed(key).check_value() == key_check => Ok(Hashing::keyed(key)),
         (2, Some(_)) => {
@@ -388,6 +391,11 @@ impl StateWriter {
         self
     }
 
+    pub(crate) fn bytes(mut self, bytes: &[u8]) -> Self {
+        self.0.extend_from_slice(bytes);
+        self
+    }
+
     pub(crate) fn generator(mut self, generator: &Generator) -> Self {
         self.0.extend_from_slice(&generator.state());
         self
@@ -420,6 +428,11 @@ impl<'s> StateReader<'s> {
     pub(crate) fn generator(&mut self) -> Result<Generator> {
         Generator::resume(self.take::<STATE_BYTES>()?)
             .ok_or_else(|| Error::corrupt("the generator's state is all zeros, from which it cannot move"))
+    }
+
+    /// All that is left.
+    pub(crate) fn rest(self) -> &'s [u8] {
+        self.0
     }
 
     pub(crate) fn finish(self) -> Result<()> {

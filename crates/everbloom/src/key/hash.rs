@@ -15,6 +15,7 @@
 //!
 //! Scaling is `(x · n) >> 64`, so any `n` up to 2^64 works without a division.
 
+use super::murmur::murmur_of_bytes;
 use super::xxh3::{xxh3_of_bytes, xxh3_of_u64};
 use siphasher::sip128::{Hasher128, SipHasher24};
 use std::hash::Hasher as _;
@@ -168,6 +169,9 @@ pub enum Hashing {
         /// The key.
         key: SecretKey,
     },
+    /// MurmurHash64A twice, as RedisBloom hashes: it has no seed, and keys that share their hash are easy to make. Only
+    /// filters that must equal RedisBloom's take it; others refuse it.
+    Murmur,
 }
 
 impl Default for Hashing {
@@ -199,6 +203,7 @@ impl Hashing {
             Hashing::Xxh3 { seed } => xxh3_of_bytes(key, *seed),
             Hashing::Measured { seed } => xxh3_of_bytes(key, *seed).measured(key.len()),
             Hashing::SipHash { key: secret } => siphash(secret, key),
+            Hashing::Murmur => murmur_of_bytes(key),
         }
     }
 
@@ -209,6 +214,7 @@ impl Hashing {
             Hashing::Xxh3 { seed } => xxh3_of_u64(key, *seed),
             Hashing::Measured { seed } => xxh3_of_u64(key, *seed).measured(8),
             Hashing::SipHash { key: secret } => siphash(secret, &key.to_le_bytes()),
+            Hashing::Murmur => murmur_of_bytes(&key.to_le_bytes()),
         }
     }
 
@@ -218,6 +224,7 @@ impl Hashing {
             Hashing::Xxh3 { .. } => "xxh3",
             Hashing::Measured { .. } => "xxh3_measured",
             Hashing::SipHash { .. } => "siphash",
+            Hashing::Murmur => "murmur64a",
         }
     }
 
@@ -225,7 +232,7 @@ impl Hashing {
     pub fn seed(&self) -> Option<u64> {
         match self {
             Hashing::Xxh3 { seed } | Hashing::Measured { seed } => Some(*seed),
-            Hashing::SipHash { .. } => None,
+            Hashing::SipHash { .. } | Hashing::Murmur => None,
         }
     }
 
@@ -233,7 +240,7 @@ impl Hashing {
     pub(crate) fn secret_key(&self) -> Option<SecretKey> {
         match self {
             Hashing::SipHash { key } => Some(*key),
-            Hashing::Xxh3 { .. } | Hashing::Measured { .. } => None,
+            Hashing::Xxh3 { .. } | Hashing::Measured { .. } | Hashing::Murmur => None,
         }
     }
 
@@ -246,7 +253,7 @@ impl Hashing {
     /// What the format stores to recognise the right secret key.
     pub(crate) fn check_value(&self) -> u64 {
         match self {
-            Hashing::Xxh3 { .. } | Hashing::Measured { .. } => 0,
+            Hashing::Xxh3 { .. } | Hashing::Measured { .. } | Hashing::Murmur => 0,
             Hashing::SipHash { .. } => self.derive("everbloom key check"),
         }
     }

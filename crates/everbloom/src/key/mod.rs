@@ -6,6 +6,7 @@
 
 mod generator;
 mod hash;
+mod murmur;
 mod quoted;
 pub mod records;
 mod taken;

@@ -212,7 +212,7 @@ mod tests {
         let some = b"\na\nbc\n0123456\n01234567\n012345678\nhttps://example.org/a/longer/record\n";
         let short: Vec<u8> = (0..200u32).flat_map(|key| format!("{}\n", key * key * key).into_bytes()).collect();
         let bytes = [&short[..], some, &short, b"\n\n", &short, b"no end"].concat();
-        for hashing in [Hashing::seeded(9), Hashing::measured(9)] {
+        for hashing in [Hashing::seeded(9), Hashing::measured(9), Hashing::Murmur] {
             for start in [0, 1, 3, short.len()] {
                 let ends = plain_ends(&bytes, start);
                 let mut hashes = vec![KeyHash::default(); ends.len()];

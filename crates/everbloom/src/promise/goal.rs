@@ -57,6 +57,8 @@ pub struct Goal {
     pub hashing: Hashing,
     /// Whether a key that was inserted may never be missed, whichever kind the planner chooses.
     pub never_forget: bool,
+    /// Whether no arrival may take much longer than others, whichever kind the planner chooses.
+    pub evenly: bool,
     /// Whether nobody asked for the target rate: what breaks it is then said, not refused.
     pub(crate) assumed_fpr: bool,
     /// Whether nobody bounded the memory: it is what there is to plan with, and a spec may give itself more.
@@ -139,6 +141,20 @@ impl Goal {
     /// and is refused if the memory does not suffice.
     pub fn never_forget(mut self) -> Self {
         self.never_forget = true;
+        self
+    }
+
+    /// Says that no arrival may take much longer than others, because many wait for it: the planner's own choice then falls on
+    /// no kind that changes all of its cells at once.
+    ///
+    /// ```
+    /// let goal = everbloom::Goal::new().memory("1MiB").fpr("1%");
+    /// assert_eq!(goal.plan("auto")?.spec.kind(), "graceful");
+    /// assert_eq!(goal.evenly().plan("auto")?.spec.kind(), "ranked");
+    /// # Ok::<(), everbloom::Error>(())
+    /// ```
+    pub fn evenly(mut self) -> Self {
+        self.evenly = true;
         self
     }
 

@@ -1,6 +1,6 @@
 //! A filter on paper, and what it promises.
 
-use super::{LEAST_RATE, Spec};
+use super::{Error, LEAST_RATE, Result, Spec};
 use crate::key::Hashing;
 
 /// Until when a promise holds.
@@ -40,6 +40,19 @@ impl Promise {
     pub(crate) fn always(predicted_fpr: f64) -> Self {
         let predicted_fpr = predicted_fpr.max(LEAST_RATE);
         Promise { predicted_fpr, predicted_fnr: None, holds: Holds::Always, exact_until: None }
+    }
+}
+
+/// Refuses the hash that is for filters shared with RedisBloom alone, where another filter, or a scheme for it, would use it:
+/// keys that share such a hash are easy to make.
+pub(crate) fn refuse_murmur(kind: &str, hashing: &Hashing) -> Result<()> {
+    match hashing {
+        Hashing::Murmur => Err(Error::unsupported(
+            kind,
+            "be hashed with murmur64a",
+            "only filters that must equal RedisBloom's are; take Hashing::seeded or Hashing::keyed".into(),
+        )),
+        _ => Ok(()),
     }
 }
 

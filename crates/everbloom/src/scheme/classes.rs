@@ -125,7 +125,7 @@ impl Classes {
     /// Lengths are in a hash only if they were put there.
     pub(super) fn check_hashing(&self, hashing: &Hashing) -> Result<()> {
         match (&self.by_length, hashing) {
-            (Some(_), Hashing::Xxh3 { .. } | Hashing::SipHash { .. }) => {
+            (Some(_), Hashing::Xxh3 { .. } | Hashing::SipHash { .. } | Hashing::Murmur) => {
                 let remedy = "take Hashing::measured, which puts the length into the hash";
                 Err(Error::parameter("hashing", hashing.name(), "one that knows the key's length", remedy))
             }

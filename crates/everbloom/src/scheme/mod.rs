@@ -52,7 +52,7 @@ pub(crate) use layers::MAX_PAIRS;
 pub use layers::{Design, Pair};
 
 use crate::key::{Hashing, KeyHash};
-use crate::promise::{Error, Result};
+use crate::promise::{Error, Result, refuse_murmur};
 use std::fmt;
 
 /// The name of a scheme: a checksum of all it says.
@@ -139,6 +139,7 @@ impl Scheme {
             let needed = format!("above 0 and at most {MAX_BITS_PER_KEY}");
             return Err(Error::parameter("bits_per_key", bits_per_key, needed, "try 8"));
         }
+        refuse_murmur("a scheme", &hashing)?;
         if let Recipe::Popularity(classes) = &recipe {
             classes.check_hashing(&hashing)?;
         }

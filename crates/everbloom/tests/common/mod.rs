@@ -70,6 +70,12 @@ pub fn is_exact(spec: &str) -> bool {
     KINDS.iter().any(|kind| kind.name == spec.kind() && kind.can.be_exact)
 }
 
+/// Whether a spec's filter hashes as its goal says, and has no hash function of its own.
+pub fn is_seeded(spec: &str) -> bool {
+    let spec = everbloom::Spec::parse(spec).expect("a spec");
+    KINDS.iter().any(|kind| kind.name == spec.kind() && kind.can.own_hash.is_none())
+}
+
 /// Kinds that fill up: their promise is a number of keys.
 pub fn filling_kinds() -> Vec<String> {
     let fills_up = |kind: &String| matches!(plan(kind, &small_goal(0)).promise.holds, Holds::UntilItems(_));

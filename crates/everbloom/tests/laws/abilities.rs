@@ -184,7 +184,8 @@ fn kinds_can_do_what_they_say_in_shards_too() {
         assert_eq!(filter.as_windowed().is_some(), can.advance, "{spec} advances");
         let window = filter.as_windowed().map_or(0, |windowed| windowed.window());
         assert_eq!(window > 0, can.window.is_some(), "{spec} has a window of {window}");
-        let before = filter.memory_bits();
+        let (before, asked) = (filter.memory_bits(), [filter.hashing().hash_u64(1)]);
+        assert!(can.grow || filter.growth_bits(&asked) == 0, "{spec} says that it grows");
         (0..20_000u64).for_each(|key| {
             filter.insert(key);
         });

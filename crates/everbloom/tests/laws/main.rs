@@ -6,6 +6,7 @@ mod common;
 
 mod abilities;
 mod forecasts;
+mod growth;
 mod parameters;
 mod planning;
 mod probes;

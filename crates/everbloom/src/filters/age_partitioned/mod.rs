@@ -127,7 +127,7 @@ impl AgePartitioned {
     /// A filter with these parameters.
     pub fn new(parameters: Parameters, hashing: Hashing) -> Result<Self> {
         let parameters = parameters.checked()?;
-        Self::with_base(parameters, Base::new(parameters.spec(), hashing, parameters.promise()))
+        Self::with_base(parameters, Base::new(parameters.spec(), hashing, parameters.promise())?)
     }
 
     fn with_base(parameters: Parameters, base: Base) -> Result<Self> {
@@ -142,7 +142,7 @@ impl AgePartitioned {
     }
 
     fn from_plan(plan: &Plan) -> Result<Self> {
-        Self::with_base(Parameters::from_spec(&plan.spec)?, Base::planned(plan))
+        Self::with_base(Parameters::from_spec(&plan.spec)?, Base::planned(plan)?)
     }
 
     fn restore(mut from: Restore<'_, '_>) -> Result<Self> {

@@ -446,7 +446,7 @@ impl Ibf {
     pub fn new(parameters: Parameters, hashing: Hashing) -> Result<Self> {
         let parameters = parameters.checked()?;
         let promise = plan::promise(&parameters, &ImportanceMix::uniform());
-        Self::with_base(parameters, Base::new(parameters.spec(), hashing, promise))
+        Self::with_base(parameters, Base::new(parameters.spec(), hashing, promise)?)
     }
 
     fn with_base(parameters: Parameters, base: Base) -> Result<Self> {
@@ -459,13 +459,13 @@ impl Ibf {
     }
 
     fn from_plan(plan: &Plan) -> Result<Self> {
-        Self::with_base(Parameters::from_spec(&plan.spec)?, Base::planned(plan))
+        Self::with_base(Parameters::from_spec(&plan.spec)?, Base::planned(plan)?)
     }
 
     fn restore(mut from: Restore<'_, '_>) -> Result<Self> {
         let parameters = Parameters::from_spec(from.spec)?;
         from.body.expect_bytes(parameters.byte_length())?;
-        let mut filter = Self::with_base(parameters, Base::new(parameters.spec(), from.hashing, from.promise))?;
+        let mut filter = Self::with_base(parameters, Base::new(parameters.spec(), from.hashing, from.promise)?)?;
         filter.generator = filter.policy.restore(&mut from.state)?;
         with_cells!(&mut filter.memory, cells => cells.restore(&parameters, &mut from)?);
         if let Some(cache) = &mut filter.policy.cache {

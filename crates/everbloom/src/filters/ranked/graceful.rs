@@ -148,7 +148,7 @@ impl Graceful {
         let parameters = parameters_of(&plan.spec)?;
         let base = Base {
             promise: Promise { exact_until: promise_of(&parameters).exact_until, ..plan.promise },
-            ..Base::planned(plan)
+            ..Base::planned(plan)?
         };
         let table = Some(InPlace::new(lines_of(&parameters)));
         Ok(Graceful { ranked: Ranked::with_base(parameters, base)?, table, exact_arrivals: 0, refused: 0 })
@@ -282,6 +282,10 @@ impl Filter for Graceful {
 
     fn exact_arrivals(&self) -> u64 {
         self.exact_arrivals
+    }
+
+    fn refused(&self) -> u64 {
+        self.refused
     }
 
     fn make_room(&mut self, hashes: &[KeyHash]) -> Result<()> {

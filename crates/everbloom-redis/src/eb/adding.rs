@@ -1,0 +1,210 @@
+//! Commands that judge arrivals and remember them.
+
+use super::stored::Stored;
+use super::tokens::{Bits, Token};
+use super::words::{Words, not_found, number};
+use crate::server::{Call, Failure};
+use everbloom::{Importance, Importances, KeyHash, Verdict};
+
+/// What may be said of all arrivals of a command.
+#[derive(Default)]
+struct Options<'a> {
+    importance: Option<f64>,
+    token: Option<Token<'a>>,
+}
+
+impl<'a> Options<'a> {
+    /// The options from a place on, to the end.
+    fn read(call: &Call<'a>, from: usize) -> Result<Self, Failure> {
+        let mut options = Options::default();
+        let mut words = Words::from(call, from, &["IMPORTANCE", "TOKEN"]);
+        while let Some(option) = words.option()? {
+            options.take(option, &mut words)?;
+        }
+        Ok(options)
+    }
+
+    /// The options up to the word `ITEMS`, and the place behind it.
+    fn before_items(call: &Call<'a>, from: usize) -> Result<(Self, usize), Failure> {
+        let mut options = Options::default();
+        let mut words = Words::from(call, from, &["IMPORTANCE", "TOKEN", "ITEMS"]);
+        while let Some(option) = words.option()? {
+            match option {
+                "ITEMS" if words.place() < call.len() => return Ok((options, words.place())),
+                "ITEMS" => break,
+                option => options.take(option, &mut words)?,
+            }
+        }
+        Err(Failure::new("ITEMS is missing, or nothing follows it; write EB.INSERT key [options] ITEMS item …"))
+    }
+
+    fn take(&mut self, option: &str, words: &mut Words<'_, 'a>) -> Result<(), Failure> {
+        match option {
+            "IMPORTANCE" => self.importance = Some(words.number(option)?),
+            _ => self.token = Some(Token::read(words.value(option)?, words.value(option)?)?),
+        }
+        Ok(())
+    }
+}
+
+/// Arrivals of a command.
+struct Batch<'a> {
+    hashes: Vec<KeyHash>,
+    importances: Vec<Importance>,
+    importance: Importance,
+    token: Option<Token<'a>>,
+}
+
+/// Judges what `gather` finds in a command, unless its token was here before; `reply` answers with the verdicts.
+fn arrive<'a>(
+    call: &Call<'a>,
+    (token, items): (Option<Token<'a>>, usize),
+    gather: impl FnOnce(&Stored) -> Result<Batch<'a>, Failure>,
+    reply: impl FnOnce(&Call<'a>, &Bits),
+) -> Result<(), Failure> {
+    let mut key = call.write::<Stored>(1)?;
+    let stored = key.value().ok_or_else(not_found)?;
+    let kept = token.map(|token| stored.tokens.answer(token, items)).transpose()?.flatten();
+    if let Some(bits) = kept {
+        reply(call, bits);
+        return Ok(());
+    }
+    let batch = gather(stored)?;
+    let mut verdicts = vec![Verdict::Distinct; batch.hashes.len()];
+    let importances = match batch.importances.is_empty() {
+        true => Importances::All(batch.importance),
+        false => Importances::Each(&batch.importances),
+    };
+    stored.observe(call, &batch.hashes, importances, &mut verdicts, batch.token)?;
+    call.replicate_verbatim();
+    call.notify(c"eb.add", 1);
+    reply(call, &Bits::of_verdicts(&verdicts));
+    Ok(())
+}
+
+fn reply_array(call: &Call<'_>, bits: &Bits) {
+    let bits = bits.iter();
+    call.reply_array(bits.len());
+    bits.for_each(|bit| call.reply_bool(bit));
+}
+
+/// `EB.ADD key item [IMPORTANCE x] [TOKEN client seq]`
+pub(super) fn add(call: &mut Call<'_>) -> Result<(), Failure> {
+    let options = if call.len() == 3 { Options::default() } else { Options::read(call, 3)? };
+    let mut key = call.write::<Stored>(1)?;
+    let stored = key.value().ok_or_else(not_found)?;
+    if let Some(token) = options.token
+        && let Some(bits) = stored.tokens.answer(token, 1)?
+    {
+        bits.iter().for_each(|bit| call.reply_bool(bit));
+        return Ok(());
+    }
+    let importance = stored.importance(options.importance)?;
+    let (hashes, mut verdicts) = ([stored.hashing().hash(call.word(2))], [Verdict::Distinct]);
+    stored.observe(call, &hashes, Importances::All(importance), &mut verdicts, options.token)?;
+    call.replicate_verbatim();
+    call.notify(c"eb.add", 1);
+    call.reply_bool(verdicts[0].is_distinct());
+    Ok(())
+}
+
+/// `EB.MADD key item…`
+pub(super) fn madd(call: &mut Call<'_>) -> Result<(), Failure> {
+    add_items(call, Options::default(), 2)
+}
+
+/// `EB.INSERT key [IMPORTANCE x] [TOKEN client seq] ITEMS item…`
+pub(super) fn insert(call: &mut Call<'_>) -> Result<(), Failure> {
+    let (options, first) = Options::before_items(call, 2)?;
+    add_items(call, options, first)
+}
+
+fn add_items(call: &Call<'_>, options: Options<'_>, first: usize) -> Result<(), Failure> {
+    let mut key = call.write::<Stored>(1)?;
+    let stored = key.value().ok_or_else(not_found)?;
+    let items = call.words_from(first);
+    if let Some(token) = options.token
+        && let Some(bits) = stored.tokens.answer(token, items.len())?
+    {
+        reply_array(call, bits);
+        return Ok(());
+    }
+    let importance = stored.importance(options.importance)?;
+    let hashing = stored.hashing();
+    let hashes: Vec<KeyHash> = items.map(|item| hashing.hash(item)).collect();
+    let mut verdicts = vec![Verdict::Distinct; hashes.len()];
+    stored.observe(call, &hashes, Importances::All(importance), &mut verdicts, options.token)?;
+    call.replicate_verbatim();
+    call.notify(c"eb.add", 1);
+    call.reply_array(verdicts.len());
+    verdicts.iter().for_each(|verdict| call.reply_bool(verdict.is_distinct()));
+    Ok(())
+}
+
+/// `EB.IADD key item importance [item importance …] [TOKEN client seq]`
+pub(super) fn iadd(call: &mut Call<'_>) -> Result<(), Failure> {
+    let (pairs, token) = pairs_and_token(call)?;
+    arrive(
+        call,
+        (token, pairs / 2),
+        |stored| {
+            let hashing = stored.hashing();
+            let mut batch = Batch { hashes: Vec::new(), importances: Vec::new(), importance: Importance::FULL, token };
+            for place in (2..2 + pairs).step_by(2) {
+                let importance = number(call.word(place + 1), "the importance behind an item")?;
+                batch.importances.push(stored.importance(Some(importance))?);
+                batch.hashes.push(hashing.hash(call.word(place)));
+            }
+            Ok(batch)
+        },
+        reply_array,
+    )
+}
+
+/// The words that are pairs, and the token behind them. Pairs are even; a token makes the number of words odd, so that an
+/// item may be called TOKEN.
+fn pairs_and_token<'a>(call: &Call<'a>) -> Result<(usize, Option<Token<'a>>), Failure> {
+    let words = call.len().saturating_sub(2);
+    let is_even = words.is_multiple_of(2);
+    let pairs = if is_even { words } else { words.saturating_sub(3) };
+    let is_token = !is_even && call.word(2 + pairs).eq_ignore_ascii_case(b"TOKEN");
+    if pairs == 0 || !is_even && !is_token {
+        let usage = "write EB.IADD key item importance [item importance …] [TOKEN client sequence]";
+        return Err(Failure::new(format!("an item has no importance; {usage}")));
+    }
+    let token = is_token.then(|| Token::read(call.word(3 + pairs), call.word(4 + pairs))).transpose()?;
+    Ok((pairs, token))
+}
+
+/// `EB.ADDHASHES key blob [IMPORTANCE x] [TOKEN client seq]`
+pub(super) fn add_hashes(call: &mut Call<'_>) -> Result<(), Failure> {
+    let Options { importance, token } = Options::read(call, 3)?;
+    let blob = packed(call.word(2))?;
+    arrive(
+        call,
+        (token, blob.len()),
+        |stored| {
+            let hashes = blob.iter().map(|hash| u128::from_be_bytes(*hash).into()).collect();
+            Ok(Batch { hashes, importances: Vec::new(), importance: stored.importance(importance)?, token })
+        },
+        |call, bits| call.reply_bulk(bits.bytes()),
+    )
+}
+
+/// The most hashes of a command, 16 MiB: what is worked on at once, and for how long others wait.
+const MOST_HASHES: usize = 1 << 20;
+
+/// Hashes of 16 bytes each, as `xxh3_128_digest` gives them: the highest byte first.
+pub(super) fn packed(blob: &[u8]) -> Result<&[[u8; 16]], Failure> {
+    match blob.as_chunks() {
+        (hashes, _) if hashes.len() > MOST_HASHES => {
+            let problem = format!("a command may have {MOST_HASHES} hashes, not {}; send several", hashes.len());
+            Err(Failure::new(problem))
+        }
+        (hashes, []) if !hashes.is_empty() => Ok(hashes),
+        _ => {
+            let problem = format!("the hashes have {} bytes, which is no multiple of 16 or nothing", blob.len());
+            Err(Failure::new(format!("{problem}; send 16 bytes a key, as xxh3_128_digest(key, seed) gives them")))
+        }
+    }
+}

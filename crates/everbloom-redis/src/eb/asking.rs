@@ -1,0 +1,148 @@
+//! Commands that change nothing.
+
+use super::adding::packed;
+use super::reserve::holds_text;
+use super::stored::Stored;
+use super::tokens::Bits;
+use super::words::not_found;
+use crate::report::{COUNTERS, count};
+use crate::server::{Call, Failure, Reading};
+use everbloom::internal::codec;
+use everbloom::internal::filters::standing;
+use everbloom::{Filter, KeyHash};
+
+/// `EB.EXISTS key item`
+pub(super) fn exists(call: &mut Call<'_>) -> Result<(), Failure> {
+    count(&COUNTERS.checks, 1);
+    let found = match call.read::<Stored>(1)? {
+        Some(stored) => stored.filter.contains_hash(stored.hashing().hash(call.word(2))),
+        None => false,
+    };
+    call.reply_bool(found);
+    Ok(())
+}
+
+/// `EB.MEXISTS key item…`
+pub(super) fn mexists(call: &mut Call<'_>) -> Result<(), Failure> {
+    let items = call.words_from(2);
+    count(&COUNTERS.checks, items.len() as u64);
+    let mut found = vec![false; items.len()];
+    if let Some(stored) = call.read::<Stored>(1)? {
+        let hashing = stored.hashing();
+        let hashes: Vec<KeyHash> = items.map(|item| hashing.hash(item)).collect();
+        look_up(&*stored.filter, &hashes, &mut found);
+    }
+    call.reply_array(found.len());
+    found.iter().for_each(|found| call.reply_bool(*found));
+    Ok(())
+}
+
+/// `EB.EXISTSHASHES key blob`
+pub(super) fn exists_hashes(call: &mut Call<'_>) -> Result<(), Failure> {
+    let blob = packed(call.word(2))?;
+    count(&COUNTERS.checks, blob.len() as u64);
+    let mut found = vec![false; blob.len()];
+    if let Some(stored) = call.read::<Stored>(1)? {
+        let hashes: Vec<KeyHash> = blob.iter().map(|hash| u128::from_be_bytes(*hash).into()).collect();
+        look_up(&*stored.filter, &hashes, &mut found);
+    }
+    call.reply_bulk(Bits::of(found.into_iter()).bytes());
+    Ok(())
+}
+
+fn look_up(filter: &dyn Filter, hashes: &[KeyHash], found: &mut [bool]) {
+    if hashes.len() <= filter.keys_ahead() {
+        filter.prefetch_hashes(hashes);
+    }
+    filter.contains_hashes(hashes, found);
+}
+
+fn found<'c>(call: &'c Call<'_>) -> Result<Reading<'c, Stored>, Failure> {
+    call.read::<Stored>(1)?.ok_or_else(not_found)
+}
+
+/// `EB.COUNT key item…`
+pub(super) fn counts(call: &mut Call<'_>) -> Result<(), Failure> {
+    let stored = found(call)?;
+    let counts = call.words_from(2).map(|item| stored.filter.count(item)).collect::<everbloom::Result<Vec<_>>>()?;
+    call.reply_array(counts.len());
+    counts.into_iter().for_each(|count| call.reply_number(count));
+    Ok(())
+}
+
+/// What a field of a map holds.
+enum Field {
+    Text(String),
+    Number(u64),
+    Fraction(f64),
+    Nothing,
+}
+
+fn reply_fields(call: &Call<'_>, fields: Vec<(&str, Field)>) {
+    call.reply_map(fields.len());
+    for (name, field) in fields {
+        call.reply_bulk(name.as_bytes());
+        match field {
+            Field::Text(text) => call.reply_bulk(text.as_bytes()),
+            Field::Number(number) => call.reply_number(number),
+            Field::Fraction(number) => call.reply_double(number),
+            Field::Nothing => call.reply_null(),
+        }
+    }
+}
+
+/// `EB.INFO key`
+pub(super) fn info(call: &mut Call<'_>) -> Result<(), Failure> {
+    let stored = found(call)?;
+    let (filter, promise) = (&*stored.filter, stored.filter.promise());
+    let scale = stored.importance.map(|scale| if scale.is_logarithmic { "log" } else { "linear" });
+    let mut fields = vec![
+        ("spec", Field::Text(filter.spec().to_string())),
+        ("kind", Field::Text(filter.spec().kind().into())),
+        ("memory_bytes", Field::Number(filter.memory_bits().div_ceil(8))),
+        ("encoded_bytes", Field::Number(codec::encoded_bytes(filter))),
+        ("hash", Field::Text(filter.hashing().name().into())),
+        // As text: a seed is often above 2^63, which replies cannot count.
+        ("seed", filter.hashing().seed().map_or(Field::Nothing, |seed| Field::Text(seed.to_string()))),
+        ("predicted_fpr", Field::Fraction(promise.predicted_fpr)),
+        ("predicted_fnr", promise.predicted_fnr.map_or(Field::Nothing, Field::Fraction)),
+        ("promise", Field::Text(holds_text(promise.holds))),
+        ("importance_max", stored.importance.map_or(Field::Nothing, |scale| Field::Fraction(scale.max))),
+        ("importance_scale", scale.map_or(Field::Nothing, |scale| Field::Text(scale.into()))),
+        ("observed", Field::Number(stored.counts.observed)),
+        ("distinct", Field::Number(stored.counts.distinct)),
+    ];
+    fields.extend(stored.turns.map(|turns| ("every_ms", Field::Number(turns.every))));
+    reply_fields(call, fields);
+    Ok(())
+}
+
+/// `EB.STATUS key`
+pub(super) fn status(call: &mut Call<'_>) -> Result<(), Failure> {
+    let stored = found(call)?;
+    let status = stored.filter.status();
+    let fields = vec![
+        ("fill", Field::Fraction(status.fill)),
+        ("estimated_fpr", Field::Fraction(status.estimated_fpr)),
+        ("estimated_items", status.estimated_items.map_or(Field::Nothing, Field::Fraction)),
+        ("arrivals", Field::Number(status.arrivals)),
+        ("refused", Field::Number(status.refused)),
+        ("full_counters", Field::Number(status.full_counters)),
+        ("standing", Field::Text(standing(&*stored.filter, &status).name().into())),
+    ];
+    reply_fields(call, fields);
+    Ok(())
+}
+
+/// `EB.DUMP key [COMPRESSED]`
+pub(super) fn dump(call: &mut Call<'_>) -> Result<(), Failure> {
+    let is_compressed = match call.len() {
+        2 => false,
+        3 if call.word(2).eq_ignore_ascii_case(b"COMPRESSED") => true,
+        _ => return Err(Failure::new("EB.DUMP has one option, COMPRESSED; write EB.DUMP key [COMPRESSED]")),
+    };
+    let stored = found(call)?;
+    let bytes = if is_compressed { stored.compressed_bytes() } else { stored.bytes() };
+    call.reply_bulk(&bytes.ok_or_else(|| Failure::new("there is no memory for a copy; free some"))?);
+    Ok(())
+}

@@ -1,0 +1,244 @@
+//! Answers that are kept for who asks again.
+//!
+//! A client whose connection broke does not know whether its batch arrived. Sent again, every key of it would look seen,
+//! and a program that drops what was seen would drop keys that nobody has. So a batch may carry a token: the name of its client
+//! and a number that the client raises with every batch. The value keeps the last number and verdicts of each of the last
+//! [`MOST_CLIENTS`] clients, and a batch that comes again is answered from there.
+
+use crate::server::Failure;
+use everbloom::Verdict;
+
+/// Clients whose last answer is kept; the one that was silent for longest gives way.
+pub(super) const MOST_CLIENTS: usize = 64;
+
+/// The longest name of a client.
+const MOST_NAME_BYTES: usize = 64;
+
+/// Keys of a batch with a token: what is kept for all clients stays within half a megabyte.
+pub(super) const MOST_ITEMS: usize = 1 << 16;
+
+/// Who sends a batch, and which of its batches it is.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Token<'w> {
+    client: &'w [u8],
+    sequence: u64,
+}
+
+impl<'w> Token<'w> {
+    /// A token of two words.
+    pub(super) fn read(client: &'w [u8], sequence: &[u8]) -> Result<Self, Failure> {
+        if client.is_empty() || client.len() > MOST_NAME_BYTES {
+            return Err(Failure::new(format!("the client of TOKEN must have 1 to {MOST_NAME_BYTES} bytes")));
+        }
+        let number = std::str::from_utf8(sequence).ok().and_then(|text| text.parse().ok());
+        let sequence = number.ok_or_else(|| {
+            Failure::new(
+                "the number of TOKEN must be a whole number from 0 to 18446744073709551615; count your batches",
+            )
+        })?;
+        Ok(Token { client, sequence })
+    }
+}
+
+/// Verdicts, a bit each: 1 is new. The first is the highest bit of the first byte, as `GETBIT` counts.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub(super) struct Bits {
+    bytes: Vec<u8>,
+    count: usize,
+}
+
+impl Bits {
+    pub(super) fn of(bits: impl ExactSizeIterator<Item = bool>) -> Self {
+        let count = bits.len();
+        let mut bytes = vec![0; count.div_ceil(8)];
+        bits.enumerate().for_each(|(index, bit)| bytes[index / 8] |= u8::from(bit) << (7 - index % 8));
+        Bits { bytes, count }
+    }
+
+    pub(super) fn of_verdicts(verdicts: &[Verdict]) -> Self {
+        Self::of(verdicts.iter().map(|verdict| verdict.is_distinct()))
+    }
+
+    pub(super) fn bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+
+    pub(super) fn iter(&self) -> impl ExactSizeIterator<Item = bool> {
+        (0..self.count).map(|index| self.bytes[index / 8] >> (7 - index % 8) & 1 == 1)
+    }
+}
+
+#[derive(Debug, Clone, PartialEq)]
+struct Answer {
+    client: Box<[u8]>,
+    sequence: u64,
+    bits: Bits,
+}
+
+/// The last answer to each client, those that came last at the end.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub(super) struct Tokens(Vec<Answer>);
+
+impl Tokens {
+    /// The answer to a batch that was here before; an error if its number belongs to another one.
+    pub(super) fn answer(&self, token: Token<'_>, items: usize) -> Result<Option<&Bits>, Failure> {
+        if items > MOST_ITEMS {
+            let problem = format!("a batch with a TOKEN may have {MOST_ITEMS} items, not {items}; send smaller ones");
+            return Err(Failure::new(problem));
+        }
+        let Some(answer) = self.0.iter().find(|answer| *answer.client == *token.client) else { return Ok(None) };
+        let (last, sequence) = (answer.sequence, token.sequence);
+        if sequence > last {
+            return Ok(None);
+        }
+        if sequence < last {
+            let problem = format!("TOKEN {sequence} came after {last}; raise the number with every batch");
+            return Err(Failure::new(problem));
+        }
+        if answer.bits.count != items {
+            let problem = format!("TOKEN {sequence} was sent with {} items, not {items}", answer.bits.count);
+            return Err(Failure::new(format!("{problem}; send the same batch again, or raise the number")));
+        }
+        Ok(Some(&answer.bits))
+    }
+
+    /// Keeps an answer.
+    pub(super) fn keep(&mut self, token: Token<'_>, bits: Bits) {
+        let place = self.0.iter().position(|answer| *answer.client == *token.client);
+        if let Some(place) = place.or((self.0.len() >= MOST_CLIENTS).then_some(0)) {
+            self.0.remove(place);
+        }
+        self.0.push(Answer { client: token.client.into(), sequence: token.sequence, bits });
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    pub(super) fn memory_usage(&self) -> usize {
+        self.0.iter().map(|answer| size_of::<Answer>() + answer.client.len() + answer.bits.bytes.len()).sum()
+    }
+
+    /// All of it as bytes.
+    pub(super) fn to_bytes(&self) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        for Answer { client, sequence, bits } in &self.0 {
+            bytes.push(client.len() as u8);
+            bytes.extend_from_slice(client);
+            bytes.extend_from_slice(&sequence.to_le_bytes());
+            bytes.extend_from_slice(&(bits.count as u32).to_le_bytes());
+            bytes.extend_from_slice(&bits.bytes);
+        }
+        bytes
+    }
+
+    /// The same from bytes, which may be anybody's.
+    pub(super) fn from_bytes(mut bytes: &[u8]) -> Result<Self, String> {
+        let mut tokens = Tokens::default();
+        while !bytes.is_empty() {
+            let answer = read_answer(&mut bytes).ok_or("the tokens cannot be read")?;
+            if tokens.0.len() == MOST_CLIENTS || tokens.0.iter().any(|known| known.client == answer.client) {
+                return Err("the tokens are of too many clients, or of one twice".into());
+            }
+            tokens.0.push(answer);
+        }
+        Ok(tokens)
+    }
+}
+
+fn read_answer(bytes: &mut &[u8]) -> Option<Answer> {
+    let mut take = |count: usize| {
+        let (taken, rest) = bytes.split_at_checked(count)?;
+        *bytes = rest;
+        Some(taken)
+    };
+    let length = usize::from(take(1)?[0]);
+    let client: Box<[u8]> = take(length).filter(|name| (1..=MOST_NAME_BYTES).contains(&name.len()))?.into();
+    let sequence = u64::from_le_bytes(take(8)?.try_into().ok()?);
+    let count = u32::from_le_bytes(take(4)?.try_into().ok()?) as usize;
+    let bits = Bits { bytes: take(count.div_ceil(8)).filter(|_| count <= MOST_ITEMS)?.to_vec(), count };
+    // Bits behind the last would make two equal answers differ.
+    let is_clean = bits == Bits::of(bits.iter().collect::<Vec<_>>().into_iter());
+    is_clean.then_some(Answer { client, sequence, bits })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn token(client: &str, sequence: u64) -> Token<'_> {
+        Token { client: client.as_bytes(), sequence }
+    }
+
+    fn bits(text: &str) -> Bits {
+        Bits::of(text.bytes().map(|bit| bit == b'1').collect::<Vec<_>>().into_iter())
+    }
+
+    #[test]
+    fn a_batch_that_comes_again_gets_its_answer_and_no_other_does() {
+        let mut tokens = Tokens::default();
+        assert_eq!(tokens.answer(token("a", 7), 9), Ok(None));
+        tokens.keep(token("a", 7), bits("101100001"));
+        assert_eq!(tokens.answer(token("a", 7), 9), Ok(Some(&bits("101100001"))));
+        assert_eq!(tokens.answer(token("b", 7), 9), Ok(None));
+        assert_eq!(tokens.answer(token("a", 8), 3), Ok(None));
+        assert!(tokens.answer(token("a", 6), 9).is_err(), "an older one");
+        assert!(tokens.answer(token("a", 7), 8).is_err(), "another batch");
+        assert!(tokens.answer(token("c", 1), MOST_ITEMS + 1).is_err());
+        tokens.keep(token("a", 8), bits("0"));
+        assert_eq!(tokens.answer(token("a", 8), 1), Ok(Some(&bits("0"))));
+    }
+
+    #[test]
+    fn the_client_that_was_silent_for_longest_gives_way() {
+        let mut tokens = Tokens::default();
+        let names: Vec<String> = (0..=MOST_CLIENTS).map(|client| format!("client {client}")).collect();
+        names[..MOST_CLIENTS].iter().for_each(|name| tokens.keep(token(name, 1), bits("1")));
+        tokens.keep(token(&names[0], 2), bits("1"));
+        tokens.keep(token(&names[MOST_CLIENTS], 1), bits("1"));
+        let known = |name: &str| tokens.answer(token(name, 1), 1) != Ok(None);
+        assert_eq!(names.iter().map(|name| known(name)).filter(|known| *known).count(), MOST_CLIENTS);
+        assert!(!known(&names[1]) && known(&names[0]));
+    }
+
+    #[test]
+    fn bytes_and_back_and_damage_is_refused() {
+        let mut tokens = Tokens::default();
+        tokens.keep(token("one", 1), bits("1"));
+        tokens.keep(token("another", u64::MAX), bits("0110011010"));
+        let bytes = tokens.to_bytes();
+        assert_eq!(Tokens::from_bytes(&bytes), Ok(tokens));
+        let whole = [0, 1 + 3 + 8 + 4 + 1, bytes.len()];
+        for end in (0..bytes.len()).filter(|end| !whole.contains(end)) {
+            assert!(Tokens::from_bytes(&bytes[..end]).is_err(), "cut at {end}");
+        }
+        assert!(Tokens::from_bytes(&[bytes.clone(), bytes.clone()].concat()).is_err(), "twice the same");
+        let mut dirty = bytes.clone();
+        *dirty.last_mut().expect("some") |= 1;
+        assert!(Tokens::from_bytes(&dirty).is_err(), "a bit behind the last");
+        // Whatever comes is read or refused.
+        for place in 0..bytes.len() {
+            for value in [0, 1, 127, 255] {
+                let mut changed = bytes.clone();
+                changed[place] = value;
+                let _ = Tokens::from_bytes(&changed);
+            }
+        }
+    }
+
+    #[test]
+    fn words_of_a_token_are_checked() {
+        assert!(Token::read(b"worker-3", b"18446744073709551615").is_ok());
+        for (client, sequence) in [("", "1"), ("w", "-1"), ("w", "1.5"), ("w", "x"), ("w", "18446744073709551616")] {
+            assert!(Token::read(client.as_bytes(), sequence.as_bytes()).is_err(), "{client} {sequence}");
+        }
+        assert!(Token::read(&[b'w'; 65], b"1").is_err());
+    }
+
+    #[test]
+    fn bits_are_counted_as_getbit_does() {
+        assert_eq!(bits("1000000001").bytes(), [0b1000_0000, 0b0100_0000]);
+        let text = "1101001110101";
+        assert!(bits(text).iter().eq(text.bytes().map(|bit| bit == b'1')));
+    }
+}
