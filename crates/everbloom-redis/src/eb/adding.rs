@@ -165,9 +165,10 @@ pub(super) fn iadd(call: &mut Call<'_>) -> Result<(), Failure> {
 /// item may be called TOKEN.
 fn pairs_and_token<'a>(call: &Call<'a>) -> Result<(usize, Option<Token<'a>>), Failure> {
     let words = call.len().saturating_sub(2);
-    let pairs = if words % 2 == 0 { words } else { words.saturating_sub(3) };
-    let is_token = words % 2 == 1 && call.word(2 + pairs).eq_ignore_ascii_case(b"TOKEN");
-    if pairs == 0 || words % 2 == 1 && !is_token {
+    let is_even = words.is_multiple_of(2);
+    let pairs = if is_even { words } else { words.saturating_sub(3) };
+    let is_token = !is_even && call.word(2 + pairs).eq_ignore_ascii_case(b"TOKEN");
+    if pairs == 0 || !is_even && !is_token {
         let usage = "write EB.IADD key item importance [item importance …] [TOKEN client sequence]";
         return Err(Failure::new(format!("an item has no importance; {usage}")));
     }

@@ -7,6 +7,7 @@ use crate::simd::{CACHED_BYTES, prefetch};
 
 /// ln² 2 and ln 2 as RedisBloom has them: their last digits decide sizes.
 const LN_2_SQUARED: f64 = 0.480_453_013_918_201;
+#[allow(clippy::approx_constant, reason = "it is not quite ln 2, and sizes depend on it")]
 const LN_2: f64 = 0.693_147_180_559_945;
 
 /// More hashes than the lowest rate that a double can be asks for.
