@@ -291,7 +291,7 @@ mod tests {
     fn what_is_wrong_fits_into_a_line() {
         let failing = run(Command::new("sh").args(["-c", "echo warning >&2; echo reason >&2; exit 1"]), "sh");
         assert_eq!(failing, Err("sh failed: reason".into()));
-        let absent = run(&mut Command::new("no-such-program-here"), "that program").unwrap_err();
+        let absent = run(&mut Command::new("no-such-program-here"), "that program").expect_err("nothing of that name");
         assert!(absent.starts_with("that program is not there"), "{absent}");
     }
 }

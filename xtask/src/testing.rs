@@ -17,6 +17,10 @@ use std::time::Instant;
 const LONG: &[&str] = &[
     "laws",
     "documents",
+    "compatible",
+    "hostile",
+    "clients",
+    "replicas",
     "faults",
     "accuracy",
     "memory",

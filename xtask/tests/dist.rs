@@ -79,7 +79,8 @@ fn executable(messages: &str) -> String {
 /// The module that cargo says it built.
 fn shared_library(messages: &str) -> String {
     let paths = messages.lines().flat_map(|line| line.split('"'));
-    paths.filter(|path| path.ends_with("libeverbloom_redis.so")).last().expect("cargo names the module").to_string()
+    let mut found = paths.filter(|path| path.ends_with("libeverbloom_redis.so"));
+    found.next_back().expect("cargo names the module").to_string()
 }
 
 /// The one entry of a folder whose name is wanted.
