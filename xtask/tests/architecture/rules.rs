@@ -84,7 +84,11 @@ fn unsafe_has_four_addresses() {
     let sources = [core(), cli(), lab(), redis(), crate_sources("xtask/src/main.rs")].into_iter().flatten();
     let outside = sources.filter(|source| !UNSAFE.iter().any(|place| source.file.starts_with(place)));
     let found = outside.flat_map(|source| words(&source, |word, _| (word == "unsafe").then(|| "unsafe".to_string())));
-    only_known(found.collect(), &[], "unsafe code lives in simd, mapped.rs, descriptors.rs and the module's server/ alone:");
+    only_known(
+        found.collect(),
+        &[],
+        "unsafe code lives in simd, mapped.rs, descriptors.rs and the module's server/ alone:",
+    );
 }
 
 #[test]
