@@ -12,7 +12,7 @@ use std::time::Instant;
 
 const PAGE: &str = "crates/everbloom/benches/README.md";
 
-const USAGE: &str = "cargo xtask bench [--quick] [membership|streams|importance|windows|popularity|wire|dedup …]";
+const USAGE: &str = "cargo xtask bench [--quick] [membership|streams|importance|windows|popularity|wire|dedup|redis …]";
 
 /// The benches of the library, and the rounds that fit into half an hour: on the newest instructions, and on older ones.
 const BENCHES: &[(&str, &str, &str)] = &[
@@ -27,11 +27,14 @@ const BENCHES: &[(&str, &str, &str)] = &[
 /// What `bench-dedup` is given.
 const DEDUP: &[&str] = &["bench-dedup", "--rounds", "3"];
 
+/// What `bench-redis` is given.
+const REDIS: &[&str] = &["bench-redis", "--rounds", "9"];
+
 /// Needs a quiet machine; what follows the task's name says which benches, all without.
 pub(crate) fn run(arguments: &[String]) -> Outcome {
     let quick = arguments.iter().any(|argument| argument == "--quick");
     let wanted: Vec<&str> = arguments.iter().map(String::as_str).filter(|argument| *argument != "--quick").collect();
-    let known = |name: &&str| *name == "dedup" || BENCHES.iter().any(|bench| bench.0 == *name);
+    let known = |name: &&str| ["dedup", "redis"].contains(name) || BENCHES.iter().any(|bench| bench.0 == *name);
     if !wanted.iter().all(known) {
         return Err(USAGE.into());
     }
@@ -50,6 +53,10 @@ pub(crate) fn run(arguments: &[String]) -> Outcome {
     if is_wanted("dedup") {
         let scale: &[&str] = if quick { &["--scale", "0.01"] } else { &[] };
         write("dedup", output(cargo().args(["run", "--release", "--package", "xtask", "--"]).args(DEDUP).args(scale)));
+    }
+    if is_wanted("redis") {
+        let scale: &[&str] = if quick { &["--items", "20000"] } else { &[] };
+        write("redis", output(cargo().args(["run", "--release", "--package", "xtask", "--"]).args(REDIS).args(scale)));
     }
     eprintln!("xtask: benches took {} s; see {PAGE}", started.elapsed().as_secs());
     if problems.is_empty() { Ok(()) } else { Err(problems.join("; ")) }
@@ -174,7 +181,7 @@ mod tests {
     #[test]
     fn the_page_has_marks_for_every_bench() {
         let page = fs::read_to_string(root().join(PAGE)).expect("the page");
-        for section in BENCHES.iter().map(|bench| bench.0).chain(["machine", "dedup"]) {
+        for section in BENCHES.iter().map(|bench| bench.0).chain(["machine", "dedup", "redis"]) {
             assert!(with_section(&page, section, "").is_some(), "no marks for {section}");
         }
     }

@@ -1,7 +1,8 @@
 //! `cargo xtask dist`: what is given to users, in `target/dist`.
 //!
-//! A binary that needs no library of the machine's, with its manual pages and completions, as a Debian package
-//! and as an archive, and the checksums of both. Pages and completions are printed by the binary itself.
+//! A binary that needs no library of the machine's, with its manual pages and completions, and the module for Redis and
+//! Valkey, as a Debian package and as an archive, and the checksums of both. Pages and completions are printed by the binary
+//! itself. The module is loaded by a server that has the C library, so it is built for the machine's own.
 
 use crate::{Outcome, cargo, root};
 use std::env;
@@ -9,8 +10,10 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-const USAGE: &str =
-    "cargo xtask dist [--binary FILE] [--out FOLDER]   (--binary: this one instead of a build of its own)";
+const USAGE: &str = "cargo xtask dist [--binary FILE] [--module FILE] [--out FOLDER]   (--binary, --module: these instead of builds of its own)";
+
+/// The module's file, in target folders and in packages.
+pub(crate) const MODULE: &str = "libeverbloom_redis.so";
 
 /// The version of `cargo-deb` that `target/tools` gets.
 const CARGO_DEB: &str = "3.8.0";
@@ -19,16 +22,18 @@ const CARGO_DEB: &str = "3.8.0";
 const SHELLS: [(&str, &str); 3] = [("bash", "everbloom"), ("zsh", "_everbloom"), ("fish", "everbloom.fish")];
 
 pub(crate) fn run(arguments: &[String]) -> Outcome {
-    let (mut given, mut dist) = (None, root().join("target/dist"));
+    let (mut given, mut module, mut dist) = (None, None, root().join("target/dist"));
     for pair in arguments.chunks(2) {
         match pair {
             [option, file] if option == "--binary" => given = Some(PathBuf::from(file)),
+            [option, file] if option == "--module" => module = Some(PathBuf::from(file)),
             [option, folder] if option == "--out" => dist = PathBuf::from(folder),
             _ => return Err(format!("usage: {USAGE}")),
         }
     }
     let target = target()?;
     let binary = given.map_or_else(|| build(&target), Ok)?;
+    let module = module.map_or_else(build_module, Ok)?;
     fs::create_dir_all(&dist).map_err(|error| format!("{}: {error}", dist.display()))?;
     let dist = fs::canonicalize(&dist).map_err(|error| format!("{}: {error}", dist.display()))?;
     for file in files(&dist)? {
@@ -46,7 +51,7 @@ pub(crate) fn run(arguments: &[String]) -> Outcome {
     if stage.exists() {
         fs::remove_dir_all(&stage).map_err(|error| format!("{}: {error}", stage.display()))?;
     }
-    fill(&stage, &binary)?;
+    fill(&stage, &binary, &module)?;
     archive(&dist, &stage, &name)?;
     debian(&dist)?;
     checksums(&dist)?;
@@ -71,8 +76,19 @@ fn target() -> Result<String, String> {
 fn build(target: &str) -> Result<PathBuf, String> {
     let variables = [("CARGO_PROFILE_RELEASE_STRIP", "symbols"), ("RUSTFLAGS", "-C target-feature=+crt-static")];
     cargo("build", &["--release", "--package", "everbloom-cli", "--target", target], &[], &variables)?;
-    let own = env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), PathBuf::from);
-    Ok(own.join(target).join("release/everbloom"))
+    Ok(target_folder().join(target).join("release/everbloom"))
+}
+
+/// A release build, stripped: what a server loads cannot bring a C library of its own.
+fn build_module() -> Result<PathBuf, String> {
+    let variables = [("CARGO_PROFILE_RELEASE_STRIP", "symbols")];
+    cargo("build", &["--release", "--package", "everbloom-redis"], &[], &variables)?;
+    Ok(target_folder().join("release").join(MODULE))
+}
+
+/// Where cargo builds.
+pub(crate) fn target_folder() -> PathBuf {
+    env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), PathBuf::from)
 }
 
 /// Whether a file of this name may be of an earlier run.
@@ -81,10 +97,11 @@ fn ours(name: &str) -> bool {
 }
 
 /// Everything that an archive holds, in a folder.
-fn fill(stage: &Path, binary: &Path) -> Outcome {
+fn fill(stage: &Path, binary: &Path, module: &Path) -> Outcome {
     let say = |error: std::io::Error| format!("{}: {error}", stage.display());
     fs::create_dir_all(stage.join("completions")).map_err(say)?;
     fs::copy(binary, stage.join("everbloom")).map_err(|error| format!("{}: {error}", binary.display()))?;
+    fs::copy(module, stage.join(MODULE)).map_err(|error| format!("{}: {error}", module.display()))?;
     for file in ["README.md", "CHANGELOG.md", "SECURITY.md", "LICENSE-MIT", "LICENSE-APACHE"] {
         fs::copy(root().join(file), stage.join(file)).map_err(say)?;
     }

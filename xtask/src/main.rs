@@ -2,7 +2,10 @@
 
 mod bench;
 mod bench_dedup;
+mod bench_redis;
 mod dist;
+mod redis;
+mod servers;
 mod testing;
 
 use std::env;
@@ -24,12 +27,23 @@ const TASKS: &[Task] = &[
     ),
     ("lint", "format, clippy and documentation, warnings denied", |_| lint()),
     ("accuracy", "filters against references, promises and each other, the long runs included", accuracy),
-    ("soak", "dedup through so many days of signals, rotation and full disks [1000], from a seed on [0]", soak),
+    (
+        "soak",
+        "dedup through so many days of signals, rotation and full disks [1000], from a seed on [0]; redis: the module's \
+         tests at so many times their length [100]",
+        soak,
+    ),
+    ("redis", "Redis on loopback with the module, fetched without root; --valkey: Valkey", redis::run),
     ("ci", "lint, then test: what must hold before a change lands", ci),
     ("dist", "what is given to users, in target/dist: static binary, Debian package, archive, checksums", dist::run),
     ("book", "the book as HTML in book/book, with mdBook", book),
     ("bench", "every bench, half an hour; writes the tables into crates/everbloom/benches/README.md", bench::run),
     ("bench-dedup", "dedup beside huniq, runiq, awk, sort and jq: CPU, memory, wrong answers", bench_dedup::run),
+    (
+        "bench-redis",
+        "what the module costs a server, beside SET and a command that does nothing: CPU",
+        bench_redis::run,
+    ),
 ];
 
 fn main() -> ExitCode {
@@ -59,11 +73,27 @@ fn accuracy(arguments: &[String]) -> Outcome {
     cargo("test", &["--package", "everbloom-lab", "--test", "accuracy"], &[arguments, &measured].concat(), &[])
 }
 
-/// What follows is a count, and a seed to begin with.
+/// What follows is a count, and a seed to begin with; behind `redis` it is for the module.
 fn soak(arguments: &[String]) -> Outcome {
+    if let Some((_, rest)) = arguments.split_first().filter(|(first, _)| *first == "redis") {
+        return soak_redis(rest);
+    }
     let days = if arguments.is_empty() { "1000".to_string() } else { arguments.join(" ") };
     let fixed = ["--package", "everbloom-cli", "--test", "schedules", "--", "--nocapture"];
     cargo("test", &fixed, &[], &[("EVERBLOOM_SOAK", days.as_str())])
+}
+
+/// Every test of the module, at so many times its length; hours.
+fn soak_redis(arguments: &[String]) -> Outcome {
+    let missing = servers::ensure_all();
+    if !missing.is_empty() {
+        return Err(missing.join("; "));
+    }
+    let times = if arguments.is_empty() { "100".to_string() } else { arguments.join(" ") };
+    let servers = servers::folder().display().to_string();
+    let variables = [("EVERBLOOM_SOAK", times.as_str()), (servers::FOLDER, &servers), (testing::NOTHING_SKIPPED, "1")];
+    let shown = ["--nocapture", "--test-threads=1", "--include-ignored"].map(String::from);
+    cargo("test", &["--package", "everbloom-redis", "--"], &shown, &variables)
 }
 
 fn lint() -> Outcome {

@@ -3,6 +3,7 @@
 //! `cargo test` runs one test program after another, so that a core waits wherever the last test of one is
 //! alone. Here as many programs run as there are cores, the long ones first, with one thread each.
 
+use crate::servers;
 use crate::{Outcome, cargo, root};
 use serde_json::Value;
 use std::collections::VecDeque;
@@ -54,6 +55,8 @@ pub(crate) fn run(arguments: &[String]) -> Outcome {
 
 /// The same with these variables for the tests.
 pub(crate) fn run_with(arguments: &[String], variables: &[(&str, &str)]) -> Outcome {
+    let servers = servers(variables)?;
+    let variables = &[variables, &[(servers::FOLDER, servers.as_str())]].concat();
     let quick = arguments == ["--quick"];
     if !quick && !arguments.is_empty() {
         return cargo("test", &["--workspace"], arguments, variables);
@@ -70,6 +73,17 @@ pub(crate) fn run_with(arguments: &[String], variables: &[(&str, &str)]) -> Outc
     let documented = if quick { Ok(()) } else { cargo("test", &["--workspace", "--doc"], &[], &[]) };
     summarise(&ran, left_out, started.elapsed().as_secs())?;
     documented
+}
+
+/// The folder of the servers that the module's tests start. Where one cannot be had, they go without it and say so.
+fn servers(variables: &[(&str, &str)]) -> Result<String, String> {
+    let nothing_skipped = variables.iter().any(|(name, _)| *name == NOTHING_SKIPPED);
+    let missing = servers::ensure_all();
+    if nothing_skipped && !missing.is_empty() {
+        return Err(missing.join("; "));
+    }
+    missing.iter().for_each(|problem| eprintln!("SKIPPED: tests of the Redis module: {problem}"));
+    Ok(servers::folder().display().to_string())
 }
 
 /// The place of a program in [`LONG`], or its end.

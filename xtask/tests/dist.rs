@@ -17,11 +17,13 @@ fn packages_work_from_an_empty_folder() {
     let (made, there) = (folder.path().join("made"), folder.path().join("there"));
     let cargo = env::var("CARGO").unwrap_or_else(|_| "cargo".into());
     // As `cargo test --workspace` builds it, so that it is built once.
-    let build = ["build", "--profile", "test", "--workspace", "--bin", "everbloom", "--message-format=json"];
+    let build = ["build", "--profile", "test", "--workspace", "--bin", "everbloom", "--lib", "--message-format=json"];
     let built = run(Command::new(&cargo).args(build).current_dir(env!("CARGO_MANIFEST_DIR")));
-    let binary = executable(&String::from_utf8_lossy(&built.stdout));
+    let built = String::from_utf8_lossy(&built.stdout);
+    let (binary, module) = (executable(&built), shared_library(&built));
     let mut dist = Command::new(env!("CARGO_BIN_EXE_xtask"));
-    let packed = dist.args(["dist", "--binary", &binary, "--out"]).arg(&made).output().expect("xtask");
+    let packed =
+        dist.args(["dist", "--binary", &binary, "--module", &module, "--out"]).arg(&made).output().expect("xtask");
     let said = String::from_utf8_lossy(&packed.stderr);
     if said.contains("cargo install failed") && env::var_os("EVERBLOOM_CI").is_none() {
         eprintln!("SKIPPED: the Debian package, since cargo-deb cannot be installed: {said}");
@@ -32,6 +34,7 @@ fn packages_work_from_an_empty_folder() {
     run(Command::new("sha256sum").args(["--check", "SHA256SUMS"]).current_dir(&made));
     run(Command::new("dpkg-deb").arg("-x").arg(entry(&made, |name| name.ends_with(".deb"))).arg(&there));
     uses(&there.join("usr/bin/everbloom"));
+    assert!(there.join("usr/lib/everbloom/libeverbloom_redis.so").is_file(), "no module in the package");
     let page = run(Command::new("gzip").arg("-dc").arg(there.join("usr/share/man/man1/everbloom-dedup.1.gz")));
     assert!(String::from_utf8_lossy(&page.stdout).contains("Drop repeats"));
     for file in [
@@ -44,7 +47,9 @@ fn packages_work_from_an_empty_folder() {
     }
 
     run(Command::new("tar").arg("-xf").arg(entry(&made, |name| name.ends_with(".tar.gz"))).current_dir(&there));
-    uses(&entry(&there, |name| name.starts_with("everbloom-")).join("everbloom"));
+    let unpacked = entry(&there, |name| name.starts_with("everbloom-"));
+    uses(&unpacked.join("everbloom"));
+    assert!(unpacked.join("libeverbloom_redis.so").is_file(), "no module in the archive");
 }
 
 /// Drops a repeat, in an environment that has nothing.
@@ -69,6 +74,12 @@ fn executable(messages: &str) -> String {
     let found = messages.lines().rev().find_map(|line| line.split_once("\"executable\":\""));
     let path = found.and_then(|(_, rest)| rest.split('"').next());
     path.expect("cargo names the binary").to_string()
+}
+
+/// The module that cargo says it built.
+fn shared_library(messages: &str) -> String {
+    let paths = messages.lines().flat_map(|line| line.split('"'));
+    paths.filter(|path| path.ends_with("libeverbloom_redis.so")).last().expect("cargo names the module").to_string()
 }
 
 /// The one entry of a folder whose name is wanted.

@@ -1,4 +1,4 @@
-//! The commands of `EB.*`.
+//! The commands of `EB.*`. Their names are in small letters, as a server shows its own; users write them as they like.
 
 use super::{adding, asking, changing, reserve};
 use crate::command::{Argument, Command, Keys, Role, Takes, key};
@@ -74,7 +74,7 @@ const DELETE: Command =
 /// All of them.
 pub(super) static COMMANDS: &[Command] = &[
     Command {
-        name: c"EB.RESERVE",
+        name: c"eb.reserve",
         arity: -3,
         summary: c"Plans a filter by its spec, or the best one for 'auto', and creates it.",
         complexity: c"O(N) with N bytes of memory",
@@ -83,7 +83,7 @@ pub(super) static COMMANDS: &[Command] = &[
         ..ADD
     },
     Command {
-        name: c"EB.ADD",
+        name: c"eb.add",
         flags: c"write deny-oom fast",
         categories: c"write fast everbloom",
         arity: -3,
@@ -94,7 +94,7 @@ pub(super) static COMMANDS: &[Command] = &[
         ..ADD
     },
     Command {
-        name: c"EB.MADD",
+        name: c"eb.madd",
         arity: -3,
         summary: c"Remembers items; true for each that is new.",
         arguments: &[KEY, ITEMS],
@@ -102,7 +102,7 @@ pub(super) static COMMANDS: &[Command] = &[
         ..ADD
     },
     Command {
-        name: c"EB.INSERT",
+        name: c"eb.insert",
         arity: -4,
         summary: c"Remembers items with an importance or a token for all of them; true for each that is new.",
         arguments: &[KEY, IMPORTANCE, TOKEN, ITEMS.after(c"ITEMS")],
@@ -110,7 +110,7 @@ pub(super) static COMMANDS: &[Command] = &[
         ..ADD
     },
     Command {
-        name: c"EB.IADD",
+        name: c"eb.iadd",
         // One less than it needs, so that it can say what is missing.
         arity: -3,
         summary: c"Remembers items, each with its importance; true for each that is new.",
@@ -123,7 +123,7 @@ pub(super) static COMMANDS: &[Command] = &[
         ..ADD
     },
     Command {
-        name: c"EB.ADDHASHES",
+        name: c"eb.addhashes",
         arity: -3,
         summary: c"Remembers keys by their hashes, 16 bytes each; a bit for each, 1 if it is new.",
         arguments: &[KEY, HASHES, IMPORTANCE, TOKEN],
@@ -131,7 +131,7 @@ pub(super) static COMMANDS: &[Command] = &[
         ..ADD
     },
     Command {
-        name: c"EB.EXISTS",
+        name: c"eb.exists",
         arity: 3,
         summary: c"Whether an item seems to have been here.",
         arguments: &[KEY, ITEM],
@@ -139,7 +139,7 @@ pub(super) static COMMANDS: &[Command] = &[
         ..READ
     },
     Command {
-        name: c"EB.MEXISTS",
+        name: c"eb.mexists",
         arity: -3,
         summary: c"Whether items seem to have been here.",
         complexity: c"O(N) with N items",
@@ -148,7 +148,7 @@ pub(super) static COMMANDS: &[Command] = &[
         ..SLOW_READ
     },
     Command {
-        name: c"EB.EXISTSHASHES",
+        name: c"eb.existshashes",
         arity: 3,
         summary: c"Whether keys seem to have been here, by their hashes, 16 bytes each; a bit for each.",
         complexity: c"O(N) with N hashes",
@@ -157,7 +157,7 @@ pub(super) static COMMANDS: &[Command] = &[
         ..SLOW_READ
     },
     Command {
-        name: c"EB.COUNT",
+        name: c"eb.count",
         arity: -3,
         summary: c"How often items came, for filters that count.",
         complexity: c"O(N) with N items",
@@ -166,7 +166,7 @@ pub(super) static COMMANDS: &[Command] = &[
         ..SLOW_READ
     },
     Command {
-        name: c"EB.REMOVE",
+        name: c"eb.remove",
         arity: -3,
         summary: c"Takes items out that were added; true for each that was there.",
         complexity: c"O(N) with N items",
@@ -175,7 +175,7 @@ pub(super) static COMMANDS: &[Command] = &[
         ..DELETE
     },
     Command {
-        name: c"EB.ADVANCE",
+        name: c"eb.advance",
         flags: c"write fast",
         categories: c"write fast everbloom",
         arity: -2,
@@ -186,7 +186,7 @@ pub(super) static COMMANDS: &[Command] = &[
         ..DELETE
     },
     Command {
-        name: c"EB.CLEAR",
+        name: c"eb.clear",
         arity: 2,
         summary: c"Forgets everything, as if just reserved.",
         complexity: c"O(N) with N bytes of memory",
@@ -195,7 +195,7 @@ pub(super) static COMMANDS: &[Command] = &[
         ..DELETE
     },
     Command {
-        name: c"EB.MERGE",
+        name: c"eb.merge",
         arity: -4,
         keys: &[Keys { first: 2, many: false, role: Role::Changed }, Keys { first: 3, many: true, role: Role::Asked }],
         summary: c"Makes a filter the union or intersection of itself and others of the same spec and seed.",
@@ -212,7 +212,7 @@ pub(super) static COMMANDS: &[Command] = &[
         ..ADD
     },
     Command {
-        name: c"EB.INFO",
+        name: c"eb.info",
         arity: 2,
         summary: c"What a filter is and promises, and what came.",
         arguments: &[KEY],
@@ -220,7 +220,7 @@ pub(super) static COMMANDS: &[Command] = &[
         ..READ
     },
     Command {
-        name: c"EB.STATUS",
+        name: c"eb.status",
         arity: 2,
         summary: c"How full a filter is, and the rate to expect of it now.",
         complexity: c"O(N) with N bytes of memory",
@@ -229,7 +229,7 @@ pub(super) static COMMANDS: &[Command] = &[
         ..SLOW_READ
     },
     Command {
-        name: c"EB.PLAN",
+        name: c"eb.plan",
         arity: -2,
         keys: &[],
         summary: c"What EB.RESERVE would create, without creating it.",
@@ -238,7 +238,7 @@ pub(super) static COMMANDS: &[Command] = &[
         ..SLOW_READ
     },
     Command {
-        name: c"EB.DUMP",
+        name: c"eb.dump",
         arity: -2,
         summary: c"A filter as an .ebf file has it, for EB.LOAD and the command line.",
         complexity: c"O(N) with N bytes of memory",
@@ -247,7 +247,7 @@ pub(super) static COMMANDS: &[Command] = &[
         ..SLOW_READ
     },
     Command {
-        name: c"EB.LOAD",
+        name: c"eb.load",
         categories: c"write slow dangerous everbloom",
         arity: -3,
         keys: &[key(Role::Changed)],
@@ -277,7 +277,7 @@ mod tests {
         assert_eq!(names.len(), COMMANDS.len(), "a name twice");
         for command in COMMANDS {
             let (name, flags) = (command.name.to_str().expect("text"), command.flags.to_str().expect("text"));
-            assert!(name.starts_with("EB.") && !command.summary.is_empty(), "{name}");
+            assert!(name.starts_with("eb.") && !command.summary.is_empty(), "{name}");
             let writes = flags.split(' ').any(|flag| flag == "write");
             let reads = flags.split(' ').any(|flag| flag == "readonly");
             assert!(writes != reads, "{name}: {flags}");
@@ -294,7 +294,7 @@ mod tests {
             let needed = command.arguments.iter().filter(|argument| !argument.is_optional);
             let words = 1 + needed.map(|argument| parts(argument) + tokens(argument)).sum::<usize>();
             let arity = command.arity.unsigned_abs() as usize;
-            assert!(arity == words || name == "EB.IADD" && arity == words - 1, "{name}: {arity} is not {words}");
+            assert!(arity == words || name == "eb.iadd" && arity == words - 1, "{name}: {arity} is not {words}");
             let is_open = command.arguments.iter().any(|argument| argument.is_optional || argument.is_multiple);
             assert_eq!(command.arity < 0, is_open, "{name}: its arity and its arguments differ");
         }

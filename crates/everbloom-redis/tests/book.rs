@@ -1,0 +1,88 @@
+//! The sessions that the book's page on Redis shows are typed into redis-cli, and must print what the page says.
+//!
+//! A block of language `redis` has commands behind `> `, each followed by what redis-cli prints; `…` within a line stands
+//! for any text, alone in a line for any lines. The blocks of the page share a server.
+//! `EVERBLOOM_BLESS=1 cargo test -p everbloom-redis --test book` writes what is printed into the page.
+
+mod common;
+
+use common::{Maker, Server, on_every_server, servers};
+use std::io::Write;
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+
+fn page() -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../book/src/redis.md")
+}
+
+/// What redis-cli prints for a line that is typed into it.
+fn typed(server: &Server, line: &str) -> Vec<String> {
+    let mut command = Command::new(servers().join("redis-cli"));
+    command.args(["-p", &server.port.to_string(), "--no-raw"]).stdin(Stdio::piped()).stdout(Stdio::piped());
+    let mut client = command.spawn().expect("redis-cli");
+    client.stdin.take().expect("its input").write_all(line.as_bytes()).expect("a line");
+    let output = client.wait_with_output().expect("redis-cli");
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    // How long a slow command took is printed in a line of its own.
+    let is_time = |line: &str| {
+        line.starts_with('(') && line.ends_with("s)") && line[1..].starts_with(|c: char| c.is_ascii_digit())
+    };
+    text.lines().map(|line| line.trim_end().to_string()).filter(|line| !line.is_empty() && !is_time(line)).collect()
+}
+
+/// Whether printed lines are as expected, with `…` for anything.
+fn matches(expected: &[String], printed: &[String]) -> bool {
+    match (expected.split_first(), printed.split_first()) {
+        (None, None) => true,
+        (Some((first, rest)), _) if first.trim() == "…" => {
+            matches(rest, printed) || !printed.is_empty() && matches(expected, &printed[1..])
+        }
+        (Some((first, rest)), Some((line, others))) => matches_line(first, line) && matches(rest, others),
+        _ => false,
+    }
+}
+
+fn matches_line(expected: &str, printed: &str) -> bool {
+    match expected.split_once('…') {
+        None => expected.trim_end() == printed,
+        Some((before, after)) => printed.strip_prefix(before).is_some_and(|rest| {
+            rest.char_indices().map(|(at, _)| at).chain([rest.len()]).any(|at| matches_line(after, &rest[at..]))
+        }),
+    }
+}
+
+#[test]
+fn sessions_print_what_the_page_says() {
+    let text = std::fs::read_to_string(page()).expect("the page");
+    on_every_server(|maker| {
+        let mut server = Server::new(maker);
+        let (mut blessed, mut problems, mut commands) = (Vec::new(), Vec::new(), 0);
+        let mut lines = text.lines().map(String::from).peekable();
+        let mut inside = false;
+        while let Some(line) = lines.next() {
+            inside = if line.starts_with("```") { line == "```redis" } else { inside };
+            blessed.push(line.clone());
+            let Some(command) = line.strip_prefix("> ").filter(|_| inside) else { continue };
+            let mut expected = Vec::new();
+            while let Some(next) = lines.next_if(|next| !next.starts_with("> ") && !next.starts_with("```")) {
+                expected.push(next);
+            }
+            commands += 1;
+            let printed = typed(&server, command);
+            let shown: Vec<String> = expected.iter().filter(|line| !line.is_empty()).cloned().collect();
+            if matches(&shown, &printed) {
+                blessed.extend(expected);
+            } else {
+                problems.push(format!("> {command}\n{}\n", printed.join("\n")));
+                blessed.extend(printed);
+            }
+        }
+        assert!(commands > 10, "{commands} commands");
+        if std::env::var_os("EVERBLOOM_BLESS").is_some() && maker == Maker::Redis && !problems.is_empty() {
+            std::fs::write(page(), blessed.join("\n") + "\n").expect("the page is written");
+        } else {
+            assert!(problems.is_empty(), "the page shows something else for\n{}", problems.join("\n"));
+        }
+        server.check("the page");
+    });
+}

@@ -1,0 +1,347 @@
+//! The module among what a server has: permissions, documentation, events, scripts, limits, settings.
+
+mod common;
+
+use common::{Maker, Reply, Server, Start, Wire, bits, on_every_server, packed};
+use everbloom::AnyFilter;
+
+const EB: [&str; 17] = [
+    "RESERVE",
+    "ADD",
+    "MADD",
+    "IADD",
+    "EXISTS",
+    "MEXISTS",
+    "REMOVE",
+    "COUNT",
+    "ADVANCE",
+    "CLEAR",
+    "MERGE",
+    "INFO",
+    "STATUS",
+    "PLAN",
+    "DUMP",
+    "LOAD",
+    "ADDHASHES",
+];
+const BF: [&str; 11] =
+    ["RESERVE", "ADD", "MADD", "INSERT", "EXISTS", "MEXISTS", "INFO", "CARD", "SCANDUMP", "LOADCHUNK", "DEBUG"];
+
+fn names() -> Vec<String> {
+    let eb = EB.iter().chain(&["EXISTSHASHES"]).map(|name| format!("eb.{}", name.to_lowercase()));
+    eb.chain(BF.iter().map(|name| format!("bf.{}", name.to_lowercase()))).collect()
+}
+
+#[test]
+fn every_command_is_documented_and_names_its_keys() {
+    on_every_server(|maker| {
+        let server = Server::new(maker);
+        let mut wire = server.wire();
+        for name in names() {
+            let docs = wire.call(&["COMMAND", "DOCS", &name]);
+            let docs = docs.items().get(1).unwrap_or_else(|| panic!("{name} is not there")).clone();
+            let text = |field| docs.field(field).map(Reply::text).unwrap_or_default();
+            assert!(text("summary").len() > 10, "{name}: {docs:?}");
+            assert!(!text("since").is_empty() && !text("complexity").is_empty(), "{name}: {docs:?}");
+            assert!(docs.field("arguments").is_some(), "{name} has no arguments");
+            let info = wire.call(&["COMMAND", "INFO", &name]);
+            let info = info.items()[0].items();
+            let flags: Vec<String> = info[2].items().iter().map(Reply::text).collect();
+            let writes = flags.contains(&"write".to_string());
+            assert!(writes != flags.contains(&"readonly".to_string()), "{name}: {flags:?}");
+            let specs = info[8].items();
+            assert_eq!(specs.is_empty(), name == "eb.plan", "{name}: {specs:?}");
+        }
+        let keys = |wire: &mut Wire, line: &str| -> Vec<String> {
+            let reply = wire.say(&format!("COMMAND GETKEYS {line}"));
+            if let Reply::Error(error) = &reply {
+                panic!("{line}: {error}")
+            }
+            reply.items().iter().map(Reply::text).collect()
+        };
+        assert_eq!(keys(&mut wire, "EB.MADD k a b"), ["k"]);
+        assert_eq!(keys(&mut wire, "EB.MERGE UNION to a b"), ["to", "a", "b"]);
+        assert_eq!(keys(&mut wire, "BF.INSERT k ITEMS a b"), ["k"]);
+    });
+}
+
+#[test]
+fn permissions_are_kept() {
+    on_every_server(|maker| {
+        let server = Server::new(maker);
+        let mut wire = server.wire();
+        wire.ok("EB.RESERVE open:f counting EXPECT 1000 FPR 1%");
+        wire.ok("EB.RESERVE shut:f counting EXPECT 1000 FPR 1%");
+        wire.call(&["BF.ADD", "open:b", "x"]);
+        // Redis 7.0 puts no command of a module into a category: there, each is named.
+        let reading = match maker {
+            Maker::Redis => "+eb.exists +eb.mexists +eb.count +eb.info +bf.exists",
+            Maker::Valkey => "+@read",
+        };
+        wire.ok(&format!("ACL SETUSER reader on >word ~open:* {reading}"));
+        wire.ok("ACL SETUSER writer on >word ~open:* +@all -@dangerous");
+        let mut reader = server.wire();
+        reader.ok("AUTH reader word");
+        for line in
+            ["EB.EXISTS open:f a", "EB.MEXISTS open:f a", "EB.COUNT open:f a", "EB.INFO open:f", "BF.EXISTS open:b x"]
+        {
+            let reply = reader.say(line);
+            let refused = matches!(&reply, Reply::Error(text) if text.starts_with("NOPERM"));
+            assert!(!refused, "{line}: {reply:?}");
+        }
+        for line in
+            ["EB.ADD open:f a", "EB.REMOVE open:f a", "BF.ADD open:b a", "EB.EXISTS shut:f a", "EB.CLEAR open:f"]
+        {
+            let reply = reader.say(line);
+            assert!(reply.is_error() && reply.text().starts_with("NOPERM"), "{line}: {reply:?}");
+        }
+        let mut writer = server.wire();
+        writer.ok("AUTH writer word");
+        assert!(writer.say("EB.ADD open:f a").is_yes());
+        assert!(writer.say("EB.MERGE UNION open:f shut:f").text().starts_with("NOPERM"));
+        if maker == Maker::Valkey {
+            let shown = wire.say("ACL CAT");
+            let categories: Vec<String> = shown.items().iter().map(Reply::text).collect();
+            for (category, command) in [("bloom", "bf.add"), ("everbloom", "eb.add")] {
+                assert!(categories.contains(&category.to_string()), "{categories:?}");
+                let shown = wire.say(&format!("ACL CAT {category}"));
+                assert!(shown.items().iter().any(|name| name.text() == command), "{shown:?}");
+            }
+            assert!(writer.say("EB.LOAD open:x y").text().starts_with("NOPERM"), "EB.LOAD is dangerous");
+        }
+    });
+}
+
+#[test]
+fn keyspace_events_tell_what_changed() {
+    on_every_server(|maker| {
+        let server = Start::new(maker).with(&["notify-keyspace-events KEA"]).start();
+        let mut wire = server.wire();
+        let mut listener = server.wire();
+        listener.say("PSUBSCRIBE __keyevent@0__:*");
+        let mut told = |lines: &[&str]| -> Vec<String> {
+            for line in lines {
+                let reply = wire.say(line);
+                assert!(!reply.is_error(), "{line}: {reply:?}");
+            }
+            wire.call(&["SET", "end", "1"]);
+            let mut events = Vec::new();
+            loop {
+                let bytes = listener.receive_bytes().expect("an event");
+                let text = String::from_utf8_lossy(&bytes).into_owned();
+                let event = text.split("__keyevent@0__:").nth(2).and_then(|rest| rest.split("\r\n").next());
+                match event.expect("an event") {
+                    "set" => return events,
+                    // Redis tells of keys that are new to it, where it is asked to tell everything.
+                    "new" => {}
+                    event => events.push(event.to_string()),
+                }
+            }
+        };
+        let created = ["EB.RESERVE f counting EXPECT 1000 FPR 1%", "EB.ADD f a", "EB.EXISTS f a", "EB.MEXISTS f a b"];
+        assert_eq!(told(&created), ["eb.reserve", "eb.add"]);
+        assert_eq!(told(&["EB.REMOVE f a", "EB.REMOVE f a", "EB.CLEAR f"]), ["eb.remove", "eb.clear"]);
+        assert_eq!(told(&["BF.RESERVE b 0.01 100", "BF.ADD b x", "BF.ADD b x"]), ["bloom.reserve", "bloom.add"]);
+        assert_eq!(told(&["BF.EXISTS b x", "BF.INFO b", "BF.CARD b"]), [""; 0]);
+    });
+}
+
+#[test]
+fn filters_are_keys_like_others() {
+    on_every_server(|maker| {
+        let mut server = Server::new(maker);
+        let mut wire = server.wire();
+        wire.ok("EB.RESERVE f auto MEMORY 64kb FPR 1%");
+        assert_eq!(wire.say("TYPE f").text(), "everbloom");
+        let used = wire.say("MEMORY USAGE f").number();
+        assert!((60_000..80_000).contains(&used), "{used} bytes");
+        wire.ok("RENAME f g");
+        assert_eq!(wire.say("EXPIRE g 1000").number(), 1);
+        assert!(wire.say("EB.ADD g a").is_yes());
+        assert!(wire.say("TTL g").number() > 0, "adding keeps the expiry");
+        // In a transaction and in a script.
+        wire.ok("MULTI");
+        for line in ["EB.ADD g a", "EB.ADD g b", "EB.EXISTS g b"] {
+            assert_eq!(wire.say(line).text(), "QUEUED");
+        }
+        assert_eq!(wire.say("EXEC").yeses(), [false, true, true]);
+        let script = "return redis.call('EB.MADD', KEYS[1], ARGV[1], ARGV[2])";
+        let reply = wire.call(&["EVAL", script, "1", "g", "b", "c"]);
+        assert_eq!(reply.yeses(), [false, true]);
+        // What is another type is said, and nothing happens to it.
+        wire.call(&["SET", "s", "text"]);
+        for line in ["EB.ADD s a", "EB.EXISTS s a", "BF.ADD s a", "BF.ADD g a", "GET g", "EB.INFO s"] {
+            let reply = wire.say(line);
+            assert!(reply.is_error() && reply.text().starts_with("WRONGTYPE"), "{line}: {reply:?}");
+        }
+        assert_eq!(wire.say("GET s").text(), "text");
+        // Nothing is made by the way.
+        let missing = wire.say("EB.ADD missing a").text();
+        assert!(missing.contains("EB.RESERVE"), "{missing}");
+        assert!(!wire.say("EB.EXISTS missing a").is_yes());
+        assert_eq!(wire.say("EXISTS missing").number(), 0);
+        let busy = wire.say("EB.RESERVE g auto MEMORY 64kb").text();
+        assert!(busy.starts_with("BUSYKEY"), "{busy}");
+        assert_eq!(wire.say("EB.RESERVE g auto MEMORY 64kb NX"), Reply::Null);
+        server.check("keys like others");
+    });
+}
+
+#[test]
+fn replies_follow_the_protocol() {
+    on_every_server(|maker| {
+        let server = Server::new(maker);
+        let (mut two, mut three) = (server.wire(), Wire::new(server.port, 3));
+        two.ok("EB.RESERVE f auto MEMORY 64kb FPR 1%");
+        assert_eq!(two.say("EB.ADD f a"), Reply::Integer(1));
+        assert_eq!(three.say("EB.ADD f a"), Reply::Bool(false));
+        assert_eq!(three.say("EB.MADD f a b"), Reply::Array(vec![Reply::Bool(false), Reply::Bool(true)]));
+        let (flat, map) = (two.say("EB.INFO f"), three.say("EB.INFO f"));
+        assert!(matches!(flat, Reply::Array(_)) && matches!(map, Reply::Map(_)));
+        for name in ["spec", "kind", "memory_bytes", "encoded_bytes", "hash", "seed", "predicted_fpr", "observed"] {
+            let (one, other) = (flat.field(name), map.field(name));
+            assert!(one.is_some() && other.is_some(), "{name}: {flat:?}");
+        }
+        assert_eq!(map.field("observed"), Some(&Reply::Integer(4)));
+        assert_eq!(map.field("distinct"), Some(&Reply::Integer(2)));
+        for line in ["EB.STATUS f", "EB.PLAN auto MEMORY 64kb FPR 1%"] {
+            assert!(matches!(three.say(line), Reply::Map(_)), "{line}");
+        }
+    });
+}
+
+#[test]
+fn a_batch_that_is_sent_again_is_answered_as_before() {
+    on_every_server(|maker| {
+        let mut server = Start::new(maker).with(&["appendonly yes", "appendfsync always"]).start();
+        let mut wire = server.wire();
+        wire.ok("EB.RESERVE f scalable FPR 0.1%");
+        let twin = AnyFilter::from_bytes(&wire.say("EB.DUMP f").into_bytes()).expect("a filter");
+        let hashes: Vec<_> = (0..100).map(|item: u32| twin.hashing().hash(&item.to_le_bytes())).collect();
+        let blob = packed(&hashes);
+        let send = |wire: &mut Wire, sequence: &str| {
+            let command: [&[u8]; 6] = [b"EB.ADDHASHES", b"f", &blob, b"TOKEN", b"worker", sequence.as_bytes()];
+            wire.call(&command)
+        };
+        let new = Reply::Bulk(bits(&[true; 100]));
+        assert_eq!(send(&mut wire, "1"), new);
+        assert_eq!(send(&mut wire, "1"), new, "the same batch again");
+        server.start_again();
+        let mut wire = server.wire();
+        assert_eq!(send(&mut wire, "1"), new, "the same batch after a restart");
+        assert_eq!(send(&mut wire, "2"), Reply::Bulk(bits(&[false; 100])), "another batch");
+        assert_eq!(wire.say("EB.INFO f").field("observed").map(Reply::number), Some(200));
+        server.check("batches again");
+    });
+}
+
+#[test]
+fn limits_hold_for_clients_and_not_for_what_is_there() {
+    on_every_server(|maker| {
+        let mut server = Start::new(maker).with(&["appendonly yes", "aof-use-rdb-preamble no"]).start();
+        let mut wire = server.wire();
+        wire.ok("EB.RESERVE large bloom MEMORY 1mb EXPECT 100000");
+        let file = wire.say("EB.DUMP large").into_bytes();
+        let dumped = wire.say("DUMP large").into_bytes();
+        wire.ok("CONFIG SET everbloom.max-filter-bytes 100000");
+        for line in ["EB.RESERVE f stable MEMORY 1mb", "EB.RESERVE f auto MEMORY 1gb", "EB.RESERVE f auto MEMORY 10tb"]
+        {
+            let reply = wire.say(line).text();
+            assert!(reply.starts_with("ERR") && reply.contains("max-filter-bytes"), "{line}: {reply}");
+        }
+        let load: [&[u8]; 3] = [b"EB.LOAD", b"f", &file];
+        assert!(wire.call(&load).text().contains("max-filter-bytes"));
+        let restore: [&[u8]; 4] = [b"RESTORE", b"f", b"0", &dumped];
+        assert!(wire.call(&restore).is_error());
+        let digest = server.digest("large");
+        // What is there stays, and is read again whatever the limit.
+        wire.ok("DEBUG LOADAOF");
+        wire.ok("DEBUG RELOAD");
+        assert_eq!(server.digest("large"), digest);
+        wire.ok("EB.RESERVE grows scalable FPR 1%");
+        let mut refused = None;
+        for start in (0..2_000_000).step_by(1000) {
+            let items: Vec<String> = (start..start + 1000).map(|item: u64| item.to_string()).collect();
+            let reply = wire.say(&format!("EB.MADD grows {}", items.join(" ")));
+            if reply.is_error() {
+                refused = Some(reply.text());
+                break;
+            }
+        }
+        let refused = refused.expect("growth is refused");
+        assert!(refused.contains("max-filter-bytes"), "{refused}");
+        assert!(wire.say("MEMORY USAGE grows").number() <= 110_000);
+        wire.ok("CONFIG SET everbloom.max-filter-bytes 512mb");
+        wire.ok("CONFIG SET maxmemory 20mb");
+        let reply = wire.say("EB.RESERVE f stable MEMORY 64mb");
+        assert!(reply.is_error(), "{reply:?}");
+        server.check("limits");
+    });
+}
+
+#[test]
+fn settings_and_counters_can_be_read() {
+    on_every_server(|maker| {
+        let mut server = Start::new(maker).module("default-fpr 0.02 bf-initial-size 1000").start();
+        let mut wire = server.wire();
+        let shown = wire.say("CONFIG GET everbloom.*");
+        for (name, value) in [("default-fpr", "0.02"), ("bf-initial-size", "1000"), ("bf-commands", "auto")] {
+            let found = shown.field(&format!("everbloom.{name}")).map(Reply::text);
+            assert_eq!(found.as_deref(), Some(value), "{name}");
+        }
+        assert_eq!(shown.field("everbloom.max-filter-bytes").map(Reply::text).as_deref(), Some("536870912"));
+        for wrong in ["max-filter-bytes -1", "default-fpr 2", "default-fpr x", "bf-expansion-factor 100000"] {
+            let reply = wire.say(&format!("CONFIG SET everbloom.{wrong}"));
+            assert!(reply.is_error(), "{wrong}: {reply:?}");
+        }
+        wire.call(&["BF.ADD", "b", "x"]);
+        assert_eq!(wire.say("BF.INFO b CAPACITY").items()[0].number(), 1000);
+        wire.ok("EB.RESERVE f counting EXPECT 1000 FPR 1%");
+        wire.say("EB.MADD f a b a");
+        for (field, value) in [("filters", "2"), ("observed", "4"), ("distinct", "3"), ("panics_caught", "0")] {
+            assert_eq!(server.info("everbloom", field), value, "{field}");
+        }
+        assert!(server.info("everbloom", "bytes").parse::<u64>().expect("a number") > 1000);
+        wire.ok("FLUSHALL SYNC");
+        assert_eq!(server.info("everbloom", "filters"), "0");
+        server.check("settings");
+    });
+}
+
+/// Two modules of the same commands: ours leaves BF to the other where it may.
+#[test]
+fn the_bf_family_can_be_left_out() {
+    on_every_server(|maker| {
+        let mut server = Start::new(maker).module("bf-commands no").start();
+        let mut wire = server.wire();
+        let unknown = wire.say("BF.ADD b x").text();
+        assert!(unknown.starts_with("ERR unknown command"), "{unknown}");
+        wire.ok("EB.RESERVE f auto MEMORY 64kb");
+        server.check("EB alone");
+    });
+}
+
+#[test]
+fn errors_say_what_would_work() {
+    on_every_server(|maker| {
+        let mut server = Server::new(maker);
+        let mut wire = server.wire();
+        wire.ok("EB.RESERVE f bloom EXPECT 1000 FPR 1%");
+        for (line, remedy) in [
+            ("EB.RESERVE g blooom EXPECT 1000", "bloom"),
+            ("EB.RESERVE g bloom MEMORY lots", "MEMORY"),
+            ("EB.RESERVE g bloom EXPECT 1000 FPR 150%", "150%"),
+            ("EB.REMOVE f a", "counting"),
+            ("EB.COUNT f a", "spectral"),
+            ("EB.ADVANCE f", "aging"),
+            ("EB.ADDHASHES f short", "16"),
+            ("EB.IADD f a", "importance"),
+            ("EB.ADD f a IMPORTANCE 3", "IMPORTANCE"),
+        ] {
+            let reply = wire.say(line);
+            assert!(reply.is_error() && reply.text().contains(remedy), "{line}: {reply:?}");
+            assert!(!reply.text().contains("--"), "{line} is answered for a command line: {reply:?}");
+        }
+        server.check("errors");
+    });
+}

@@ -1,0 +1,140 @@
+//! Copies stay equal: replicas, append-only files, RDB files, COPY, DUMP, whatever was done to a filter of whatever kind.
+
+mod common;
+
+use common::{Chance, Maker, Server, Start, Twin, Wire, kinds, on_every_server, seed, times};
+
+/// A primary that logs every command, and a replica that is as different as it can be.
+fn pair(maker: Maker) -> (Server, Server) {
+    let persistent = ["appendonly yes", "appendfsync no", "aof-use-rdb-preamble no", "auto-aof-rewrite-percentage 0"];
+    let primary = Start::new(maker).with(&persistent).start();
+    let replica = Start::new(maker)
+        .module("max-filter-bytes 1024 default-fpr 0.2 random-seed no")
+        .instructions("portable")
+        .with(&["propagation-error-behavior panic"])
+        .replica_of(&primary)
+        .start();
+    primary.wait_for(&replica);
+    assert_eq!(replica.info("everbloom", "instruction_set"), "portable");
+    (primary, replica)
+}
+
+#[test]
+fn every_kind_is_the_same_in_every_copy_and_in_the_library() {
+    on_every_server(|maker| {
+        let (mut primary, mut replica) = pair(maker);
+        let mut keys = Vec::new();
+        for (number, kind) in kinds().into_iter().enumerate() {
+            let mut wire = Wire::new(primary.port, 2 + number as u8 % 2);
+            let mut chance = Chance(seed() + number as u64);
+            let mut twin = Twin::new(&mut wire, kind, &format!("key:{}", kind.name), chance.bits() >> 1);
+            for _ in 0..times(1000) {
+                twin.step(&mut wire, &mut chance);
+            }
+            twin.compare(&mut wire);
+            copies(&primary, &mut wire, &twin.key);
+            keys.push(twin.key.clone());
+        }
+        primary.wait_for(&replica);
+        let digests = |server: &Server| keys.iter().map(|key| (key.clone(), server.digest(key))).collect::<Vec<_>>();
+        let before = digests(&primary);
+        assert_eq!(digests(&replica), before, "the replica");
+        let mut wire = primary.wire();
+        wire.ok("DEBUG LOADAOF");
+        assert_eq!(digests(&primary), before, "all commands again");
+        primary.rewrite();
+        wire.ok("DEBUG LOADAOF");
+        assert_eq!(digests(&primary), before, "a rewritten append-only file");
+        wire.ok("DEBUG RELOAD");
+        assert_eq!(digests(&primary), before, "an RDB file");
+        // A replica that comes late, by a full synchronisation.
+        let late = Start::new(maker).instructions("avx2").replica_of(&primary).start();
+        primary.wait_for(&late);
+        assert_eq!(digests(&late), before, "a full synchronisation");
+        primary.check("every kind");
+        replica.check("every kind");
+    });
+}
+
+/// COPY, DUMP → RESTORE and EB.DUMP → EB.LOAD give the same value.
+fn copies(server: &Server, wire: &mut Wire, key: &str) {
+    let digest = server.digest(key);
+    assert_eq!(wire.call(&["COPY", key, "copied"]).number(), 1);
+    assert_eq!(server.digest("copied"), digest, "COPY of {key}");
+    let dumped = wire.call(&["DUMP", key]).into_bytes();
+    let restore: [&[u8]; 4] = [b"RESTORE", b"restored", b"0", &dumped];
+    assert_eq!(wire.call(&restore).text(), "OK");
+    assert_eq!(server.digest("restored"), digest, "RESTORE of {key}");
+    let bytes = wire.call(&["EB.DUMP", key]).into_bytes();
+    let load: [&[u8]; 3] = [b"EB.LOAD", b"loaded", &bytes];
+    assert_eq!(wire.call(&load).text(), "OK");
+    assert_eq!(wire.call(&["EB.DUMP", "loaded"]).into_bytes(), bytes, "EB.LOAD of {key}");
+    wire.call(&["UNLINK", "copied", "restored", "loaded"]);
+}
+
+/// What two kinds of commands are is decided by the primary's clock and its chance alone.
+#[test]
+fn seeds_and_windows_of_time_come_from_the_primary() {
+    on_every_server(|maker| {
+        let (mut primary, mut replica) = pair(maker);
+        let mut wire = primary.wire();
+        wire.ok("EB.RESERVE planned auto MEMORY 64kb");
+        wire.ok("EB.RESERVE window auto MEMORY 64kb FPR 1% EVERY 2ms");
+        for number in 0..200 {
+            wire.call(&["EB.MADD", "window", &number.to_string(), "again"]);
+            wire.call(&["EB.ADD", "planned", &number.to_string()]);
+            if number % 10 == 0 {
+                std::thread::sleep(std::time::Duration::from_millis(15));
+            }
+        }
+        primary.wait_for(&replica);
+        for key in ["planned", "window"] {
+            assert_eq!(replica.digest(key), primary.digest(key), "{key}");
+        }
+        let before = ["planned", "window"].map(|key| primary.digest(key));
+        wire.ok("DEBUG LOADAOF");
+        assert_eq!(["planned", "window"].map(|key| primary.digest(key)), before, "the append-only file");
+        assert!(wire.call(&["EB.EXISTS", "planned", "0"]).is_yes());
+        assert!(!wire.call(&["EB.EXISTS", "window", "0"]).is_yes(), "a window of time forgets");
+        primary.check("windows of time");
+        replica.check("windows of time");
+    });
+}
+
+/// Debug builds of the module fail on demand (`everbloom.fault`): 1 is a panic in a write, 2 a growth that gets no memory.
+#[test]
+fn a_defect_in_a_write_leaves_copies_equal_or_stops_them() {
+    on_every_server(|maker| {
+        let (primary, mut replica) = pair(maker);
+        let mut wire = primary.wire();
+        if wire.say("CONFIG SET everbloom.fault 0").is_error() {
+            eprintln!("SKIPPED: defects on demand, which only debug builds of the module have");
+            return;
+        }
+        wire.ok("EB.RESERVE f counting EXPECT 1000 FPR 1%");
+        wire.ok("EB.RESERVE grows scalable FPR 1%");
+        wire.ok("CONFIG SET everbloom.fault 1");
+        let reply = wire.say("EB.ADD f a");
+        assert!(reply.is_error(), "{reply:?}");
+        assert_eq!(primary.info("everbloom", "panics_caught"), "1");
+        primary.wait_for(&replica);
+        assert_eq!(replica.digest("f"), primary.digest("f"), "after a panic");
+        assert!(!wire.say("EB.ADD f b").is_error(), "it goes on");
+        // The primary refuses what it has no memory for; what was there stays.
+        wire.ok("CONFIG SET everbloom.fault 2");
+        let refused = (0..200).any(|start| {
+            let items: Vec<String> = (0..1000).map(|item| format!("{start}:{item}")).collect();
+            wire.say(&format!("EB.MADD grows {}", items.join(" "))).is_error()
+        });
+        assert!(refused, "no growth was refused");
+        primary.wait_for(&replica);
+        assert_eq!(replica.digest("grows"), primary.digest("grows"), "after a growth that was refused");
+        // A replica that cannot follow may not go on as if it had.
+        replica.wire().ok("CONFIG SET everbloom.fault 2");
+        for start in 0..400 {
+            let items: Vec<String> = (0..1000).map(|item| format!("more:{start}:{item}")).collect();
+            assert!(!wire.say(&format!("EB.MADD grows {}", items.join(" "))).is_error());
+        }
+        assert!(replica.ends(), "the replica goes on without a growth that the primary had");
+    });
+}
