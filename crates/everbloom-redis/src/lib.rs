@@ -24,8 +24,10 @@ use server::{Level, Loading};
 
 /// Registers settings, types and commands; what is wrong if that cannot be done.
 fn register(loading: &Loading<'_>) -> Result<(), String> {
-    let (name, version) = settings::introduction(loading.arguments())?;
-    loading.introduce(name, version);
+    if loading.is_for_second_name() {
+        return Ok(());
+    }
+    loading.introduce(c"everbloom", settings::MODULE_VERSION);
     limit_instructions()?;
     settings::register(loading)?;
     eb::register(loading)?;
@@ -40,6 +42,9 @@ fn register(loading: &Loading<'_>) -> Result<(), String> {
             }
         },
     };
+    if with_bf {
+        loading.add_second_name();
+    }
     loading.info();
     let families = if with_bf { "EB.* and BF.*" } else { "EB.*" };
     loading.log(Level::Notice, &format!("everbloom {} offers {families}", env!("CARGO_PKG_VERSION")));

@@ -7,24 +7,6 @@ use everbloom::internal::promise::{Size, suggestion};
 /// The version that `MODULE LIST` shows: 0.1.0 is 100.
 pub(crate) const MODULE_VERSION: i32 = 100;
 
-/// The argument that chooses the module's name. It is no setting: a name is given once.
-const MODULE_NAME: &str = "module-name";
-/// The version of RedisBloom whose commands and data `BF.*` has, as `MODULE LIST` shows it there.
-const REDISBLOOM_VERSION: i32 = 20_820;
-
-/// Name and version for `MODULE LIST`: `module-name bf` is for clients and tools that look for RedisBloom by its name.
-pub(crate) fn introduction<'a>(
-    arguments: impl Iterator<Item = &'a [u8]>,
-) -> Result<(&'static std::ffi::CStr, i32), String> {
-    let arguments: Vec<&[u8]> = arguments.collect();
-    let is_name = |pair: &&[&[u8]]| text(pair[0]).trim_start_matches("--").eq_ignore_ascii_case(MODULE_NAME);
-    match arguments.chunks_exact(2).find(is_name).map(|pair| pair[1]) {
-        None | Some(b"everbloom") => Ok((c"everbloom", MODULE_VERSION)),
-        Some(b"bf") => Ok((c"bf", REDISBLOOM_VERSION)),
-        Some(other) => Err(format!("{MODULE_NAME} is '{}', but must be everbloom or bf", text(other))),
-    }
-}
-
 /// The most bytes that a filter of an ordinary client may take. As much as one string of the protocol, in which a filter
 /// moves from one server to another.
 pub(crate) static MAX_FILTER_BYTES: Number = Number::new(c"max-filter-bytes", 512 << 20, (1 << 10, i64::MAX), true);
@@ -61,11 +43,7 @@ pub(crate) fn register(loading: &Loading<'_>) -> Result<(), String> {
         let [name, value] = pair else {
             return Err(format!("the module's argument '{}' has no value", text(pair[0])));
         };
-        let name = text(name);
-        match name.trim_start_matches("--") {
-            name if name.eq_ignore_ascii_case(MODULE_NAME) => {}
-            name => take(name, value)?,
-        }
+        take(text(name).trim_start_matches("--"), value)?;
     }
     #[cfg(debug_assertions)]
     let numbers = [&NUMBERS[..], &[&crate::fault::FAULT]].concat();
@@ -151,16 +129,6 @@ mod tests {
         for wrong in ["64m", "mb", "-1mb", "64 apples", "", "99999999999999999999mb", "99999999tb"] {
             assert!(size(wrong).get().is_err(), "{wrong}");
         }
-    }
-
-    #[test]
-    fn the_module_is_called_everbloom_or_bf() {
-        let named = |words: &str| {
-            introduction(words.split(' ').filter(|word| !word.is_empty()).map(str::as_bytes)).map(|(name, _)| name)
-        };
-        assert_eq!(named(""), Ok(c"everbloom"));
-        assert_eq!(named("bf-commands yes --MODULE-NAME bf"), Ok(c"bf"));
-        assert!(named("module-name bloom").is_err_and(|problem| problem.contains("everbloom or bf")));
     }
 
     #[test]

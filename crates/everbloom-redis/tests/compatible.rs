@@ -3,8 +3,10 @@
 mod common;
 
 use common::{Maker, Reply, Server, Start, crc64, on_every_server, servers};
+use std::fs;
 use std::path::Path;
 use std::process::Command;
+use std::time::{Duration, Instant};
 
 fn golden(name: &str) -> Vec<u8> {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden").join(name);
@@ -203,6 +205,37 @@ fn a_file_of_redisblooms_loads_in_a_cluster() {
     });
 }
 
+/// Waits for the second name in the list of modules, which comes when the server is up.
+fn listed_as_bf(server: &Server) {
+    let mut wire = server.wire();
+    let mut is_listed = || String::from_utf8_lossy(&wire.bytes(&["INFO", "modules"])).contains("name=bf,ver=20820,");
+    let since = Instant::now();
+    while !is_listed() {
+        assert!(since.elapsed() < Duration::from_secs(10), "there is no module bf");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
+
+/// The two names are in the configuration that a server writes, in either order, and both are there after a restart.
+#[test]
+fn the_second_name_survives_a_configuration_that_is_rewritten() {
+    on_every_server(|maker| {
+        let mut server = Server::new(maker);
+        listed_as_bf(&server);
+        server.wire().ok("CONFIG REWRITE");
+        let path = server.folder().join("server.conf");
+        let written = fs::read_to_string(&path).expect("the configuration");
+        let (modules, others): (Vec<_>, Vec<_>) = written.lines().partition(|line| line.starts_with("loadmodule"));
+        assert_eq!(modules.len(), 2, "{written}");
+        for modules in [[modules[0], modules[1]], [modules[1], modules[0]]] {
+            fs::write(&path, [&modules, &others[..]].concat().join("\n") + "\n").expect("the configuration");
+            server.start_again_as_configured();
+            listed_as_bf(&server);
+            assert_eq!(server.wire().call(&["BF.ADD", "filter", "item"]).number(), 1);
+        }
+    });
+}
+
 #[test]
 fn redis_pys_own_tests_pass() {
     let environment = servers().join("redis-py");
@@ -213,8 +246,9 @@ fn redis_pys_own_tests_pass() {
         return;
     }
     on_every_server(|maker| {
-        // The suite asks for the version of a module of this name before it runs anything.
-        let mut server = Start::new(maker).module("module-name bf").start();
+        // The suite asks for the version of a module called bf before it runs anything.
+        let mut server = Server::new(maker);
+        listed_as_bf(&server);
         let url = format!("redis://127.0.0.1:{}/0", server.port);
         for (protocol, legacy) in [("2", "true"), ("2", "false"), ("3", "true"), ("3", "false")] {
             let mut command = Command::new(environment.join("bin/python"));

@@ -4,6 +4,7 @@
 //! must do, [`settings`] and [`register`] are for the time of loading. Everything that they show is safe to use, and no
 //! panic leaves through them.
 
+mod alias;
 mod call;
 mod memory;
 mod raw;

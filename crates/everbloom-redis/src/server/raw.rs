@@ -39,6 +39,8 @@ opaque! {
     CommandHandle;
     /// The server's own `INFO`.
     ServerInfo;
+    /// The reply to a command that the module gave.
+    Reply;
 }
 
 pub(super) const OK: c_int = 0;
@@ -103,6 +105,9 @@ pub(super) const ARGUMENT_MULTIPLE: c_int = 1 << 1;
 
 pub(super) type CommandFunction = extern "C" fn(*mut Context, *mut *mut Text, c_int) -> c_int;
 pub(super) type InfoFunction = extern "C" fn(*mut Info, c_int);
+pub(super) type TimerFunction = extern "C" fn(*mut Context, *mut c_void);
+
+pub(super) const REPLY_ERROR: c_int = 1;
 
 /// The callbacks of a data type, in the version of Redis 6.2.
 #[repr(C)]
@@ -326,11 +331,16 @@ api! {
         RegisterBoolConfig: fn(*mut Context, *const c_char, c_int, c_uint, GetFlag, SetFlag, *const c_void, *mut c_void) -> c_int;
         RegisterEnumConfig: fn(*mut Context, *const c_char, c_int, c_uint, *const *const c_char, *const c_int, c_int, GetFlag, SetFlag, *const c_void, *mut c_void) -> c_int;
         LoadConfigs: fn(*mut Context) -> c_int;
+        CreateTimer: fn(*mut Context, c_longlong, TimerFunction, *mut c_void) -> u64;
+        IsModuleNameBusy: fn(*const c_char) -> c_int;
+        CallReplyType: fn(*mut Reply) -> c_int;
+        FreeCallReply: fn(*mut Reply);
     }
     variadic {
         Log: fn(*mut Context, *const c_char, *const c_char);
         Replicate: fn(*mut Context, *const c_char, *const c_char) -> c_int;
         EmitAOF: fn(*mut Io, *const c_char, *const c_char);
+        Call: fn(*mut Context, *const c_char, *const c_char) -> *mut Reply;
     }
     optional {
         TryAlloc: fn(usize) -> *mut c_void;
@@ -378,4 +388,18 @@ pub(super) fn loaded() -> Option<&'static Api> {
 #[inline(always)]
 pub(super) fn api() -> &'static Api {
     API.get().expect("a server that calls the module has loaded it")
+}
+
+/// What the system's loader knows of an address.
+#[repr(C)]
+pub(super) struct LoadedFrom {
+    pub(super) path: *const c_char,
+    pub(super) base: *mut c_void,
+    pub(super) symbol: *const c_char,
+    pub(super) address: *mut c_void,
+}
+
+unsafe extern "C" {
+    /// Tells from which library an address is; 0 if from none.
+    pub(super) fn dladdr(address: *const c_void, found: *mut LoadedFrom) -> c_int;
 }

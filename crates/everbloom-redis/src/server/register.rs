@@ -20,6 +20,10 @@ impl<'a> Loading<'a> {
         Loading { context, words }
     }
 
+    pub(super) fn context(&self) -> *mut raw::Context {
+        self.context
+    }
+
     /// The arguments of `MODULE LOAD` or `loadmodule`.
     pub(crate) fn arguments(&self) -> impl Iterator<Item = &'a [u8]> + use<'a> {
         self.words.iter().map(|word| bytes_of(*word))

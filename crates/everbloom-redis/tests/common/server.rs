@@ -132,7 +132,7 @@ impl Server {
         Start::new(maker).start()
     }
 
-    /// Starts the program and waits until it answers; else what it said.
+    /// Writes the configuration, starts the program and waits until it answers; else what it said.
     fn spawn(start: &Start, folder: &Path, port: u16) -> Result<Child, String> {
         let mut lines = vec![
             "bind 127.0.0.1".to_string(),
@@ -146,6 +146,11 @@ impl Server {
         ];
         lines.extend(start.settings.iter().cloned());
         fs::write(folder.join("server.conf"), lines.join("\n") + "\n").expect("the configuration");
+        Server::run(start, folder, port)
+    }
+
+    /// The same with the configuration that is there.
+    fn run(start: &Start, folder: &Path, port: u16) -> Result<Child, String> {
         let log = File::options().create(true).append(true).open(folder.join("log")).expect("a log");
         let mut command = Command::new(start.maker.program());
         command.arg(folder.join("server.conf")).current_dir(folder).stdin(Stdio::null());
@@ -209,6 +214,13 @@ impl Server {
     pub fn start_again(&mut self) {
         self.kill();
         let child = Server::spawn(&self.start, self.folder.path(), self.port);
+        self.child = child.unwrap_or_else(|log| panic!("it does not start again:\n{log}"));
+    }
+
+    /// The same with the configuration as it is now.
+    pub fn start_again_as_configured(&mut self) {
+        self.kill();
+        let child = Server::run(&self.start, self.folder.path(), self.port);
         self.child = child.unwrap_or_else(|log| panic!("it does not start again:\n{log}"));
     }
 
