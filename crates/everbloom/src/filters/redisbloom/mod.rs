@@ -87,7 +87,7 @@ use crate::format::StateWriter;
 use crate::key::{Hashing, KeyHash};
 use crate::promise::{Error, Importance, Importances, Plan, Result, Status, Verdict};
 use crate::simd::PREFETCH_DISTANCE;
-use plan::{excess, forecast, planned};
+use plan::{forecast, likely_excess, planned};
 use stage::Stage;
 
 pub(crate) const KIND: Kind = Kind {
@@ -352,7 +352,7 @@ impl Filter for RedisBloom {
             let found = plan::size_of(&header).items_at_fill(fill);
             // A key that an earlier stage took for one of its own was not inserted again.
             items = items.zip(found).map(|(items, found)| items + found / f64::max(right, f64::MIN_POSITIVE));
-            let rate = libm::pow(fill, f64::from(header.hashes)) + excess(&header, header.size as f64, fill);
+            let rate = libm::pow(fill, f64::from(header.hashes)) + likely_excess(&header, header.size as f64, fill);
             right *= 1.0 - rate.min(1.0);
             (ones, bits) = (ones + set, bits + header.bits);
         }
