@@ -3,6 +3,7 @@
 mod bench;
 mod bench_dedup;
 mod dist;
+mod python;
 mod testing;
 
 use std::env;
@@ -21,6 +22,11 @@ const TASKS: &[Task] = &[
         "test",
         "every test of the workspace, examples in the documentation included; --quick: the short ones",
         testing::run,
+    ),
+    (
+        "python",
+        "the Python package: its wheel, installed under target/, and its tests; --full: beside pandas and peers",
+        python::run,
     ),
     ("lint", "format, clippy and documentation, warnings denied", |_| lint()),
     ("accuracy", "filters against references, promises and each other, the long runs included", accuracy),

@@ -3,8 +3,8 @@
 use crate::batch::{Act, CHUNK, Keys, Part};
 use arrow_array::cast::AsArray;
 use arrow_array::types::{
-    BinaryType, BinaryViewType, ByteArrayType, ByteViewType, Int8Type, Int16Type, Int32Type, Int64Type, LargeBinaryType,
-    LargeUtf8Type, StringViewType, UInt8Type, UInt16Type, UInt32Type, UInt64Type, Utf8Type,
+    BinaryType, BinaryViewType, ByteArrayType, ByteViewType, Int8Type, Int16Type, Int32Type, Int64Type,
+    LargeBinaryType, LargeUtf8Type, StringViewType, UInt8Type, UInt16Type, UInt32Type, UInt64Type, Utf8Type,
 };
 use arrow_array::{Array, ArrayRef, ArrowPrimitiveType};
 use arrow_schema::DataType;
@@ -21,7 +21,8 @@ pub(crate) fn for_each(
     act: &mut Act<'_>,
 ) -> PyResult<Option<PyResult<()>>> {
     let py = batch.py();
-    let is_column = batch.hasattr(intern!(py, "__arrow_c_array__"))? || batch.hasattr(intern!(py, "__arrow_c_stream__"))?;
+    let is_column =
+        batch.hasattr(intern!(py, "__arrow_c_array__"))? || batch.hasattr(intern!(py, "__arrow_c_stream__"))?;
     if !is_column {
         return Ok(None);
     }
@@ -83,8 +84,11 @@ fn dictionary_part(py: Python<'_>, part: &ArrayRef, values: &[Option<KeyHash>], 
     let hash = |(row, place): (usize, usize)| {
         if nulls.is_some_and(|nulls| nulls.is_null(row)) { None } else { values.get(place).copied().flatten() }
     };
-    let hashes: Vec<Option<KeyHash>> =
-        if values.is_empty() { vec![None; part.len()] } else { dictionary.normalized_keys().into_iter().enumerate().map(hash).collect() };
+    let hashes: Vec<Option<KeyHash>> = if values.is_empty() {
+        vec![None; part.len()]
+    } else {
+        dictionary.normalized_keys().into_iter().enumerate().map(hash).collect()
+    };
     let present: Vec<bool> = hashes.iter().map(Option::is_some).collect();
     let known: Vec<KeyHash> = hashes.into_iter().flatten().collect();
     act(py, Part { keys: Keys::Hashes(&known), present: Some(&present) })
@@ -96,14 +100,23 @@ fn plain_part(py: Python<'_>, part: &ArrayRef, act: &mut Act<'_>) -> PyResult<()
             let values = part.as_primitive::<Int64Type>();
             match present(part) {
                 None => act(py, Keys::Signed(values.values()).into()),
-                some => act(py, Part { keys: Keys::Signed(&values.iter().flatten().collect::<Vec<_>>()), present: some.as_deref() }),
+                some => act(
+                    py,
+                    Part { keys: Keys::Signed(&values.iter().flatten().collect::<Vec<_>>()), present: some.as_deref() },
+                ),
             }
         }
         DataType::UInt64 => {
             let values = part.as_primitive::<UInt64Type>();
             match present(part) {
                 None => act(py, Keys::Unsigned(values.values()).into()),
-                some => act(py, Part { keys: Keys::Unsigned(&values.iter().flatten().collect::<Vec<_>>()), present: some.as_deref() }),
+                some => act(
+                    py,
+                    Part {
+                        keys: Keys::Unsigned(&values.iter().flatten().collect::<Vec<_>>()),
+                        present: some.as_deref(),
+                    },
+                ),
             }
         }
         DataType::Int32 => signed::<Int32Type>(py, part, act),
@@ -137,7 +150,11 @@ fn plain_part(py: Python<'_>, part: &ArrayRef, act: &mut Act<'_>) -> PyResult<()
 }
 
 /// Integers that fit into 63 bits, with their sign or without one.
-fn signed<T: ArrowPrimitiveType<Native: Into<i64>>>(py: Python<'_>, part: &ArrayRef, act: &mut Act<'_>) -> PyResult<()> {
+fn signed<T: ArrowPrimitiveType<Native: Into<i64>>>(
+    py: Python<'_>,
+    part: &ArrayRef,
+    act: &mut Act<'_>,
+) -> PyResult<()> {
     let values: Vec<i64> = part.as_primitive::<T>().iter().flatten().map(Into::into).collect();
     act(py, Part { keys: Keys::Signed(&values), present: present(part).as_deref() })
 }

@@ -77,25 +77,15 @@ fn exception(py: Python<'_>, error: &Error, message: &str) -> PyResult<PyErr> {
 }
 
 /// A value that a caller gave and that cannot be used.
-pub(crate) fn parameter(
-    py: Python<'_>,
-    name: &'static str,
-    given: impl ToString,
-    needed: &str,
-    remedy: &str,
-) -> PyErr {
+pub(crate) fn parameter(py: Python<'_>, name: &'static str, given: impl ToString, needed: &str, remedy: &str) -> PyErr {
     let error =
         Error::Parameter { name, given: given.to_string(), needed: needed.to_string(), remedy: remedy.to_string() };
     raised(py, error)
 }
 
 /// The library's names of what is asked for, as the keywords that Python callers typed.
-const KEYWORDS: [(&str, &str); 4] = [
-    ("target_fpr", "fpr"),
-    ("target_fnr", "fnr"),
-    ("expected_items", "expect"),
-    ("transmitted_bytes", "transmit"),
-];
+const KEYWORDS: [(&str, &str); 4] =
+    [("target_fpr", "fpr"), ("target_fnr", "fnr"), ("expected_items", "expect"), ("transmitted_bytes", "transmit")];
 
 fn in_keywords(error: Error) -> Error {
     let keyword = |text: &str| KEYWORDS.iter().fold(text.to_string(), |text, (name, typed)| text.replace(name, typed));

@@ -6,8 +6,8 @@ use crate::plan::PyStream;
 use everbloom::internal::forecast::{self, AUTO};
 use everbloom::internal::stream::Sample;
 use everbloom::{
-    Count, Goal, Hashing, Importance, ImportanceMix, ImportanceScale, Importances, Plan, Question, Rate, Recommendation,
-    SecretKey, Size, Span, Spec, Stream, Window,
+    Count, Goal, Hashing, Importance, ImportanceMix, ImportanceScale, Importances, Plan, Question, Rate,
+    Recommendation, SecretKey, Size, Span, Spec, Stream, Window,
 };
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
@@ -18,9 +18,8 @@ use std::time::Duration;
 const USUAL_FPR: f64 = 0.001;
 
 /// Everything that `plan` and `Filter` take, but the spec.
-pub(crate) const KEYWORDS: [&str; 11] = [
-    "memory", "fpr", "expect", "fnr", "window", "stream", "importance", "compressed", "transmit", "seed", "secret",
-];
+pub(crate) const KEYWORDS: [&str; 11] =
+    ["memory", "fpr", "expect", "fnr", "window", "stream", "importance", "compressed", "transmit", "seed", "secret"];
 
 /// What was asked for.
 pub(crate) struct Wanted {
@@ -139,7 +138,9 @@ pub(crate) fn to_seed(seed: &Bound<'_, PyAny>) -> PyResult<u64> {
 
 /// A secret of 16 bytes, and no other number of them.
 pub(crate) fn to_secret(secret: &Bound<'_, PyAny>) -> PyResult<SecretKey> {
-    let bytes = secret.cast::<PyBytes>().map_err(|_| PyTypeError::new_err("secret must be 16 bytes: secrets.token_bytes(16)"))?;
+    let bytes = secret
+        .cast::<PyBytes>()
+        .map_err(|_| PyTypeError::new_err("secret must be 16 bytes: secrets.token_bytes(16)"))?;
     let key: Result<[u8; 16], _> = bytes.as_bytes().try_into();
     key.map(SecretKey::new).map_err(|_| {
         let given = format!("{} bytes long", bytes.as_bytes().len());
@@ -228,7 +229,13 @@ fn to_stream(value: &Bound<'_, PyAny>, expected: Option<u64>, importances: Optio
     }
     if let Ok(text) = value.cast::<PyString>() {
         let Some(distinct) = expected else {
-            return Err(parameter(py, "expect", "not given", "given with a stream in words", "say how many distinct keys come"));
+            return Err(parameter(
+                py,
+                "expect",
+                "not given",
+                "given with a stream in words",
+                "say how many distinct keys come",
+            ));
         };
         return Stream::named(text.to_str()?, distinct).or_raise(py);
     }

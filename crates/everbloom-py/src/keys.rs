@@ -66,7 +66,9 @@ fn append(key: &Bound<'_, PyAny>, bytes: &mut Vec<u8>, depth: u32) -> PyResult<(
 
 fn utf8<'a>(text: &'a Bound<'_, PyString>) -> PyResult<&'a str> {
     text.to_str().map_err(|_| {
-        PyTypeError::new_err("a str key has surrogates, which have no UTF-8; give bytes: os.fsencode(key) for file names")
+        PyTypeError::new_err(
+            "a str key has surrogates, which have no UTF-8; give bytes: os.fsencode(key) for file names",
+        )
     })
 }
 
@@ -104,7 +106,5 @@ fn no_key(key: &Bound<'_, PyAny>) -> PyErr {
         "dict" | "set" => "say which part of it is the key",
         _ => "write str(key), or give key= to say which part of it is the key",
     };
-    PyTypeError::new_err(format!(
-        "a key must be str, bytes, int, UUID or a tuple of those, not {name}; {remedy}"
-    ))
+    PyTypeError::new_err(format!("a key must be str, bytes, int, UUID or a tuple of those, not {name}; {remedy}"))
 }

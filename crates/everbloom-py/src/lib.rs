@@ -23,7 +23,7 @@ use pyo3::types::PyString;
 
 /// What a notebook shows of an object.
 fn html<'py, T>(object: &Bound<'py, T>, what: &str) -> PyResult<Bound<'py, PyString>> {
-    let html = object.py().import("everbloom._html")?.call_method1(what, (object,))?;
+    let html = object.py().import("everbloom._html")?.call_method1(what, (object.as_any(),))?;
     Ok(html.cast_into::<PyString>()?)
 }
 

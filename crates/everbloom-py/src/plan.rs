@@ -449,7 +449,12 @@ impl PyStream {
 
     fn __repr__(&self) -> String {
         let Self { stream } = self;
-        format!("<everbloom.Stream {}: {} arrivals, {} distinct>", stream.describe(), stream.arrivals(), stream.distinct())
+        format!(
+            "<everbloom.Stream {}: {} arrivals, {} distinct>",
+            stream.describe(),
+            stream.arrivals(),
+            stream.distinct()
+        )
     }
 }
 

@@ -134,9 +134,12 @@ impl PyView {
 
     /// A view of a file is pickled as its path.
     fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
-        let path = self.seen.borrow_owner().path().filter(|_| self.view().hashing().seed().is_some()).ok_or_else(|| {
-            PyTypeError::new_err("only a view of a file, without a secret, can be pickled; send its bytes or its name")
-        })?;
+        let path =
+            self.seen.borrow_owner().path().filter(|_| self.view().hashing().seed().is_some()).ok_or_else(|| {
+                PyTypeError::new_err(
+                    "only a view of a file, without a secret, can be pickled; send its bytes or its name",
+                )
+            })?;
         let path = std::path::absolute(path)?;
         let reopen = py.import("everbloom._pickle")?.getattr("reopened")?;
         (reopen, (path.into_os_string(),)).into_pyobject(py)

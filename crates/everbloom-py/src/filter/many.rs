@@ -6,7 +6,7 @@ use crate::batch::{self, Part, arrays};
 use crate::errors::{OrRaise, parameter};
 use everbloom::internal::Multiplicity;
 use everbloom::internal::filters;
-use everbloom::{AnyFilter, Error, Filter, Importance, Importances, Result, Verdict};
+use everbloom::{AnyFilter, Error, Importance, Importances, Result, Verdict};
 use pyo3::buffer::PyBuffer;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyTuple};
@@ -55,7 +55,9 @@ impl<T: Copy> Given<T> {
     /// Refuses another number of values than of keys, where that is known before.
     fn check(&self, name: &'static str, keys: &Bound<'_, PyAny>) -> PyResult<()> {
         match (self, keys.len()) {
-            (Given::Each(values), Ok(rows)) if values.len() != rows => Err(too_few(keys.py(), name, values.len(), rows)),
+            (Given::Each(values), Ok(rows)) if values.len() != rows => {
+                Err(too_few(keys.py(), name, values.len(), rows))
+            }
             _ => Ok(()),
         }
     }
@@ -70,7 +72,9 @@ impl<T: Copy> Given<T> {
                 let rows = values.get(start..end).ok_or_else(|| too_few(py, name, values.len(), end))?;
                 Ok(Some(match part.present {
                     None => rows.to_vec(),
-                    Some(present) => rows.iter().zip(present).filter(|(_, row)| **row).map(|(value, _)| *value).collect(),
+                    Some(present) => {
+                        rows.iter().zip(present).filter(|(_, row)| **row).map(|(value, _)| *value).collect()
+                    }
                 }))
             }
         }
@@ -230,7 +234,9 @@ impl PyFilter {
         let py = keys.py();
         arrays(py)?.call_method0("numpy")?;
         let mut all = Vec::new();
-        self.each_hash(keys, 0u64, &mut all, |state, hash| counts(&state.filter).map(|counts| counts.count_hash(hash)))?;
+        self.each_hash(keys, 0u64, &mut all, |state, hash| {
+            counts(&state.filter).map(|counts| counts.count_hash(hash))
+        })?;
         let bytes: Vec<u8> = all.into_iter().flat_map(u64::to_le_bytes).collect();
         arrays(py)?.call_method1("result", (PyBytes::new(py, &bytes), "<u8"))
     }
@@ -272,7 +278,13 @@ impl<'py> Room<'py> {
         PyBuffer::<u8>::get(&part)?.copy_from_slice(py, &answers[..fits])?;
         done?;
         if answers.len() != places {
-            return Err(parameter(py, "out", format!("{places} places long"), &format!("as long as the {} keys", answers.len()), "write numpy.empty(len(keys), bool)"));
+            return Err(parameter(
+                py,
+                "out",
+                format!("{places} places long"),
+                &format!("as long as the {} keys", answers.len()),
+                "write numpy.empty(len(keys), bool)",
+            ));
         }
         Ok(out)
     }

@@ -274,7 +274,9 @@ impl PyFilter {
             _ => {
                 state.filter.advance()?;
                 let windowed: Option<&mut dyn Windowed> = state.filter.as_windowed();
-                windowed.map_or((), |windowed| windowed.advance_by(generations - 1));
+                if let Some(windowed) = windowed {
+                    windowed.advance_by(generations - 1);
+                }
                 Ok(())
             }
         });
@@ -408,7 +410,12 @@ impl PyFilter {
         let state = self.read(py);
         let promise = PyPromise::from(&state.filter.promise());
         let size = size_text(state.filter.memory_bits());
-        format!("<everbloom.Filter '{}', {size}, {}, {} arrivals>", state.filter.spec(), promise.in_words(), state.filter.arrivals())
+        format!(
+            "<everbloom.Filter '{}', {size}, {}, {} arrivals>",
+            state.filter.spec(),
+            promise.in_words(),
+            state.filter.arrivals()
+        )
     }
 
     fn _repr_html_<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyString>> {

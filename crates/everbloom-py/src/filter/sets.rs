@@ -70,9 +70,9 @@ impl PyFilter {
 
 fn as_filter<'a>(other: &'a Bound<'_, PyAny>) -> PyResult<&'a PyFilter> {
     let name = || other.get_type().name().map_or_else(|_| "this".to_string(), |name| name.to_string());
-    let filter = other.cast::<PyFilter>().map_err(|_| {
-        PyTypeError::new_err(format!("this takes filters, not {}; for keys call update", name()))
-    })?;
+    let filter = other
+        .cast::<PyFilter>()
+        .map_err(|_| PyTypeError::new_err(format!("this takes filters, not {}; for keys call update", name())))?;
     Ok(filter.get())
 }
 

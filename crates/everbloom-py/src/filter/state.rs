@@ -2,7 +2,7 @@
 
 use crate::batch::Keys;
 use everbloom::internal::filter::{Timeline, Times};
-use everbloom::{AnyFilter, Filter, Hashing, Importances, KeyHash, Result, Verdict};
+use everbloom::{AnyFilter, Hashing, Importances, KeyHash, Result, Verdict};
 use std::time::Duration;
 
 /// A filter, and the clock of its window if that is one of time.

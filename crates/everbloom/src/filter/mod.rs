@@ -45,7 +45,7 @@ pub enum Body<'a> {
 }
 
 /// A filter in bytes that somebody else holds.
-pub trait Mapped: std::fmt::Debug {
+pub trait Mapped: std::fmt::Debug + Send + Sync {
     /// Whether each key seems to have been inserted; `found` is as long as `hashes`.
     fn contains_hashes(&self, hashes: &[KeyHash], found: &mut [bool]);
 
