@@ -409,7 +409,7 @@ def test_parts_of_a_filter():
         ({"memory": "1MiB", "stream": "zipf:1"}, everbloom.ParameterError, "expect"),
         ({"memory": "1MiB", "expect": 1000, "stream": "zip"}, everbloom.ParameterError, "zipf"),
         ({"memory": "1MiB", "stream": range(100)}, everbloom.InfeasibleError, "repeats"),
-        ({"memory": "1PiB"}, (MemoryError, everbloom.Error), ""),
+        ({"memory": "1PiB"}, (MemoryError, everbloom.Error), "PiB"),
     ],
     ids=repr,
 )
