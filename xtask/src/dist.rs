@@ -1,16 +1,17 @@
 //! `cargo xtask dist`: what is given to users, in `target/dist`.
 //!
 //! A binary that needs no library of the machine's, with its manual pages and completions, and the module for Redis and
-//! Valkey, as a Debian package and as an archive, and the checksums of both. Pages and completions are printed by the binary
-//! itself. The module is loaded by a server that has the C library, so it is built for the machine's own.
+//! Valkey, as a Debian package and as an archive; the Python package as a wheel and as sources; and the checksums of all.
+//! Pages and completions are printed by the binary itself. The module is loaded by a server that has the C library, so it
+//! is built for the machine's own.
 
-use crate::{Outcome, cargo, root};
+use crate::{Outcome, cargo, python, root};
 use std::env;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-const USAGE: &str = "cargo xtask dist [--binary FILE] [--module FILE] [--out FOLDER]   (--binary, --module: these instead of builds of its own)";
+const USAGE: &str = "cargo xtask dist [--binary FILE] [--module FILE] [--out FOLDER]   (--binary, --module: these instead of builds of its own; with --binary no wheel)";
 
 /// The module's file, in target folders and in packages.
 pub(crate) const MODULE: &str = "libeverbloom_redis.so";
@@ -32,6 +33,7 @@ pub(crate) fn run(arguments: &[String]) -> Outcome {
         }
     }
     let target = target()?;
+    let packs_wheel = given.is_none();
     let binary = given.map_or_else(|| build(&target), Ok)?;
     let module = module.map_or_else(build_module, Ok)?;
     fs::create_dir_all(&dist).map_err(|error| format!("{}: {error}", dist.display()))?;
@@ -54,6 +56,9 @@ pub(crate) fn run(arguments: &[String]) -> Outcome {
     fill(&stage, &binary, &module)?;
     archive(&dist, &stage, &name)?;
     debian(&dist)?;
+    if packs_wheel {
+        python::pack(&dist)?;
+    }
     checksums(&dist)?;
     for file in files(&dist)? {
         let bytes = fs::metadata(dist.join(&file)).map_or(0, |data| data.len());
@@ -93,7 +98,8 @@ pub(crate) fn target_folder() -> PathBuf {
 
 /// Whether a file of this name may be of an earlier run.
 fn ours(name: &str) -> bool {
-    name == "SHA256SUMS" || (name.starts_with("everbloom") && [".tar.gz", ".deb"].iter().any(|end| name.ends_with(end)))
+    name == "SHA256SUMS"
+        || (name.starts_with("everbloom") && [".tar.gz", ".deb", ".whl"].iter().any(|end| name.ends_with(end)))
 }
 
 /// Everything that an archive holds, in a folder.

@@ -4,6 +4,7 @@ mod bench;
 mod bench_dedup;
 mod bench_redis;
 mod dist;
+mod python;
 mod redis;
 mod servers;
 mod testing;
@@ -25,6 +26,11 @@ const TASKS: &[Task] = &[
         "every test of the workspace, examples in the documentation included; --quick: the short ones",
         testing::run,
     ),
+    (
+        "python",
+        "the Python package: its wheel, installed under target/, and its tests; --full: beside pandas and peers",
+        python::run,
+    ),
     ("lint", "format, clippy and documentation, warnings denied", |_| lint()),
     ("accuracy", "filters against references, promises and each other, the long runs included", accuracy),
     (
@@ -35,9 +41,18 @@ const TASKS: &[Task] = &[
     ),
     ("redis", "Redis on loopback with the module, fetched without root; --valkey: Valkey", redis::run),
     ("ci", "lint, then test: what must hold before a change lands", ci),
-    ("dist", "what is given to users, in target/dist: static binary, Debian package, archive, checksums", dist::run),
+    (
+        "dist",
+        "what is given to users, in target/dist: static binary, Debian package, archive, wheel, checksums",
+        dist::run,
+    ),
     ("book", "the book as HTML in book/book, with mdBook", book),
     ("bench", "every bench, half an hour; writes the tables into crates/everbloom/benches/README.md", bench::run),
+    (
+        "bench-python",
+        "the Python package beside rbloom, abloom and sets: CPU a key, ratios [--keys N … --rounds N]",
+        python::bench,
+    ),
     ("bench-dedup", "dedup beside huniq, runiq, awk, sort and jq: CPU, memory, wrong answers", bench_dedup::run),
     (
         "bench-redis",
@@ -101,6 +116,7 @@ fn lint() -> Outcome {
     cargo("clippy", &["--workspace", "--all-targets"], &["--".into(), "-Dwarnings".into()], &[])?;
     let small = ["--package", "everbloom-cli", "--no-default-features"];
     cargo("clippy", &small, &["--".into(), "-Dwarnings".into()], &[])?;
+    python::check_free_threaded()?;
     cargo("doc", &["--workspace", "--no-deps"], &[], &[("RUSTDOCFLAGS", "-Dwarnings")])
 }
 

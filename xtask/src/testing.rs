@@ -4,7 +4,7 @@
 //! alone. Here as many programs run as there are cores, the long ones first, with one thread each.
 
 use crate::servers;
-use crate::{Outcome, cargo, root};
+use crate::{Outcome, cargo, python, root};
 use serde_json::Value;
 use std::collections::VecDeque;
 use std::env;
@@ -75,8 +75,10 @@ pub(crate) fn run_with(arguments: &[String], variables: &[(&str, &str)]) -> Outc
     let left_out = before - programs.len();
     let ran = run_all(programs, variables);
     let documented = if quick { Ok(()) } else { cargo("test", &["--workspace", "--doc"], &[], &[]) };
+    let needed = variables.iter().any(|(name, _)| *name == NOTHING_SKIPPED) || env::var_os(NOTHING_SKIPPED).is_some();
+    let in_python = if quick { Ok(()) } else { python::run_if_there(needed) };
     summarise(&ran, left_out, started.elapsed().as_secs())?;
-    documented
+    documented.and(in_python)
 }
 
 /// The folder of the servers that the module's tests start. Where one cannot be had, they go without it and say so.
@@ -196,7 +198,7 @@ fn summarise(ran: &[Ran], left_out: usize, seconds: u64) -> Outcome {
     let quick = if left_out == 0 {
         String::new()
     } else {
-        format!("; --quick left out {}, and the examples in the documentation", LONG.join(", "))
+        format!("; --quick left out {}, the examples in the documentation and the Python package", LONG.join(", "))
     };
     let all = format!("{tests} tests of {} programs passed in {seconds} s", ran.len() - failed.len());
     eprintln!("xtask: {all}; {} took 10 s or more: {}{quick}", long.len(), named.join(", "));

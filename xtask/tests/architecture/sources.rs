@@ -84,6 +84,11 @@ pub(crate) fn redis() -> Vec<Source> {
     crate_sources("crates/everbloom-redis/src/lib.rs")
 }
 
+/// The Python package's.
+pub(crate) fn python() -> Vec<Source> {
+    crate_sources("crates/everbloom-py/src/lib.rs")
+}
+
 fn rust_files(folder: &Path) -> Vec<String> {
     let mut found = Vec::new();
     for entry in fs::read_dir(root().join(folder)).expect("a folder of sources") {

@@ -132,6 +132,35 @@ pub fn encode_compressed(filter: &dyn Filter) -> Vec<u8> {
     bytes
 }
 
+/// Whether two filters have the same spec, hash alike and have the same cells: whatever one answers, the other does.
+///
+/// ```
+/// use everbloom::Bloom;
+/// use everbloom::internal::codec::same_cells;
+///
+/// let (mut one, mut other) = (Bloom::with_rate(1000, 0.01)?, Bloom::with_rate(1000, 0.01)?);
+/// one.extend(["a", "b"]);
+/// other.extend(["b", "a", "b"]);
+/// assert!(same_cells(&one, &other));
+/// other.insert("c");
+/// assert!(!same_cells(&one, &other));
+/// # Ok::<(), everbloom::Error>(())
+/// ```
+pub fn same_cells(one: &dyn Filter, other: &dyn Filter) -> bool {
+    one.spec() == other.spec() && one.hashing() == other.hashing() && same_body(one.body(), other.body())
+}
+
+fn same_body(one: Body<'_>, other: Body<'_>) -> bool {
+    match (one, other) {
+        (Body::Bytes(one), Body::Bytes(other)) => one == other,
+        (Body::Words(count, one), Body::Words(others, other)) => count == others && one.eq(other),
+        (Body::Filters(one), Body::Filters(other)) => {
+            one.len() == other.len() && one.iter().zip(other).all(|(one, other)| same_cells(*one, other))
+        }
+        _ => false,
+    }
+}
+
 /// Reads filters back. Says what may be spent on it and what some filters cannot be read without.
 ///
 /// ```

@@ -46,7 +46,7 @@ pub enum Body<'a> {
 }
 
 /// A filter in bytes that somebody else holds.
-pub trait Mapped: std::fmt::Debug {
+pub trait Mapped: std::fmt::Debug + Send + Sync {
     /// Whether each key seems to have been inserted; `found` is as long as `hashes`.
     fn contains_hashes(&self, hashes: &[KeyHash], found: &mut [bool]);
 
@@ -81,6 +81,11 @@ pub trait Filter: Any + CloneBoxed + std::fmt::Debug + Send + Sync {
     /// What was promised when the filter was planned.
     fn promise(&self) -> Promise {
         self.base().promise
+    }
+
+    /// Arrivals observed or keys inserted so far: [`Status::arrivals`], known at once, whatever the size.
+    fn arrivals(&self) -> u64 {
+        self.base().arrivals
     }
 
     /// All of the state: cells, side tables, indexes.

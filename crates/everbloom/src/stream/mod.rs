@@ -84,6 +84,31 @@ impl Stream {
         Ok(Stream { arrivals: high as u64, repeats: Repeats::Drawn { universe, exponent }, importance: None })
     }
 
+    /// The stream that a word or two describe, with so many distinct keys: `uniform`, with two arrivals for each of them,
+    /// `zipf` or `zipf:1.1`.
+    ///
+    /// ```
+    /// use everbloom::Stream;
+    ///
+    /// assert_eq!(Stream::named("uniform", 1000)?.arrivals(), 2000);
+    /// assert_eq!(Stream::named("zipf:1.1", 1000)?.distinct(), 1000);
+    /// let error = Stream::named("zip", 1000).unwrap_err().to_string();
+    /// assert_eq!(error, "stream is 'zip', but must be uniform, zipf or zipf:EXPONENT; try zipf:1.1");
+    /// # Ok::<(), everbloom::Error>(())
+    /// ```
+    pub fn named(text: &str, distinct: u64) -> Result<Self> {
+        let unknown = || {
+            let given = format!("'{}'", text.chars().take(80).collect::<String>());
+            Error::parameter("stream", given, "uniform, zipf or zipf:EXPONENT", "try zipf:1.1")
+        };
+        match text.split_once(':') {
+            None if text == "uniform" => Self::uniform(distinct.saturating_mul(2), distinct),
+            None if text == "zipf" => Self::zipf_of(distinct, 1.0),
+            Some(("zipf", exponent)) => Self::zipf_of(distinct, exponent.parse().map_err(|_| unknown())?),
+            _ => Err(unknown()),
+        }
+    }
+
     fn drawn(arrivals: u64, distinct: u64, exponent: f64) -> Result<Self> {
         checked_counts(arrivals, distinct)?;
         let (items, wanted) = (arrivals as f64, distinct as f64);

@@ -1,0 +1,290 @@
+//! What a caller wants of a filter, from Python's keywords to the library's question.
+
+use crate::batch;
+use crate::errors::{OrRaise, parameter};
+use crate::plan::PyStream;
+use everbloom::internal::forecast::{self, AUTO};
+use everbloom::internal::stream::Sample;
+use everbloom::{
+    Count, Goal, Hashing, Importance, ImportanceMix, ImportanceScale, Importances, Plan, Question, Rate,
+    Recommendation, SecretKey, Size, Span, Spec, Stream, Window,
+};
+use pyo3::exceptions::PyTypeError;
+use pyo3::prelude::*;
+use pyo3::types::{PyBool, PyBytes, PyDelta, PyDict, PyFloat, PyInt, PyString};
+use std::time::Duration;
+
+/// The rate that is planned for where nobody asked for one, as on the command line.
+const USUAL_FPR: f64 = 0.001;
+
+/// Everything that `plan` and `Filter` take, but the spec.
+pub(crate) const KEYWORDS: [&str; 11] =
+    ["memory", "fpr", "expect", "fnr", "window", "stream", "importance", "compressed", "transmit", "seed", "secret"];
+
+/// What was asked for.
+pub(crate) struct Wanted {
+    question: Question,
+    /// The largest importance, where arrivals have any.
+    pub(crate) importance_max: Option<f64>,
+}
+
+impl Wanted {
+    /// Reads a spec and the keywords.
+    pub(crate) fn new(spec: &str, keywords: Option<&Bound<'_, PyDict>>, py: Python<'_>) -> PyResult<Self> {
+        let given = |name: &str| -> PyResult<Option<Bound<'_, PyAny>>> {
+            let value = keywords.map_or(Ok(None), |keywords| keywords.get_item(name))?;
+            Ok(value.filter(|value| !value.is_none()))
+        };
+        refuse_unknown(py, keywords)?;
+        let hashing = hashing(py, given("seed")?, given("secret")?)?;
+        let mut goal = Goal::new().hashing(hashing);
+        if let Some(size) = given("memory")? {
+            goal = goal.memory(to_size(&size, "memory")?);
+        }
+        if let Some(rate) = given("fpr")? {
+            goal = goal.fpr(to_rate(&rate, "fpr")?);
+        }
+        if let Some(count) = given("expect")? {
+            goal = goal.expected_items(to_count(&count, "expect")?.named("expect"));
+        }
+        let flag = |name: &str| given(name)?.map_or(Ok(false), |value| value.is_truthy());
+        if flag("compressed")? {
+            goal = goal.compressed();
+        }
+        match given("transmit")? {
+            Some(size) => {
+                let bits = to_size(&size, "transmit")?.named("transmit").get().or_raise(py)?;
+                goal = goal.transmitted_bytes(bits / 8);
+            }
+            None => goal = goal.default_fpr(USUAL_FPR),
+        }
+        let importances = given("importance")?.map_or(Ok(None), |value| Importanced::new(&value))?;
+        if let Some(importances) = &importances {
+            goal = match importances.mix(py)? {
+                Some(mix) => goal.importance_mix(mix),
+                None => goal.with_importance(),
+            };
+        }
+        let expected = goal.expected_items;
+        let mut question = Question::new(goal);
+        question.filter = Some(Spec::parse(spec).or_raise(py)?).filter(|spec| *spec != Spec::new(AUTO));
+        question.target_fnr = given("fnr")?.map_or(Ok(None), |rate| rate_or_none(&rate).map(Some))?;
+        question.window = given("window")?.map_or(Ok(None), |window| to_window(&window).map(Some))?;
+        if let Some(described) = given("stream")? {
+            let stream = to_stream(&described, expected, importances.as_ref())?;
+            question.stream = Some(match question.goal.importance_mix {
+                Some(mix) if stream.importance().is_none() => stream.with_importance(mix),
+                _ => stream,
+            });
+        }
+        Ok(Wanted { question, importance_max: importances.map(|importances| importances.max) })
+    }
+
+    /// The filter to take, with what else could have been.
+    pub(crate) fn answer(&self, py: Python<'_>) -> PyResult<Recommendation> {
+        let question = &self.question;
+        py.detach(|| question.answer()).or_raise(py)
+    }
+
+    /// The filter to take and nothing else, which is the same one.
+    pub(crate) fn plan(&self, py: Python<'_>) -> PyResult<Plan> {
+        let Question { goal, filter, window, stream, target_fnr, .. } = &self.question;
+        if window.is_some() || stream.is_some() || target_fnr.is_some() {
+            return self.answer(py).map(|answer| answer.best.plan);
+        }
+        let spec = filter.clone().unwrap_or_else(|| Spec::new(AUTO));
+        py.detach(|| forecast::plan(&spec, goal)).or_raise(py)
+    }
+
+    /// The length of the window, if it is one of time.
+    pub(crate) fn time(&self) -> Option<Duration> {
+        match self.question.window {
+            Some(Window::Time(time)) => Some(time),
+            _ => None,
+        }
+    }
+}
+
+fn refuse_unknown(py: Python<'_>, keywords: Option<&Bound<'_, PyDict>>) -> PyResult<()> {
+    let Some(keywords) = keywords else { return Ok(()) };
+    for name in keywords.keys() {
+        let name: String = name.extract()?;
+        if !KEYWORDS.contains(&name.as_str()) {
+            let remedy = everbloom::internal::promise::suggestion(&name, KEYWORDS, "there are");
+            return Err(PyTypeError::new_err(format!("there is no keyword '{name}'; {remedy}")));
+        }
+    }
+    let _ = py;
+    Ok(())
+}
+
+fn hashing(py: Python<'_>, seed: Option<Bound<'_, PyAny>>, secret: Option<Bound<'_, PyAny>>) -> PyResult<Hashing> {
+    match (seed, secret) {
+        (Some(seed), Some(_)) if seed.extract::<u64>().unwrap_or(1) != 0 => {
+            Err(parameter(py, "seed", seed.str()?, "left out where there is a secret", "give one of them"))
+        }
+        (_, Some(secret)) => Ok(Hashing::keyed(to_secret(&secret)?)),
+        (Some(seed), None) => to_seed(&seed).map(Hashing::seeded),
+        (None, None) => Ok(Hashing::default()),
+    }
+}
+
+pub(crate) fn to_seed(seed: &Bound<'_, PyAny>) -> PyResult<u64> {
+    seed.extract().map_err(|_| {
+        let given = seed.str().map_or_else(|_| "not a number".to_string(), |text| text.to_string());
+        parameter(seed.py(), "seed", given, "a whole number from 0 to 2^64 - 1", "try 0")
+    })
+}
+
+/// A secret of 16 bytes, and no other number of them.
+pub(crate) fn to_secret(secret: &Bound<'_, PyAny>) -> PyResult<SecretKey> {
+    let bytes = secret
+        .cast::<PyBytes>()
+        .map_err(|_| PyTypeError::new_err("secret must be 16 bytes: secrets.token_bytes(16)"))?;
+    let key: Result<[u8; 16], _> = bytes.as_bytes().try_into();
+    key.map(SecretKey::new).map_err(|_| {
+        let given = format!("{} bytes long", bytes.as_bytes().len());
+        parameter(secret.py(), "secret", given, "16 bytes", "call secrets.token_bytes(16) once, and keep what it gives")
+    })
+}
+
+fn wrong(value: &Bound<'_, PyAny>, name: &str, wanted: &str) -> PyErr {
+    let kind = value.get_type().name().map_or_else(|_| "this".to_string(), |name| name.to_string());
+    PyTypeError::new_err(format!("{name} must be {wanted}, not {kind}"))
+}
+
+fn is_number(value: &Bound<'_, PyAny>) -> bool {
+    !value.is_instance_of::<PyBool>() && !value.is_instance_of::<PyString>()
+}
+
+pub(crate) fn to_size(value: &Bound<'_, PyAny>, name: &'static str) -> PyResult<Size> {
+    if let Ok(text) = value.cast::<PyString>() {
+        return Ok(Size::from(text.to_str()?));
+    }
+    match value.extract::<i64>() {
+        Ok(bytes) if is_number(value) => Ok(Size::from(bytes)),
+        _ if value.is_instance_of::<PyInt>() && is_number(value) => {
+            Err(parameter(value.py(), name, value.str()?, "at least one byte and at most 128 PiB", "try '64MiB'"))
+        }
+        _ => Err(wrong(value, name, "a text such as '64MiB' or a number of bytes")),
+    }
+}
+
+pub(crate) fn to_rate(value: &Bound<'_, PyAny>, name: &str) -> PyResult<Rate> {
+    if let Ok(text) = value.cast::<PyString>() {
+        return Ok(Rate::from(text.to_str()?));
+    }
+    match value.extract::<f64>() {
+        Ok(rate) if is_number(value) => Ok(Rate::from(rate)),
+        _ => Err(wrong(value, name, "a number such as 0.01 or a text such as '1%'")),
+    }
+}
+
+/// A rate of misses, which may be 0.
+fn rate_or_none(value: &Bound<'_, PyAny>) -> PyResult<f64> {
+    if is_number(value) && value.extract::<f64>().is_ok_and(|rate| rate == 0.0) {
+        return Ok(0.0);
+    }
+    to_rate(value, "fnr")?.named("fnr").get().or_raise(value.py())
+}
+
+pub(crate) fn to_count(value: &Bound<'_, PyAny>, name: &'static str) -> PyResult<Count> {
+    if let Ok(text) = value.cast::<PyString>() {
+        return Ok(Count::from(text.to_str()?));
+    }
+    if let Ok(number) = value.extract::<i64>()
+        && is_number(value)
+    {
+        return Ok(Count::from(number));
+    }
+    if value.is_instance_of::<PyFloat>() || (value.is_instance_of::<PyInt>() && is_number(value)) {
+        // As it is written: 1e6 is a whole number, 0.5 is none.
+        return Ok(Count::from(value.str()?.to_str()?));
+    }
+    Err(wrong(value, name, "a number such as 10**6 or a text such as '1e6'"))
+}
+
+fn to_window(value: &Bound<'_, PyAny>) -> PyResult<Window> {
+    let py = value.py();
+    if let Ok(span) = value.cast::<PyDelta>() {
+        let seconds: f64 = span.call_method0("total_seconds")?.extract()?;
+        let text = format!("{seconds}s");
+        let span = Span::from(text.as_str()).named("window").get().or_raise(py)?;
+        return match span > Duration::ZERO {
+            true => Ok(Window::Time(span)),
+            false => Err(parameter(py, "window", value.str()?, "longer than nothing", "try '24h'")),
+        };
+    }
+    if let Ok(text) = value.cast::<PyString>() {
+        return text.to_str()?.parse().or_raise(py);
+    }
+    to_count(value, "window")?.named("window").get().map(Window::Arrivals).or_raise(py)
+}
+
+/// A description, or what a sample teaches.
+fn to_stream(value: &Bound<'_, PyAny>, expected: Option<u64>, importances: Option<&Importanced>) -> PyResult<Stream> {
+    let py = value.py();
+    if let Ok(stream) = value.cast::<PyStream>() {
+        return Ok(stream.get().stream.clone());
+    }
+    if let Ok(text) = value.cast::<PyString>() {
+        let Some(distinct) = expected else {
+            return Err(parameter(
+                py,
+                "expect",
+                "not given",
+                "given with a stream in words",
+                "say how many distinct keys come",
+            ));
+        };
+        return Stream::named(text.to_str()?, distinct).or_raise(py);
+    }
+    let sample = importances.and_then(|importances| importances.sample.as_deref());
+    learn(value, sample)
+}
+
+/// Learns a stream from a sample of its keys.
+pub(crate) fn learn(keys: &Bound<'_, PyAny>, importances: Option<&[Importance]>) -> PyResult<Stream> {
+    let py = keys.py();
+    let hashes = batch::hashes_of(keys, &Hashing::default())?;
+    let importances = match importances {
+        Some(each) if each.len() == hashes.len() => Importances::Each(each),
+        _ => Importances::default(),
+    };
+    let learned = py.detach(|| {
+        let mut sample = Sample::default();
+        for (part, hashes) in hashes.chunks(batch::CHUNK).enumerate() {
+            sample.observe(hashes, importances.skip(part * batch::CHUNK));
+        }
+        sample.finish()
+    });
+    learned.or_raise(py)
+}
+
+/// What was said of importances.
+struct Importanced {
+    max: f64,
+    sample: Option<Vec<Importance>>,
+}
+
+impl Importanced {
+    /// `True`: from 0 to 1. A number: up to that. Anything else: a sample of them.
+    fn new(value: &Bound<'_, PyAny>) -> PyResult<Option<Self>> {
+        if let Ok(flag) = value.cast::<PyBool>() {
+            return Ok(flag.is_true().then_some(Importanced { max: 1.0, sample: None }));
+        }
+        if let Ok(max) = value.extract::<f64>() {
+            ImportanceScale::linear(max).or_raise(value.py())?;
+            return Ok(Some(Importanced { max, sample: None }));
+        }
+        let values = batch::numbers(value, "importance")?;
+        let max = values.iter().copied().fold(0.0, f64::max);
+        let scale = ImportanceScale::linear(max).or_raise(value.py())?;
+        let sample: everbloom::Result<Vec<_>> = values.iter().map(|value| scale.of(*value)).collect();
+        Ok(Some(Importanced { max, sample: Some(sample.or_raise(value.py())?) }))
+    }
+
+    fn mix(&self, _py: Python<'_>) -> PyResult<Option<ImportanceMix>> {
+        Ok(self.sample.as_ref().map(|sample| ImportanceMix::of(sample.iter().copied())))
+    }
+}
