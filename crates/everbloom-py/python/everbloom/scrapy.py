@@ -175,7 +175,7 @@ class DupeFilter(BaseDupeFilter):
 
     def _resumed(self, state: Path) -> Filter:
         try:
-            seen = Filter.load(state, limit="1TiB")
+            seen = Filter.load(state)
         except Error as error:
             remedy = f"put a copy of {state} back, or delete it: then pages that were seen are fetched again"
             _log.error("The requests that were seen cannot be read: %s: %s; %s", state, error, remedy)
@@ -211,7 +211,8 @@ class DupeFilter(BaseDupeFilter):
 def _goal(settings: BaseSettings, importance_max: float | None) -> dict[str, Any]:
     """The keywords of the filter that the settings want."""
     names = {keyword: name for keyword, name in _KEYWORDS.items() if keyword not in ("importance", "seed")}
-    goal = {keyword: settings.get(name, _USUAL.get(name)) for keyword, name in names.items()}
+    # An empty setting takes a usual one back, as EVERBLOOM_MEMORY="" for what EVERBLOOM_EXPECT pages need.
+    goal = {keyword: settings.get(name, _USUAL.get(name)) or None for keyword, name in names.items()}
     goal["seed"] = settings.getint("EVERBLOOM_SEED", 0)
     goal["importance"] = importance_max
     # The command line knows texts only.
