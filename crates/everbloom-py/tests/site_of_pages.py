@@ -65,8 +65,12 @@ class Site:
             protocol_version = "HTTP/1.1"
 
             def do_GET(self) -> None:
+                name = self.path.rsplit("/", 1)[1]
+                if not name.isdecimal():
+                    self.wfile.write(b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n")
+                    return
                 site.asked[self.path] += 1
-                page = int(self.path.rsplit("/", 1)[1])
+                page = int(name)
                 body = "".join(f'<a href="/page/{link}">{link}</a>\n' for link in links(page, pages)).encode()
                 head = f"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: {len(body)}\r\n\r\n"
                 self.wfile.write(head.encode() + body)
