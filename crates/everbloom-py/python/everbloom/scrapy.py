@@ -38,8 +38,8 @@ from scrapy.utils.job import job_dir
 from scrapy.utils.misc import load_object
 from scrapy.utils.request import RequestFingerprinter, referer_str
 
-from ._errors import Error, ParameterError
-from ._everbloom import Filter, Promise, plan
+from ._errors import Error, ParameterError, SpecError
+from ._everbloom import Filter, Status, plan
 
 if TYPE_CHECKING:
     from scrapy import Request, Spider
@@ -107,8 +107,7 @@ class DupeFilter(BaseDupeFilter):
         return cls.from_crawler(spider.crawler)
 
     def open(self) -> None:
-        promise = _in_words(self.seen.promise)
-        _log.info("Duplicate filter '%s' takes %s: %s", self.seen.spec, _size(self.seen.memory_bytes), promise)
+        _log.info("Duplicate filter '%s' takes %s: %s", self.seen.spec, _size(self.seen.memory_bytes), _in_words(self.seen))
 
     def request_seen(self, request: Request) -> bool:
         key = self.fingerprinter.fingerprint(request)
@@ -123,9 +122,7 @@ class DupeFilter(BaseDupeFilter):
         if self.state is not None:
             self._save()
         status = self.seen.status()
-        promised = self.seen.promise.fpr
-        # The promise is a bound. Once a filter is fuller than it was planned for, its cells know better.
-        rate = max(promised, status.estimated_fpr) if status.promise == "broken" else promised
+        rate = self._rate(status)
         # Of every page that was taken for new there were rate / (1 - rate) that were not.
         lost = self._new * rate / (1 - rate) if rate < 1 else math.inf
         if self.stats is not None:
@@ -138,6 +135,14 @@ class DupeFilter(BaseDupeFilter):
         if status.promise == "broken":
             remedy = "give EVERBLOOM_MEMORY more, or say with EVERBLOOM_EXPECT how many pages there are"
             _log.warning("The duplicate filter holds more than it was planned for: now %.2g of new pages are lost; %s", rate, remedy)
+
+    def _rate(self, status: Status) -> float:
+        """The highest rate at which new pages were lost."""
+        promise = self.seen.promise
+        if promise.exact_until is not None and status.arrivals <= promise.exact_until:
+            return status.estimated_fpr
+        # The promise is a bound. Once a filter is fuller than it was planned for, its cells know better.
+        return max(promise.fpr, status.estimated_fpr) if status.promise == "broken" else promise.fpr
 
     def clear(self) -> None:
         """Forgets every request: what the scheduler of scrapy-redis calls to begin anew."""
@@ -224,11 +229,14 @@ def _goal(settings: BaseSettings, importance_max: float | None) -> dict[str, Any
 def _planned(spec: str, goal: dict[str, Any]) -> Any:
     try:
         return plan(spec, **goal)
-    except ParameterError as error:
-        name = _KEYWORDS.get(error.name, "EVERBLOOM_FILTER")
-        raise type(error)(f"{name}: {error}", error.remedy, **error._fields) from error
     except Error as error:
-        raise type(error)(f"{', '.join(_KEYWORDS.values())}: {error}", error.remedy, **error._fields) from error
+        if isinstance(error, ParameterError):
+            names = _KEYWORDS.get(error.name, "EVERBLOOM_FILTER")
+        elif isinstance(error, SpecError):
+            names = "EVERBLOOM_FILTER"
+        else:
+            names = ", ".join(name for keyword, name in _KEYWORDS.items() if goal.get(keyword))
+        raise type(error)(f"{names}: {error}", error.remedy, **error._fields) from error
 
 
 def _importance(settings: BaseSettings) -> tuple[Callable[[Request], float] | None, float | None]:
@@ -329,15 +337,16 @@ def _hex_lines(file: BinaryIO, path: Path) -> Iterator[bytes]:
         _log.warning("%s has %s lines that are no fingerprints; those requests will be made again", path, f"{skipped:,}")
 
 
-def _in_words(promise: Promise) -> str:
-    if promise.fpr <= 0:
-        return "no page is taken for another one"
+def _in_words(seen: Filter) -> str:
+    promise = seen.promise
     if promise.fpr >= 1:
-        return "it promises nothing: any new page may be lost"
-    pages = f"at most 1 new page in {math.floor(1 / promise.fpr):,} is lost"
-    if promise.always:
-        return pages
-    return pages if promise.until_items is None else f"{pages} until there are {promise.until_items:,}"
+        return "it promises nothing, any new page may be lost"
+    text = f"at most 1 new page in {math.floor(1 / promise.fpr):,} is lost" if promise.fpr > 0 else "no page is lost"
+    if promise.exact_until:
+        text = f"no page is lost while there are {promise.exact_until:,} at most, then {text}"
+    if promise.until_items is not None and not promise.always:
+        text += f" until there are {promise.until_items:,}"
+    return text if seen.never_forgets else f"{text}; pages that it forgets are fetched again"
 
 
 def _size(size: int) -> str:
