@@ -10,6 +10,7 @@ connection = duckdb.connect()
 connection.create_function("unseen", lambda ids: seen.add_many(ids), ["BIGINT"], "BOOLEAN", type="arrow", side_effects=True)
 connection.execute("CREATE TABLE events AS SELECT range % 55301 AS id FROM range(200000)")
 
-new = connection.sql("SELECT count(*) FROM events WHERE unseen(id)").fetchone()[0]
-again = connection.sql("SELECT count(*) FROM events WHERE unseen(id)").fetchone()[0]
+new = connection.execute("SELECT count(*) FROM events WHERE unseen(id)").fetchone()[0]
+again = connection.execute("SELECT count(*) FROM events WHERE unseen(id)").fetchone()[0]
 print(f"{new} ids; {again} the second time")
+connection.close()
