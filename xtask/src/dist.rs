@@ -1,16 +1,15 @@
 //! `cargo xtask dist`: what is given to users, in `target/dist`.
 //!
 //! A binary that needs no library of the machine's, with its manual pages and completions, as a Debian package
-//! and as an archive, and the checksums of both. Pages and completions are printed by the binary itself.
+//! and as an archive; the Python package as a wheel and as sources; and the checksums of all. Pages and completions are printed by the binary itself.
 
-use crate::{Outcome, cargo, root};
+use crate::{Outcome, cargo, python, root};
 use std::env;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-const USAGE: &str =
-    "cargo xtask dist [--binary FILE] [--out FOLDER]   (--binary: this one instead of a build of its own)";
+const USAGE: &str = "cargo xtask dist [--binary FILE] [--out FOLDER]   (--binary: this one instead of a build of its own, and no wheel)";
 
 /// The version of `cargo-deb` that `target/tools` gets.
 const CARGO_DEB: &str = "3.8.0";
@@ -28,6 +27,7 @@ pub(crate) fn run(arguments: &[String]) -> Outcome {
         }
     }
     let target = target()?;
+    let packs_wheel = given.is_none();
     let binary = given.map_or_else(|| build(&target), Ok)?;
     fs::create_dir_all(&dist).map_err(|error| format!("{}: {error}", dist.display()))?;
     let dist = fs::canonicalize(&dist).map_err(|error| format!("{}: {error}", dist.display()))?;
@@ -49,6 +49,9 @@ pub(crate) fn run(arguments: &[String]) -> Outcome {
     fill(&stage, &binary)?;
     archive(&dist, &stage, &name)?;
     debian(&dist)?;
+    if packs_wheel {
+        python::pack(&dist)?;
+    }
     checksums(&dist)?;
     for file in files(&dist)? {
         let bytes = fs::metadata(dist.join(&file)).map_or(0, |data| data.len());
@@ -77,7 +80,8 @@ fn build(target: &str) -> Result<PathBuf, String> {
 
 /// Whether a file of this name may be of an earlier run.
 fn ours(name: &str) -> bool {
-    name == "SHA256SUMS" || (name.starts_with("everbloom") && [".tar.gz", ".deb"].iter().any(|end| name.ends_with(end)))
+    name == "SHA256SUMS"
+        || (name.starts_with("everbloom") && [".tar.gz", ".deb", ".whl"].iter().any(|end| name.ends_with(end)))
 }
 
 /// Everything that an archive holds, in a folder.

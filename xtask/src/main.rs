@@ -32,9 +32,18 @@ const TASKS: &[Task] = &[
     ("accuracy", "filters against references, promises and each other, the long runs included", accuracy),
     ("soak", "dedup through so many days of signals, rotation and full disks [1000], from a seed on [0]", soak),
     ("ci", "lint, then test: what must hold before a change lands", ci),
-    ("dist", "what is given to users, in target/dist: static binary, Debian package, archive, checksums", dist::run),
+    (
+        "dist",
+        "what is given to users, in target/dist: static binary, Debian package, archive, wheel, checksums",
+        dist::run,
+    ),
     ("book", "the book as HTML in book/book, with mdBook", book),
     ("bench", "every bench, half an hour; writes the tables into crates/everbloom/benches/README.md", bench::run),
+    (
+        "bench-python",
+        "the Python package beside rbloom, abloom and sets: CPU a key, ratios [--keys N … --rounds N]",
+        python::bench,
+    ),
     ("bench-dedup", "dedup beside huniq, runiq, awk, sort and jq: CPU, memory, wrong answers", bench_dedup::run),
 ];
 
@@ -77,6 +86,7 @@ fn lint() -> Outcome {
     cargo("clippy", &["--workspace", "--all-targets"], &["--".into(), "-Dwarnings".into()], &[])?;
     let small = ["--package", "everbloom-cli", "--no-default-features"];
     cargo("clippy", &small, &["--".into(), "-Dwarnings".into()], &[])?;
+    python::check_free_threaded()?;
     cargo("doc", &["--workspace", "--no-deps"], &[], &[("RUSTDOCFLAGS", "-Dwarnings")])
 }
 

@@ -4,7 +4,7 @@
 //! the tests run. Nothing is installed anywhere else. A wheel is built and installed rather than linked in place, because
 //! a library that an older build left in the sources would be loaded instead, silently.
 
-use crate::{Outcome, root};
+use crate::{Outcome, cargo, root};
 use std::env;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -16,6 +16,7 @@ const USAGE: &str = "cargo xtask python [--full] [--build] [arguments of pytest]
 /// What the tests need, and what they need with `--full`.
 const NEEDED: &str = "requirements.txt";
 const NEEDED_IN_FULL: &str = "requirements-full.txt";
+const NEEDED_TO_PACK: &str = "requirements-pack.txt";
 
 pub(crate) fn run(arguments: &[String]) -> Outcome {
     if arguments.iter().any(|argument| argument == "--help") {
@@ -47,6 +48,33 @@ pub(crate) fn run_if_there(needed: bool) -> Outcome {
             Ok(())
         }
     }
+}
+
+/// Measures beside the peers; needs a quiet machine. What follows goes to the script.
+pub(crate) fn bench(arguments: &[String]) -> Outcome {
+    let environment = Environment::ready(true)?;
+    environment.install_wheel()?;
+    let mut python = Command::new(environment.program("python"));
+    python.arg("tests/speed.py").args(arguments).current_dir(package());
+    succeed(&mut python, "the measurement failed")
+}
+
+/// Checks that the package compiles for a Python without its lock, for which no interpreter is needed.
+pub(crate) fn check_free_threaded() -> Outcome {
+    let config = package().join("free-threaded.txt");
+    let config = config.to_string_lossy();
+    // In a folder of its own, since everything that depends on PyO3 is compiled again for it.
+    let folder = root().join("target/free-threaded");
+    let variables = [("PYO3_CONFIG_FILE", &*config), ("CARGO_TARGET_DIR", &*folder.to_string_lossy())];
+    cargo("check", &["--package", "everbloom-py"], &[], &variables)
+}
+
+/// The wheel for most Linux systems, and the sources, as they are given to users.
+pub(crate) fn pack(folder: &Path) -> Outcome {
+    let environment = Environment::ready(false)?;
+    environment.install_pinned(NEEDED_TO_PACK)?;
+    environment.build_wheel(folder, &["--zig", "--compatibility", "manylinux2014"])?;
+    succeed(environment.maturin().args(["sdist", "--out"]).arg(folder), "the sources do not pack")
 }
 
 /// The crate of the package.

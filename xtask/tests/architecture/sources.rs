@@ -80,6 +80,10 @@ pub(crate) fn lab() -> Vec<Source> {
     crate_sources("crates/everbloom-lab/src/lib.rs")
 }
 
+pub(crate) fn python() -> Vec<Source> {
+    crate_sources("crates/everbloom-py/src/lib.rs")
+}
+
 fn rust_files(folder: &Path) -> Vec<String> {
     let mut found = Vec::new();
     for entry in fs::read_dir(root().join(folder)).expect("a folder of sources") {

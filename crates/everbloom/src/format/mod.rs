@@ -28,7 +28,7 @@
 //! that the parser which guards the command line guards the decoder, too.
 //!
 //! The note is for whoever wrote the file, and no part of the filter: the command line keeps there how keys were
-//! found in records. Most files have none; it is text without NUL.
+//! found in records, the Python package the clock of a window of time. Most files have none; it is text without NUL.
 
 pub(crate) mod gaps;
 pub mod golomb;
