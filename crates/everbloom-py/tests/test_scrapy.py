@@ -10,7 +10,7 @@ import pytest
 
 pytest.importorskip("scrapy")
 
-from scrapy import Request, Spider
+from scrapy import Request, Spider, signals
 from scrapy.core.scheduler import Scheduler
 from scrapy.dupefilters import RFPDupeFilter
 from scrapy.utils.misc import build_from_crawler
@@ -317,8 +317,11 @@ def test_what_the_scheduler_of_scrapy_redis_calls(tmp_path):
     dupes.clear()
     assert seen(dupes, requests(0, 3)) == [False] * 3
     dupes.clear()
-    dupes.close("finished")
-    assert seen(DupeFilter.from_spider(crawler.spider), requests(0, 3)) == [False] * 3
+    assert seen(dupes, requests(1, 3)) == [False] * 2
+    # It closes no filter: the end of the spider does.
+    crawler.signals.send_catch_log(signals.spider_closed, spider=crawler.spider, reason="finished")
+    assert crawler.stats.get_value("everbloom/arrivals") == 2
+    assert seen(DupeFilter.from_spider(crawler.spider), requests(0, 3)) == [False, True, True]
 
 
 def growth(dupes, count: int) -> int:

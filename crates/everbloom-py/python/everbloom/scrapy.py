@@ -33,6 +33,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
+from scrapy import signals
 from scrapy.dupefilters import BaseDupeFilter
 from scrapy.utils.job import job_dir
 from scrapy.utils.misc import load_object
@@ -103,11 +104,19 @@ class DupeFilter(BaseDupeFilter):
 
     @classmethod
     def from_spider(cls, spider: Spider) -> Self:
-        """What the scheduler of scrapy-redis calls."""
-        return cls.from_crawler(spider.crawler)
+        """What the scheduler of scrapy-redis calls. It neither opens nor closes a filter, so the spider's end does that."""
+        dupes = cls.from_crawler(spider.crawler)
+        dupes.open()
+        spider.crawler.signals.connect(dupes._spider_closed, signal=signals.spider_closed)
+        return dupes
+
+    def _spider_closed(self, reason: str) -> None:
+        self.close(reason)
 
     def open(self) -> None:
-        _log.info("Duplicate filter '%s' takes %s: %s", self.seen.spec, _size(self.seen.memory_bytes), _in_words(self.seen))
+        # One that was saved takes less until more pages come.
+        size = max(self.seen.memory_bytes, plan(self.seen.spec).memory_bytes)
+        _log.info("Duplicate filter '%s' takes %s: %s", self.seen.spec, _size(size), _in_words(self.seen))
 
     def request_seen(self, request: Request) -> bool:
         key = self.fingerprinter.fingerprint(request)
@@ -183,8 +192,9 @@ class DupeFilter(BaseDupeFilter):
             seen = Filter.load(state)
         except Error as error:
             remedy = f"put a copy of {state} back, or delete it: then pages that were seen are fetched again"
-            _log.error("The requests that were seen cannot be read: %s: %s; %s", state, error, remedy)
-            raise type(error)(f"{state}: {error}; {remedy}", remedy, **error._fields) from error
+            problem = str(error).removesuffix(error.remedy).rstrip("; ")
+            _log.error("The requests that were seen cannot be read: %s: %s; %s", state, problem, remedy)
+            raise type(error)(f"{state}: {problem}; {remedy}", remedy, **error._fields) from error
         self._warn_of_other_settings(seen, state)
         _log.info("Resuming with %s requests that were seen, from %s", f"{seen.arrivals:,}", state)
         return seen
