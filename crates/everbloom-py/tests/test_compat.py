@@ -244,6 +244,9 @@ class TestAbloom:
         for end in range(len(whole)):
             with pytest.raises(ValueError):
                 abloom.BloomFilter.from_bytes(whole[:end])
+        for at in range(len(whole)):
+            with pytest.raises(ValueError):
+                abloom.BloomFilter.from_bytes(whole[:at] + bytes([whole[at] ^ 1]) + whole[at + 1 :])
         with pytest.raises(TypeError):
             abloom.BloomFilter.from_bytes("text")
         with pytest.raises(ValueError):

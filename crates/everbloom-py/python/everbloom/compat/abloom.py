@@ -17,6 +17,7 @@ import operator
 from collections.abc import Iterable
 from typing import Any
 
+from .._errors import Error
 from .._everbloom import Filter
 from ._framed import framed, unframed
 
@@ -38,7 +39,10 @@ class BloomFilter:
             raise ValueError("Capacity must be greater than 0")
         if not 0 < fp_rate < 1:
             raise ValueError("False positive rate must be between 0.0 and 1.0")
-        cells = Filter("blocked", expect=items, fpr=float(fp_rate))
+        try:
+            cells = Filter("blocked", expect=items, fpr=float(fp_rate))
+        except Error as error:
+            raise ValueError(f"Capacity too large, or false positive rate too low: {error}") from error
         self._set(items, float(fp_rate), bool(serializable), bool(free_threading), cells)
 
     def _set(self, capacity: int, fp_rate: float, serializable: bool, free_threading: bool, cells: Filter) -> None:
@@ -111,12 +115,12 @@ class BloomFilter:
         if not isinstance(other, BloomFilter):
             return NotImplemented
         if self._settings() != other._settings():
-            raise ValueError("BloomFilters must have the same capacity, fp_rate, and serializable setting")
+            raise ValueError("BloomFilters must have the same capacity, fp_rate, serializable and free_threading setting")
         self._cells |= other._cells
         return self
 
-    def _settings(self) -> tuple[int, float, bool]:
-        return self._capacity, self._fp_rate, self._serializable
+    def _settings(self) -> tuple[int, float, bool, bool]:
+        return self._capacity, self._fp_rate, self._serializable, self._free_threading
 
     def copy(self) -> BloomFilter:
         other = BloomFilter.__new__(BloomFilter)
