@@ -111,9 +111,23 @@ fn in_keywords(error: Error) -> Error {
 /// An error of the system about a file.
 pub(crate) fn io_error(py: Python<'_>, path: &std::path::Path, error: &std::io::Error) -> PyErr {
     let kind = |number: i32| (number, error_text(py, number), path.as_os_str().to_os_string());
-    match error.raw_os_error() {
+    match error.raw_os_error().or_else(|| number_of(error.kind())) {
         Some(number) => PyOSError::new_err(kind(number)),
         None => PyOSError::new_err(format!("{}: {error}", path.display())),
+    }
+}
+
+/// The system's number of an error that lost it on its way: what writes files aside adds where, and keeps only the kind.
+fn number_of(kind: std::io::ErrorKind) -> Option<i32> {
+    use std::io::ErrorKind;
+    match kind {
+        ErrorKind::NotFound => Some(2),
+        ErrorKind::PermissionDenied => Some(13),
+        ErrorKind::NotADirectory => Some(20),
+        ErrorKind::IsADirectory => Some(21),
+        ErrorKind::StorageFull => Some(28),
+        ErrorKind::ReadOnlyFilesystem => Some(30),
+        _ => None,
     }
 }
 

@@ -50,11 +50,13 @@ def _numpy(np: Any, keys: Any) -> tuple[str, Any, int]:
     if keys.ndim != 1:
         raise TypeError(f"keys must be one column, not an array of {keys.ndim} dimensions; give keys[:, 0] or keys.ravel()")
     kind = keys.dtype.kind
+    if keys.size == 0:
+        return "objects", [], 0
     if kind not in "iubSUOT":
         raise TypeError(
             f"keys must be integers, text or bytes, not {keys.dtype}; write keys.astype(str), or keys.view('i8') for their bits"
         )
-    if keys.size == 0 or (kind in "SU" and keys.dtype.itemsize == 0):
+    if kind in "SU" and keys.dtype.itemsize == 0:
         return "objects", keys.tolist(), 0
     if kind == "b":
         return "ints", memoryview(keys.view("u1")), 0

@@ -8,13 +8,34 @@ from uuid import UUID
 
 import numpy as np
 from numpy.typing import NDArray
-from typing_extensions import Buffer, Self, TypeAlias
+from typing_extensions import Buffer, Self, TypeAlias, disjoint_base
 
 _Key: TypeAlias = str | bytes | bytearray | memoryview | SupportsIndex | UUID | tuple[Any, ...]
 # Lists, generators, NumPy arrays, Series, and whatever has __arrow_c_array__ or __arrow_c_stream__.
 _Keys: TypeAlias = Any
 _Path: TypeAlias = str | PathLike[str]
 _Item = TypeVar("_Item")
+
+__all__ = [
+    "Contender",
+    "Filter",
+    "Forecast",
+    "Hashes",
+    "Kind",
+    "Plan",
+    "Promise",
+    "RateAt",
+    "Scheme",
+    "Status",
+    "Stream",
+    "Tuned",
+    "View",
+    "WindowStats",
+    "__version__",
+    "kinds",
+    "plan",
+    "tune",
+]
 
 __version__: str
 
@@ -46,6 +67,7 @@ def tune(
     seed: int = 0,
 ) -> Tuned: ...
 
+@disjoint_base
 class Filter:
     def __new__(
         cls,

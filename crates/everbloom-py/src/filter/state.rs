@@ -12,6 +12,8 @@ pub(crate) struct State {
     pub(crate) timeline: Option<Timeline>,
     /// Whether it must be asked to make room before keys come.
     grows: bool,
+    /// Whether it counts insertions, each of which can be taken back: then a repeat is inserted, too.
+    counts: bool,
 }
 
 /// When keys come.
@@ -29,8 +31,9 @@ impl State {
             Some(window) => Some(timeline(&mut filter, window)?),
             None => None,
         };
-        let grows = everbloom::internal::filters::kind(filter.spec())?.can.grow;
-        Ok(State { filter, timeline, grows })
+        let can = &everbloom::internal::filters::kind(filter.spec())?.can;
+        let (grows, counts) = (can.grow, can.remove);
+        Ok(State { filter, timeline, grows, counts })
     }
 
     /// Whether a key may be inserted without further ado.
@@ -62,6 +65,13 @@ impl State {
         arrivals: Arrivals<'_>,
         verdicts: &mut [Verdict],
     ) -> Result<()> {
+        if self.counts {
+            // Judged as `add` does it, one by one.
+            for (hash, verdict) in hashed(keys, hashing).into_iter().zip(verdicts) {
+                *verdict = Verdict::from_seen(!self.filter.insert_hash(hash));
+            }
+            return Ok(());
+        }
         if self.is_plain() {
             return match keys {
                 Keys::Signed(keys) => self.filter.observe_batch(keys, importances, verdicts),
