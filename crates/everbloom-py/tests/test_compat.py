@@ -198,6 +198,17 @@ class TestPybloom:
         assert bloom.capacity >= len(bloom) and all(number in bloom for number in range(10_000))
 
     @pytest.mark.parametrize("cls", [pybloom_live.BloomFilter, pybloom_live.ScalableBloomFilter])
+    def test_a_union_has_the_keys_of_both(self, cls):
+        one, other = cls(1000, 1e-6), cls(1000, 1e-6)
+        for number in range(300):
+            one.add(f"one {number}")
+            other.add(f"other {number}")
+        for both in (one | other, other | one):
+            assert all(f"one {number}" in both and f"other {number}" in both for number in range(300))
+            assert both.add("other 7") and both.add("one 7") and not both.add("new")
+        assert "other 7" not in one and "new" not in one
+
+    @pytest.mark.parametrize("cls", [pybloom_live.BloomFilter, pybloom_live.ScalableBloomFilter])
     def test_files_cut_anywhere(self, cls):
         bloom = cls(10, 0.01)
         bloom.add("a")
