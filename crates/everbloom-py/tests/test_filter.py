@@ -353,6 +353,18 @@ def test_hashes_are_asked_of_many_filters():
         Filter("bloom", expect=1000).update(hashes)
 
 
+@pytest.mark.parametrize("spec", [spec for spec in PLAIN if spec != "stacked"])
+def test_arrivals_are_known_at_once(spec):
+    kind = everbloom.kinds()[spec]
+    goal = {"expect": 2000} if kind.never_forgets else {"memory": "16KiB"}
+    for shards in ["", ":shards=4"] if "be split into shards" in kind.abilities else [""]:
+        seen = Filter(spec + shards, fpr=0.05, **goal)
+        seen.update(range(300), range(300))
+        assert seen.arrivals == seen.status().arrivals > 0 and seen
+        seen.clear()
+        assert seen.arrivals == 0 and not seen
+
+
 def test_parts_of_a_filter():
     seen = Filter("bloom", expect=1000, fpr=0.01, seed=3)
     assert seen.spec == f"bloom:num_bits={seen.parameters['num_bits']},num_hashes={seen.parameters['num_hashes']}"
@@ -397,7 +409,7 @@ def test_parts_of_a_filter():
         ({"memory": "1MiB", "stream": "zipf:1"}, everbloom.ParameterError, "expect"),
         ({"memory": "1MiB", "expect": 1000, "stream": "zip"}, everbloom.ParameterError, "zipf"),
         ({"memory": "1MiB", "stream": range(100)}, everbloom.InfeasibleError, "repeats"),
-        ({"memory": "1PiB"}, (MemoryError, everbloom.Error), ""),
+        ({"memory": "1PiB"}, (MemoryError, everbloom.Error), "PiB"),
     ],
     ids=repr,
 )

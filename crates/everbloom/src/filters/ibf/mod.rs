@@ -497,6 +497,10 @@ impl Filter for Ibf {
         self.policy.parameters.memory_bits()
     }
 
+    fn arrivals(&self) -> u64 {
+        self.policy.arrivals
+    }
+
     fn status(&self) -> Status {
         let Parameters { num_cells, num_hashes, .. } = self.policy.parameters;
         let fill = 1.0 - self.zeros() as f64 / num_cells as f64;
