@@ -83,11 +83,6 @@ pub trait Filter: Any + CloneBoxed + std::fmt::Debug + Send + Sync {
         self.base().promise
     }
 
-    /// Arrivals observed or keys inserted so far: [`Status::arrivals`], known at once, whatever the size.
-    fn arrivals(&self) -> u64 {
-        self.base().arrivals
-    }
-
     /// All of the state: cells, side tables, indexes.
     fn memory_bits(&self) -> u64;
 

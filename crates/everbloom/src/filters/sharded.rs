@@ -328,10 +328,6 @@ impl Filter for Sharded {
         self.observe_in_parts(1, hashes, importances, verdicts);
     }
 
-    fn arrivals(&self) -> u64 {
-        self.shards.iter().fold(0, |sum, shard| sum.saturating_add(shard.arrivals()))
-    }
-
     fn exact_arrivals(&self) -> u64 {
         self.shards.iter().map(|shard| shard.exact_arrivals()).sum()
     }

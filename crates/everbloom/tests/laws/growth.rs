@@ -10,7 +10,7 @@ fn growth_is_foretold_to_the_bit_and_room_that_was_made_suffices() {
         let mut filter = small(&spec, 3);
         for round in 0..60u64 {
             let keys: Vec<KeyHash> =
-                (0..70 + 7 * round).map(|key| filter.hashing().hash_u64(round << 32 | key / 2)).collect();
+                (0..70 + 7 * round).map(|key| filter.hashing().hash_u64((round << 32) | (key / 2))).collect();
             let (before, foretold) = (filter.memory_bits(), filter.growth_bits(&keys));
             filter.make_room(&keys).unwrap_or_else(|error| panic!("{spec}: {error}"));
             let with_room = filter.memory_bits();
