@@ -226,7 +226,8 @@ fn filters_are_listed_and_explained() {
 fn the_example_of_every_kind_runs() {
     let folder = folder();
     folder.write("lines.txt", "a\nb\na\n");
-    folder.write("members.txt", "a\nb\nc\n");
+    // As many as RedisBloom's filter needs to keep the usual rate.
+    folder.write("members.txt", (0..300).map(|member| format!("{member}\n")).collect::<String>());
     folder.write("visits.tsv", "a\t1\nb\t50\na\t1\n");
     folder.write("queries.txt", "x\ny\nx\nx\ny\nz\nx\nx\n");
     folder.output_of(&["tune", "--keys", "members.txt", "--log", "queries.txt", "-m", "1KiB", "-o", "members.ebs"]);
