@@ -1,7 +1,7 @@
 //! How a command ends: exit 0 done, 1 a negative answer, 2 one clear line on stderr, 3 a promise is broken.
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
-use everbloom::internal::promise::{did_you_mean, rate_text};
+use everbloom::internal::promise::{did_you_mean, harmless, rate_text};
 use std::fmt::Display;
 use std::io;
 use std::path::Path;
@@ -128,24 +128,6 @@ fn plain_words(error: &io::Error) -> String {
     let words = text.split(" (os error").next().unwrap_or(&text);
     let mut letters = words.chars();
     letters.next().map(|first| first.to_lowercase().chain(letters).collect()).unwrap_or_default()
-}
-
-/// The most letters of a message: what came from an input may be of any length.
-const MOST_LETTERS: usize = 2000;
-
-/// A message that does nothing to a terminal, and ends.
-fn harmless(text: &str) -> String {
-    let mut said = String::with_capacity(text.len().min(MOST_LETTERS));
-    for letter in text.chars().take(MOST_LETTERS) {
-        match letter.is_control() {
-            true => said.extend(letter.escape_default()),
-            false => said.push(letter),
-        }
-    }
-    if text.chars().nth(MOST_LETTERS).is_some() {
-        said.push('…');
-    }
-    said
 }
 
 fn one_line(text: &str) -> String {

@@ -248,19 +248,8 @@ impl<'a> Call<'a> {
 
 /// A text as the server takes it: one line, which ends.
 pub(super) fn harmless(text: &str) -> CString {
-    const MOST_LETTERS: usize = 2000;
-    let mut said = String::with_capacity(text.len().min(MOST_LETTERS) + 8);
-    for letter in text.chars().take(MOST_LETTERS) {
-        match letter.is_control() {
-            true => said.extend(letter.escape_default()),
-            false => said.push(letter),
-        }
-    }
-    if text.chars().nth(MOST_LETTERS).is_some() {
-        said.push('…');
-    }
     // A NUL is a control character, and gone.
-    CString::new(said).unwrap_or_default()
+    CString::new(everbloom::internal::promise::harmless(text)).unwrap_or_default()
 }
 
 /// How loud a line of the log is.

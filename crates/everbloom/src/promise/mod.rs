@@ -3,6 +3,7 @@
 
 mod error;
 mod goal;
+mod harmless;
 mod importance;
 mod plan;
 mod quantity;
@@ -14,6 +15,7 @@ mod verdict;
 pub use error::{Error, Result};
 pub use goal::{Goal, LEAST_RATE};
 pub(crate) use goal::{LEAST_RATE_OF_A_PART, MAX_ITEMS, MAX_MEMORY_BITS};
+pub use harmless::harmless;
 pub use importance::{Importance, ImportanceMix, ImportanceScale, Importances};
 pub(crate) use plan::refuse_murmur;
 pub use plan::{Holds, Plan, Promise};
