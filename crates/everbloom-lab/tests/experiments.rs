@@ -65,7 +65,7 @@ fn every_experiment_runs_and_judges_its_claims() {
     }
     let results = report::read(&store).expect("results");
     let page = report::html(std::slice::from_ref(&store), &results).expect("a page");
-    assert!(results.iter().all(|result| page.contains(&format!("<h2 id=\"{}\">", result.experiment))));
+    assert!(results.iter().all(|result| page.contains(&format!("<h3 id=\"{}\">", result.experiment))));
 }
 
 /// The counts that documents quote stand between these lines, and are those of `lab/verdicts.json`.

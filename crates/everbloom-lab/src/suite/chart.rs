@@ -21,12 +21,36 @@ impl Figure {
         Figure { name: name.into(), title: title.into(), caption: caption.into(), panels: Vec::new() }
     }
 
+    /// Every point as CSV; the axes are named in its first line where all panels have the same.
+    pub(super) fn points(&self) -> String {
+        let same = |axis: fn(&Panel) -> &Axis| {
+            let mut names = self.panels.iter().map(|panel| axis(panel).name.as_str());
+            names.next().filter(|first| names.all(|name| name == *first))
+        };
+        let named = |letter: &str, name: Option<&str>| name.map_or(letter.into(), |name| format!("{letter}: {name}"));
+        let (x, y) = (named("x", same(|panel| &panel.x)), named("y", same(|panel| &panel.y)));
+        let mut text = format!("panel,series,{},{},standard_error\n", csv_field(&x), csv_field(&y));
+        for panel in &self.panels {
+            for series in &panel.series {
+                let [title, name] = [&panel.title, &series.name].map(|text| csv_field(text));
+                let row = |point: &Point| format!("{title},{name},{},{},{}\n", point.x, point.y, point.error);
+                series.points.iter().map(row).for_each(|row| text.push_str(&row));
+            }
+        }
+        text
+    }
+
     /// Adds a panel.
     #[must_use]
     pub fn panel(mut self, panel: Panel) -> Self {
         self.panels.push(panel);
         self
     }
+}
+
+/// A field of CSV, quoted where it must be.
+fn csv_field(text: &str) -> String {
+    if text.contains([',', '"', '\n', '\r']) { format!("\"{}\"", text.replace('"', "\"\"")) } else { text.into() }
 }
 
 /// A pair of axes and what is drawn between them.

@@ -266,6 +266,8 @@ pub struct Experiment {
     pub figure: &'static str,
     /// One line for listings.
     pub shows: &'static str,
+    /// What the paper's own figure or table shows, for the page to put beside ours; empty where it has none.
+    pub printed: &'static str,
     /// How long it takes.
     pub expected: Seconds,
     /// How many seeds unless asked otherwise.
@@ -294,6 +296,7 @@ impl Experiment {
             source: "",
             figure: "",
             shows: "",
+            printed: "",
             expected: Seconds { quick: 0.0, default: 0.0, full: None },
             seeds: 1,
             revision: 1,

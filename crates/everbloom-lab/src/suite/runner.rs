@@ -190,6 +190,7 @@ impl Running {
         for figure in &conclusion.figures {
             let drawn = draw::svg(figure).map_err(|error| within(name, &figure.name, error))?;
             store.write(&Path::new(name).join(format!("{}.svg", figure.name)), drawn.as_bytes())?;
+            store.write(&Path::new(name).join(report::points_file(&figure.name)), figure.points().as_bytes())?;
         }
         let result = report::Results::of(self.experiment, &self.scope, &table, &conclusion);
         store.write_json(&Path::new(name).join(report::FILE), &result)?;

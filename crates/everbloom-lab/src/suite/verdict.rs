@@ -46,6 +46,30 @@ impl Outcome {
         }
     }
 
+    /// So many of them, in words.
+    pub fn counted(self, count: usize) -> String {
+        let words = match self {
+            _ if count == 1 => self.words(),
+            Outcome::Holds => "hold",
+            Outcome::HoldsLoosely => "hold loosely",
+            Outcome::HoldsInDirection => "hold in direction",
+            Outcome::DoesNotHold => "do not hold",
+            Outcome::Misprint => "misprints or conversions",
+        };
+        format!("{count} {words}")
+    }
+
+    /// A sign that tells it from the others without colour.
+    pub fn sign(self) -> &'static str {
+        match self {
+            Outcome::Holds => "✓",
+            Outcome::HoldsLoosely => "≈",
+            Outcome::HoldsInDirection => "↗",
+            Outcome::DoesNotHold => "✗",
+            Outcome::Misprint => "✎",
+        }
+    }
+
     /// Holds or does not.
     pub fn of(holds: bool) -> Self {
         if holds { Outcome::Holds } else { Outcome::DoesNotHold }

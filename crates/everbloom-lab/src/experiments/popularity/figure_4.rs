@@ -14,6 +14,7 @@ pub(in crate::experiments) static EXPERIMENT: Experiment = Experiment {
     source: SOURCE,
     figure: "Figure 4",
     shows: "false positives and bytes of intersecting lists of documents, at given sizes and at each scheme's best",
+    printed: "False positives (A) and bytes sent (B) against filter size for keyword search. The paper's programme has about 27 times fewer false positives than standard filters and saves 76 to 82 % of the bytes.",
     expected: Seconds { quick: 4.0, default: 60.0, full: None },
     seeds: 2,
     revision: 2,

@@ -15,6 +15,7 @@ pub(in crate::experiments) static EXPERIMENT: Experiment = Experiment {
     source: SOURCE,
     figure: "Figure 2",
     shows: "arrivals by importance: crawl, linear and exponential sets, and how many of them repeat",
+    printed: "Three charts of arrivals by importance: the crawl, where most have low importance, the linear set, which is uniform, and the exponential set, which falls.",
     expected: Seconds { quick: 0.3, default: 0.5, full: None },
     seeds: 4,
     ..Experiment::of(cells, conclude)

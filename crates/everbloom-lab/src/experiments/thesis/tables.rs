@@ -14,6 +14,7 @@ pub(in crate::experiments) static EXPERIMENT: Experiment = Experiment {
     source: SOURCE,
     figure: "Tables 3 and 4",
     shows: "weighted false positives, false negatives, precision and recall of eight filters, three sizes, two numbers of hashes",
+    printed: "Weighted false positives (Table 3) and false negatives (Table 4) of eight filters for three sizes and two numbers of hashes, a number per cell.",
     expected: Seconds { quick: 1.5, default: 20.0, full: None },
     seeds: 8,
     ..Experiment::of(cells, conclude)
