@@ -30,12 +30,17 @@ impl<'a> Options<'a> {
         let mut words = Words::from(call, from, &["IMPORTANCE", "TOKEN", "ITEMS"]);
         while let Some(option) = words.option()? {
             match option {
-                "ITEMS" if words.place() < call.len() => return Ok((options, words.place())),
+                "ITEMS" if words.place() < call.len() || options.registers() => return Ok((options, words.place())),
                 "ITEMS" => break,
                 option => options.take(option, &mut words)?,
             }
         }
         Err(Failure::new("ITEMS is missing, or nothing follows it; write EB.INSERT key [options] ITEMS item …"))
+    }
+
+    /// Whether a client is registered, which takes no items.
+    fn registers(&self) -> bool {
+        self.token.is_some_and(|token| token.registers())
     }
 
     fn take(&mut self, option: &str, words: &mut Words<'_, 'a>) -> Result<(), Failure> {
@@ -76,10 +81,17 @@ fn arrive<'a>(
         false => Importances::Each(&batch.importances),
     };
     stored.observe(call, &batch.hashes, importances, &mut verdicts, batch.token)?;
-    call.replicate_verbatim();
-    call.notify(c"eb.add", 1);
+    added(call, verdicts.len());
     reply(call, &Bits::of_verdicts(&verdicts));
     Ok(())
+}
+
+/// Tells replicas what came, and who listens if something did: a client that registers brings nothing.
+fn added(call: &Call<'_>, items: usize) {
+    call.replicate_verbatim();
+    if items > 0 {
+        call.notify(c"eb.add", 1);
+    }
 }
 
 fn reply_array(call: &Call<'_>, bits: &Bits) {
@@ -134,8 +146,7 @@ fn add_items(call: &Call<'_>, options: Options<'_>, first: usize) -> Result<(), 
     let hashes: Vec<KeyHash> = items.map(|item| hashing.hash(item)).collect();
     let mut verdicts = vec![Verdict::Distinct; hashes.len()];
     stored.observe(call, &hashes, Importances::All(importance), &mut verdicts, options.token)?;
-    call.replicate_verbatim();
-    call.notify(c"eb.add", 1);
+    added(call, verdicts.len());
     call.reply_array(verdicts.len());
     verdicts.iter().for_each(|verdict| call.reply_bool(verdict.is_distinct()));
     Ok(())
@@ -178,8 +189,12 @@ fn pairs_and_token<'a>(call: &Call<'a>) -> Result<(usize, Option<Token<'a>>), Fa
 
 /// `EB.ADDHASHES key blob [IMPORTANCE x] [TOKEN client seq]`
 pub(super) fn add_hashes(call: &mut Call<'_>) -> Result<(), Failure> {
-    let Options { importance, token } = Options::read(call, 3)?;
-    let blob = packed(call.word(2))?;
+    let options = Options::read(call, 3)?;
+    let blob = match call.word(2) {
+        [] if options.registers() => &[],
+        hashes => packed(hashes)?,
+    };
+    let Options { importance, token } = options;
     arrive(
         call,
         (token, blob.len()),
