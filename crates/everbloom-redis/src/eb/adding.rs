@@ -10,14 +10,16 @@ use everbloom::{Importance, Importances, KeyHash, Verdict};
 #[derive(Default)]
 struct Options<'a> {
     importance: Option<f64>,
+    /// One for each, packed.
+    importances: Option<&'a [u8]>,
     token: Option<Token<'a>>,
 }
 
 impl<'a> Options<'a> {
     /// The options from a place on, to the end.
-    fn read(call: &Call<'a>, from: usize) -> Result<Self, Failure> {
+    fn read(call: &Call<'a>, from: usize, known: &'static [&'static str]) -> Result<Self, Failure> {
         let mut options = Options::default();
-        let mut words = Words::from(call, from, &["IMPORTANCE", "TOKEN"]);
+        let mut words = Words::from(call, from, known);
         while let Some(option) = words.option()? {
             options.take(option, &mut words)?;
         }
@@ -46,6 +48,7 @@ impl<'a> Options<'a> {
     fn take(&mut self, option: &str, words: &mut Words<'_, 'a>) -> Result<(), Failure> {
         match option {
             "IMPORTANCE" => self.importance = Some(words.number(option)?),
+            "IMPORTANCES" => self.importances = Some(words.value(option)?),
             _ => self.token = Some(Token::read(words.value(option)?, words.value(option)?)?),
         }
         Ok(())
@@ -102,7 +105,7 @@ fn reply_array(call: &Call<'_>, bits: &Bits) {
 
 /// `EB.ADD key item [IMPORTANCE x] [TOKEN client seq]`
 pub(super) fn add(call: &mut Call<'_>) -> Result<(), Failure> {
-    let options = if call.len() == 3 { Options::default() } else { Options::read(call, 3)? };
+    let options = if call.len() == 3 { Options::default() } else { Options::read(call, 3, &["IMPORTANCE", "TOKEN"])? };
     let mut key = call.write::<Stored>(1)?;
     let stored = key.value().ok_or_else(not_found)?;
     if let Some(token) = options.token
@@ -187,23 +190,40 @@ fn pairs_and_token<'a>(call: &Call<'a>) -> Result<(usize, Option<Token<'a>>), Fa
     Ok((pairs, token))
 }
 
-/// `EB.ADDHASHES key blob [IMPORTANCE x] [TOKEN client seq]`
+/// `EB.ADDHASHES key blob [IMPORTANCE x | IMPORTANCES blob] [TOKEN client seq]`
 pub(super) fn add_hashes(call: &mut Call<'_>) -> Result<(), Failure> {
-    let options = Options::read(call, 3)?;
+    let options = Options::read(call, 3, &["IMPORTANCE", "IMPORTANCES", "TOKEN"])?;
     let blob = match call.word(2) {
         [] if options.registers() => &[],
         hashes => packed(hashes)?,
     };
-    let Options { importance, token } = options;
+    let importances = options.importances.map_or(Ok(Vec::new()), |packed| fractions(packed, blob.len()))?;
+    if options.importances.is_some() && options.importance.is_some() {
+        return Err(Failure::new("IMPORTANCE and IMPORTANCES say the same in two ways; give one of them"));
+    }
+    let Options { importance, token, .. } = options;
     arrive(
         call,
         (token, blob.len()),
         |stored| {
             let hashes = blob.iter().map(|hash| u128::from_be_bytes(*hash).into()).collect();
-            Ok(Batch { hashes, importances: Vec::new(), importance: stored.importance(importance)?, token })
+            Ok(Batch { hashes, importances, importance: stored.importance(importance)?, token })
         },
         |call, bits| call.reply_bulk(bits.bytes()),
     )
+}
+
+/// Importances of 8 bytes each: a number and the largest it could be, both with the highest byte first. They are exact, and
+/// need no scale of the filter's.
+fn fractions(packed: &[u8], count: usize) -> Result<Vec<Importance>, Failure> {
+    let (pairs, rest) = packed.as_chunks::<8>();
+    if pairs.len() != count || !rest.is_empty() {
+        let problem = format!("IMPORTANCES has {} bytes for {count} hashes", packed.len());
+        return Err(Failure::new(format!("{problem}; send 8 bytes for each: a number and its maximum, 4 bytes each")));
+    }
+    let half = |bytes: &[u8]| bytes.iter().fold(0u32, |number, byte| number << 8 | u32::from(*byte));
+    let pairs = pairs.iter().map(|pair| Importance::new(half(&pair[..4]), half(&pair[4..])));
+    Ok(pairs.collect::<everbloom::Result<_>>()?)
 }
 
 /// The most hashes of a command, 16 MiB: what is worked on at once, and for how long others wait.
