@@ -223,15 +223,71 @@ fn a_batch_that_is_sent_again_is_answered_as_before() {
             let command: [&[u8]; 6] = [b"EB.ADDHASHES", b"f", &blob, b"TOKEN", b"worker", sequence.as_bytes()];
             wire.call(&command)
         };
+        let register = ["EB.ADDHASHES", "f", "", "TOKEN", "worker", "0"];
+        assert!(send(&mut wire, "1").text().starts_with("TOKENLOST "), "nobody registered");
+        assert_eq!(wire.call(&register), Reply::Bulk(Vec::new()));
+        assert_eq!(wire.call(&register), Reply::Bulk(Vec::new()), "once more, as after a lost connection");
         let new = Reply::Bulk(bits(&[true; 100]));
         assert_eq!(send(&mut wire, "1"), new);
         assert_eq!(send(&mut wire, "1"), new, "the same batch again");
         server.start_again();
         let mut wire = server.wire();
         assert_eq!(send(&mut wire, "1"), new, "the same batch after a restart");
+        for (sequence, problem) in [("0", "takes no items"), ("3", "the next is 2"), ("x", "whole number")] {
+            let reply = send(&mut wire, sequence);
+            assert!(reply.is_error() && reply.text().contains(problem), "{sequence}: {reply:?}");
+        }
+        assert!(wire.call(&register).text().contains("register another name"), "the name is taken");
         assert_eq!(send(&mut wire, "2"), Reply::Bulk(bits(&[false; 100])), "another batch");
-        assert_eq!(wire.say("EB.INFO f").field("observed").map(Reply::number), Some(200));
+        let info = wire.say("EB.INFO f");
+        assert_eq!(info.field("observed").map(Reply::number), Some(200));
+        assert_eq!(info.field("token_clients").map(Reply::number), Some(1));
         server.check("batches again");
+    });
+}
+
+/// Sixty-four clients are remembered. One that was pushed out is told so, on the primary, on what is promoted in its place
+/// and after a restart; its batch is not applied a second time.
+#[test]
+fn a_client_that_was_forgotten_is_told_and_not_answered_by_guess() {
+    on_every_server(|maker| {
+        let primary = Start::new(maker).start();
+        let mut replica = Start::new(maker).with(&["propagation-error-behavior panic"]).replica_of(&primary).start();
+        primary.wait_for(&replica);
+        let mut wire = primary.wire();
+        wire.ok("EB.RESERVE f scalable FPR 0.1%");
+        let register = |wire: &mut Wire, client: &str| wire.say(&format!("EB.INSERT f TOKEN {client} 0 ITEMS"));
+        assert_eq!(register(&mut wire, "first"), Reply::Array(Vec::new()));
+        assert_eq!(register(&mut wire, "second"), Reply::Array(Vec::new()));
+        let one = Reply::Array(vec![Reply::Integer(1)]);
+        assert_eq!(wire.say("EB.INSERT f TOKEN first 1 ITEMS a"), one);
+        for client in 0..63 {
+            assert_eq!(register(&mut wire, &format!("client-{client}")), Reply::Array(Vec::new()));
+        }
+        primary.wait_for(&replica);
+        assert_eq!(primary.digest("f"), replica.digest("f"));
+        let observed = |wire: &mut Wire| wire.say("EB.INFO f").field("observed").map(Reply::number);
+        let lost = |wire: &mut Wire| {
+            let reply = wire.say("EB.ADD f b TOKEN second 1");
+            assert!(reply.is_error() && reply.text().starts_with("TOKENLOST client 'second' is not"), "{reply:?}");
+            assert_eq!(wire.say("EB.INSERT f TOKEN first 1 ITEMS a"), one, "the other is remembered");
+            assert_eq!(observed(wire), Some(1), "nothing was applied");
+        };
+        lost(&mut wire);
+        wire.ok("DEBUG RELOAD");
+        lost(&mut wire);
+        let mut promoted = replica.wire();
+        promoted.ok("REPLICAOF NO ONE");
+        lost(&mut promoted);
+        // Registered anew, it goes on.
+        assert_eq!(register(&mut promoted, "second"), Reply::Array(Vec::new()));
+        assert_eq!(promoted.say("EB.ADD f b TOKEN second 1"), Reply::Integer(1));
+        // A filter that takes the place of another knows nobody.
+        let file = promoted.say("EB.DUMP f").into_bytes();
+        let load: [&[u8]; 4] = [b"EB.LOAD", b"f", &file, b"REPLACE"];
+        assert_eq!(promoted.call(&load).text(), "OK");
+        assert!(promoted.say("EB.ADD f c TOKEN second 2").text().starts_with("TOKENLOST "));
+        replica.check("a forgotten client");
     });
 }
 

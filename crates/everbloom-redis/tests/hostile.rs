@@ -63,7 +63,11 @@ fn use_eb(wire: &mut Wire, key: &str) {
         "EB.REMOVE K a z",
         "EB.ADVANCE K 2",
         "EB.ADDHASHES K H",
-        "EB.ADDHASHES K H TOKEN c 7",
+        "EB.ADDHASHES K H TOKEN client 1",
+        "EB.ADDHASHES K H TOKEN client 2",
+        "EB.ADDHASHES K  TOKEN c 0",
+        "EB.ADDHASHES K H TOKEN c 1",
+        "EB.INSERT K TOKEN c 2 ITEMS x y",
         "EB.EXISTSHASHES K H",
         "COPY K copy REPLACE",
         "EB.MERGE UNION copy K",
@@ -214,7 +218,8 @@ fn tampered_values_of_every_kind_are_refused_or_harmless() {
                 wire.say(&format!("EB.MADD original {}", items.join(" ")));
             }
             let hashes = "0123456789abcdef".repeat(2);
-            wire.say(&format!("EB.ADDHASHES original {hashes} TOKEN client 1"));
+            wire.call(&["EB.ADDHASHES", "original", "", "TOKEN", "client", "0"]);
+            assert!(!wire.say(&format!("EB.ADDHASHES original {hashes} TOKEN client 1")).is_error());
             let original = wire.call(&["DUMP", "original"]).into_bytes();
             assert_eq!(Payload::read(&Payload::read(&original).write()), Payload::read(&original));
             tamper(&mut wire, &original, seed() * 1000 + number as u64, use_eb);

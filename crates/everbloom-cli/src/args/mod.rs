@@ -3,11 +3,15 @@
 mod goal;
 mod keys;
 mod promise;
+mod servers;
 pub(crate) mod quantity;
 
 pub(crate) use goal::{DEFAULT_FPR, GoalArgs, WantedArgs};
 pub(crate) use keys::{ImportanceArgs, KeyArgs, OnError, Scale};
 pub(crate) use promise::{PromiseArgs, with_exit_codes};
+#[cfg(feature = "redis")]
+pub(crate) use servers::DEFAULT_SHARDS;
+pub(crate) use servers::ServersArgs;
 
 use clap::ValueEnum;
 

@@ -14,6 +14,8 @@ mod man;
 mod merge;
 mod plan;
 mod query;
+#[cfg(feature = "redis")]
+mod redis;
 mod remove;
 mod tune;
 
@@ -43,6 +45,10 @@ pub(crate) enum Command {
     Plan(plan::Plan),
     #[command(about = "List the kinds of filters, or explain one and its parameters")]
     Filters(filters::Filters),
+    /// Keep filters on Redis or Valkey servers, over the nodes of a cluster
+    #[cfg(feature = "redis")]
+    #[command(subcommand)]
+    Redis(redis::Redis),
     /// Generate streams and run the papers' experiments
     #[cfg(feature = "lab")]
     #[command(subcommand, after_help = LAB_EXAMPLES)]
@@ -53,6 +59,9 @@ pub(crate) enum Command {
     #[cfg(feature = "pages")]
     #[command(about = "Print the manual page of a command, or write all of them")]
     Man(man::Man),
+    #[cfg(not(feature = "redis"))]
+    #[command(hide = true, disable_help_flag = true)]
+    Redis(LeftOut),
     #[cfg(not(feature = "lab"))]
     #[command(hide = true, disable_help_flag = true)]
     Lab(LeftOut),
@@ -65,19 +74,19 @@ pub(crate) enum Command {
 }
 
 /// A command that a small build goes without. It is known, so that whoever types it is told where it is.
-#[cfg(not(all(feature = "lab", feature = "pages")))]
+#[cfg(not(all(feature = "lab", feature = "pages", feature = "redis")))]
 #[derive(Debug, clap::Args)]
 pub(crate) struct LeftOut {
     #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
     arguments: Vec<std::ffi::OsString>,
 }
 
-#[cfg(not(all(feature = "lab", feature = "pages")))]
+#[cfg(not(all(feature = "lab", feature = "pages", feature = "redis")))]
 impl LeftOut {
     fn run(self) -> Result<Ending> {
         drop(self.arguments);
         Err(crate::failure::Failure::new(
-            "this everbloom was built without the lab, manual pages and completions; `cargo build --release` has them",
+            "this everbloom was built without the lab, servers, manual pages and completions; `cargo build --release` has them",
         ))
     }
 }
@@ -118,6 +127,7 @@ impl Command {
             Command::Tune(tune) => tune.run(),
             Command::Plan(plan) => plan.run(),
             Command::Filters(filters) => filters.run(),
+            Command::Redis(redis) => redis.run(),
             Command::Lab(lab) => lab.run(),
             Command::Completions(completions) => completions.run(),
             Command::Man(man) => man.run(),

@@ -10,14 +10,16 @@ use everbloom::{Importance, Importances, KeyHash, Verdict};
 #[derive(Default)]
 struct Options<'a> {
     importance: Option<f64>,
+    /// One for each, packed.
+    importances: Option<&'a [u8]>,
     token: Option<Token<'a>>,
 }
 
 impl<'a> Options<'a> {
     /// The options from a place on, to the end.
-    fn read(call: &Call<'a>, from: usize) -> Result<Self, Failure> {
+    fn read(call: &Call<'a>, from: usize, known: &'static [&'static str]) -> Result<Self, Failure> {
         let mut options = Options::default();
-        let mut words = Words::from(call, from, &["IMPORTANCE", "TOKEN"]);
+        let mut words = Words::from(call, from, known);
         while let Some(option) = words.option()? {
             options.take(option, &mut words)?;
         }
@@ -30,7 +32,7 @@ impl<'a> Options<'a> {
         let mut words = Words::from(call, from, &["IMPORTANCE", "TOKEN", "ITEMS"]);
         while let Some(option) = words.option()? {
             match option {
-                "ITEMS" if words.place() < call.len() => return Ok((options, words.place())),
+                "ITEMS" if words.place() < call.len() || options.registers() => return Ok((options, words.place())),
                 "ITEMS" => break,
                 option => options.take(option, &mut words)?,
             }
@@ -38,9 +40,15 @@ impl<'a> Options<'a> {
         Err(Failure::new("ITEMS is missing, or nothing follows it; write EB.INSERT key [options] ITEMS item …"))
     }
 
+    /// Whether a client is registered, which takes no items.
+    fn registers(&self) -> bool {
+        self.token.is_some_and(|token| token.registers())
+    }
+
     fn take(&mut self, option: &str, words: &mut Words<'_, 'a>) -> Result<(), Failure> {
         match option {
             "IMPORTANCE" => self.importance = Some(words.number(option)?),
+            "IMPORTANCES" => self.importances = Some(words.value(option)?),
             _ => self.token = Some(Token::read(words.value(option)?, words.value(option)?)?),
         }
         Ok(())
@@ -76,10 +84,17 @@ fn arrive<'a>(
         false => Importances::Each(&batch.importances),
     };
     stored.observe(call, &batch.hashes, importances, &mut verdicts, batch.token)?;
-    call.replicate_verbatim();
-    call.notify(c"eb.add", 1);
+    added(call, verdicts.len());
     reply(call, &Bits::of_verdicts(&verdicts));
     Ok(())
+}
+
+/// Tells replicas what came, and who listens if something did: a client that registers brings nothing.
+fn added(call: &Call<'_>, items: usize) {
+    call.replicate_verbatim();
+    if items > 0 {
+        call.notify(c"eb.add", 1);
+    }
 }
 
 fn reply_array(call: &Call<'_>, bits: &Bits) {
@@ -90,7 +105,7 @@ fn reply_array(call: &Call<'_>, bits: &Bits) {
 
 /// `EB.ADD key item [IMPORTANCE x] [TOKEN client seq]`
 pub(super) fn add(call: &mut Call<'_>) -> Result<(), Failure> {
-    let options = if call.len() == 3 { Options::default() } else { Options::read(call, 3)? };
+    let options = if call.len() == 3 { Options::default() } else { Options::read(call, 3, &["IMPORTANCE", "TOKEN"])? };
     let mut key = call.write::<Stored>(1)?;
     let stored = key.value().ok_or_else(not_found)?;
     if let Some(token) = options.token
@@ -134,8 +149,7 @@ fn add_items(call: &Call<'_>, options: Options<'_>, first: usize) -> Result<(), 
     let hashes: Vec<KeyHash> = items.map(|item| hashing.hash(item)).collect();
     let mut verdicts = vec![Verdict::Distinct; hashes.len()];
     stored.observe(call, &hashes, Importances::All(importance), &mut verdicts, options.token)?;
-    call.replicate_verbatim();
-    call.notify(c"eb.add", 1);
+    added(call, verdicts.len());
     call.reply_array(verdicts.len());
     verdicts.iter().for_each(|verdict| call.reply_bool(verdict.is_distinct()));
     Ok(())
@@ -176,19 +190,40 @@ fn pairs_and_token<'a>(call: &Call<'a>) -> Result<(usize, Option<Token<'a>>), Fa
     Ok((pairs, token))
 }
 
-/// `EB.ADDHASHES key blob [IMPORTANCE x] [TOKEN client seq]`
+/// `EB.ADDHASHES key blob [IMPORTANCE x | IMPORTANCES blob] [TOKEN client seq]`
 pub(super) fn add_hashes(call: &mut Call<'_>) -> Result<(), Failure> {
-    let Options { importance, token } = Options::read(call, 3)?;
-    let blob = packed(call.word(2))?;
+    let options = Options::read(call, 3, &["IMPORTANCE", "IMPORTANCES", "TOKEN"])?;
+    let blob = match call.word(2) {
+        [] if options.registers() => &[],
+        hashes => packed(hashes)?,
+    };
+    let importances = options.importances.map_or(Ok(Vec::new()), |packed| fractions(packed, blob.len()))?;
+    if options.importances.is_some() && options.importance.is_some() {
+        return Err(Failure::new("IMPORTANCE and IMPORTANCES say the same in two ways; give one of them"));
+    }
+    let Options { importance, token, .. } = options;
     arrive(
         call,
         (token, blob.len()),
         |stored| {
             let hashes = blob.iter().map(|hash| u128::from_be_bytes(*hash).into()).collect();
-            Ok(Batch { hashes, importances: Vec::new(), importance: stored.importance(importance)?, token })
+            Ok(Batch { hashes, importances, importance: stored.importance(importance)?, token })
         },
         |call, bits| call.reply_bulk(bits.bytes()),
     )
+}
+
+/// Importances of 8 bytes each: a number and the largest it could be, both with the highest byte first. They are exact, and
+/// need no scale of the filter's.
+fn fractions(packed: &[u8], count: usize) -> Result<Vec<Importance>, Failure> {
+    let (pairs, rest) = packed.as_chunks::<8>();
+    if pairs.len() != count || !rest.is_empty() {
+        let problem = format!("IMPORTANCES has {} bytes for {count} hashes", packed.len());
+        return Err(Failure::new(format!("{problem}; send 8 bytes for each: a number and its maximum, 4 bytes each")));
+    }
+    let half = |bytes: &[u8]| bytes.iter().fold(0u32, |number, byte| number << 8 | u32::from(*byte));
+    let pairs = pairs.iter().map(|pair| Importance::new(half(&pair[..4]), half(&pair[4..])));
+    Ok(pairs.collect::<everbloom::Result<_>>()?)
 }
 
 /// The most hashes of a command, 16 MiB: what is worked on at once, and for how long others wait.

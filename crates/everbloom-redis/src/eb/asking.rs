@@ -3,12 +3,13 @@
 use super::adding::packed;
 use super::reserve::holds_text;
 use super::stored::Stored;
-use super::tokens::Bits;
+use super::tokens::{Bits, MOST_CLIENTS};
 use super::words::not_found;
 use crate::report::{COUNTERS, count};
 use crate::server::{Call, Failure, Reading};
 use everbloom::internal::codec;
 use everbloom::internal::filters::standing;
+use everbloom::internal::format::VERSION as FORMAT;
 use everbloom::{Filter, KeyHash};
 
 /// `EB.EXISTS key item`
@@ -111,6 +112,9 @@ pub(super) fn info(call: &mut Call<'_>) -> Result<(), Failure> {
         ("importance_scale", scale.map_or(Field::Nothing, |scale| Field::Text(scale.into()))),
         ("observed", Field::Number(stored.counts.observed)),
         ("distinct", Field::Number(stored.counts.distinct)),
+        ("format", Field::Number(FORMAT.into())),
+        ("token_clients", Field::Number(stored.tokens.clients() as u64)),
+        ("token_clients_most", Field::Number(MOST_CLIENTS as u64)),
     ];
     fields.extend(stored.turns.map(|turns| ("every_ms", Field::Number(turns.every))));
     reply_fields(call, fields);

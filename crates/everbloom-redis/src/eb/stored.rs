@@ -130,6 +130,9 @@ impl Stored {
         importances.check(hashes.len())?;
         self.make_room(call, hashes)?;
         self.turn(call);
+        if let Some(token) = token {
+            self.tokens.begin(token);
+        }
         match (hashes, &mut *verdicts) {
             ([hash], [verdict]) => *verdict = self.filter.observe_hash(*hash, importances.at(0)),
             _ => {

@@ -2,8 +2,20 @@
 //!
 //! A client whose connection broke does not know whether its batch arrived. Sent again, every key of it would look seen,
 //! and a program that drops what was seen would drop keys that nobody has. So a batch may carry a token: the name of its client
-//! and a number that the client raises with every batch. The value keeps the last number and verdicts of each of the last
-//! [`MOST_CLIENTS`] clients, and a batch that comes again is answered from there.
+//! and the number of the batch. The value keeps the last number and verdicts of each of the last [`MOST_CLIENTS`] clients, and a
+//! batch that comes again is answered from there.
+//!
+//! A client that is not in the table may be new, or one that was pushed out and repeats a batch: nobody can tell. So nothing
+//! is guessed. A client registers with number 0 and an empty batch, and its batches are 1, 2, 3, …; a batch of a client that
+//! is not in the table is refused with the code `TOKENLOST`.
+//!
+//! ```text
+//! the client's last    none        0 (registered)    n
+//! 0, no items          register    as before         error
+//! n                    TOKENLOST   -                 the answer that was kept; an error if another number of items
+//! n + 1                TOKENLOST   apply             apply
+//! any other            TOKENLOST   error             error
+//! ```
 
 use crate::server::Failure;
 use everbloom::Verdict;
@@ -24,6 +36,9 @@ pub(super) struct Token<'w> {
     sequence: u64,
 }
 
+/// How a client registers, for those who are told to.
+const REGISTER: &str = "register with EB.ADDHASHES key \"\" TOKEN client 0, then number batches 1, 2, 3";
+
 impl<'w> Token<'w> {
     /// A token of two words.
     pub(super) fn read(client: &'w [u8], sequence: &[u8]) -> Result<Self, Failure> {
@@ -33,10 +48,22 @@ impl<'w> Token<'w> {
         let number = std::str::from_utf8(sequence).ok().and_then(|text| text.parse().ok());
         let sequence = number.ok_or_else(|| {
             Failure::new(
-                "the number of TOKEN must be a whole number from 0 to 18446744073709551615; count your batches",
+                "the number of TOKEN must be a whole number from 0 to 18446744073709551615; number batches 1, 2, 3",
             )
         })?;
         Ok(Token { client, sequence })
+    }
+
+    /// Whether it registers its client. Such a batch is empty, and only such a one.
+    pub(super) fn registers(&self) -> bool {
+        self.sequence == 0
+    }
+}
+
+/// The client's name, for an error.
+impl std::fmt::Display for Token<'_> {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        out.write_str(&String::from_utf8_lossy(self.client))
     }
 }
 
@@ -80,35 +107,55 @@ struct Answer {
 pub(super) struct Tokens(Vec<Answer>);
 
 impl Tokens {
-    /// The answer to a batch that was here before; an error if its number belongs to another one.
+    /// The answer to a batch that was here before, or nothing if it is to be applied; an error if it is neither.
     pub(super) fn answer(&self, token: Token<'_>, items: usize) -> Result<Option<&Bits>, Failure> {
         if items > MOST_ITEMS {
             let problem = format!("a batch with a TOKEN may have {MOST_ITEMS} items, not {items}; send smaller ones");
             return Err(Failure::new(problem));
         }
-        let Some(answer) = self.0.iter().find(|answer| *answer.client == *token.client) else { return Ok(None) };
-        let (last, sequence) = (answer.sequence, token.sequence);
-        if sequence > last {
+        let sequence = token.sequence;
+        if token.registers() && items > 0 {
+            return Err(Failure::new(format!("TOKEN {token} 0 registers a client and takes no items; {REGISTER}")));
+        }
+        let Some(answer) = self.0.iter().find(|answer| *answer.client == *token.client) else {
+            return if token.registers() { Ok(None) } else { Err(lost(token)) };
+        };
+        let last = answer.sequence;
+        let next = last.checked_add(1);
+        if next == Some(sequence) {
             return Ok(None);
         }
-        if sequence < last {
-            let problem = format!("TOKEN {sequence} came after {last}; raise the number with every batch");
-            return Err(Failure::new(problem));
+        if sequence != last {
+            let next = next.map_or("no number is left".into(), |next| format!("the next is {next}"));
+            let problem = format!("TOKEN {token} {sequence} came after {last}, and {next}");
+            let remedy = if token.registers() { "; go on with it, or register another name" } else { "" };
+            return Err(Failure::new(problem + remedy));
         }
         if answer.bits.count != items {
-            let problem = format!("TOKEN {sequence} was sent with {} items, not {items}", answer.bits.count);
-            return Err(Failure::new(format!("{problem}; send the same batch again, or raise the number")));
+            let problem = format!("TOKEN {token} {sequence} was sent with {} items, not {items}", answer.bits.count);
+            return Err(Failure::new(format!("{problem}; send the same batch again, or the next number")));
         }
         Ok(Some(&answer.bits))
     }
 
-    /// Keeps an answer.
+    /// Forgets a client while its batch is applied: should that fail half-way, its next batch is refused and not answered
+    /// as if nothing had happened.
+    pub(super) fn begin(&mut self, token: Token<'_>) {
+        self.0.retain(|answer| *answer.client != *token.client);
+    }
+
+    /// Keeps an answer. A client that registers pushes out the one that was silent for longest.
     pub(super) fn keep(&mut self, token: Token<'_>, bits: Bits) {
-        let place = self.0.iter().position(|answer| *answer.client == *token.client);
-        if let Some(place) = place.or((self.0.len() >= MOST_CLIENTS).then_some(0)) {
-            self.0.remove(place);
+        self.begin(token);
+        if self.0.len() >= MOST_CLIENTS {
+            self.0.remove(0);
         }
         self.0.push(Answer { client: token.client.into(), sequence: token.sequence, bits });
+    }
+
+    /// Clients that are registered.
+    pub(super) fn clients(&self) -> usize {
+        self.0.len()
     }
 
     pub(super) fn is_empty(&self) -> bool {
@@ -146,6 +193,16 @@ impl Tokens {
     }
 }
 
+/// What a client is told that is not in the table.
+fn lost(token: Token<'_>) -> Failure {
+    let problem = format!(
+        "client '{token}' is not registered at this filter, so nobody can tell whether its batch {} was here before",
+        token.sequence
+    );
+    let cause = format!("it never was, or the filter was made anew, or {MOST_CLIENTS} other clients came since");
+    Failure::Error(format!("TOKENLOST {problem}: {cause}; {REGISTER}"))
+}
+
 fn read_answer(bytes: &mut &[u8]) -> Option<Answer> {
     let mut take = |count: usize| {
         let (taken, rest) = bytes.split_at_checked(count)?;
@@ -157,8 +214,8 @@ fn read_answer(bytes: &mut &[u8]) -> Option<Answer> {
     let sequence = u64::from_le_bytes(take(8)?.try_into().ok()?);
     let count = u32::from_le_bytes(take(4)?.try_into().ok()?) as usize;
     let bits = Bits { bytes: take(count.div_ceil(8)).filter(|_| count <= MOST_ITEMS)?.to_vec(), count };
-    // Bits behind the last would make two equal answers differ.
-    let is_clean = bits == Bits::of(bits.iter().collect::<Vec<_>>().into_iter());
+    // Only a registration has no items; and bits behind the last would make two equal answers differ.
+    let is_clean = (sequence == 0) == (count == 0) && bits == Bits::of(bits.iter().collect::<Vec<_>>().into_iter());
     is_clean.then_some(Answer { client, sequence, bits })
 }
 
@@ -174,31 +231,62 @@ mod tests {
         Bits::of(text.bytes().map(|bit| bit == b'1').collect::<Vec<_>>().into_iter())
     }
 
+    fn refusal(tokens: &Tokens, token: Token<'_>, items: usize) -> String {
+        match tokens.answer(token, items) {
+            Err(Failure::Error(problem)) => problem,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    fn registered(tokens: &mut Tokens, client: &str) {
+        assert_eq!(tokens.answer(token(client, 0), 0), Ok(None));
+        tokens.keep(token(client, 0), Bits::default());
+    }
+
     #[test]
     fn a_batch_that_comes_again_gets_its_answer_and_no_other_does() {
         let mut tokens = Tokens::default();
-        assert_eq!(tokens.answer(token("a", 7), 9), Ok(None));
-        tokens.keep(token("a", 7), bits("101100001"));
-        assert_eq!(tokens.answer(token("a", 7), 9), Ok(Some(&bits("101100001"))));
-        assert_eq!(tokens.answer(token("b", 7), 9), Ok(None));
-        assert_eq!(tokens.answer(token("a", 8), 3), Ok(None));
-        assert!(tokens.answer(token("a", 6), 9).is_err(), "an older one");
-        assert!(tokens.answer(token("a", 7), 8).is_err(), "another batch");
-        assert!(tokens.answer(token("c", 1), MOST_ITEMS + 1).is_err());
-        tokens.keep(token("a", 8), bits("0"));
-        assert_eq!(tokens.answer(token("a", 8), 1), Ok(Some(&bits("0"))));
+        registered(&mut tokens, "a");
+        assert_eq!(tokens.answer(token("a", 0), 0), Ok(Some(&Bits::default())), "registered again");
+        assert_eq!(tokens.answer(token("a", 1), 9), Ok(None));
+        tokens.keep(token("a", 1), bits("101100001"));
+        assert_eq!(tokens.answer(token("a", 1), 9), Ok(Some(&bits("101100001"))));
+        assert!(refusal(&tokens, token("a", 1), 8).starts_with("ERR TOKEN a 1 was sent with 9 items, not 8"));
+        assert!(refusal(&tokens, token("a", 0), 0).contains("the next is 2; go on with it"));
+        assert!(refusal(&tokens, token("a", 3), 9).ends_with("came after 1, and the next is 2"));
+        assert!(refusal(&tokens, token("a", 2), MOST_ITEMS + 1).contains("send smaller"));
+        assert!(refusal(&tokens, token("b", 0), 1).contains("takes no items"));
+        tokens.keep(token("a", 2), bits("0"));
+        assert_eq!(tokens.answer(token("a", 2), 1), Ok(Some(&bits("0"))));
+        assert!(refusal(&tokens, token("a", 1), 9).contains("came after 2"), "an older one");
+        tokens.keep(token("a", u64::MAX), bits("0"));
+        assert!(refusal(&tokens, token("a", 7), 1).contains("no number is left"));
+    }
+
+    #[test]
+    fn a_client_that_is_not_registered_is_told_so_and_never_answered() {
+        let mut tokens = Tokens::default();
+        for sequence in [1, 2, u64::MAX] {
+            assert!(refusal(&tokens, token("a", sequence), 1).starts_with("TOKENLOST "));
+        }
+        registered(&mut tokens, "a");
+        tokens.begin(token("a", 1));
+        assert!(refusal(&tokens, token("a", 1), 1).starts_with("TOKENLOST "), "a batch that failed half-way");
     }
 
     #[test]
     fn the_client_that_was_silent_for_longest_gives_way() {
         let mut tokens = Tokens::default();
         let names: Vec<String> = (0..=MOST_CLIENTS).map(|client| format!("client {client}")).collect();
-        names[..MOST_CLIENTS].iter().for_each(|name| tokens.keep(token(name, 1), bits("1")));
-        tokens.keep(token(&names[0], 2), bits("1"));
-        tokens.keep(token(&names[MOST_CLIENTS], 1), bits("1"));
-        let known = |name: &str| tokens.answer(token(name, 1), 1) != Ok(None);
-        assert_eq!(names.iter().map(|name| known(name)).filter(|known| *known).count(), MOST_CLIENTS);
-        assert!(!known(&names[1]) && known(&names[0]));
+        names[..MOST_CLIENTS].iter().for_each(|name| registered(&mut tokens, name));
+        tokens.keep(token(&names[0], 1), bits("1"));
+        registered(&mut tokens, &names[MOST_CLIENTS]);
+        assert_eq!(tokens.clients(), MOST_CLIENTS);
+        for name in &names {
+            let is_lost = *name == names[1];
+            let next = if *name == names[0] { 2 } else { 1 };
+            assert_eq!(tokens.answer(token(name, next), 1).is_err(), is_lost, "{name}");
+        }
     }
 
     #[test]
@@ -206,16 +294,20 @@ mod tests {
         let mut tokens = Tokens::default();
         tokens.keep(token("one", 1), bits("1"));
         tokens.keep(token("another", u64::MAX), bits("0110011010"));
+        tokens.keep(token("third", 0), Bits::default());
         let bytes = tokens.to_bytes();
         assert_eq!(Tokens::from_bytes(&bytes), Ok(tokens));
-        let whole = [0, 1 + 3 + 8 + 4 + 1, bytes.len()];
+        let whole = [0, 1 + 3 + 8 + 4 + 1, bytes.len() - (1 + 5 + 8 + 4), bytes.len()];
         for end in (0..bytes.len()).filter(|end| !whole.contains(end)) {
             assert!(Tokens::from_bytes(&bytes[..end]).is_err(), "cut at {end}");
         }
         assert!(Tokens::from_bytes(&[bytes.clone(), bytes.clone()].concat()).is_err(), "twice the same");
         let mut dirty = bytes.clone();
-        *dirty.last_mut().expect("some") |= 1;
+        dirty[whole[2] - 1] |= 1;
         assert!(Tokens::from_bytes(&dirty).is_err(), "a bit behind the last");
+        let mut without_items = bytes.clone();
+        without_items[whole[2] + 1 + 5] = 1;
+        assert!(Tokens::from_bytes(&without_items).is_err(), "a batch of nothing");
         // Whatever comes is read or refused.
         for place in 0..bytes.len() {
             for value in [0, 1, 127, 255] {

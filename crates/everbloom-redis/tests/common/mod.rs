@@ -2,13 +2,19 @@
 
 #![allow(dead_code, unused_imports, unreachable_pub)] // shared by several test programs, each of which uses its part
 
+mod cluster;
+mod cutter;
+mod link;
 mod payload;
 mod server;
 mod twin;
 mod wire;
 
+pub use cluster::Cluster;
+pub use cutter::Cutter;
+pub use link::Link;
 pub use payload::{Field, Payload, crc64, sign};
-pub use server::{Maker, Server, Start, on_every_server, servers};
+pub use server::{Maker, Server, Start, free_port, on_every_server, servers};
 pub use twin::{IMPORTANCE, Twin, bits, kinds, packed, reserve};
 pub use wire::{Reply, Wire};
 

@@ -114,7 +114,8 @@ impl Start {
     }
 }
 
-fn free_port() -> u16 {
+/// A port that nobody has at this moment.
+pub fn free_port() -> u16 {
     let socket = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("loopback");
     socket.local_addr().expect("an address").port()
 }

@@ -202,6 +202,11 @@ impl Twin {
         let items = items(chance, 100);
         let hashes = self.hashes(&items);
         let new = self.observe(&hashes, Importances::default());
+        if self.tokens == 0 {
+            let mut register = self.command("EB.ADDHASHES", &[Vec::new()]);
+            register.extend(["TOKEN", "client-1", "0"].map(|word| word.as_bytes().to_vec()));
+            assert_eq!(wire.call(&register), Reply::Bulk(Vec::new()), "{}", self.kind.name);
+        }
         self.tokens += 1;
         let mut command = self.command("EB.ADDHASHES", &[packed(&hashes)]);
         command.extend(["TOKEN", "client-1", &self.tokens.to_string()].map(|word| word.as_bytes().to_vec()));

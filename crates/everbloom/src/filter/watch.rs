@@ -164,6 +164,16 @@ impl Watch {
         places.nth(nth).map(|(place, _)| place)
     }
 
+    /// Takes note of how many new keys came in all, where others judge, too; whether there is something to say.
+    pub fn note_total(&mut self, came: u64) -> bool {
+        self.came = self.came.max(came);
+        let is_news = self.came > self.silent_until;
+        if is_news {
+            self.silence();
+        }
+        is_news
+    }
+
     /// Judges arrivals, with a window of time or without. With `stop`, ends before the one that breaks the promise, and
     /// the filter is as if it had never come.
     pub fn observe(

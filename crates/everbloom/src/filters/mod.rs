@@ -259,6 +259,56 @@ impl Sharded {
     }
 }
 
+/// How many shards a spec asks for: one, if it says nothing of them.
+#[doc(hidden)]
+pub fn shards_of(spec: &Spec) -> Result<u32> {
+    if is_sharded(spec) { sharded::count_of(spec) } else { Ok(1) }
+}
+
+/// The spec with so many shards.
+#[doc(hidden)]
+pub fn in_shards(spec: &Spec, count: u32) -> Spec {
+    spec.clone().with(SHARDS, count)
+}
+
+/// One shard of what a plan describes, empty: all of them are alike.
+#[doc(hidden)]
+pub fn build_shard(plan: &Plan) -> Result<Box<dyn Filter>> {
+    build(&sharded::one_of(plan))
+}
+
+/// The shards of a filter, in the order of [`crate::KeyHash::shard`]; a filter without shards is its own only one.
+#[doc(hidden)]
+pub fn split(mut filter: Box<dyn Filter>) -> Vec<Box<dyn Filter>> {
+    let any: &mut dyn Any = filter.as_mut();
+    match any.downcast_mut::<Sharded>() {
+        Some(sharded) => sharded.take_shards(),
+        None => vec![filter],
+    }
+}
+
+/// The filter with this spec whose shards these are: what [`split`] took apart. Its bytes are those of a filter that was
+/// never apart. Shards that do not belong together are an error.
+#[doc(hidden)]
+pub fn join(spec: &Spec, mut shards: Vec<Box<dyn Filter>>) -> Result<Box<dyn Filter>> {
+    let count = shards_of(spec)? as usize;
+    if shards.len() != count {
+        return Err(Error::corrupt(format!("the filter has {count} shards, and {} are there", shards.len())));
+    }
+    let part = spec.without(SHARDS);
+    let (hashing, promise) = (*shards[0].hashing(), shards[0].promise());
+    let belongs = |shard: &dyn Filter| *shard.spec() == part && *shard.hashing() == hashing && shard.promise() == promise;
+    if let Some(at) = shards.iter().position(|shard| !belongs(shard.as_ref())) {
+        let problem = format!("shard {at} is '{}', which does not belong to '{spec}'", shards[at].spec());
+        return Err(Error::corrupt(problem));
+    }
+    if !is_sharded(spec) {
+        return Ok(shards.remove(0));
+    }
+    let base = Base::of_any_hash(spec.clone(), hashing, promise);
+    Ok(Box::new(Sharded::of(shards, base, kind(spec)?.can)))
+}
+
 pub(crate) fn is_sharded(spec: &Spec) -> bool {
     spec.get(SHARDS).is_some()
 }

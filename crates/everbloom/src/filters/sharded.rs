@@ -76,7 +76,7 @@ const RARITY: f64 = 1e3;
 
 /// The keys of the fullest of `count` shards, when `items` are dealt out by their hashes: more than this only in one build
 /// in [`RARITY`]. By Bernstein, a shard exceeds its mean by t with a probability of at most e^(−t²/(2·(mean + t/3))).
-fn largest_share(items: u64, count: u64) -> u64 {
+pub(crate) fn largest_share(items: u64, count: u64) -> u64 {
     let mean = items as f64 / count as f64;
     let third = log(count as f64 * RARITY) / 3.0;
     let excess = third + (third * third + 6.0 * third * mean).sqrt();
@@ -303,16 +303,7 @@ impl Filter for Sharded {
     }
 
     fn status(&self) -> Status {
-        let all: Vec<Status> = self.shards.iter().map(|shard| shard.status()).collect();
-        let mean = |value: fn(&Status) -> f64| all.iter().map(value).sum::<f64>() / all.len() as f64;
-        Status {
-            arrivals: all.iter().fold(0, |sum, status| sum.saturating_add(status.arrivals)),
-            fill: mean(|status| status.fill),
-            estimated_fpr: mean(|status| status.estimated_fpr),
-            estimated_items: all.iter().map(|status| status.estimated_items).sum(),
-            refused: all.iter().map(|status| status.refused).sum(),
-            full_counters: all.iter().map(|status| status.full_counters).sum(),
-        }
+        Status::of_parts(&self.shards.iter().map(|shard| shard.status()).collect::<Vec<_>>())
     }
 
     fn contains_hash(&self, hash: KeyHash) -> bool {

@@ -8,6 +8,7 @@ use crate::filter::Filter;
 use crate::filters;
 use crate::promise::{Error, Goal, Plan, Result, Spec, Window};
 use crate::stream::{Forecast, Stream};
+use std::time::Duration;
 
 pub use recommend::{Candidate, Question, Recommendation};
 
@@ -50,6 +51,13 @@ pub fn windowed(window: &Window, arrivals: Option<u64>, refresh: bool) -> Result
         (Window::Time(_), Some(arrivals)) => spec.with(by_caller.0, by_caller.1).with(takes.parameter, arrivals),
         (Window::Time(_), None) => spec.with(by_caller.0, by_caller.1),
     })
+}
+
+/// The same for a window of time in shards, each with its part of the arrivals. A window of arrivals cannot be kept in
+/// shards: one that gets a frequent key would count its repeats, and forget sooner than the others.
+pub fn windowed_in_shards(window: Duration, arrivals: Option<u64>, refresh: bool, shards: u32) -> Result<Spec> {
+    let share = arrivals.map(|arrivals| filters::sharded::largest_share(arrivals, shards.into()));
+    Ok(filters::in_shards(&windowed(&Window::Time(window), share, refresh)?, shards))
 }
 
 /// A plan that forgets nothing while `items` distinct keys come, and keeps the rate when more do; `None` if the memory is too

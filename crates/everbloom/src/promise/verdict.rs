@@ -46,6 +46,20 @@ pub struct Status {
 }
 
 impl Status {
+    /// The status of a filter whose parts, at least one, have these: equal parts, each with its own keys.
+    #[doc(hidden)]
+    pub fn of_parts(parts: &[Status]) -> Status {
+        let mean = |value: fn(&Status) -> f64| parts.iter().map(value).sum::<f64>() / parts.len().max(1) as f64;
+        Status {
+            arrivals: parts.iter().fold(0, |sum, status| sum.saturating_add(status.arrivals)),
+            fill: mean(|status| status.fill),
+            estimated_fpr: mean(|status| status.estimated_fpr),
+            estimated_items: parts.iter().map(|status| status.estimated_items).sum(),
+            refused: parts.iter().map(|status| status.refused).sum(),
+            full_counters: parts.iter().map(|status| status.full_counters).sum(),
+        }
+    }
+
     /// The probability that any two of the keys inside share their 64 bits, in which case one of them was taken for the
     /// other: 1 − exp(−n(n − 1)/2^65). The only error of a filter that keeps whole hashes.
     pub fn collision_probability(&self) -> f64 {

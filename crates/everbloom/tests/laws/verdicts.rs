@@ -3,7 +3,7 @@
 use crate::common::{
     arrivals, bare_kinds, is_exact, is_seeded, large, never_forgets, observe_all, observe_batched, small, variants,
 };
-use everbloom::Filter;
+use everbloom::{Filter, Status};
 use everbloom::filters::{self, KINDS};
 use everbloom::internal::codec::{Decoder, encode, encode_to, encoded_bytes, summarise};
 use everbloom::internal::simd::InstructionSet;
@@ -235,4 +235,28 @@ fn ids_and_names_are_unique() {
     ids.dedup();
     assert_eq!((names.len(), ids.len()), (bare_kinds().len(), bare_kinds().len()));
     assert!(!names.contains(&"auto".to_string()), "auto is the planner's word");
+}
+
+/// What is taken apart and put together again, or judged part by part, is what it was.
+#[test]
+fn shards_that_were_apart_are_the_filter_again() {
+    let stream = arrivals(3000, 900, 5);
+    for kind in KINDS.iter().filter(|kind| kind.can.shard) {
+        let mut whole = small(&format!("{}:shards=3", kind.name), 7).into_dyn();
+        let spec = whole.spec().clone();
+        let mut parts = filters::split(whole.try_clone_boxed().expect("memory"));
+        assert_eq!(parts.len(), 3, "{}", kind.name);
+        for (key, importance) in &stream {
+            let hash = whole.hashing().hash_u64(*key);
+            let apart = parts[hash.shard(3) as usize].observe_hash(hash, *importance);
+            assert_eq!(apart, whole.observe_hash(hash, *importance), "{}", kind.name);
+        }
+        let read_back = parts.iter().map(|part| Decoder::new().decode(&encode(part.as_ref())));
+        let parts: Vec<_> = read_back.collect::<Result<_, _>>().expect("its own bytes");
+        assert_eq!(Status::of_parts(&parts.iter().map(|part| part.status()).collect::<Vec<_>>()), whole.status());
+        let joined = filters::join(&spec, parts).expect("its own shards");
+        assert_eq!(encode(joined.as_ref()), encode(whole.as_ref()), "{}", kind.name);
+        let mut strange = filters::split(joined);
+        assert!(filters::join(&spec, strange.split_off(1)).is_err(), "{}: one is missing", kind.name);
+    }
 }

@@ -100,7 +100,7 @@ struct Taken {
 impl Engine {
     pub(super) fn new(reader: RecordReader, judge: Judge, outputs: Outputs, setup: Setup) -> Self {
         let Setup { options, saving, interrupt } = setup;
-        let takes_back = saving.is_some() && outputs.main.is_file();
+        let takes_back = saving.is_some() && outputs.main.is_file() && judge.memory.takes_back();
         let (hashing, framing) = (*judge.memory.hashing(), reader.blocks().framing());
         Engine {
             intake: Mutex::new(Intake { reader, turn: 0, is_over: false, last: None }),
@@ -159,7 +159,7 @@ impl Engine {
         }
         let mut turn = own.as_ref().map_or(intake.turn, |(_, taken)| taken.turn);
         let (mut journal, before) = {
-            let (Some(judge), Some(mut outputs)) = (self.judge.enter(turn), self.outputs.enter(turn)) else {
+            let (Some(mut judge), Some(mut outputs)) = (self.judge.enter(turn), self.outputs.enter(turn)) else {
                 return Ok(None);
             };
             let (ended, place) = match &mut own {
@@ -168,7 +168,7 @@ impl Engine {
             };
             ended.iter().try_for_each(|place| outputs.marks.note(place))?;
             outputs.place = place;
-            (saving.save(&judge, &outputs, false)?, outputs.written())
+            (saving.save_settled(&mut judge, &outputs, false)?, outputs.written())
         };
         let mut worker = Worker::default();
         let mut kept_bytes = journal.carried.iter().map(|last| last.text.len()).sum::<usize>();
@@ -282,14 +282,15 @@ impl Engine {
         self.split_and_hash(bytes, start, batch, taken);
 
         let Some(mut judge) = self.judge.enter(taken.turn) else { return Ok(false) };
-        let mut stopped = self.judge_batch(&mut judge, bytes, batch, verdicts)?;
+        judge.memory.settle();
+        let mut stopped = self.judge_batch(&mut judge, taken.turn, bytes, batch, verdicts)?;
         start = batch.end();
         // Only blocks of very short records have more than one batch: they are judged here and now,
         // so that memory does not grow with the number of records.
         while start < bytes.len() && stopped.is_none() {
             done.records(bytes, batch, verdicts, self.options);
             self.split_and_hash(bytes, start, batch, taken);
-            stopped = self.judge_batch(&mut judge, bytes, batch, verdicts)?;
+            stopped = self.judge_batch(&mut judge, taken.turn, bytes, batch, verdicts)?;
             start = batch.end();
         }
         let is_due = self.saving.as_ref().is_some_and(|saving| judge.is_due(saving.interval)) && !is_provisional;
@@ -331,14 +332,14 @@ impl Engine {
             if let (Failure::BrokenPromise(_), Some(mut judge)) = (&failure, judge) {
                 // A later run goes on with the record that was not written.
                 outputs.place = first.further(start as u64);
-                self.save(&judge, &outputs)?;
+                self.save(&mut judge, &outputs)?;
                 let record = judge.records + 1;
                 judge.watch.break_at(record);
             }
             return Err(failure);
         }
         if let Some(mut judge) = judge {
-            self.save(&judge, &outputs)?;
+            self.save(&mut judge, &outputs)?;
             (judge.saved, judge.saved_records) = (Instant::now(), judge.records);
             judge.pass();
         }
@@ -361,6 +362,7 @@ impl Engine {
     fn judge_batch(
         &self,
         judge: &mut Judge,
+        turn: u64,
         bytes: &[u8],
         batch: &mut Batch,
         verdicts: &mut Vec<Verdict>,
@@ -369,13 +371,19 @@ impl Engine {
             batch.truncate(index);
             failure
         });
+        if let (Some(saving), true) = (&self.saving, judge.memory.deal(batch.hashes(), batch.importances())?) {
+            // What is about to be sent is noted first, with the outputs as they are before it: whatever happens then, a later
+            // run finds out what became of it.
+            let Some(outputs) = self.outputs.enter(turn) else { return Err(Failure::new("another thread gave up")) };
+            saving.save(judge, &outputs, false)?;
+        }
         Ok(judge.observe(batch, verdicts)?.or(failure))
     }
 
     /// Syncs the outputs, then saves what belongs to them.
-    fn save(&self, judge: &Judge, outputs: &Outputs) -> Result<()> {
+    fn save(&self, judge: &mut Judge, outputs: &Outputs) -> Result<()> {
         let Some(saving) = &self.saving else { return Ok(()) };
-        saving.save(judge, outputs, false).map(drop)
+        saving.save_settled(judge, outputs, false).map(drop)
     }
 
     fn give_up(&self, failure: Failure) {
@@ -420,10 +428,17 @@ impl Saving {
             clock: judge.timeline.as_ref().map(Timeline::state),
             new_keys: judge.watch.came(),
             broken_at: judge.watch.broken_at(),
+            servers: judge.memory.on_servers(),
             ..self.journal.clone()
         };
         self.interrupt.undisturbed(|| state::save(&self.lock, &judge.memory, &journal))?;
         Ok(journal)
+    }
+
+    /// The same when all that was judged is written.
+    pub(super) fn save_settled(&self, judge: &mut Judge, outputs: &Outputs, closed: bool) -> Result<Journal> {
+        judge.memory.settle();
+        self.save(judge, outputs, closed)
     }
 
     /// Saves what belongs to the memory that was saved last.

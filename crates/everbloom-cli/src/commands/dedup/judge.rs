@@ -1,5 +1,6 @@
 //! The filter, and who watches it: whether it keeps its promise, and how far things are.
 
+use super::memory::Memory;
 use super::progress::Progress;
 use super::state::{LastKey, LastRecord};
 use super::window;
@@ -10,12 +11,12 @@ use crate::report::thousands;
 use crate::report::words::{self, LINES};
 use everbloom::internal::filter::{Timeline, Watch, Watched};
 use everbloom::internal::stream::SpotCheck;
-use everbloom::{AnyFilter, Importance, KeyHash, Verdict, filters};
+use everbloom::{Importance, KeyHash, Verdict, filters};
 use std::time::{Duration, Instant};
 
 /// What all blocks pass, one by one.
 pub(super) struct Judge {
-    pub(super) memory: AnyFilter,
+    pub(super) memory: Memory,
     pub(super) timeline: Option<Timeline>,
     pub(super) watch: Watch,
     /// What becomes of records without a key.
@@ -49,10 +50,11 @@ impl Judge {
     /// failure comes back.
     pub(super) fn observe(&mut self, batch: &mut Batch, verdicts: &mut Vec<Verdict>) -> Result<Option<Failure>> {
         verdicts.resize(batch.hashes().len(), Verdict::Distinct);
-        self.memory.make_room(batch.hashes())?;
+        let Memory::Own(memory) = &mut self.memory else { return self.ask_servers(batch, verdicts) };
+        memory.make_room(batch.hashes())?;
         let window = self.timeline.as_mut().map(|timeline| (timeline, window::times(batch)));
         let Watched { judged, passed, is_burst } = self.watch.observe(
-            self.memory.as_mut(),
+            memory.as_mut(),
             window,
             batch.hashes(),
             batch.importances(),
@@ -68,10 +70,36 @@ impl Judge {
             spot_check.observe(batch.hashes(), verdicts);
         }
         self.tell_change(batch);
+        self.judged(batch, verdicts, passed, is_burst)
+    }
+
+    /// The same on servers, where others judge, too: the promise is watched by what all of them counted, and a batch that
+    /// breaks it is judged to its end.
+    fn ask_servers(&mut self, batch: &Batch, verdicts: &mut [Verdict]) -> Result<Option<Failure>> {
+        let Memory::Servers(servers) = &mut self.memory else { return Ok(None) };
+        servers.observe(batch.hashes(), batch.importances(), verdicts)?;
+        let all = servers.counted_by_all()?;
+        let mut passed = self.watch.note(verdicts).map(|key| batch.record_of_key(key));
+        if all.is_some_and(|all| self.watch.note_total(all)) {
+            passed = passed.or(Some(batch.len().saturating_sub(1)));
+        }
+        if let Some(spot_check) = &mut self.spot_check {
+            spot_check.observe(batch.hashes(), verdicts);
+        }
+        self.judged(batch, verdicts, passed, false)
+    }
+
+    fn judged(
+        &mut self,
+        batch: &Batch,
+        verdicts: &[Verdict],
+        passed: Option<usize>,
+        is_burst: bool,
+    ) -> Result<Option<Failure>> {
         let failure = passed.and_then(|record| self.is_broken_at(self.records + record as u64 + 1, is_burst));
         self.records += batch.len() as u64;
         if let Some(progress) = &mut self.progress {
-            progress.show(&self.memory, verdicts);
+            progress.show(self.memory.memory_bits(), verdicts);
         }
         let wants_look = failure.is_none() && self.watch.wants_look(self.records, false);
         Ok(if wants_look { self.look() } else { failure })
@@ -80,11 +108,12 @@ impl Judge {
     /// Says when the filter begins to forget.
     fn tell_change(&mut self, batch: &Batch) {
         let Some(before) = self.exact else { return };
-        let (exact, came) = (self.memory.exact_arrivals(), before + batch.hashes().len() as u64);
+        let Memory::Own(memory) = &self.memory else { return };
+        let (exact, came) = (memory.exact_arrivals(), before + batch.hashes().len() as u64);
         self.exact = (exact == came).then_some(came);
         if self.exact.is_none() && !self.promise.quiet {
             let record = self.records + batch.record_of_key(exact.saturating_sub(before) as usize) as u64 + 1;
-            words::note(&words::begins_to_forget(record, &self.memory));
+            words::note(&words::begins_to_forget(record, memory));
         }
     }
 
@@ -100,8 +129,8 @@ impl Judge {
 
     /// A last look, when all has been read.
     pub(super) fn finish(&mut self) -> Option<Failure> {
-        if let Some(timeline) = &mut self.timeline {
-            let highest_fpr = timeline.status(self.memory.as_ref()).highest_fpr;
+        if let (Some(timeline), Memory::Own(memory)) = (&mut self.timeline, &self.memory) {
+            let highest_fpr = timeline.status(memory.as_ref()).highest_fpr;
             let is_news = self.watch.broken_at().is_none() && self.watch.is_passed_by(highest_fpr);
             return is_news.then(|| self.is_broken_at(self.records, true)).flatten();
         }

@@ -7,10 +7,13 @@ mod in_order;
 mod judge;
 mod lock;
 mod marks;
+mod memory;
 mod options;
 mod outputs;
 mod progress;
 mod resume;
+#[cfg(feature = "redis")]
+mod servers;
 mod state;
 mod stats;
 mod window;
@@ -18,7 +21,7 @@ mod window;
 pub(crate) use state::filter_bytes;
 
 use crate::args::{
-    Format, GoalArgs, ImportanceArgs, KeyArgs, OnError, PromiseArgs, Refresh, quantity, with_exit_codes,
+    Format, GoalArgs, ImportanceArgs, KeyArgs, OnError, PromiseArgs, Refresh, ServersArgs, quantity, with_exit_codes,
 };
 use crate::failure::{Ending, Failure, Result};
 use crate::input::{BlockReader, Lost, Source, is_stdin, rereadable};
@@ -36,6 +39,7 @@ use everbloom::internal::stream::SpotCheck;
 use everbloom::{Goal, Plan, Spec, Window, filters};
 use judge::Judge;
 use lock::Lock;
+use memory::Memory;
 use progress::Progress;
 use resume::{Held, Resumption};
 use stats::{Stats, Told, Totals};
@@ -148,6 +152,8 @@ pub(crate) struct Dedup {
     #[arg(short, long, conflicts_with = "quiet", help_heading = "Report")]
     verbose: bool,
     #[command(flatten)]
+    servers: ServersArgs,
+    #[command(flatten)]
     promise: PromiseArgs,
     /// How many threads work [default: one per core, at most 8]
     #[arg(short = 'j', long, value_name = "COUNT", value_parser = quantity::threads)]
@@ -233,7 +239,7 @@ impl Dedup {
             words::note("the window counts the time at which lines are read; --time FIELD takes it from the lines");
         }
         // Only from a file can a record be taken back.
-        let takes_back = saving.is_some() && outputs.main.is_file();
+        let takes_back = saving.is_some() && outputs.main.is_file() && judge.memory.takes_back();
         let blocks = BlockReader::new(self.files.clone(), self.keys.framing()).start_at(starts);
         let blocks = blocks.follow(self.follow).hold_back(takes_back);
         let is_header_written = outputs.main.bytes() > 0;
@@ -259,7 +265,7 @@ impl Dedup {
         if let (Some(saving), None) = (saving, &ended.failure) {
             match &ended.journal {
                 Some(journal) => saving.save_journal(journal)?,
-                None => saving.save(&ended.judge, &ended.outputs, true).map(drop)?,
+                None => saving.save_settled(&mut ended.judge, &ended.outputs, true).map(drop)?,
             }
         }
         let finished = ended.failure.is_none() && interrupt.signal().is_none();
@@ -272,6 +278,9 @@ impl Dedup {
             words::say(format_args!(
                 "{name}: {bytes} bytes of a line whose end had not come were not written: {start}"
             ));
+        }
+        if let Some(note) = ended.judge.memory.note() {
+            words::note(&note);
         }
         if let Some(note) = ended.judge.faults.note().filter(|_| !self.promise.quiet) {
             words::note(&note);
@@ -317,7 +326,7 @@ impl Dedup {
     fn plan_memory(&self, layout: &Layout) -> Result<Plan> {
         if self.exact {
             let exact = filters::KINDS.iter().find(|kind| kind.can.be_exact);
-            let spec = Spec::new(exact.map_or(forecast::AUTO, |kind| kind.name));
+            let spec = self.in_shards(&Spec::new(exact.map_or(forecast::AUTO, |kind| kind.name)))?;
             return Ok(forecast::plan(&spec, &Goal::new().hashing(self.goal.hashing()))?);
         }
         let mut goal = self.goal.goal();
@@ -327,10 +336,36 @@ impl Dedup {
             goal = goal.default_memory_bits(DEFAULT_MEMORY_BITS);
         }
         if let Some(window) = self.window {
-            let spec = forecast::windowed(&window, self.timed_arrivals(), self.refresh == Refresh::Yes)?;
+            let refresh = self.refresh == Refresh::Yes;
+            let spec = match (self.servers.shards(), window) {
+                (Some(shards), Window::Time(time)) => {
+                    forecast::windowed_in_shards(time, self.timed_arrivals(), refresh, shards)?
+                }
+                _ => forecast::windowed(&window, self.timed_arrivals(), refresh)?,
+            };
             return Ok(forecast::plan(&spec, &goal)?);
         }
-        Ok(forecast::for_stream(&self.goal.filter, &goal)?)
+        Ok(forecast::for_stream(&self.in_shards(&self.goal.filter)?, &goal)?)
+    }
+
+    /// The spec in shards, if it goes to servers.
+    fn in_shards(&self, spec: &Spec) -> Result<Spec> {
+        let Some(shards) = self.servers.shards() else { return Ok(spec.clone()) };
+        match filters::shards_of(spec)? {
+            1 => Ok(filters::in_shards(spec, shards)),
+            own if self.servers.shards.is_some_and(|shards| shards != own) => {
+                Err(Failure::new(format!("--filter has {own} shards, and --shards says {shards}; leave one of them out")))
+            }
+            _ => Ok(spec.clone()),
+        }
+    }
+
+    /// Whether anything was said of what the filter should be.
+    #[cfg(feature = "redis")]
+    fn describes_filter(&self) -> bool {
+        let wanted = &self.goal.wanted;
+        let is_wanted = wanted.memory.or(wanted.expect).is_some() || wanted.fpr.is_some() || wanted.seed != 0;
+        is_wanted || self.exact || self.window.is_some() || self.servers.shards.is_some() || self.goal.filter != Spec::new(forecast::AUTO)
     }
 
     /// How many lines a window of time is expected to have, if that is known.
@@ -370,6 +405,7 @@ impl Dedup {
         if self.checkpoint.is_some() && self.state.is_none() {
             return Err(Failure::new("--checkpoint saves a state, and none is named; add --state FILE"));
         }
+        self.refuse_with_servers()?;
         self.refuse_dashes()?;
         let outputs: Vec<&PathBuf> =
             [&self.output, &self.duplicates, &self.state, &self.stats].into_iter().flatten().collect();
@@ -378,6 +414,30 @@ impl Dedup {
             output::refuse_stdout(&self.files, &outputs)?;
         }
         output::refuse_same(&outputs)
+    }
+
+    /// Refuses what cannot be kept on servers.
+    fn refuse_with_servers(&self) -> Result<()> {
+        self.servers.check()?;
+        if self.servers.redis.is_none() {
+            return Ok(());
+        }
+        if self.counts {
+            return Err(Failure::new("--counts counts on one machine; leave --redis out"));
+        }
+        if let Some(Window::Arrivals(_)) = self.window {
+            let problem = "a window of lines cannot be kept on several servers, which see different numbers of them";
+            return Err(Failure::new(format!("{problem}; give a time: --window 24h")));
+        }
+        if self.time.is_some() {
+            let problem = "with --redis a window turns by the servers' clocks, not by the times in the lines";
+            return Err(Failure::new(format!("{problem}; leave --time out")));
+        }
+        if self.state.is_some() && !self.reads_only_files()? {
+            let problem = "with --redis a state needs files, of which a batch that was on its way can be read again";
+            return Err(Failure::new(format!("{problem}; name them, or leave --state out")));
+        }
+        Ok(())
     }
 
     /// Refuses `-` where stdout is taken.
@@ -418,7 +478,10 @@ impl Dedup {
         }
         let seconds = started.elapsed().as_secs_f64();
         let Judge { memory, timeline, watch, spot_check, .. } = &mut ended.judge;
-        let window = timeline.as_mut().map(|timeline| WindowStats::new(timeline, memory));
+        let window = match (timeline, memory) {
+            (Some(timeline), Memory::Own(memory)) => Some(WindowStats::new(timeline, memory)),
+            _ => None,
+        };
         let missed = spot_check.take().map(SpotCheck::finish);
         let look = self.stats.is_some() || watch.standing() != Standing::Kept;
         let tallies = (tally, ended.outputs.total());

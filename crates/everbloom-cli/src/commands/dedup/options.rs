@@ -14,7 +14,10 @@ use std::path::Path;
 pub(super) type Typed = (String, String);
 
 /// The options that are no part of a state, because a run with other ones gives the same verdicts.
-const FREE: [&str; 18] = [
+const FREE: [&str; 21] = [
+    "--redis",
+    "--patience",
+    "--replicas",
     "--output",
     "--duplicates",
     "--state",

@@ -2,7 +2,7 @@
 
 use crate::progress::Bar;
 use crate::report;
-use everbloom::{AnyFilter, Verdict};
+use everbloom::Verdict;
 
 /// The bar, and what it counts.
 pub(super) struct Progress {
@@ -17,7 +17,7 @@ impl Progress {
     }
 
     /// Takes note of a batch, and shows the state of things now and then.
-    pub(super) fn show(&mut self, memory: &AnyFilter, verdicts: &[Verdict]) {
+    pub(super) fn show(&mut self, memory_bits: u64, verdicts: &[Verdict]) {
         self.items += verdicts.len() as u64;
         self.repeats += verdicts.iter().filter(|verdict| !verdict.is_distinct()).count() as u64;
         let (items, repeats) = (self.items, self.repeats);
@@ -27,7 +27,7 @@ impl Progress {
                 "{} lines/s, {} repeats, {}",
                 report::thousands((items as f64 / seconds) as u64),
                 report::thousands(repeats),
-                report::short_size(memory.memory_bits()),
+                report::short_size(memory_bits),
             )
         });
     }

@@ -4,6 +4,7 @@ use super::engine::Saving;
 use super::judge::Judge;
 use super::lock::Lock;
 use super::marks::{self, Growth, Marks};
+use super::memory::{Kept, Memory};
 use super::outputs::{self, Outputs, Reopening, Sink};
 use super::state::{Journal, LastRecord, Written};
 use super::{Dedup, options, window};
@@ -15,7 +16,7 @@ use crate::platform::{self, Interrupt};
 use crate::record::{FaultWatch, KeyOptions, Layout};
 use crate::report::words;
 use everbloom::internal::filter::Watch;
-use everbloom::{AnyFilter, filters};
+use everbloom::filters;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Instant;
@@ -23,7 +24,7 @@ use std::time::Instant;
 /// A state that is ours, and what it holds.
 pub(super) struct Held {
     pub(super) lock: Lock,
-    pub(super) saved: Option<(AnyFilter, Journal)>,
+    pub(super) saved: Option<(Kept, Journal)>,
 }
 
 /// What a run starts with.
@@ -45,9 +46,8 @@ pub(super) fn start(
     interrupt: &Arc<Interrupt>,
 ) -> Result<Resumption> {
     let Some(Held { lock, saved }) = held else {
-        let planned = dedup.plan_memory(layout)?;
-        let notes = planned.notes.clone();
-        let judge = judge(dedup, planned.build()?, 0)?;
+        let (memory, notes) = Memory::new(dedup, layout, interrupt)?;
+        let judge = judge(dedup, memory, 0)?;
         return Ok(Resumption { judge, notes, outputs: fresh(dedup)?, starts: Vec::new(), saving: None });
     };
     let mut journal = Journal {
@@ -59,11 +59,12 @@ pub(super) fn start(
     };
     let (judge, outputs, starts) = match saved {
         None => {
-            let planned = dedup.plan_memory(layout)?;
-            journal.notes.clone_from(&planned.notes);
-            (judge(dedup, planned.build()?, 0)?, fresh(dedup)?, Vec::new())
+            let (memory, notes) = Memory::new(dedup, layout, interrupt)?;
+            journal.notes = notes;
+            (judge(dedup, memory, 0)?, fresh(dedup)?, Vec::new())
         }
-        Some((memory, saved)) => {
+        Some((kept, saved)) => {
+            let memory = Memory::kept(dedup, kept, &saved, interrupt).map_err(|failure| failure.within(lock.path()))?;
             journal.options.clone_from(&saved.options);
             journal.notes.clone_from(&saved.notes);
             let (retaken, judge, outputs, starts) = resumed(dedup, lock.path(), memory, saved)?;
@@ -90,7 +91,7 @@ struct Retaken {
 fn resumed(
     dedup: &Dedup,
     path: &Path,
-    memory: AnyFilter,
+    memory: Memory,
     mut saved: Journal,
 ) -> Result<(Retaken, Judge, Outputs, Vec<Place>)> {
     let mut marks = Marks::new(std::mem::take(&mut saved.files), &dedup.files)?;
@@ -133,16 +134,23 @@ fn resumed(
 }
 
 /// The filter, watched from here on.
-fn judge(dedup: &Dedup, mut memory: AnyFilter, records: u64) -> Result<Judge> {
-    let timeline = dedup.window_time().map(|window| window::timeline(window, &mut memory)).transpose()?;
+fn judge(dedup: &Dedup, mut memory: Memory, records: u64) -> Result<Judge> {
+    // Servers turn their filters by their own clocks.
+    let timeline = match (&mut memory, dedup.window_time()) {
+        (Memory::Own(memory), Some(window)) => Some(window::timeline(window, memory)?),
+        _ => None,
+    };
     let watch = match &timeline {
         Some(timeline) => Watch::over_window(&memory.promise(), timeline),
-        None => filters::watch(memory.as_ref()),
+        None => memory.watch(),
     };
     let is_exact_first = filters::kind(memory.spec())?.can.exact_first;
-    let arrivals = is_exact_first.then(|| memory.status().arrivals);
+    let exact = match &memory {
+        Memory::Own(memory) if is_exact_first => Some(memory.status().arrivals).filter(|all| *all == memory.exact_arrivals()),
+        _ => None,
+    };
     Ok(Judge {
-        exact: arrivals.filter(|arrivals| *arrivals == memory.exact_arrivals()),
+        exact,
         memory,
         timeline,
         watch,
@@ -310,7 +318,7 @@ fn length_of(path: &Path) -> Result<Option<u64>> {
 }
 
 impl Dedup {
-    fn reads_only_files(&self) -> Result<bool> {
+    pub(super) fn reads_only_files(&self) -> Result<bool> {
         for path in &self.files {
             // One that is not there yet will be a file.
             let is_file = rereadable(path).and_then(|data| Ok(data.is_some() || platform::stat(path)?.is_none()));

@@ -7,13 +7,13 @@
 //! ```
 
 use super::lock::Lock;
+use super::memory::{Kept, Memory};
 use super::options::Typed;
 use super::stats::Tally;
 use crate::failure::{Failure, Result};
 use crate::fault::{self, Fallible};
 use crate::input::Mark;
 use crate::platform;
-use everbloom::AnyFilter;
 use everbloom::internal::codec;
 use serde::{Deserialize, Serialize};
 use std::fs::File;
@@ -55,8 +55,20 @@ pub(super) struct Journal {
     pub(super) new_keys: u64,
     /// The record that broke the promise.
     pub(super) broken_at: Option<u64>,
+    /// Where a filter on servers is, of which the memory is only what is on its way there.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) servers: Option<OnServers>,
     /// Who saved it.
     pub(super) process: u32,
+}
+
+/// How far a client is with a filter on servers.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct OnServers {
+    pub(super) name: String,
+    pub(super) client: String,
+    /// For each shard: how often it registered anew, and its last batch.
+    pub(super) sessions: Vec<(u32, u64)>,
 }
 
 /// An output file, and how much of it belongs to the state.
@@ -92,8 +104,11 @@ pub(super) struct LastKey {
 }
 
 /// Saves a state: aside, synced, renamed.
-pub(super) fn save(lock: &Lock, memory: &AnyFilter, journal: &Journal) -> Result<()> {
-    write(lock, journal, |out| codec::encode_noted_to(memory.as_ref(), &journal.note, out))
+pub(super) fn save(lock: &Lock, memory: &Memory, journal: &Journal) -> Result<()> {
+    match memory {
+        Memory::Own(filter) => write(lock, journal, |out| codec::encode_noted_to(filter.as_ref(), &journal.note, out)),
+        Memory::Servers(servers) => write(lock, journal, |out| out.write_all(&servers.on_its_way())),
+    }
 }
 
 /// Saves another journal beside the same memory.
@@ -123,7 +138,7 @@ fn write(lock: &Lock, journal: &Journal, memory: impl FnOnce(&mut dyn Write) -> 
 const NO_STATE: &str = "is not a state that dedup saved; name another file, or remove it";
 
 /// Reads a state, or `None` if there is none yet.
-pub(super) fn load(lock: &Lock) -> Result<Option<(AnyFilter, Journal)>> {
+pub(super) fn load(lock: &Lock) -> Result<Option<(Kept, Journal)>> {
     let fail = |error: io::Error| Failure::io(lock.path().display(), &error);
     let mut file = lock.file().map_err(fail)?;
     let length = platform::data_of(&file).map_err(fail)?.len();
@@ -136,18 +151,27 @@ pub(super) fn load(lock: &Lock) -> Result<Option<(AnyFilter, Journal)>> {
     read_whole(&mut file, footer).map(Some).map_err(|failure| failure.within(lock.path()))
 }
 
-fn read_whole(file: &mut File, footer: Footer) -> Result<(AnyFilter, Journal)> {
+fn read_whole(file: &mut File, footer: Footer) -> Result<(Kept, Journal)> {
     let damaged = || Failure::new("the state is damaged; restore it from a copy, or remove it to start anew");
     let text = footer.journal(file).map_err(|error| Failure::io("the state", &error))?;
     file.rewind().map_err(|error| Failure::io("the state", &error))?;
     let mut hashed = Hashed { inner: BufReader::with_capacity(1 << 16, Fallible(file)), hash: Xxh3::new(), bytes: 0 };
-    let memory = codec::Decoder::new().read(&mut hashed, footer.memory_bytes)?.into();
+    let journal: Result<Journal, _> = serde_json::from_slice(&text);
+    let memory = match journal.as_ref().is_ok_and(|journal| journal.servers.is_some()) {
+        true => {
+            let mut bytes = Vec::new();
+            let read = (&mut hashed).take(footer.memory_bytes).read_to_end(&mut bytes);
+            read.map_err(|error| Failure::io("the state", &error))?;
+            Kept::OnItsWay(bytes)
+        }
+        false => Kept::Filter(codec::Decoder::new().read(&mut hashed, footer.memory_bytes)?.into()),
+    };
     hashed.hash.update(&text);
     if hashed.hash.digest() != footer.checksum {
         return Err(damaged());
     }
     // Nothing is wrong with the bytes, so it is the version that does not fit.
-    let journal = serde_json::from_slice(&text).map_err(|_| {
+    let journal = journal.map_err(|_| {
         Failure::new("the state was saved by another version of dedup; go on with that one, or name another state file")
     })?;
     Ok((memory, journal))

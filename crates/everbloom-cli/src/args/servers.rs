@@ -1,0 +1,57 @@
+//! A filter on servers.
+
+use super::quantity;
+use crate::failure::{Failure, Result};
+use clap::Args;
+use std::time::Duration;
+
+/// Where a filter is, if many machines share it.
+#[derive(Debug, Clone, Args)]
+pub(crate) struct ServersArgs {
+    /// Keep the filter on Redis or Valkey servers that have everbloom's module, and share it with everybody who gives
+    /// the same --name: redis://[USER:PASSWORD@]HOST:PORT, several with commas between; any nodes of a cluster will do
+    #[arg(long, value_name = "URL,…", help_heading = "Servers")]
+    pub(crate) redis: Option<String>,
+    /// The filter's name on the servers; made if it is not there
+    #[arg(long, value_name = "NAME", help_heading = "Servers")]
+    pub(crate) name: Option<String>,
+    /// How many keys the filter is split into: at least 8 for each node there will ever be [default: 64]
+    #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u32).range(1..=4096), help_heading = "Servers")]
+    pub(crate) shards: Option<u32>,
+    /// Replicas that must have a batch before its lines are written, so that a failover loses nothing [default: 0]
+    #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u32).range(0..=100), help_heading = "Servers")]
+    pub(crate) replicas: Option<u32>,
+    /// How long to wait for servers that do not answer, such as during a failover [default: 60s]
+    #[arg(long, value_name = "TIME", value_parser = quantity::duration, help_heading = "Servers")]
+    pub(crate) patience: Option<Duration>,
+}
+
+/// Keys of a filter when nothing is said.
+pub(crate) const DEFAULT_SHARDS: u32 = 64;
+
+impl ServersArgs {
+    /// The number of shards, if the filter is on servers.
+    pub(crate) fn shards(&self) -> Option<u32> {
+        self.redis.as_ref().map(|_| self.shards.unwrap_or(DEFAULT_SHARDS))
+    }
+
+    /// Refuses half of what is needed.
+    pub(crate) fn check(&self) -> Result<()> {
+        let others = [
+            ("--name", self.name.is_some()),
+            ("--shards", self.shards.is_some()),
+            ("--replicas", self.replicas.is_some()),
+            ("--patience", self.patience.is_some()),
+        ];
+        match (&self.redis, &self.name) {
+            (Some(_), None) => Err(Failure::new("--redis needs the filter's name; add --name NAME")),
+            (None, _) => match others.iter().find(|(_, is_given)| *is_given) {
+                Some((option, _)) => {
+                    Err(Failure::new(format!("{option} is for a filter on servers; add --redis redis://HOST:PORT")))
+                }
+                None => Ok(()),
+            },
+            _ => Ok(()),
+        }
+    }
+}

@@ -1,0 +1,280 @@
+//! A filter on servers that many processes share, and what is noted of batches on their way.
+//!
+//! With a state, a batch is noted before it is sent. A run that was killed does not know whether it arrived: the next one
+//! sends it again, under the same number, and gets the verdicts that were given, or should have been. Then it reads the
+//! input from where the state says, and takes those verdicts for the same keys.
+
+use super::Dedup;
+use super::state::OnServers;
+use crate::failure::{Failure, Result};
+use crate::platform::Interrupt;
+use crate::record::Layout;
+use crate::report::{thousands, words};
+use everbloom::internal::filter::Watch;
+use everbloom::{Hashing, Importance, Importances, KeyHash, Plan, Promise, Spec, Status, Verdict, filters};
+use everbloom_redis_client::{Error, Filter, Options, Session, Watcher, Writer};
+use std::collections::VecDeque;
+use std::hash::{BuildHasher as _, Hasher as _, RandomState};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+/// A filter on servers.
+pub(super) struct Servers {
+    writer: Mutex<Writer>,
+    spec: Spec,
+    hashing: Hashing,
+    name: String,
+    /// Whether a state is kept.
+    keeps: bool,
+    /// Keys since the place that a state would name, with their verdicts.
+    decided: Vec<(KeyHash, Verdict)>,
+    /// Verdicts of an earlier run for the next keys.
+    known: VecDeque<(KeyHash, Verdict)>,
+    /// The batch that is dealt out, and how many keys before it are known.
+    dealt: Option<(usize, Vec<(KeyHash, Importance)>)>,
+    /// When the servers were last asked what all have counted.
+    asked: Option<Instant>,
+}
+
+/// How often others' counts are looked at.
+const LOOK_EVERY: Duration = Duration::from_secs(1);
+
+/// Passes trouble on to people, and signals to whoever waits for a server.
+struct Ear(Arc<Interrupt>, bool);
+
+impl Watcher for Ear {
+    fn should_stop(&self) -> bool {
+        self.0.is_requested()
+    }
+
+    fn notice(&self, text: &str) {
+        if !self.1 {
+            words::note(text);
+        }
+    }
+}
+
+impl Servers {
+    /// The filter of this name, made as planned if it is not there. One that is there is taken as it is, unless something else is
+    /// asked for.
+    pub(super) fn open(dedup: &Dedup, layout: &Layout, plan: &Plan, interrupt: &Arc<Interrupt>) -> Result<Self> {
+        let (options, name) = options(dedup);
+        let opened = match dedup.describes_filter() {
+            true => Err(Error::NotFound(String::new())),
+            false => Filter::open(&options, &name, None),
+        };
+        let filter = match opened {
+            Err(Error::NotFound(_)) => Filter::open_or_create(&options, &name, plan, every(dedup, plan)?),
+            other => other,
+        };
+        let filter = filter.map_err(failure)?;
+        let kind = filters::kind(filter.spec())?;
+        if layout.has_importance() && !kind.can.weigh_importance {
+            let problem = format!("the filter '{name}' is {}, which weighs no importance", kind.name);
+            return Err(Failure::new(format!("{problem}; leave --importance out, or take another --name")));
+        }
+        // Another one for every client, ever: two of a name would take each other's answers.
+        let random = RandomState::new().build_hasher().finish();
+        let client = format!("{random:016x}-{}", std::process::id());
+        let writer = Writer::new(filter, &client).map_err(failure)?;
+        Ok(Self::of(dedup, name, writer, interrupt))
+    }
+
+    /// A client that was here before, with what was on its way when it ended.
+    pub(super) fn resume(dedup: &Dedup, saved: &OnServers, bytes: &[u8], interrupt: &Arc<Interrupt>) -> Result<Self> {
+        let (options, name) = options(dedup);
+        let damaged = || Failure::new("the state is damaged; restore it from a copy, or remove it to start anew");
+        if name != saved.name {
+            let problem = format!("the state was saved with --name {}, not --name {name}", saved.name);
+            return Err(Failure::new(format!("{problem}; leave --name out to go on with it, or name another state file")));
+        }
+        let (known, flight) = read(bytes).ok_or_else(damaged)?;
+        let filter = Filter::open(&options, &name, None).map_err(failure)?;
+        let sessions: Vec<Session> = saved
+            .sessions
+            .iter()
+            .map(|(generation, sequence)| Session { generation: *generation, sequence: *sequence })
+            .collect();
+        let mut writer = Writer::resume(filter, &saved.client, &sessions).map_err(failure)?;
+        let (hashes, importances): (Vec<KeyHash>, Vec<Importance>) = flight.into_iter().unzip();
+        let mut verdicts = vec![Verdict::Distinct; hashes.len()];
+        let importances = match importances.iter().all(|importance| *importance == Importance::FULL) {
+            true => Importances::default(),
+            false => Importances::Each(&importances),
+        };
+        writer.deal(&hashes, importances, false);
+        writer.send(&mut verdicts).map_err(failure)?;
+        let mut servers = Self::of(dedup, name, writer, interrupt);
+        servers.known = known.into_iter().chain(hashes.into_iter().zip(verdicts)).collect();
+        Ok(servers)
+    }
+
+    fn of(dedup: &Dedup, name: String, mut writer: Writer, interrupt: &Arc<Interrupt>) -> Self {
+        writer.filter().set_watcher(Box::new(Ear(Arc::clone(interrupt), dedup.promise.quiet)));
+        let (spec, hashing) = (writer.filter_ref().spec().clone(), *writer.filter_ref().hashing());
+        Servers {
+            writer: Mutex::new(writer),
+            spec,
+            hashing,
+            name,
+            keeps: dedup.state.is_some(),
+            decided: Vec::new(),
+            known: VecDeque::new(),
+            dealt: None,
+            asked: None,
+        }
+    }
+
+    fn writer(&self) -> MutexGuard<'_, Writer> {
+        self.writer.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Makes a batch ready to be sent, without the keys whose verdicts an earlier run left; whether there is anything to send.
+    pub(super) fn deal(&mut self, hashes: &[KeyHash], importances: Importances<'_>) -> Result<bool> {
+        let known = self.known.len().min(hashes.len());
+        if self.known.iter().zip(hashes).any(|((then, _), now)| then != now) {
+            let problem = "the input is not what it was when the last run was cut off, so lines would be lost";
+            return Err(Failure::new(format!("{problem}; run it once more with the same files in the same order")));
+        }
+        let rest = &hashes[known..];
+        let flight = match self.keeps {
+            true => rest.iter().enumerate().map(|(at, hash)| (*hash, importances.at(known + at))).collect(),
+            false => Vec::new(),
+        };
+        self.writer().deal(rest, importances.skip(known), true);
+        self.dealt = Some((known, flight));
+        Ok(!rest.is_empty())
+    }
+
+    /// Judges a batch: the one that was dealt out, if one was.
+    pub(super) fn observe(
+        &mut self,
+        hashes: &[KeyHash],
+        importances: Importances<'_>,
+        verdicts: &mut [Verdict],
+    ) -> Result<()> {
+        if self.dealt.is_none() {
+            self.deal(hashes, importances)?;
+        }
+        let known = self.dealt.as_ref().map_or(0, |(known, _)| *known);
+        let sent = self.writer().send(&mut verdicts[known..]);
+        sent.map_err(|error| match (self.keeps, failure(error)) {
+            (true, failure) => failure.with("with the same --state a later run goes on"),
+            (false, failure) => failure,
+        })?;
+        self.known.drain(..known).zip(&mut *verdicts).for_each(|((_, then), now)| *now = then);
+        if self.keeps {
+            self.decided.extend(hashes.iter().copied().zip(verdicts.iter().copied()));
+        }
+        self.dealt = None;
+        Ok(())
+    }
+
+    /// New keys of everybody, now and then: what the promise is about.
+    pub(super) fn counted_by_all(&mut self) -> Result<Option<u64>> {
+        if self.asked.is_some_and(|asked| asked.elapsed() < LOOK_EVERY) {
+            return Ok(None);
+        }
+        self.asked = Some(Instant::now());
+        let info = self.writer().filter().info().map_err(failure)?;
+        Ok(Some(info.distinct))
+    }
+
+    /// All that was decided is written.
+    pub(super) fn settle(&mut self) {
+        self.decided.clear();
+    }
+
+    /// What a state keeps of keys since its place: those with verdicts, then those on their way.
+    pub(super) fn on_its_way(&self) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        let count = self.decided.len() + self.known.len();
+        bytes.extend_from_slice(&(count as u64).to_le_bytes());
+        for (hash, verdict) in self.decided.iter().chain(&self.known) {
+            bytes.extend_from_slice(&hash.high.to_le_bytes());
+            bytes.extend_from_slice(&hash.low.to_le_bytes());
+            bytes.push(verdict.is_distinct().into());
+        }
+        for (hash, importance) in self.dealt.iter().flat_map(|(_, flight)| flight) {
+            bytes.extend_from_slice(&hash.high.to_le_bytes());
+            bytes.extend_from_slice(&hash.low.to_le_bytes());
+            bytes.extend_from_slice(&importance.value().to_le_bytes());
+            bytes.extend_from_slice(&importance.max().to_le_bytes());
+        }
+        bytes
+    }
+
+    pub(super) fn sessions(&self) -> OnServers {
+        let writer = self.writer();
+        let sessions = writer.sessions().iter().map(|session| (session.generation, session.sequence)).collect();
+        OnServers { name: self.name.clone(), client: writer.client().into(), sessions }
+    }
+
+    pub(super) fn spec(&self) -> &Spec {
+        &self.spec
+    }
+
+    pub(super) fn hashing(&self) -> &Hashing {
+        &self.hashing
+    }
+
+    pub(super) fn promise(&self) -> Promise {
+        self.writer().filter_ref().promise()
+    }
+
+    pub(super) fn memory_bits(&self) -> u64 {
+        self.writer().filter_ref().memory_bits()
+    }
+
+    pub(super) fn watch(&self) -> Watch {
+        self.writer().filter_ref().watch()
+    }
+
+    /// What the cells say; of servers that do not answer, nothing.
+    pub(super) fn status(&self) -> Status {
+        self.writer().filter().status().unwrap_or_default()
+    }
+
+    /// What a failover cost, if it did.
+    pub(super) fn note(&self) -> Option<String> {
+        let lost = self.writer().forgotten();
+        let remedy = "--replicas 1 waits until a replica has them";
+        (lost > 0).then(|| {
+            let lines = thousands(lost);
+            format!("servers forgot {lines} lines in a failover, repeats of which are written again; {remedy}")
+        })
+    }
+}
+
+fn options(dedup: &Dedup) -> (Options, String) {
+    let mut options = Options::new(dedup.servers.redis.clone().unwrap_or_default());
+    options.replicas = dedup.servers.replicas.unwrap_or(0);
+    options.patience = dedup.servers.patience.unwrap_or(options.patience);
+    (options, dedup.servers.name.clone().unwrap_or_default())
+}
+
+/// The time between generations of a window, rounded up: together they are never shorter than it.
+fn every(dedup: &Dedup, plan: &Plan) -> Result<Option<Duration>> {
+    let Some(window) = dedup.window_time() else { return Ok(None) };
+    everbloom_redis_client::turns(plan, window).map(Some).map_err(failure)
+}
+
+pub(crate) fn failure(error: Error) -> Failure {
+    Failure::new(error)
+}
+
+type Read = (Vec<(KeyHash, Verdict)>, Vec<(KeyHash, Importance)>);
+
+fn read(bytes: &[u8]) -> Option<Read> {
+    let word = |bytes: &[u8]| Some(u64::from_le_bytes(bytes.get(..8)?.try_into().ok()?));
+    let half = |bytes: &[u8]| Some(u32::from_le_bytes(bytes.get(..4)?.try_into().ok()?));
+    let hash = |bytes: &[u8]| Some(KeyHash { high: word(bytes)?, low: word(bytes.get(8..)?)? });
+    let count = usize::try_from(word(bytes)?).ok()?;
+    let (known, flight) = bytes.get(8..)?.split_at_checked(count.checked_mul(17)?)?;
+    let verdict = |byte: u8| if byte == 1 { Verdict::Distinct } else { Verdict::Duplicate };
+    let known = known.chunks_exact(17).map(|key| Some((hash(key)?, verdict(key[16]))));
+    let importance = |bytes: &[u8]| Importance::new(half(bytes)?, half(bytes.get(4..)?)?).ok();
+    let pairs = flight.chunks_exact(24).map(|key| Some((hash(key)?, importance(&key[16..])?)));
+    (flight.len().is_multiple_of(24)).then_some(())?;
+    Some((known.collect::<Option<_>>()?, pairs.collect::<Option<_>>()?))
+}

@@ -1,0 +1,248 @@
+//! `everbloom redis`: filters on servers.
+
+use super::dedup::DEFAULT_MEMORY_BITS;
+use crate::args::{DEFAULT_SHARDS, Format, GoalArgs, quantity, with_exit_codes};
+use crate::failure::{Ending, Failure, Result};
+use crate::record::KeyOptions;
+use crate::report::{self, columns, percent, short_size, thousands, words};
+use crate::{filter_file, output};
+use clap::{Args, Subcommand};
+use everbloom::internal::forecast;
+use everbloom::{Holds, filters};
+use everbloom_redis_client::{Error, Filter, Options, turns};
+use serde::Serialize;
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// Filters on Redis and Valkey servers that have everbloom's module, each split over the nodes of a cluster.
+///
+/// A filter NAME is a key for each shard, {NAME.i.k}, and a record, {NAME}. `everbloom dedup --redis URL --name NAME` uses it.
+#[derive(Debug, Subcommand)]
+#[command(after_help = with_exit_codes("\
+Examples:
+  A filter for a billion keys at 1 %, and what became of it:
+    everbloom redis create clicks --expect 1G --fpr 1% --redis redis://10.0.0.1:6379
+    everbloom redis info clicks --redis redis://10.0.0.1:6379
+  From and into a file:
+    everbloom redis save clicks clicks.ebf --redis redis://10.0.0.1:6379
+    everbloom redis load clicks clicks.ebf --replace --redis redis://10.0.0.1:6379"))]
+pub(crate) enum Redis {
+    /// Make an empty filter
+    Create(Create),
+    /// Show what a filter is, and what it counted
+    Info(Info),
+    /// Put a filter file on servers
+    Load(Load),
+    /// Write a filter on servers into a file
+    Save(Save),
+    /// Take a filter away from servers
+    Delete(Delete),
+}
+
+/// Which filter, and where.
+#[derive(Debug, Args)]
+pub(crate) struct Which {
+    /// The filter's name
+    name: String,
+    /// The servers: redis://[USER:PASSWORD@]HOST:PORT, several with commas between [default: the variable EVERBLOOM_REDIS,
+    /// or redis://127.0.0.1:6379]
+    #[arg(long, value_name = "URL,…")]
+    redis: Option<String>,
+    /// How long to wait for servers that do not answer [default: 60s]
+    #[arg(long, value_name = "TIME", value_parser = quantity::duration)]
+    patience: Option<Duration>,
+    /// Replicas that must have what is written [default: 0]
+    #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u32).range(0..=100))]
+    replicas: Option<u32>,
+    /// Let replicas answer, which may lag behind
+    #[arg(long)]
+    from_replicas: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Create {
+    #[command(flatten)]
+    which: Which,
+    #[command(flatten)]
+    goal: GoalArgs,
+    /// How many keys the filter is split into [default: 64]
+    #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u32).range(1..=4096))]
+    shards: Option<u32>,
+    /// Forget what is older than this time, such as 24h, by the servers' clocks
+    #[arg(long, value_name = "TIME", value_parser = quantity::duration, conflicts_with = "filter")]
+    window: Option<Duration>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Info {
+    #[command(flatten)]
+    which: Which,
+    /// How to print it
+    #[arg(long, value_name = "FORMAT", default_value = "table")]
+    format: Format,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Load {
+    #[command(flatten)]
+    which: Which,
+    /// The filter file; one with shards=N becomes N keys, any other one
+    file: PathBuf,
+    /// Load in the place of what has the name
+    #[arg(long)]
+    replace: bool,
+    /// The most memory that a compressed filter may unpack to [default: 1GiB]
+    #[arg(short, long, value_name = "SIZE", value_parser = quantity::size_in_bits)]
+    memory: Option<u64>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Save {
+    #[command(flatten)]
+    which: Which,
+    /// The file to write
+    file: PathBuf,
+    /// Compress it
+    #[arg(long)]
+    compress: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Delete {
+    #[command(flatten)]
+    which: Which,
+}
+
+#[derive(Debug, Serialize)]
+struct Document {
+    name: String,
+    filter: String,
+    shards: u32,
+    memory_bytes: u64,
+    predicted_fpr: f64,
+    promised_items: Option<u64>,
+    observed: u64,
+    distinct: u64,
+    every_seconds: Option<f64>,
+    /// Primaries, and how many shards each has.
+    nodes: Vec<(String, u32)>,
+}
+
+impl Redis {
+    pub(crate) fn run(self) -> Result<Ending> {
+        match self {
+            Redis::Create(create) => create.run(),
+            Redis::Info(Info { which, format }) => which.show(format),
+            Redis::Load(load) => load.run(),
+            Redis::Save(save) => save.run(),
+            Redis::Delete(Delete { which }) => {
+                Filter::delete_named(&which.options(), &which.name).map_err(failure)?;
+                Ok(Ending::Done)
+            }
+        }
+    }
+}
+
+fn failure(error: Error) -> Failure {
+    Failure::new(error)
+}
+
+impl Which {
+    fn options(&self) -> Options {
+        let named = self.redis.clone().or_else(|| std::env::var("EVERBLOOM_REDIS").ok());
+        let mut options = Options::new(named.unwrap_or_else(|| "redis://127.0.0.1:6379".into()));
+        options.patience = self.patience.unwrap_or(options.patience);
+        options.replicas = self.replicas.unwrap_or(0);
+        options.from_replicas = self.from_replicas;
+        options
+    }
+
+    fn open(&self) -> Result<Filter> {
+        Filter::open(&self.options(), &self.name, None).map_err(failure)
+    }
+
+    fn show(&self, format: Format) -> Result<Ending> {
+        let mut filter = self.open()?;
+        let info = filter.info().map_err(failure)?;
+        let promise = filter.promise();
+        let document = Document {
+            name: self.name.clone(),
+            filter: info.spec.to_string(),
+            shards: info.shards,
+            memory_bytes: info.memory_bytes,
+            predicted_fpr: promise.predicted_fpr,
+            promised_items: if let Holds::UntilItems(items) = promise.holds { Some(items) } else { None },
+            observed: info.observed,
+            distinct: info.distinct,
+            every_seconds: info.every.map(|every| every.as_secs_f64()),
+            nodes: info.nodes,
+        };
+        report::print(format, &document, || table(&document))?;
+        Ok(Ending::Done)
+    }
+}
+
+fn table(document: &Document) -> String {
+    let promise = match document.promised_items {
+        Some(items) => format!("{} until {} keys", percent(document.predicted_fpr), thousands(items)),
+        None => percent(document.predicted_fpr),
+    };
+    let nodes: Vec<String> = document.nodes.iter().map(|(node, shards)| format!("{node} {shards}")).collect();
+    let mut rows = vec![
+        ("filter", document.filter.clone()),
+        ("shards", document.shards.to_string()),
+        ("memory", short_size(document.memory_bytes.saturating_mul(8))),
+        ("false positives", promise),
+        ("observed", thousands(document.observed)),
+        ("new", thousands(document.distinct)),
+        ("shards on nodes", nodes.join(", ")),
+    ];
+    if let Some(seconds) = document.every_seconds {
+        rows.push(("a generation", words::span(Duration::from_secs_f64(seconds))));
+    }
+    columns(&rows)
+}
+
+impl Create {
+    fn run(self) -> Result<Ending> {
+        let mut goal = self.goal.goal();
+        let shards = self.shards.unwrap_or(DEFAULT_SHARDS);
+        let plan = match self.window {
+            Some(window) => {
+                let arrivals = goal.expected_items.take();
+                if arrivals.is_none() {
+                    goal = goal.default_memory_bits(DEFAULT_MEMORY_BITS);
+                }
+                forecast::plan(&forecast::windowed_in_shards(window, arrivals, true, shards)?, &goal)?
+            }
+            None => {
+                let spec = match filters::shards_of(&self.goal.filter)? {
+                    1 => filters::in_shards(&self.goal.filter, shards),
+                    _ => self.goal.filter.clone(),
+                };
+                forecast::for_stream(&spec, &goal.default_memory_bits(DEFAULT_MEMORY_BITS))?
+            }
+        };
+        let every = self.window.map(|window| turns(&plan, window)).transpose().map_err(failure)?;
+        Filter::create(&self.which.options(), &self.which.name, &plan, every).map_err(failure)?;
+        plan.notes.iter().for_each(|note| words::note(note));
+        self.which.show(Format::Table)
+    }
+}
+
+impl Load {
+    fn run(self) -> Result<Ending> {
+        let filter = filter_file::load(&self.file, self.memory, None)?;
+        Filter::load(&self.which.options(), &self.which.name, filter, None, self.replace).map_err(failure)?;
+        Ok(Ending::Done)
+    }
+}
+
+impl Save {
+    fn run(self) -> Result<Ending> {
+        output::check(&self.file, &[])?;
+        let filter = self.which.open()?.save().map_err(failure)?;
+        filter_file::save(&self.file, filter.as_ref(), &KeyOptions::default(), self.compress)?;
+        Ok(Ending::Done)
+    }
+}

@@ -1,0 +1,416 @@
+//! A filter on servers: made, opened, asked, moved, deleted.
+
+use crate::Options;
+use crate::error::{Error, Result};
+use crate::exchange::{Exchange, How, Nobody, Request, Watcher};
+use crate::nodes::{Trouble, text};
+use crate::record::Record;
+use crate::slots::{record_key, shard_key};
+use everbloom::internal::codec::{self, Decoder};
+use everbloom::internal::filter::Watch;
+use everbloom::internal::filters;
+use everbloom::internal::promise::Spec;
+use everbloom::{AnyFilter, Hashing, KeyHash, Plan, Promise, Status};
+use redis::Value;
+use std::time::Duration;
+
+/// A filter on servers.
+pub struct Filter {
+    pub(crate) exchange: Exchange,
+    pub(crate) keys: Vec<String>,
+    name: String,
+    record: Record,
+    from_replicas: bool,
+    pub(crate) replicas: u32,
+}
+
+/// What servers say of a filter.
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub struct Info {
+    /// What it is.
+    pub spec: Spec,
+    /// Its number of keys.
+    pub shards: u32,
+    /// What its shards take together.
+    pub memory_bytes: u64,
+    /// Arrivals.
+    pub observed: u64,
+    /// Those that were called new.
+    pub distinct: u64,
+    /// The time between generations.
+    pub every: Option<Duration>,
+    /// The primaries, and how many shards each has.
+    pub nodes: Vec<(String, u32)>,
+}
+
+/// Servers that are to be reached, before there is a filter.
+struct Opening {
+    exchange: Exchange,
+    name: String,
+    options: Options,
+}
+
+impl Opening {
+    fn new(options: &Options, name: &str, watcher: Option<Box<dyn Watcher>>) -> Result<Self> {
+        let is_fit = |sign: char| !sign.is_control() && !sign.is_whitespace() && sign != '{' && sign != '}';
+        if name.is_empty() || name.len() > 200 || !name.chars().all(is_fit) {
+            let needed = "1 to 200 bytes without spaces and braces";
+            return Err(Error::Usage(format!("'{}' is no name for a filter: {needed}", name.escape_debug())));
+        }
+        let watcher = watcher.unwrap_or_else(|| Box::new(Nobody));
+        let mut exchange = Exchange::new(&options.urls, options.patience, watcher)?;
+        // A first look: a wrong password need not be tried for a minute.
+        if let Err(Trouble::Lasting(error)) = exchange.nodes.refresh() {
+            return Err(error);
+        }
+        Ok(Opening { exchange, name: name.into(), options: options.clone() })
+    }
+
+    /// The record and whether all of it is there.
+    fn record(&mut self) -> Result<Option<(Record, String)>> {
+        let key = record_key(&self.name);
+        let fields = self.exchange.one(&key, &[b"HMGET", key.as_bytes(), b"record", b"state"], How::default())?;
+        let Value::Array(fields) = fields else { return Err(self.is_another()) };
+        let [record, state] = fields.as_slice() else { return Err(self.is_another()) };
+        let state = text(state).unwrap_or_default();
+        match record {
+            Value::BulkString(bytes) => Ok(Some((Record::from_bytes(&self.name, bytes)?, state))),
+            _ => Ok(None),
+        }
+    }
+
+    fn is_another(&self) -> Error {
+        Error::Server(format!("the key {} is something else than a filter's record", record_key(&self.name)))
+    }
+
+    fn with(self, record: Record) -> Filter {
+        let keys = (0..record.shards).map(|shard| shard_key(&self.name, shard, record.shards)).collect();
+        let Opening { exchange, name, options } = self;
+        let Options { from_replicas, replicas, .. } = options;
+        Filter { exchange, keys, name, record, from_replicas, replicas }
+    }
+
+    fn not_found(&self) -> Error {
+        let name = &self.name;
+        Error::NotFound(format!("there is no filter '{name}' on these servers; `everbloom redis create {name}` makes one"))
+    }
+}
+
+impl Filter {
+    /// A filter that is there.
+    pub fn open(options: &Options, name: &str, watcher: Option<Box<dyn Watcher>>) -> Result<Self> {
+        let mut opening = Opening::new(options, name, watcher)?;
+        match opening.record()? {
+            None => Err(opening.not_found()),
+            Some((record, state)) => opening.with(record).finished(&state),
+        }
+    }
+
+    /// A new one; an error if there is one of this name, unless it is the same and somebody made it at the same time.
+    pub fn create(options: &Options, name: &str, plan: &Plan, every: Option<Duration>) -> Result<Self> {
+        let mut opening = Opening::new(options, name, None)?;
+        if opening.record()?.is_some() {
+            let remedy = "take another name, or delete it";
+            return Err(Error::Exists(format!("there is a filter '{name}' already; {remedy}")));
+        }
+        Self::made(opening, planned(plan, every)?)
+    }
+
+    /// The filter of this name, or a new one. One that is there must be what was planned.
+    pub fn open_or_create(options: &Options, name: &str, plan: &Plan, every: Option<Duration>) -> Result<Self> {
+        Self::made(Opening::new(options, name, None)?, planned(plan, every)?)
+    }
+
+    fn made(mut opening: Opening, record: Record) -> Result<Self> {
+        let key = record_key(&opening.name);
+        let how = How { replicas: opening.options.replicas, from_replicas: false };
+        let bytes = record.to_bytes();
+        // Whoever is first decides; who comes second finds out what was decided.
+        opening.exchange.one(&key, &[b"HSETNX", key.as_bytes(), b"record", &bytes], how)?;
+        let (there, state) = opening.record()?.ok_or_else(|| opening.not_found())?;
+        if there.to_bytes() != bytes {
+            let problem = format!("the filter '{}' is '{}', and '{}' was asked for", opening.name, there.spec, record.spec);
+            let remedy = "leave the options of the filter out, or take another name";
+            return Err(Error::Exists(format!("{problem}; {remedy}")));
+        }
+        opening.with(there).finished(&state)
+    }
+
+    /// Finishes what somebody may have left half-made, himself included.
+    fn finished(mut self, state: &str) -> Result<Self> {
+        let name = &self.name;
+        match state {
+            "ready" => return Ok(self),
+            "deleting" => return Err(Error::Exists(format!("'{name}' is being deleted; `everbloom redis delete {name}` finishes that"))),
+            _ if !self.record.begins_empty => {
+                let remedy = format!("load it again with --replace, or `everbloom redis delete {name}`");
+                return Err(Error::Exists(format!("'{name}' is being loaded, or was left half-loaded; {remedy}")));
+            }
+            _ => {}
+        }
+        let bytes = codec::encode_compressed(self.record.shard.as_ref());
+        let loads: Vec<Request> = self.keys.iter().map(|key| self.load_request(key, &bytes, false)).collect();
+        let answers = self.exchange.each(&loads, self.write())?;
+        let busy: Vec<usize> = (0..answers.len()).filter(|at| is_busy(&answers[*at])).collect();
+        answers.into_iter().enumerate().filter(|(at, _)| !busy.contains(at)).try_for_each(|(_, answer)| answer.map(drop))?;
+        self.check_found(&busy)?;
+        self.mark_ready()?;
+        Ok(self)
+    }
+
+    /// Shards that were there already are ours and empty, or somebody else finished meanwhile, or they are left of another
+    /// filter.
+    fn check_found(&mut self, busy: &[usize]) -> Result<()> {
+        for at in busy {
+            let key = self.keys[*at].clone();
+            let info = self.exchange.one(&key, &[b"EB.INFO", key.as_bytes()], How::default())?;
+            let is_ours = field(&info, "spec") == Some(self.record.shard.spec().to_string());
+            if is_ours && field(&info, "observed").as_deref() == Some("0") {
+                continue;
+            }
+            let record = record_key(&self.name);
+            let state = self.exchange.one(&record, &[b"HGET", record.as_bytes(), b"state"], How::default())?;
+            if text(&state).as_deref() != Some("ready") {
+                let remedy = format!("`everbloom redis delete {}` takes it away", self.name);
+                return Err(Error::Exists(format!("the key {key} is left of another filter; {remedy}")));
+            }
+        }
+        Ok(())
+    }
+
+    fn mark_ready(&mut self) -> Result<()> {
+        let key = record_key(&self.name);
+        let fields = self.record.for_people();
+        let mut words: Vec<&[u8]> = vec![b"HSET", key.as_bytes()];
+        fields.iter().for_each(|(field, value)| words.extend([field.as_bytes(), value.as_bytes()]));
+        words.extend([&b"state"[..], b"ready"]);
+        self.exchange.one(&key, &words, self.write()).map(drop)
+    }
+
+    fn load_request(&self, key: &str, bytes: &[u8], replace: bool) -> Request {
+        let every = self.record.every.map(|every| format!("{}ms", every.as_millis()));
+        let mut words: Vec<&[u8]> = vec![b"EB.LOAD", key.as_bytes(), bytes];
+        words.extend(replace.then_some(&b"REPLACE"[..]));
+        if let Some(every) = &every {
+            words.extend([&b"EVERY"[..], every.as_bytes()]);
+        }
+        Request::new(key, &words)
+    }
+
+    fn write(&self) -> How {
+        How { replicas: self.replicas, from_replicas: false }
+    }
+
+    /// What servers say of it.
+    pub fn info(&mut self) -> Result<Info> {
+        let infos = self.ask_all("EB.INFO")?;
+        let sum = |name: &str| infos.iter().filter_map(|info| field(info, name)?.parse::<u64>().ok()).sum();
+        let mut nodes: Vec<(String, u32)> =
+            self.exchange.nodes.primaries().into_iter().map(|address| (address, 0)).collect();
+        for key in &self.keys {
+            let address = self.exchange.nodes.primary(crate::slots::slot(key.as_bytes()));
+            nodes.iter_mut().filter(|(node, _)| Some(node) == address).for_each(|(_, shards)| *shards += 1);
+        }
+        Ok(Info {
+            spec: self.record.spec.clone(),
+            shards: self.record.shards,
+            memory_bytes: sum("memory_bytes"),
+            observed: sum("observed"),
+            distinct: sum("distinct"),
+            every: self.record.every,
+            nodes,
+        })
+    }
+
+    /// What its cells say, which takes servers a look at all of them.
+    pub fn status(&mut self) -> Result<Status> {
+        let parts: Vec<Status> = self.ask_all("EB.STATUS")?.iter().map(status_of).collect();
+        Ok(Status::of_parts(&parts))
+    }
+
+    fn ask_all(&mut self, command: &str) -> Result<Vec<Value>> {
+        let requests: Vec<Request> =
+            self.keys.iter().map(|key| Request::new(key, &[command.as_bytes(), key.as_bytes()])).collect();
+        self.exchange.all(&requests, How { replicas: 0, from_replicas: self.from_replicas })
+    }
+
+    /// Whether keys are inside. Replicas may answer, if the options say so.
+    pub fn contains(&mut self, hashes: &[KeyHash], found: &mut [bool]) -> Result<()> {
+        let shards = u64::from(self.record.shards);
+        let mut parts: Vec<(Vec<u8>, Vec<usize>)> = vec![Default::default(); self.keys.len()];
+        for (place, hash) in hashes.iter().enumerate().take(found.len()) {
+            let (blob, places) = &mut parts[hash.shard(shards) as usize];
+            blob.extend_from_slice(&packed(*hash));
+            places.push(place);
+        }
+        let asked: Vec<usize> = (0..parts.len()).filter(|shard| !parts[*shard].1.is_empty()).collect();
+        let request = |shard: &usize| {
+            let key = &self.keys[*shard];
+            Request::new(key, &[b"EB.EXISTSHASHES", key.as_bytes(), &parts[*shard].0])
+        };
+        let requests: Vec<Request> = asked.iter().map(request).collect();
+        let answers = self.exchange.all(&requests, How { replicas: 0, from_replicas: self.from_replicas })?;
+        for (shard, answer) in asked.iter().zip(answers) {
+            let bits = bits_of(&answer, parts[*shard].1.len())?;
+            parts[*shard].1.iter().zip(bits).for_each(|(place, bit)| found[*place] = bit);
+        }
+        Ok(())
+    }
+
+    /// All of it as one filter: the bytes of the library's on the same arrivals. Each shard is as it is when its turn comes.
+    pub fn save(&mut self) -> Result<AnyFilter> {
+        let mut shards = Vec::with_capacity(self.keys.len());
+        for key in self.keys.clone() {
+            let how = How { replicas: 0, from_replicas: self.from_replicas };
+            let Value::BulkString(bytes) = self.exchange.one(&key, &[b"EB.DUMP", key.as_bytes(), b"COMPRESSED"], how)? else {
+                return Err(Error::Server(format!("{key}: EB.DUMP gave no bytes")));
+            };
+            shards.push(Decoder::new().limit(1 << 34).decode(&bytes)?);
+        }
+        Ok(AnyFilter::from(filters::join(&self.record.spec, shards)?))
+    }
+
+    /// A filter of the library, put on servers. With `replace`, in the place of what has the name now.
+    pub fn load(options: &Options, name: &str, filter: AnyFilter, every: Option<Duration>, replace: bool) -> Result<Self> {
+        let mut opening = Opening::new(options, name, None)?;
+        if let Some((record, _)) = opening.record()? {
+            if !replace {
+                return Err(Error::Exists(format!("there is a filter '{name}' already; --replace loads in its place")));
+            }
+            opening.with(record).delete()?;
+            opening = Opening::new(options, name, None)?;
+        }
+        let spec = filter.spec().clone();
+        let shards = filters::split(filter.into_dyn());
+        let mut empty = shards[0].try_clone_boxed()?;
+        empty.clear();
+        let record = Record { spec, shards: shards.len() as u32, every, begins_empty: false, shard: empty };
+        let key = record_key(name);
+        let bytes = record.to_bytes();
+        let how = How { replicas: options.replicas, from_replicas: false };
+        opening.exchange.one(&key, &[b"HSETNX", key.as_bytes(), b"record", &bytes], how)?;
+        let mut loaded = opening.with(record);
+        for (key, shard) in loaded.keys.clone().iter().zip(shards) {
+            let request = loaded.load_request(key, &codec::encode_compressed(shard.as_ref()), true);
+            loaded.exchange.all(&[request], how)?;
+        }
+        loaded.mark_ready()?;
+        Ok(loaded)
+    }
+
+    /// Takes it away, even half-made.
+    pub fn delete_named(options: &Options, name: &str) -> Result<()> {
+        let mut opening = Opening::new(options, name, None)?;
+        let (record, _) = opening.record()?.ok_or_else(|| opening.not_found())?;
+        opening.with(record).delete()
+    }
+
+    /// The record goes last: what is left of a filter without one would be taken for another's.
+    fn delete(mut self) -> Result<()> {
+        let (record, how) = (record_key(&self.name), self.write());
+        self.exchange.one(&record, &[b"HSET", record.as_bytes(), b"state", b"deleting"], how)?;
+        let unlinks: Vec<Request> =
+            self.keys.iter().map(|key| Request::new(key, &[b"UNLINK", key.as_bytes()])).collect();
+        self.exchange.all(&unlinks, how)?;
+        self.exchange.one(&record, &[b"DEL", record.as_bytes()], how).map(drop)
+    }
+
+    /// Its name.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// What it is, with its number of shards.
+    pub fn spec(&self) -> &Spec {
+        &self.record.spec
+    }
+
+    /// The number of its keys.
+    pub fn num_shards(&self) -> u32 {
+        self.record.shards
+    }
+
+    /// How keys are hashed.
+    pub fn hashing(&self) -> &Hashing {
+        self.record.shard.hashing()
+    }
+
+    /// What it promises.
+    pub fn promise(&self) -> Promise {
+        self.record.shard.promise()
+    }
+
+    /// What it took when it was made.
+    pub fn memory_bits(&self) -> u64 {
+        self.record.shard.memory_bits().saturating_mul(self.record.shards.into())
+    }
+
+    /// Watches over its promise.
+    pub fn watch(&self) -> Watch {
+        filters::watch(self.record.shard.as_ref())
+    }
+
+    /// Whether the servers are a cluster.
+    pub fn is_clustered(&self) -> bool {
+        self.exchange.nodes.is_cluster()
+    }
+
+    /// Who is told of trouble from now on.
+    pub fn set_watcher(&mut self, watcher: Box<dyn Watcher>) {
+        self.exchange.watch(watcher);
+    }
+}
+
+/// The time between generations of a planned filter that keeps a window of time, rounded up: together they are never
+/// shorter than it.
+pub fn turns(plan: &Plan, window: Duration) -> Result<Duration> {
+    let mut shard = filters::build_shard(plan)?;
+    let generations = shard.as_windowed().map_or(1, |windowed| windowed.generations()).max(1);
+    let every = window.as_millis().div_ceil(generations.into()).max(1);
+    Ok(Duration::from_millis(u64::try_from(every).unwrap_or(u64::MAX)))
+}
+
+/// What a plan comes to.
+fn planned(plan: &Plan, every: Option<Duration>) -> Result<Record> {
+    let shards = filters::shards_of(&plan.spec)?;
+    Ok(Record { spec: plan.spec.clone(), shards, every, begins_empty: true, shard: filters::build_shard(plan)? })
+}
+
+fn is_busy(answer: &Result<Value>) -> bool {
+    matches!(answer, Err(Error::Server(text)) if text.contains("BUSYKEY"))
+}
+
+/// A hash on the wire: the highest byte first.
+pub(crate) fn packed(hash: KeyHash) -> [u8; 16] {
+    (u128::from(hash.high) << 64 | u128::from(hash.low)).to_be_bytes()
+}
+
+/// So many bits of an answer.
+pub(crate) fn bits_of(answer: &Value, count: usize) -> Result<impl Iterator<Item = bool>> {
+    match answer {
+        Value::BulkString(bytes) if bytes.len() == count.div_ceil(8) => {
+            Ok((0..count).map(|index| bytes[index / 8] >> (7 - index % 8) & 1 == 1))
+        }
+        _ => Err(Error::Server(format!("a server did not answer {count} hashes with as many bits"))),
+    }
+}
+
+/// A field of a map, which comes as a list.
+fn field(map: &Value, name: &str) -> Option<String> {
+    let Value::Array(words) = map else { return None };
+    words.chunks_exact(2).find(|pair| text(&pair[0]).as_deref() == Some(name)).and_then(|pair| text(&pair[1]))
+}
+
+fn status_of(map: &Value) -> Status {
+    let number = |name| field(map, name).and_then(|text| text.parse::<f64>().ok());
+    let count = |name| field(map, name).and_then(|text| text.parse::<u64>().ok()).unwrap_or(0);
+    let mut status = Status::default();
+    status.arrivals = count("arrivals");
+    status.fill = number("fill").unwrap_or(0.0);
+    status.estimated_fpr = number("estimated_fpr").unwrap_or(0.0);
+    status.estimated_items = number("estimated_items");
+    status.refused = count("refused");
+    status.full_counters = count("full_counters");
+    status
+}

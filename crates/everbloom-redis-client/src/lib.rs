@@ -1,0 +1,66 @@
+//! One filter over many Redis or Valkey servers.
+//!
+//! A filter with `shards=N` becomes N keys of a cluster, each a filter of the module's own type, and a record that says
+//! what they are together. The keys' slots divide the cluster evenly, so that N shards use all of its nodes. A client
+//! hashes a key once, by the library, and sends 16 bytes of it to the shard it belongs to; verdicts are those of the
+//! library's `shards=N` filter on the same arrivals, and the shards put together are its bytes. A single server works
+//! the same.
+//!
+//! ```no_run
+//! use everbloom::{Goal, Hashing, Importances, Verdict};
+//! use everbloom_redis_client::{Filter, Options, Writer};
+//!
+//! let plan = Goal::new().memory_bits(1 << 33).fpr(0.01).plan("auto:shards=64")?;
+//! let options = Options::new("redis://10.0.0.1:6379,redis://10.0.0.2:6379");
+//! let filter = Filter::open_or_create(&options, "clicks", &plan, None)?;
+//! let hashing = *filter.hashing();
+//! let mut writer = Writer::new(filter, "machine 1, process 4711")?;
+//! let hashes: Vec<_> = ["a", "b", "a"].iter().map(|key| hashing.hash(key.as_bytes())).collect();
+//! let mut verdicts = vec![Verdict::Distinct; hashes.len()];
+//! writer.observe(&hashes, Importances::default(), &mut verdicts)?;
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! **A batch counts once.** A client whose connection broke does not know whether its batch arrived. Sent again, its new keys
+//! would look seen. So batches carry a client's name and a number, and a server answers one that comes again as it did
+//! the first time. One batch is under way for each shard and client.
+//!
+//! **Failover.** A server may die after it answered and before its replica knew. With [`Options::replicas`] a batch counts when
+//! so many replicas have it. Without, keys may be forgotten: [`Writer::forgotten`] says how many were.
+
+mod error;
+mod exchange;
+mod filter;
+mod nodes;
+mod record;
+mod slots;
+mod writer;
+
+pub use error::{Error, Result};
+pub use exchange::Watcher;
+pub use filter::{Filter, Info, turns};
+pub use slots::{SLOTS, record_key, shard_key, slot};
+pub use writer::{MOST_KEYS, Session, Writer};
+
+use std::time::Duration;
+
+/// How servers are reached.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct Options {
+    /// `redis://USER:PASSWORD@HOST:PORT`, several with commas between: any nodes of a cluster, or a server and its replicas.
+    pub urls: String,
+    /// How long something that may pass is waited for: a failover, a server that starts.
+    pub patience: Duration,
+    /// How many replicas must have a batch before it counts.
+    pub replicas: u32,
+    /// Whether replicas may be asked, which may lag behind.
+    pub from_replicas: bool,
+}
+
+impl Options {
+    /// A minute's patience; primaries only.
+    pub fn new(urls: impl Into<String>) -> Self {
+        Options { urls: urls.into(), patience: Duration::from_secs(60), replicas: 0, from_replicas: false }
+    }
+}

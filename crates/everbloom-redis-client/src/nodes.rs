@@ -1,0 +1,304 @@
+//! Connections to servers, and which server has which slots.
+
+use crate::error::{Error, Result};
+use crate::slots::SLOTS;
+use redis::{Client, Connection, ConnectionAddr, ConnectionInfo, IntoConnectionInfo as _, Value};
+use std::collections::HashMap;
+use std::time::Duration;
+
+/// A server, as `host:port`.
+pub(crate) type Address = String;
+
+/// Who has the slots: a primary, and its replicas.
+#[derive(Debug, Clone, Default)]
+struct Owner {
+    primary: Address,
+    replicas: Vec<Address>,
+}
+
+/// The servers that are known.
+pub(crate) struct Nodes {
+    seeds: Vec<ConnectionInfo>,
+    owners: Vec<Owner>,
+    /// For each slot its place among the owners.
+    slots: Vec<u16>,
+    /// Whether the servers are a cluster.
+    is_cluster: bool,
+    connections: HashMap<Address, Connection>,
+    timeout: Duration,
+}
+
+/// What a server turned out to be.
+enum Asked {
+    Cluster,
+    Primary,
+    Replica,
+}
+
+const LET_IN: &str =
+    "the server refuses to let us in; give the user and password in the address: redis://USER:PASSWORD@HOST:PORT";
+
+/// What a connection is refused for.
+pub(crate) enum Trouble {
+    /// Trying again may help.
+    Passing(String),
+    /// It will not.
+    Lasting(Error),
+}
+
+impl Nodes {
+    /// The servers at these addresses, separated by commas. Nothing is connected yet.
+    pub(crate) fn new(urls: &str, timeout: Duration) -> Result<Self> {
+        let parts = urls.split(',').map(str::trim).filter(|url| !url.is_empty());
+        let seeds: Vec<ConnectionInfo> = parts.map(parsed).collect::<Result<_>>()?;
+        if seeds.is_empty() {
+            return Err(Error::Usage("no server is named; write redis://HOST:PORT".into()));
+        }
+        let nobody = vec![u16::MAX; usize::from(SLOTS)];
+        Ok(Nodes { seeds, owners: Vec::new(), slots: nobody, is_cluster: false, connections: HashMap::new(), timeout })
+    }
+
+    /// The server that writes go to.
+    pub(crate) fn primary(&self, slot: u16) -> Option<&Address> {
+        self.owner(slot).map(|owner| &owner.primary)
+    }
+
+    /// A server that reads may go to: another one each `turn`.
+    pub(crate) fn any(&self, slot: u16, turn: usize) -> Option<&Address> {
+        let owner = self.owner(slot)?;
+        if owner.replicas.is_empty() { Some(&owner.primary) } else { Some(&owner.replicas[turn % owner.replicas.len()]) }
+    }
+
+    fn owner(&self, slot: u16) -> Option<&Owner> {
+        self.owners.get(usize::from(self.slots[usize::from(slot)]))
+    }
+
+    /// All servers' addresses, primaries first.
+    pub(crate) fn primaries(&self) -> Vec<Address> {
+        let mut all: Vec<Address> = self.owners.iter().map(|owner| owner.primary.clone()).collect();
+        all.sort();
+        all.dedup();
+        all
+    }
+
+    /// A slot that has moved, as a server says.
+    pub(crate) fn moved(&mut self, slot: u16, address: &str) {
+        let place = self.owners.iter().position(|owner| owner.primary == address).unwrap_or_else(|| {
+            self.owners.push(Owner { primary: address.into(), replicas: Vec::new() });
+            self.owners.len() - 1
+        });
+        self.slots[usize::from(slot)] = place as u16;
+    }
+
+    /// Asks the servers who has which slots: those that are known, then those that were named.
+    pub(crate) fn refresh(&mut self) -> Result<(), Trouble> {
+        let named = self.seeds.iter().map(|seed| address(seed.addr()));
+        let known = self.owners.iter().flat_map(|owner| std::iter::once(&owner.primary).chain(&owner.replicas)).cloned();
+        let mut candidates: Vec<Address> = named.chain(known).collect();
+        let mut seen = std::collections::HashSet::new();
+        candidates.retain(|address| seen.insert(address.clone()));
+        let (mut last, mut replicas) = (None, Vec::new());
+        for candidate in candidates {
+            match self.ask_for_slots(&candidate) {
+                Ok(Asked::Cluster) => return Ok(()),
+                Ok(Asked::Primary) => {
+                    self.owners = vec![Owner { primary: candidate, replicas }];
+                    self.slots.fill(0);
+                    self.is_cluster = false;
+                    return Ok(());
+                }
+                // Without a cluster a replica knows its primary by an address that may not be ours.
+                Ok(Asked::Replica) => {
+                    let problem = "is a replica, and no primary that answers is named beside it";
+                    last = Some(Trouble::Passing(format!("{candidate}: {problem}")));
+                    replicas.push(candidate);
+                }
+                Err(Trouble::Lasting(error)) => return Err(Trouble::Lasting(error)),
+                Err(trouble) => last = Some(trouble),
+            }
+        }
+        Err(last.unwrap_or_else(|| Trouble::Passing("no server answers".into())))
+    }
+
+    fn ask_for_slots(&mut self, from: &Address) -> Result<Asked, Trouble> {
+        let host = from.rsplit_once(':').map_or(from.as_str(), |(host, _)| host).to_string();
+        let connection = self.connection(from)?;
+        let mut command = Vec::new();
+        pack(&mut command, &[b"CLUSTER", b"SLOTS"]);
+        pack(&mut command, &[b"ROLE"]);
+        let sent = connection.send_packed_command(&command);
+        let answer = sent.and_then(|()| Ok((connection.recv_response()?, connection.recv_response()?)));
+        let (slots, role) = answer.map_err(|error| {
+            self.connections.remove(from);
+            Trouble::Passing(format!("{from}: {}", shown(&error)))
+        })?;
+        match slots {
+            // Servers that are no cluster, or proxies that do not show one.
+            Value::ServerError(error) if error.code() == "ERR" || error.code() == "NOPERM" => {
+                let is_replica = matches!(&role, Value::Array(fields) if fields.first().and_then(text).as_deref() == Some("slave"));
+                Ok(if is_replica { Asked::Replica } else { Asked::Primary })
+            }
+            Value::ServerError(error) if ["NOAUTH", "WRONGPASS"].contains(&error.code()) => {
+                Err(Trouble::Lasting(Error::Server(format!("{from}: {LET_IN}"))))
+            }
+            Value::ServerError(error) => Err(Trouble::Passing(format!("{from}: {}", text_of(&error)))),
+            Value::Array(ranges) => {
+                let (mut owners, mut slots) = (Vec::new(), vec![u16::MAX; usize::from(SLOTS)]);
+                for range in ranges {
+                    let Some((first, last, owner)) = range_of(&range, &host) else { continue };
+                    slots[first..=last].fill(owners.len() as u16);
+                    owners.push(owner);
+                }
+                if owners.is_empty() {
+                    return Err(Trouble::Passing(format!("{from}: the cluster has no slots yet")));
+                }
+                (self.owners, self.slots, self.is_cluster) = (owners, slots, true);
+                Ok(Asked::Cluster)
+            }
+            _ => Err(Trouble::Passing(format!("{from}: an answer to CLUSTER SLOTS that makes no sense"))),
+        }
+    }
+
+    pub(crate) fn is_cluster(&self) -> bool {
+        self.is_cluster
+    }
+
+    /// The connection to a server, made if need be.
+    pub(crate) fn connection(&mut self, to: &Address) -> Result<&mut Connection, Trouble> {
+        if !self.connections.contains_key(to) {
+            let connection = self.connect(to)?;
+            self.connections.insert(to.clone(), connection);
+        }
+        self.connections.get_mut(to).ok_or_else(|| Trouble::Passing(format!("{to}: no connection")))
+    }
+
+    /// Lets a connection go whose state is not known.
+    pub(crate) fn drop_connection(&mut self, to: &Address) {
+        self.connections.remove(to);
+    }
+
+    pub(crate) fn drop_all(&mut self) {
+        self.connections.clear();
+    }
+
+    fn connect(&self, to: &Address) -> Result<Connection, Trouble> {
+        let named = self.seeds.iter().find(|seed| address(seed.addr()) == *to);
+        let info = match named {
+            Some(seed) => seed.clone(),
+            None => {
+                let (host, port) = to.rsplit_once(':').unwrap_or((to, "6379"));
+                let port = port.parse().unwrap_or(6379);
+                self.seeds[0].clone().set_addr(ConnectionAddr::Tcp(host.trim_matches(['[', ']']).into(), port))
+            }
+        };
+        let opened = Client::open(info).and_then(|client| client.get_connection_with_timeout(self.timeout));
+        let connection = opened.map_err(|error| match error.code() {
+            Some("NOAUTH" | "WRONGPASS" | "NOPERM") => {
+                Trouble::Lasting(Error::Server(format!("{to}: {LET_IN}")))
+            }
+            _ if error.kind() == redis::ErrorKind::AuthenticationFailed => Trouble::Lasting(Error::Server(format!(
+                "{to}: the server refuses the user or the password of its address"
+            ))),
+            _ => Trouble::Passing(format!("{to}: {}", shown(&error))),
+        })?;
+        let limits = connection.set_read_timeout(Some(self.timeout));
+        limits.and_then(|()| connection.set_write_timeout(Some(self.timeout))).map_err(|error| Trouble::Passing(format!("{to}: {}", shown(&error))))?;
+        Ok(connection)
+    }
+}
+
+/// Reads an address. What is wrong with it is said without the password.
+fn parsed(url: &str) -> Result<ConnectionInfo> {
+    let shown = match url.rsplit_once('@') {
+        Some((secret, host)) => format!("{}://…@{host}", secret.split("://").next().unwrap_or("redis")),
+        None => url.to_string(),
+    };
+    if url.starts_with("rediss://") || url.starts_with("valkeys://") {
+        let remedy = "use redis:// through a tunnel such as stunnel or ssh";
+        return Err(Error::Usage(format!("'{shown}': this everbloom speaks no TLS; {remedy}")));
+    }
+    let url = url.replacen("valkey://", "redis://", 1);
+    let info = url.as_str().into_connection_info().ok().filter(|_| url.starts_with("redis://"));
+    let info = info.ok_or_else(|| {
+        Error::Usage(format!("'{shown}' is no address of a server; write redis://HOST:PORT, several with commas between"))
+    })?;
+    // Nothing of ours is worth a round trip, and servers before 7.2 refuse it.
+    let settings = info.redis_settings().clone().set_skip_set_lib_name();
+    Ok(info.set_redis_settings(settings))
+}
+
+fn address(addr: &ConnectionAddr) -> Address {
+    match addr {
+        ConnectionAddr::Tcp(host, port) => format!("{host}:{port}"),
+        other => other.to_string(),
+    }
+}
+
+/// `[first, last, [host, port, …], replica…]`
+fn range_of(range: &Value, asked: &str) -> Option<(usize, usize, Owner)> {
+    let Value::Array(fields) = range else { return None };
+    let number = |at: usize| match fields.get(at) {
+        Some(Value::Int(number)) => usize::try_from(*number).ok().filter(|slot| *slot < usize::from(SLOTS)),
+        _ => None,
+    };
+    let node = |value: &Value| {
+        let Value::Array(fields) = value else { return None };
+        let host = fields.first().and_then(text).filter(|host| !host.is_empty() && host != "?");
+        let Some(Value::Int(port)) = fields.get(1) else { return None };
+        Some(format!("{}:{port}", host.as_deref().unwrap_or(asked)))
+    };
+    let (first, last) = (number(0)?, number(1)?);
+    let mut nodes = fields[2..].iter().filter_map(node);
+    let owner = Owner { primary: nodes.next()?, replicas: nodes.collect() };
+    (first <= last).then_some((first, last, owner))
+}
+
+/// A value as text.
+pub(crate) fn text(value: &Value) -> Option<String> {
+    match value {
+        Value::BulkString(bytes) => Some(String::from_utf8_lossy(bytes).into_owned()),
+        Value::SimpleString(text) => Some(text.clone()),
+        Value::Okay => Some("OK".into()),
+        Value::Int(number) => Some(number.to_string()),
+        Value::Double(number) => Some(number.to_string()),
+        _ => None,
+    }
+}
+
+/// An error of a server as it was sent.
+pub(crate) fn text_of(error: &redis::ServerError) -> String {
+    match error.details() {
+        Some(details) => format!("{} {details}", error.code()),
+        None => error.code().to_string(),
+    }
+}
+
+/// What went wrong on the way, without what the crate says around it.
+pub(crate) fn shown(error: &redis::RedisError) -> String {
+    if error.is_timeout() { "no answer in time".into() } else { error.to_string() }
+}
+
+/// Adds a command to what is sent.
+pub(crate) fn pack(out: &mut Vec<u8>, words: &[&[u8]]) {
+    out.extend_from_slice(format!("*{}\r\n", words.len()).as_bytes());
+    for word in words {
+        out.extend_from_slice(format!("${}\r\n", word.len()).as_bytes());
+        out.extend_from_slice(word);
+        out.extend_from_slice(b"\r\n");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_password_is_in_a_message() {
+        for url in ["rediss://me:secret@host:1", "redis://me:secret@:x/y/z", "http://me:secret@host", "me:secret@host"] {
+            let error = Nodes::new(url, Duration::from_secs(1)).err().map(|error| error.to_string()).unwrap_or_default();
+            assert!(!error.is_empty() && !error.contains("secret"), "{url}: {error}");
+        }
+        assert!(Nodes::new("redis://:secret@h:7001, redis://h:7002", Duration::from_secs(1)).is_ok());
+        assert!(Nodes::new(" , ", Duration::from_secs(1)).is_err());
+    }
+}

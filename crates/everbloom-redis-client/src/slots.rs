@@ -1,0 +1,84 @@
+//! Where keys lie: a cluster has 16,384 slots, and the CRC of a key's tag says which is its own.
+
+use std::ops::Range;
+
+/// The slots of a cluster.
+pub const SLOTS: u16 = 16_384;
+
+/// The slot of a key: CRC16 (XMODEM) of what stands in its first braces, or of all of it, if they are empty or missing.
+pub fn slot(key: &[u8]) -> u16 {
+    crc16(tag(key)) % SLOTS
+}
+
+fn tag(key: &[u8]) -> &[u8] {
+    let inside = |open: usize| {
+        let rest = &key[open + 1..];
+        rest.iter().position(|byte| *byte == b'}').filter(|length| *length > 0).map(|length| &rest[..length])
+    };
+    key.iter().position(|byte| *byte == b'{').and_then(inside).unwrap_or(key)
+}
+
+fn crc16(bytes: &[u8]) -> u16 {
+    bytes.iter().fold(0, |crc, byte| {
+        (0..8).fold(crc ^ u16::from(*byte) << 8, |crc, _| if crc >> 15 == 1 { crc << 1 ^ 0x1021 } else { crc << 1 })
+    })
+}
+
+/// The part of the slots that shard `shard` of `shards` lies in.
+fn part(shard: u32, shards: u32) -> Range<u16> {
+    let start = |shard: u32| (u64::from(shard) * u64::from(SLOTS) / u64::from(shards)) as u16;
+    start(shard)..start(shard + 1)
+}
+
+/// The key of a shard: `{name.i.k}` with the smallest k whose slot lies in the i-th equal part of the slots. So shards lie
+/// evenly on nodes that have equal parts of the slots, and those of two filters in different slots.
+pub fn shard_key(name: &str, shard: u32, shards: u32) -> String {
+    let part = part(shard, shards);
+    let keys = (0u64..).map(|number| format!("{{{name}.{shard}.{number}}}"));
+    // A slot is found after 16,384 / its part's length tries, on average: at most four for 4,096 shards.
+    keys.into_iter().find(|key| part.contains(&slot(key.as_bytes()))).unwrap_or_default()
+}
+
+/// The key of what a filter is: a hash.
+pub fn record_key(name: &str) -> String {
+    format!("{{{name}}}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What CLUSTER KEYSLOT answers; the first is the check value of CRC-16/XMODEM.
+    #[test]
+    fn slots_are_those_of_servers() {
+        assert_eq!(crc16(b"123456789"), 0x31c3);
+        for (key, expected) in
+            [("foo", 12182), ("bar", 5061), ("", 0), ("{foo}", 12182), ("a{foo}b{bar}", 12182), ("{user1000}.x", 3443)]
+        {
+            assert_eq!(slot(key.as_bytes()), expected, "{key}");
+        }
+        // Empty braces are no tag, and neither is one that never ends.
+        assert_eq!(slot(b"foo{}{bar}"), crc16(b"foo{}{bar}") % SLOTS);
+        assert_eq!(slot(b"foo{bar"), crc16(b"foo{bar") % SLOTS);
+        assert_eq!(slot(b"foo{{bar}}"), slot(b"{bar"));
+    }
+
+    #[test]
+    fn shards_lie_evenly_whatever_the_filter_is_called() {
+        for name in ["clicks", "a", "größer", "x.y"] {
+            for shards in [1, 3, 64, 128, 4096] {
+                let slots: Vec<u16> = (0..shards).map(|shard| slot(shard_key(name, shard, shards).as_bytes())).collect();
+                for (shard, slot) in slots.iter().enumerate() {
+                    assert!(part(shard as u32, shards).contains(slot), "{name} {shard} of {shards}");
+                }
+                // Nodes with equal ranges of slots have as many shards as each other, give or take one.
+                for nodes in [3u32, 6, 7] {
+                    let on = |node: u32| slots.iter().filter(|slot| part(node, nodes).contains(slot)).count() as i64;
+                    let counts: Vec<i64> = (0..nodes).map(on).collect();
+                    let (least, most) = (counts.iter().min(), counts.iter().max());
+                    assert!(most.zip(least).is_some_and(|(most, least)| most - least <= 2), "{name} {shards} {counts:?}");
+                }
+            }
+        }
+    }
+}

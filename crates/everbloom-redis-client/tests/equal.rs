@@ -1,0 +1,195 @@
+//! Filters on servers are the library's: same verdicts, same bytes.
+
+#[path = "../../everbloom-redis/tests/common/mod.rs"]
+mod common;
+
+use common::{Chance, Cluster, Cutter, Server, kinds, on_every_server, seed, small_spec, times};
+use everbloom::{AnyFilter, Goal, Hashing, Importance, Importances, KeyHash, Plan, Verdict};
+use everbloom_redis_client::{Error, Filter, Options, Writer};
+use std::time::Duration;
+
+fn options(urls: String) -> Options {
+    let mut options = Options::new(urls);
+    options.patience = Duration::from_secs(30);
+    options
+}
+
+fn url(port: u16) -> Options {
+    options(format!("redis://127.0.0.1:{port}"))
+}
+
+/// A batch of a stream with repeats, with an importance for each key.
+fn batch(hashing: &Hashing, chance: &mut Chance, universe: u64) -> (Vec<KeyHash>, Vec<Importance>) {
+    let count = 1 + chance.below(700);
+    let keys: Vec<u64> = (0..count).map(|_| chance.below(universe)).collect();
+    let importance = |key: &u64| Importance::new((key % 50) as u32, 50).expect("of 50");
+    (keys.iter().map(|key| hashing.hash(&key.to_le_bytes())).collect(), keys.iter().map(importance).collect())
+}
+
+fn observed(filter: &mut AnyFilter, hashes: &[KeyHash], importances: Importances<'_>) -> Vec<Verdict> {
+    let mut verdicts = vec![Verdict::Distinct; hashes.len()];
+    filter.make_room(hashes).expect("memory");
+    filter.observe_hashes(hashes, importances, &mut verdicts).expect("as many");
+    verdicts
+}
+
+/// Both judge the same stream.
+fn compare(writer: &mut Writer, twin: &mut AnyFilter, chance: &mut Chance, batches: u64) {
+    for _ in 0..batches {
+        let (hashes, weights) = batch(twin.hashing(), chance, 4000);
+        let importances = if chance.one_in(2) { Importances::Each(&weights) } else { Importances::default() };
+        let mut verdicts = vec![Verdict::Duplicate; hashes.len()];
+        writer.observe(&hashes, importances, &mut verdicts).expect("servers");
+        assert!(verdicts == observed(twin, &hashes, importances), "{}: verdicts differ", twin.spec());
+    }
+}
+
+fn plan(spec: &str) -> Plan {
+    let goal = Goal::new().memory_bits(1 << 18).expected_items(4000).fpr(0.1).hashing(Hashing::seeded(3));
+    goal.plan(spec).unwrap_or_else(|error| panic!("{spec}: {error}"))
+}
+
+fn in_shards(kind: &everbloom::internal::Kind, shards: u32) -> String {
+    let spec = small_spec(kind);
+    let sign = if spec.contains(':') { ',' } else { ':' };
+    format!("{spec}{sign}shards={shards}")
+}
+
+#[test]
+fn every_kind_judges_as_the_library_does_and_is_the_same_when_saved() {
+    on_every_server(|maker| {
+        let mut cluster = Cluster::start(maker, 3, false);
+        let options = options(cluster.urls());
+        for (number, kind) in kinds().into_iter().filter(|kind| kind.can.shard).enumerate() {
+            let plan = plan(&in_shards(kind, 7));
+            let mut twin = plan.build().expect("memory");
+            let filter = Filter::create(&options, kind.name, &plan, None).expect("a filter");
+            let mut writer = Writer::new(filter, "one").expect("a client");
+            let mut chance = Chance(seed() + number as u64);
+            compare(&mut writer, &mut twin, &mut chance, times(4));
+            let saved = writer.filter().save().expect("shards");
+            assert!(saved.to_bytes() == twin.to_bytes(), "{}: the bytes differ", kind.name);
+            assert_eq!(writer.filter().status().expect("a status"), twin.status(), "{}", kind.name);
+            // From a file into another filter, which goes on the same.
+            let name = format!("{}-loaded", kind.name);
+            let loaded = Filter::load(&options, &name, saved, None, false).expect("loaded");
+            let mut writer = Writer::new(loaded, "two").expect("a client");
+            compare(&mut writer, &mut twin, &mut chance, 1);
+            let saved = writer.filter().save().expect("shards");
+            assert!(saved.to_bytes() == twin.to_bytes(), "{}: the bytes differ", kind.name);
+            let (hashes, _) = batch(twin.hashing(), &mut chance, 8000);
+            let mut found = vec![false; hashes.len()];
+            writer.filter().contains(&hashes, &mut found).expect("answers");
+            let expected: Vec<bool> = hashes.iter().map(|hash| twin.contains_hash(*hash)).collect();
+            assert_eq!(found, expected, "{}", kind.name);
+            Filter::delete_named(&options, &name).expect("deleted");
+            assert!(matches!(Filter::open(&options, &name, None), Err(Error::NotFound(_))));
+        }
+        cluster.check("filters of every kind");
+    });
+}
+
+#[test]
+fn a_file_without_shards_and_a_single_server_work_the_same() {
+    on_every_server(|maker| {
+        let mut server = Server::new(maker);
+        let mut twin = plan("ranked").build().expect("memory");
+        observed(&mut twin, &[KeyHash::from(7u128)], Importances::default());
+        let filter = Filter::load(&url(server.port), "plain", twin.clone(), None, false).expect("loaded");
+        assert!(!filter.is_clustered());
+        let mut writer = Writer::new(filter, "one").expect("a client");
+        compare(&mut writer, &mut twin, &mut Chance(seed()), 5);
+        assert!(writer.filter().save().expect("a shard").to_bytes() == twin.to_bytes());
+        let again = Filter::load(&url(server.port), "plain", twin.clone(), None, false);
+        assert!(matches!(again, Err(Error::Exists(_))));
+        Filter::load(&url(server.port), "plain", twin.clone(), None, true).expect("replaced");
+        let mut opened = Filter::open(&url(server.port), "plain", None).expect("it is there");
+        assert!(opened.save().expect("a shard").to_bytes() == twin.to_bytes());
+        server.check("a file without shards");
+    });
+}
+
+#[test]
+fn whoever_comes_first_makes_the_filter_and_all_others_use_it() {
+    on_every_server(|maker| {
+        let cluster = Cluster::start(maker, 2, false);
+        let plan = plan("bloom:shards=16");
+        let make = |name: &str| Filter::open_or_create(&options(cluster.urls()), name, &plan, None);
+        for round in 0..times(5) {
+            let name = format!("clicks{round}");
+            let new: u64 = std::thread::scope(|scope| {
+                let client = |number: u64| {
+                    let (make, name) = (&make, &name);
+                    scope.spawn(move || {
+                        let filter = make(name).expect("a filter");
+                        let hashing = *filter.hashing();
+                        let mut writer = Writer::new(filter, &format!("client {number}")).expect("a client");
+                        let hashes: Vec<_> = (0..500u64).map(|key| hashing.hash(&key.to_le_bytes())).collect();
+                        let mut verdicts = vec![Verdict::Duplicate; hashes.len()];
+                        writer.observe(&hashes, Importances::default(), &mut verdicts).expect("servers");
+                        verdicts.iter().filter(|verdict| verdict.is_distinct()).count() as u64
+                    })
+                };
+                let clients: Vec<_> = (0..6).map(client).collect();
+                clients.into_iter().map(|client| client.join().expect("no panic")).sum()
+            });
+            let mut twin = plan.build().expect("memory");
+            let hashes: Vec<_> = (0..500u64).map(|key| twin.hashing().hash(&key.to_le_bytes())).collect();
+            let first = observed(&mut twin, &hashes, Importances::default());
+            // Which key comes first decides about false positives, so that a few may differ.
+            let expected = first.iter().filter(|verdict| verdict.is_distinct()).count() as u64;
+            assert!(new.abs_diff(expected) <= 5, "{new} of {expected}");
+        }
+        let other = Goal::new().memory_bits(1 << 17).fpr(0.1).plan("bloom:shards=8").expect("a plan");
+        let other = Filter::open_or_create(&options(cluster.urls()), "clicks0", &other, None);
+        assert!(matches!(other, Err(Error::Exists(_))));
+    });
+}
+
+#[test]
+fn connections_cut_anywhere_lose_nothing_and_count_nothing_twice() {
+    on_every_server(|maker| {
+        let server = Server::new(maker);
+        let plan = plan("stable:shards=4");
+        let mut twin = plan.build().expect("memory");
+        let cutter = Cutter::to(server.port, seed() + 5, 30_000);
+        let filter = Filter::create(&url(server.port), "cut", &plan, None).expect("a filter");
+        Writer::new(filter, "one").map(drop).expect("registered");
+        // With a way that is cut, from the first word on.
+        let filter = loop {
+            match Filter::open(&url(cutter.port()), "cut", None) {
+                Ok(filter) => break filter,
+                Err(error) => assert!(matches!(error, Error::Unreachable(_)), "{error}"),
+            }
+        };
+        let mut writer = Writer::resume(filter, "one", &[Default::default(); 4]).expect("a client");
+        let mut chance = Chance(seed() + 9);
+        while cutter.cuts() < times(100) {
+            compare(&mut writer, &mut twin, &mut chance, 5);
+        }
+        let mut direct = Filter::open(&url(server.port), "cut", None).expect("a filter");
+        assert!(direct.save().expect("shards").to_bytes() == twin.to_bytes(), "the bytes differ");
+        assert_eq!(writer.forgotten(), 0);
+    });
+}
+
+#[test]
+fn clients_that_are_too_many_are_told_and_servers_without_the_module_named() {
+    on_every_server(|maker| {
+        let server = Server::new(maker);
+        let plan = plan("bloom:shards=2");
+        let filter = Filter::create(&url(server.port), "busy", &plan, None).expect("a filter");
+        let mut first = Writer::new(filter, "first").expect("a client");
+        for number in 0..64 {
+            let filter = Filter::open(&url(server.port), "busy", None).expect("a filter");
+            Writer::new(filter, &format!("client {number}")).map(drop).expect("a client");
+        }
+        let hashes: Vec<KeyHash> = (0..50u128).map(|key| KeyHash::from(key << 64 | key.wrapping_mul(977))).collect();
+        let told = first.observe(&hashes, Importances::default(), &mut [Verdict::Distinct; 50]);
+        assert!(matches!(told, Err(Error::TokenLost(_))), "{told:?}");
+        server.wire().ok("ACL SETUSER guest on >secret ~* +@all");
+        let wrong = options(format!("redis://guest:wrong-secret@127.0.0.1:{}", server.port));
+        let error = Filter::open(&wrong, "busy", None).err().map(|error| error.to_string()).unwrap_or_default();
+        assert!(error.contains("refuses") && !error.contains("secret"), "{error}");
+    });
+}
