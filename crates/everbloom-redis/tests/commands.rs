@@ -238,6 +238,9 @@ fn a_batch_that_is_sent_again_is_answered_as_before() {
             assert!(reply.is_error() && reply.text().contains(problem), "{sequence}: {reply:?}");
         }
         assert!(wire.call(&register).text().contains("register another name"), "the name is taken");
+        let other = packed(&hashes.iter().rev().copied().collect::<Vec<_>>());
+        let command: [&[u8]; 6] = [b"EB.ADDHASHES", b"f", &other, b"TOKEN", b"worker", b"1"];
+        assert!(wire.call(&command).text().contains("was sent with other items"), "a program that began anew");
         assert_eq!(send(&mut wire, "2"), Reply::Bulk(bits(&[false; 100])), "another batch");
         let info = wire.say("EB.INFO f");
         assert_eq!(info.field("observed").map(Reply::number), Some(200));
@@ -282,7 +285,12 @@ fn a_client_that_was_forgotten_is_told_and_not_answered_by_guess() {
         // Registered anew, it goes on.
         assert_eq!(register(&mut promoted, "second"), Reply::Array(Vec::new()));
         assert_eq!(promoted.say("EB.ADD f b TOKEN second 1"), Reply::Integer(1));
-        // A filter that takes the place of another knows nobody.
+        // A filter that was cleared knows nobody: its kept answers are no longer true.
+        promoted.ok("EB.CLEAR f");
+        assert!(promoted.say("EB.ADD f b TOKEN second 1").text().starts_with("TOKENLOST "));
+        assert_eq!(register(&mut promoted, "second"), Reply::Array(Vec::new()));
+        assert_eq!(promoted.say("EB.ADD f b TOKEN second 1"), Reply::Integer(1));
+        // Nor does one that takes the place of another.
         let file = promoted.say("EB.DUMP f").into_bytes();
         let load: [&[u8]; 4] = [b"EB.LOAD", b"f", &file, b"REPLACE"];
         assert_eq!(promoted.call(&load).text(), "OK");

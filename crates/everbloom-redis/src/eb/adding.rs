@@ -66,18 +66,18 @@ struct Batch<'a> {
 /// Judges what `gather` finds in a command, unless its token was here before; `reply` answers with the verdicts.
 fn arrive<'a>(
     call: &Call<'a>,
-    (token, items): (Option<Token<'a>>, usize),
     gather: impl FnOnce(&Stored) -> Result<Batch<'a>, Failure>,
     reply: impl FnOnce(&Call<'a>, &Bits),
 ) -> Result<(), Failure> {
     let mut key = call.write::<Stored>(1)?;
     let stored = key.value().ok_or_else(not_found)?;
-    let kept = token.map(|token| stored.tokens.answer(token, items)).transpose()?.flatten();
-    if let Some(bits) = kept {
+    let batch = gather(stored)?;
+    if let Some(token) = batch.token
+        && let Some(bits) = stored.tokens.answer(token, &batch.hashes)?
+    {
         reply(call, bits);
         return Ok(());
     }
-    let batch = gather(stored)?;
     let mut verdicts = vec![Verdict::Distinct; batch.hashes.len()];
     let importances = match batch.importances.is_empty() {
         true => Importances::All(batch.importance),
@@ -108,14 +108,14 @@ pub(super) fn add(call: &mut Call<'_>) -> Result<(), Failure> {
     let options = if call.len() == 3 { Options::default() } else { Options::read(call, 3, &["IMPORTANCE", "TOKEN"])? };
     let mut key = call.write::<Stored>(1)?;
     let stored = key.value().ok_or_else(not_found)?;
+    let importance = stored.importance(options.importance)?;
+    let (hashes, mut verdicts) = ([stored.hashing().hash(call.word(2))], [Verdict::Distinct]);
     if let Some(token) = options.token
-        && let Some(bits) = stored.tokens.answer(token, 1)?
+        && let Some(bits) = stored.tokens.answer(token, &hashes)?
     {
         bits.iter().for_each(|bit| call.reply_bool(bit));
         return Ok(());
     }
-    let importance = stored.importance(options.importance)?;
-    let (hashes, mut verdicts) = ([stored.hashing().hash(call.word(2))], [Verdict::Distinct]);
     stored.observe(call, &hashes, Importances::All(importance), &mut verdicts, options.token)?;
     call.replicate_verbatim();
     call.notify(c"eb.add", 1);
@@ -137,16 +137,15 @@ pub(super) fn insert(call: &mut Call<'_>) -> Result<(), Failure> {
 fn add_items(call: &Call<'_>, options: Options<'_>, first: usize) -> Result<(), Failure> {
     let mut key = call.write::<Stored>(1)?;
     let stored = key.value().ok_or_else(not_found)?;
-    let items = call.words_from(first);
+    let importance = stored.importance(options.importance)?;
+    let hashing = stored.hashing();
+    let hashes: Vec<KeyHash> = call.words_from(first).map(|item| hashing.hash(item)).collect();
     if let Some(token) = options.token
-        && let Some(bits) = stored.tokens.answer(token, items.len())?
+        && let Some(bits) = stored.tokens.answer(token, &hashes)?
     {
         reply_array(call, bits);
         return Ok(());
     }
-    let importance = stored.importance(options.importance)?;
-    let hashing = stored.hashing();
-    let hashes: Vec<KeyHash> = items.map(|item| hashing.hash(item)).collect();
     let mut verdicts = vec![Verdict::Distinct; hashes.len()];
     stored.observe(call, &hashes, Importances::All(importance), &mut verdicts, options.token)?;
     added(call, verdicts.len());
@@ -160,7 +159,6 @@ pub(super) fn iadd(call: &mut Call<'_>) -> Result<(), Failure> {
     let (pairs, token) = pairs_and_token(call)?;
     arrive(
         call,
-        (token, pairs / 2),
         |stored| {
             let hashing = stored.hashing();
             let mut batch = Batch { hashes: Vec::new(), importances: Vec::new(), importance: Importance::FULL, token };
@@ -204,7 +202,6 @@ pub(super) fn add_hashes(call: &mut Call<'_>) -> Result<(), Failure> {
     let Options { importance, token, .. } = options;
     arrive(
         call,
-        (token, blob.len()),
         |stored| {
             let hashes = blob.iter().map(|hash| u128::from_be_bytes(*hash).into()).collect();
             Ok(Batch { hashes, importances, importance: stored.importance(importance)?, token })

@@ -150,7 +150,7 @@ impl Stored {
         report::count(&COUNTERS.observed, observed);
         report::count(&COUNTERS.distinct, distinct);
         if let Some(token) = token {
-            self.tokens.keep(token, Bits::of_verdicts(verdicts));
+            self.tokens.keep(token, hashes, Bits::of_verdicts(verdicts));
         }
         Ok(())
     }
@@ -187,10 +187,10 @@ impl Stored {
         call.replicate(c"EB.ADVANCE", words);
     }
 
-    /// Forgets everything.
+    /// Forgets everything, clients included: an answer that was kept is no longer true.
     pub(super) fn clear(&mut self) {
         self.filter.clear();
-        self.counts = Counts::default();
+        (self.counts, self.tokens) = (Counts::default(), Tokens::default());
         self.counted.resize(self.filter.memory_bits() / 8);
     }
 
@@ -234,8 +234,8 @@ impl Stored {
 
 static SLOT: TypeSlot = TypeSlot::new();
 
-/// The version of the fields below.
-const FIELDS: u64 = 1;
+/// The version of the fields below. Builds before the first release wrote 1.
+const FIELDS: u64 = 2;
 
 impl Value for Stored {
     const NAME: &'static CStr = c"everbloom";
@@ -261,7 +261,7 @@ impl Value for Stored {
 
     fn load(from: &mut Loader, version: i32) -> Result<Self, String> {
         if version != Self::VERSION || from.number()? != FIELDS {
-            return Err("it was written by a later version; upgrade everbloom".into());
+            return Err("it was written by another version; upgrade everbloom".into());
         }
         let counts = Counts::checked(from.number()?, from.number()?)?;
         let (max, logarithmic) = (from.double()?, from.number()?);

@@ -12,13 +12,13 @@
 //! ```text
 //! the client's last    none        0 (registered)    n
 //! 0, no items          register    as before         error
-//! n                    TOKENLOST   -                 the answer that was kept; an error if another number of items
+//! n                    TOKENLOST   -                 the answer that was kept; an error if it is another batch
 //! n + 1                TOKENLOST   apply             apply
 //! any other            TOKENLOST   error             error
 //! ```
 
 use crate::server::Failure;
-use everbloom::Verdict;
+use everbloom::{KeyHash, Verdict};
 
 /// Clients whose last answer is kept; the one that was silent for longest gives way.
 pub(super) const MOST_CLIENTS: usize = 64;
@@ -38,6 +38,10 @@ pub(super) struct Token<'w> {
 
 /// How a client registers, for those who are told to.
 const REGISTER: &str = "register with EB.ADDHASHES key \"\" TOKEN client 0, then number batches 1, 2, 3";
+
+/// What to do about a number that belongs to another batch.
+const AGAIN: &str =
+    "send the same batch again, or another with the next number; every start of a program needs a new name";
 
 impl<'w> Token<'w> {
     /// A token of two words.
@@ -99,7 +103,17 @@ impl Bits {
 struct Answer {
     client: Box<[u8]>,
     sequence: u64,
+    /// Tells the batch from another of the same length.
+    sum: u64,
     bits: Bits,
+}
+
+/// A number that batches share only by a chance of one in 2^64, unless somebody wants them to.
+fn sum_of(hashes: &[KeyHash]) -> u64 {
+    let step = |sum: u64, hash: &KeyHash| {
+        (sum.rotate_left(23) ^ hash.high ^ hash.low.rotate_left(32)).wrapping_mul(0x9e37_79b9_7f4a_7c15)
+    };
+    hashes.iter().fold(hashes.len() as u64, step)
 }
 
 /// The last answer to each client, those that came last at the end.
@@ -108,7 +122,8 @@ pub(super) struct Tokens(Vec<Answer>);
 
 impl Tokens {
     /// The answer to a batch that was here before, or nothing if it is to be applied; an error if it is neither.
-    pub(super) fn answer(&self, token: Token<'_>, items: usize) -> Result<Option<&Bits>, Failure> {
+    pub(super) fn answer(&self, token: Token<'_>, hashes: &[KeyHash]) -> Result<Option<&Bits>, Failure> {
+        let items = hashes.len();
         if items > MOST_ITEMS {
             let problem = format!("a batch with a TOKEN may have {MOST_ITEMS} items, not {items}; send smaller ones");
             return Err(Failure::new(problem));
@@ -133,7 +148,10 @@ impl Tokens {
         }
         if answer.bits.count != items {
             let problem = format!("TOKEN {token} {sequence} was sent with {} items, not {items}", answer.bits.count);
-            return Err(Failure::new(format!("{problem}; send the same batch again, or the next number")));
+            return Err(Failure::new(format!("{problem}; {AGAIN}")));
+        }
+        if answer.sum != sum_of(hashes) {
+            return Err(Failure::new(format!("TOKEN {token} {sequence} was sent with other items; {AGAIN}")));
         }
         Ok(Some(&answer.bits))
     }
@@ -145,12 +163,12 @@ impl Tokens {
     }
 
     /// Keeps an answer. A client that registers pushes out the one that was silent for longest.
-    pub(super) fn keep(&mut self, token: Token<'_>, bits: Bits) {
+    pub(super) fn keep(&mut self, token: Token<'_>, hashes: &[KeyHash], bits: Bits) {
         self.begin(token);
         if self.0.len() >= MOST_CLIENTS {
             self.0.remove(0);
         }
-        self.0.push(Answer { client: token.client.into(), sequence: token.sequence, bits });
+        self.0.push(Answer { client: token.client.into(), sequence: token.sequence, sum: sum_of(hashes), bits });
     }
 
     /// Clients that are registered.
@@ -169,10 +187,11 @@ impl Tokens {
     /// All of it as bytes.
     pub(super) fn to_bytes(&self) -> Vec<u8> {
         let mut bytes = Vec::new();
-        for Answer { client, sequence, bits } in &self.0 {
+        for Answer { client, sequence, sum, bits } in &self.0 {
             bytes.push(client.len() as u8);
             bytes.extend_from_slice(client);
             bytes.extend_from_slice(&sequence.to_le_bytes());
+            bytes.extend_from_slice(&sum.to_le_bytes());
             bytes.extend_from_slice(&(bits.count as u32).to_le_bytes());
             bytes.extend_from_slice(&bits.bytes);
         }
@@ -199,7 +218,7 @@ fn lost(token: Token<'_>) -> Failure {
         "client '{token}' is not registered at this filter, so nobody can tell whether its batch {} was here before",
         token.sequence
     );
-    let cause = format!("it never was, or the filter was made anew, or {MOST_CLIENTS} other clients came since");
+    let cause = format!("it never was, or the filter was made anew or cleared, or {MOST_CLIENTS} other clients came since");
     Failure::Error(format!("TOKENLOST {problem}: {cause}; {REGISTER}"))
 }
 
@@ -212,11 +231,12 @@ fn read_answer(bytes: &mut &[u8]) -> Option<Answer> {
     let length = usize::from(take(1)?[0]);
     let client: Box<[u8]> = take(length).filter(|name| (1..=MOST_NAME_BYTES).contains(&name.len()))?.into();
     let sequence = u64::from_le_bytes(take(8)?.try_into().ok()?);
+    let sum = u64::from_le_bytes(take(8)?.try_into().ok()?);
     let count = u32::from_le_bytes(take(4)?.try_into().ok()?) as usize;
     let bits = Bits { bytes: take(count.div_ceil(8)).filter(|_| count <= MOST_ITEMS)?.to_vec(), count };
     // Only a registration has no items; and bits behind the last would make two equal answers differ.
     let is_clean = (sequence == 0) == (count == 0) && bits == Bits::of(bits.iter().collect::<Vec<_>>().into_iter());
-    is_clean.then_some(Answer { client, sequence, bits })
+    is_clean.then_some(Answer { client, sequence, sum, bits })
 }
 
 #[cfg(test)]
@@ -231,35 +251,43 @@ mod tests {
         Bits::of(text.bytes().map(|bit| bit == b'1').collect::<Vec<_>>().into_iter())
     }
 
+    /// A batch of so many items.
+    fn batch(items: usize) -> Vec<KeyHash> {
+        (0..items as u128).map(KeyHash::from).collect()
+    }
+
     fn refusal(tokens: &Tokens, token: Token<'_>, items: usize) -> String {
-        match tokens.answer(token, items) {
+        match tokens.answer(token, &batch(items)) {
             Err(Failure::Error(problem)) => problem,
             other => panic!("{other:?}"),
         }
     }
 
     fn registered(tokens: &mut Tokens, client: &str) {
-        assert_eq!(tokens.answer(token(client, 0), 0), Ok(None));
-        tokens.keep(token(client, 0), Bits::default());
+        assert_eq!(tokens.answer(token(client, 0), &batch(0)), Ok(None));
+        tokens.keep(token(client, 0), &[], Bits::default());
     }
 
     #[test]
     fn a_batch_that_comes_again_gets_its_answer_and_no_other_does() {
         let mut tokens = Tokens::default();
         registered(&mut tokens, "a");
-        assert_eq!(tokens.answer(token("a", 0), 0), Ok(Some(&Bits::default())), "registered again");
-        assert_eq!(tokens.answer(token("a", 1), 9), Ok(None));
-        tokens.keep(token("a", 1), bits("101100001"));
-        assert_eq!(tokens.answer(token("a", 1), 9), Ok(Some(&bits("101100001"))));
+        assert_eq!(tokens.answer(token("a", 0), &batch(0)), Ok(Some(&Bits::default())), "registered again");
+        assert_eq!(tokens.answer(token("a", 1), &batch(9)), Ok(None));
+        tokens.keep(token("a", 1), &batch(9), bits("101100001"));
+        assert_eq!(tokens.answer(token("a", 1), &batch(9)), Ok(Some(&bits("101100001"))));
+        let other: Vec<KeyHash> = (7..16u128).map(KeyHash::from).collect();
+        let Err(Failure::Error(problem)) = tokens.answer(token("a", 1), &other) else { panic!("another batch") };
+        assert!(problem.starts_with("ERR TOKEN a 1 was sent with other items"), "{problem}");
         assert!(refusal(&tokens, token("a", 1), 8).starts_with("ERR TOKEN a 1 was sent with 9 items, not 8"));
         assert!(refusal(&tokens, token("a", 0), 0).contains("the next is 2; go on with it"));
         assert!(refusal(&tokens, token("a", 3), 9).ends_with("came after 1, and the next is 2"));
         assert!(refusal(&tokens, token("a", 2), MOST_ITEMS + 1).contains("send smaller"));
         assert!(refusal(&tokens, token("b", 0), 1).contains("takes no items"));
-        tokens.keep(token("a", 2), bits("0"));
-        assert_eq!(tokens.answer(token("a", 2), 1), Ok(Some(&bits("0"))));
+        tokens.keep(token("a", 2), &batch(1), bits("0"));
+        assert_eq!(tokens.answer(token("a", 2), &batch(1)), Ok(Some(&bits("0"))));
         assert!(refusal(&tokens, token("a", 1), 9).contains("came after 2"), "an older one");
-        tokens.keep(token("a", u64::MAX), bits("0"));
+        tokens.keep(token("a", u64::MAX), &batch(1), bits("0"));
         assert!(refusal(&tokens, token("a", 7), 1).contains("no number is left"));
     }
 
@@ -279,25 +307,25 @@ mod tests {
         let mut tokens = Tokens::default();
         let names: Vec<String> = (0..=MOST_CLIENTS).map(|client| format!("client {client}")).collect();
         names[..MOST_CLIENTS].iter().for_each(|name| registered(&mut tokens, name));
-        tokens.keep(token(&names[0], 1), bits("1"));
+        tokens.keep(token(&names[0], 1), &batch(1), bits("1"));
         registered(&mut tokens, &names[MOST_CLIENTS]);
         assert_eq!(tokens.clients(), MOST_CLIENTS);
         for name in &names {
             let is_lost = *name == names[1];
             let next = if *name == names[0] { 2 } else { 1 };
-            assert_eq!(tokens.answer(token(name, next), 1).is_err(), is_lost, "{name}");
+            assert_eq!(tokens.answer(token(name, next), &batch(1)).is_err(), is_lost, "{name}");
         }
     }
 
     #[test]
     fn bytes_and_back_and_damage_is_refused() {
         let mut tokens = Tokens::default();
-        tokens.keep(token("one", 1), bits("1"));
-        tokens.keep(token("another", u64::MAX), bits("0110011010"));
-        tokens.keep(token("third", 0), Bits::default());
+        tokens.keep(token("one", 1), &batch(1), bits("1"));
+        tokens.keep(token("another", u64::MAX), &batch(10), bits("0110011010"));
+        tokens.keep(token("third", 0), &[], Bits::default());
         let bytes = tokens.to_bytes();
         assert_eq!(Tokens::from_bytes(&bytes), Ok(tokens));
-        let whole = [0, 1 + 3 + 8 + 4 + 1, bytes.len() - (1 + 5 + 8 + 4), bytes.len()];
+        let whole = [0, 1 + 3 + 16 + 4 + 1, bytes.len() - (1 + 5 + 16 + 4), bytes.len()];
         for end in (0..bytes.len()).filter(|end| !whole.contains(end)) {
             assert!(Tokens::from_bytes(&bytes[..end]).is_err(), "cut at {end}");
         }

@@ -8,9 +8,13 @@ use everbloom::{AnyFilter, Error, Goal, ImportanceScale, Importances, KeyHash, V
 /// The largest importance of the streams here.
 pub const IMPORTANCE: f64 = 50.0;
 
-/// The kinds that a server can build: all but those which need a scheme.
+/// The kinds that a server can build: all but those which need a scheme. A soak may name some of them.
 pub fn kinds() -> Vec<&'static Kind> {
-    KINDS.iter().filter(|kind| kind.can.follow_scheme.is_none()).collect()
+    let named = std::env::var("EVERBLOOM_KINDS").unwrap_or_default();
+    let is_named = |kind: &Kind| named.is_empty() || named.split(',').any(|name| name == kind.name);
+    let kinds: Vec<_> = KINDS.iter().filter(|kind| kind.can.follow_scheme.is_none() && is_named(kind)).collect();
+    assert!(!kinds.is_empty(), "EVERBLOOM_KINDS={named} names none");
+    kinds
 }
 
 /// A spec of this kind that a small goal can be planned for, with the number that its error asks for if need be.
@@ -79,7 +83,7 @@ impl Twin {
             34 if can.advance => self.advance(wire, chance),
             35 if chance.one_in(20) => {
                 self.filter.clear();
-                (self.observed, self.distinct) = (0, 0);
+                (self.observed, self.distinct, self.tokens, self.last) = (0, 0, 0, None);
                 wire.ok(&format!("EB.CLEAR {}", self.key));
             }
             36 if can.merge && chance.one_in(5) => self.merge(wire, chance),
