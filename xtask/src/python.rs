@@ -55,7 +55,7 @@ pub(crate) fn bench(arguments: &[String]) -> Outcome {
     let environment = Environment::ready(true)?;
     environment.install_wheel()?;
     let mut python = Command::new(environment.program("python"));
-    python.arg("tests/speed.py").args(arguments).current_dir(package());
+    python.arg("tests/speed.py").args(arguments).current_dir(package()).env("EVERBLOOM_ROOT", root());
     succeed(&mut python, "the measurement failed")
 }
 

@@ -8,6 +8,7 @@ use crate::columns;
 use crate::errors::parameter;
 use crate::hashes::Hashes;
 use crate::keys;
+use everbloom::internal::key;
 use everbloom::{Hashing, Key, KeyHash};
 use pyo3::buffer::{Element, ElementType, PyBuffer, PyUntypedBuffer};
 use pyo3::exceptions::PyTypeError;
@@ -28,31 +29,27 @@ pub(crate) fn arrays(py: Python<'_>) -> PyResult<&Bound<'_, PyModule>> {
 /// Some keys, as the library takes them.
 #[derive(Clone, Copy)]
 pub(crate) enum Keys<'k> {
-    Signed(&'k [i64]),
-    Unsigned(&'k [u64]),
-    Bytes(&'k [&'k [u8]]),
+    /// To be hashed, wherever they lie.
+    Raw(&'k (dyn key::Keys + Sync)),
     Hashes(&'k [KeyHash]),
 }
 
 impl Keys<'_> {
     pub(crate) fn len(&self) -> usize {
         match self {
-            Keys::Signed(keys) => keys.len(),
-            Keys::Unsigned(keys) => keys.len(),
-            Keys::Bytes(keys) => keys.len(),
+            Keys::Raw(keys) => keys.len(),
             Keys::Hashes(keys) => keys.len(),
         }
     }
 
     /// Appends their hashes.
     pub(crate) fn hash(&self, hashing: &Hashing, hashes: &mut Vec<KeyHash>) {
-        fn all<K: Key>(keys: &[K], hashing: &Hashing, hashes: &mut Vec<KeyHash>) {
-            hashes.extend(keys.iter().map(|key| key.hash_with(hashing)));
-        }
         match self {
-            Keys::Signed(keys) => all(keys, hashing, hashes),
-            Keys::Unsigned(keys) => all(keys, hashing, hashes),
-            Keys::Bytes(keys) => all(keys, hashing, hashes),
+            Keys::Raw(keys) => {
+                let start = hashes.len();
+                hashes.resize(start + keys.len(), KeyHash::default());
+                keys.hash(0, hashing, &mut hashes[start..]);
+            }
             Keys::Hashes(keys) => hashes.extend_from_slice(keys),
         }
     }
@@ -191,46 +188,42 @@ fn in_parts(py: Python<'_>, rows: usize, mut each: impl FnMut(usize, usize) -> P
 
 fn integers(view: &Bound<'_, PyAny>, act: &mut Act<'_>) -> PyResult<()> {
     use ElementType::{SignedInteger, UnsignedInteger};
-    let (py, rows) = (view.py(), view.len()?);
+    let rows = view.len()?;
     let sort = ElementType::from_format(PyUntypedBuffer::get(view)?.format());
     /// Narrow integers are widened: they are the same keys.
-    fn widened<T, W>(
-        view: &Bound<'_, PyAny>,
-        rows: usize,
-        act: &mut Act<'_>,
-        wrap: impl for<'k> Fn(&'k [W]) -> Keys<'k>,
-    ) -> PyResult<()>
+    fn widened<T, W>(view: &Bound<'_, PyAny>, rows: usize, act: &mut Act<'_>) -> PyResult<()>
     where
         T: Element + Default + Into<W>,
+        W: Key + Sync,
     {
         let mut room = Vec::<T>::new();
         in_parts(view.py(), rows, |start, end| {
             copied(view, start, end, &mut room)?;
             let wide: Vec<W> = room.iter().map(|number| (*number).into()).collect();
-            act(view.py(), wrap(&wide).into())
+            act(view.py(), Keys::Raw(&&wide[..]).into())
+        })
+    }
+    /// Those of 64 bits are taken as they are.
+    fn whole<T: Element + Default + Key + Sync>(
+        view: &Bound<'_, PyAny>,
+        rows: usize,
+        act: &mut Act<'_>,
+    ) -> PyResult<()> {
+        let mut room = Vec::<T>::new();
+        in_parts(view.py(), rows, |start, end| {
+            copied(view, start, end, &mut room)?;
+            act(view.py(), Keys::Raw(&&room[..]).into())
         })
     }
     match sort {
-        SignedInteger { bytes: 8 } => {
-            let mut room = Vec::<i64>::new();
-            in_parts(py, rows, |start, end| {
-                copied(view, start, end, &mut room)?;
-                act(py, Keys::Signed(&room).into())
-            })
-        }
-        UnsignedInteger { bytes: 8 } => {
-            let mut room = Vec::<u64>::new();
-            in_parts(py, rows, |start, end| {
-                copied(view, start, end, &mut room)?;
-                act(py, Keys::Unsigned(&room).into())
-            })
-        }
-        SignedInteger { bytes: 4 } => widened::<i32, i64>(view, rows, act, |keys| Keys::Signed(keys)),
-        SignedInteger { bytes: 2 } => widened::<i16, i64>(view, rows, act, |keys| Keys::Signed(keys)),
-        SignedInteger { bytes: 1 } => widened::<i8, i64>(view, rows, act, |keys| Keys::Signed(keys)),
-        UnsignedInteger { bytes: 4 } => widened::<u32, u64>(view, rows, act, |keys| Keys::Unsigned(keys)),
-        UnsignedInteger { bytes: 2 } => widened::<u16, u64>(view, rows, act, |keys| Keys::Unsigned(keys)),
-        UnsignedInteger { bytes: 1 } => widened::<u8, u64>(view, rows, act, |keys| Keys::Unsigned(keys)),
+        SignedInteger { bytes: 8 } => whole::<i64>(view, rows, act),
+        UnsignedInteger { bytes: 8 } => whole::<u64>(view, rows, act),
+        SignedInteger { bytes: 4 } => widened::<i32, i64>(view, rows, act),
+        SignedInteger { bytes: 2 } => widened::<i16, i64>(view, rows, act),
+        SignedInteger { bytes: 1 } => widened::<i8, i64>(view, rows, act),
+        UnsignedInteger { bytes: 4 } => widened::<u32, u64>(view, rows, act),
+        UnsignedInteger { bytes: 2 } => widened::<u16, u64>(view, rows, act),
+        UnsignedInteger { bytes: 1 } => widened::<u8, u64>(view, rows, act),
         _ => Err(PyTypeError::new_err("the buffer has no integers of 8 to 64 bits; give a list of keys")),
     }
 }
@@ -242,7 +235,7 @@ fn fixed_bytes(view: &Bound<'_, PyAny>, width: usize, act: &mut Act<'_>) -> PyRe
     in_parts(py, rows, |start, end| {
         copied(view, start * width, end * width, &mut room)?;
         let rows: Vec<&[u8]> = room.chunks_exact(width).map(|row| &row[..ends_at(row, &0)]).collect();
-        act(py, Keys::Bytes(&rows).into())
+        act(py, Keys::Raw(&&rows[..]).into())
     })
 }
 
@@ -253,7 +246,8 @@ fn fixed_text(view: &Bound<'_, PyAny>, width: usize, act: &mut Act<'_>) -> PyRes
     in_parts(py, rows, |start, end| {
         copied(view, start * width, end * width, &mut room)?;
         text.clear();
-        let mut ends = Vec::with_capacity(end - start);
+        let mut ends = Vec::with_capacity(end - start + 1);
+        ends.push(0);
         let mut wrong = None;
         for (index, row) in room.chunks_exact(width).enumerate() {
             let letters: Option<Vec<char>> =
@@ -263,12 +257,10 @@ fn fixed_text(view: &Bound<'_, PyAny>, width: usize, act: &mut Act<'_>) -> PyRes
                 break;
             };
             text.extend(letters);
-            ends.push(text.len());
+            ends.push(text.len() as i64);
         }
-        let mut begin = 0;
-        let slice = |end: &usize| &text.as_bytes()[std::mem::replace(&mut begin, *end)..*end];
-        let rows: Vec<&[u8]> = ends.iter().map(slice).collect();
-        act(py, Keys::Bytes(&rows).into())?;
+        let rows = key::Packed::new(text.as_bytes(), &ends);
+        act(py, rows.as_ref().map_or(Keys::Hashes(&[]), |rows| Keys::Raw(rows)).into())?;
         match wrong {
             Some(index) => Err(PyTypeError::new_err(format!(
                 "key {index}: the text has surrogates, which have no UTF-8; give bytes"

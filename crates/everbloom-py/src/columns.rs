@@ -6,9 +6,11 @@ use arrow_array::types::{
     BinaryType, BinaryViewType, ByteArrayType, ByteViewType, Int8Type, Int16Type, Int32Type, Int64Type,
     LargeBinaryType, LargeUtf8Type, StringViewType, UInt8Type, UInt16Type, UInt32Type, UInt64Type, Utf8Type,
 };
-use arrow_array::{Array, ArrayRef, ArrowPrimitiveType};
+use arrow_array::{Array, ArrayRef, ArrowPrimitiveType, GenericByteViewArray};
+use arrow_buffer::Buffer;
 use arrow_schema::DataType;
-use everbloom::{Hashing, KeyHash};
+use everbloom::internal::key::{self, Packed};
+use everbloom::{Hashing, Key, KeyHash};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::intern;
 use pyo3::prelude::*;
@@ -78,46 +80,66 @@ fn dictionary_hashes(py: Python<'_>, values: &ArrayRef, hashing: &Hashing) -> Py
     Ok(all)
 }
 
+/// What a column says of itself and does not hold.
+fn damaged(what: &str) -> PyErr {
+    PyValueError::new_err(format!("the column is damaged: {what}; call its validate(full=True)"))
+}
+
+/// The places in a dictionary that rows name; those of nulls are of no account.
+fn places(keys: &dyn Array) -> Vec<usize> {
+    fn all<T: ArrowPrimitiveType<Native: TryInto<usize>>>(keys: &dyn Array) -> Vec<usize> {
+        keys.as_primitive::<T>().values().iter().map(|key| (*key).try_into().unwrap_or(usize::MAX)).collect()
+    }
+    match keys.data_type() {
+        DataType::Int8 => all::<Int8Type>(keys),
+        DataType::Int16 => all::<Int16Type>(keys),
+        DataType::Int32 => all::<Int32Type>(keys),
+        DataType::Int64 => all::<Int64Type>(keys),
+        DataType::UInt8 => all::<UInt8Type>(keys),
+        DataType::UInt16 => all::<UInt16Type>(keys),
+        DataType::UInt32 => all::<UInt32Type>(keys),
+        DataType::UInt64 => all::<UInt64Type>(keys),
+        _ => vec![usize::MAX; keys.len()],
+    }
+}
+
 fn dictionary_part(py: Python<'_>, part: &ArrayRef, values: &[Option<KeyHash>], act: &mut Act<'_>) -> PyResult<()> {
     let Some(dictionary) = part.as_any_dictionary_opt() else { return Ok(()) };
     let nulls = dictionary.nulls();
-    let hash = |(row, place): (usize, usize)| {
-        if nulls.is_some_and(|nulls| nulls.is_null(row)) { None } else { values.get(place).copied().flatten() }
+    let hash = |(row, place): (usize, usize)| match nulls.is_some_and(|nulls| nulls.is_null(row)) {
+        true => Ok(None),
+        false => values.get(place).copied().ok_or_else(|| damaged("a row is beyond its dictionary")),
     };
-    let hashes: Vec<Option<KeyHash>> = if values.is_empty() {
-        vec![None; part.len()]
-    } else {
-        dictionary.normalized_keys().into_iter().enumerate().map(hash).collect()
-    };
+    let hashes: PyResult<Vec<_>> = places(dictionary.keys()).into_iter().enumerate().map(hash).collect();
+    let hashes = hashes?;
     let present: Vec<bool> = hashes.iter().map(Option::is_some).collect();
     let known: Vec<KeyHash> = hashes.into_iter().flatten().collect();
     act(py, Part { keys: Keys::Hashes(&known), present: Some(&present) })
+}
+
+/// Acts on the values as they lie, or on copies of those that are there.
+fn taken<K: Key + Sync>(
+    py: Python<'_>,
+    part: &ArrayRef,
+    all: Option<&(dyn key::Keys + Sync)>,
+    some: impl FnOnce() -> Vec<K>,
+    act: &mut Act<'_>,
+) -> PyResult<()> {
+    match (all, present(part)) {
+        (Some(all), None) => act(py, Keys::Raw(all).into()),
+        (_, present) => act(py, Part { keys: Keys::Raw(&&some()[..]), present: present.as_deref() }),
+    }
 }
 
 fn plain_part(py: Python<'_>, part: &ArrayRef, act: &mut Act<'_>) -> PyResult<()> {
     match part.data_type() {
         DataType::Int64 => {
             let values = part.as_primitive::<Int64Type>();
-            match present(part) {
-                None => act(py, Keys::Signed(values.values()).into()),
-                some => act(
-                    py,
-                    Part { keys: Keys::Signed(&values.iter().flatten().collect::<Vec<_>>()), present: some.as_deref() },
-                ),
-            }
+            taken(py, part, Some(&&values.values()[..]), || values.iter().flatten().collect(), act)
         }
         DataType::UInt64 => {
             let values = part.as_primitive::<UInt64Type>();
-            match present(part) {
-                None => act(py, Keys::Unsigned(values.values()).into()),
-                some => act(
-                    py,
-                    Part {
-                        keys: Keys::Unsigned(&values.iter().flatten().collect::<Vec<_>>()),
-                        present: some.as_deref(),
-                    },
-                ),
-            }
+            taken(py, part, Some(&&values.values()[..]), || values.iter().flatten().collect(), act)
         }
         DataType::Int32 => signed::<Int32Type>(py, part, act),
         DataType::Int16 => signed::<Int16Type>(py, part, act),
@@ -126,8 +148,7 @@ fn plain_part(py: Python<'_>, part: &ArrayRef, act: &mut Act<'_>) -> PyResult<()
         DataType::UInt16 => signed::<UInt16Type>(py, part, act),
         DataType::UInt8 => signed::<UInt8Type>(py, part, act),
         DataType::Boolean => {
-            let values: Vec<u64> = part.as_boolean().iter().flatten().map(u64::from).collect();
-            act(py, Part { keys: Keys::Unsigned(&values), present: present(part).as_deref() })
+            taken(py, part, None, || part.as_boolean().iter().flatten().map(u64::from).collect(), act)
         }
         DataType::Utf8 => bytes::<Utf8Type>(py, part, act),
         DataType::LargeUtf8 => bytes::<LargeUtf8Type>(py, part, act),
@@ -136,12 +157,15 @@ fn plain_part(py: Python<'_>, part: &ArrayRef, act: &mut Act<'_>) -> PyResult<()
         DataType::Utf8View => views::<StringViewType>(py, part, act),
         DataType::BinaryView => views::<BinaryViewType>(py, part, act),
         DataType::FixedSizeBinary(_) => {
-            let rows: Vec<&[u8]> = part.as_fixed_size_binary().iter().flatten().collect();
-            act(py, Part { keys: Keys::Bytes(&rows), present: present(part).as_deref() })
+            taken(py, part, None, || part.as_fixed_size_binary().iter().flatten().collect(), act)
         }
         DataType::Null => act(py, Part { keys: Keys::Hashes(&[]), present: Some(&vec![false; part.len()]) }),
         DataType::Struct(_) => Err(PyTypeError::new_err(
             "keys must be one column, not a table; name one of its columns, or join several into one of text",
+        )),
+        DataType::Float16 | DataType::Float32 | DataType::Float64 => Err(PyTypeError::new_err(
+            "keys must be a column of text, bytes or integers, not of floats; whole numbers with gaps are \
+             column.astype('Int64') in pandas, others must be cast to text",
         )),
         other => Err(PyTypeError::new_err(format!(
             "keys must be a column of text, bytes or integers, not {other}; cast it to text, or to int64 if its bits are the key"
@@ -155,25 +179,47 @@ fn signed<T: ArrowPrimitiveType<Native: Into<i64>>>(
     part: &ArrayRef,
     act: &mut Act<'_>,
 ) -> PyResult<()> {
-    let values: Vec<i64> = part.as_primitive::<T>().iter().flatten().map(Into::into).collect();
-    act(py, Part { keys: Keys::Signed(&values), present: present(part).as_deref() })
+    let values = part.as_primitive::<T>();
+    taken::<i64>(py, part, None, || values.iter().flatten().map(Into::into).collect(), act)
 }
 
-fn bytes<T: ByteArrayType<Native: AsRef<[u8]>>>(py: Python<'_>, part: &ArrayRef, act: &mut Act<'_>) -> PyResult<()> {
+fn bytes<T>(py: Python<'_>, part: &ArrayRef, act: &mut Act<'_>) -> PyResult<()>
+where
+    T: ByteArrayType<Native: AsRef<[u8]>, Offset: key::Offset + Sync>,
+{
     let array = part.as_bytes::<T>();
-    match present(part) {
-        None => {
-            let rows: Vec<&[u8]> = (0..array.len()).map(|index| array.value(index).as_ref()).collect();
-            act(py, Keys::Bytes(&rows).into())
-        }
-        some => {
-            let rows: Vec<&[u8]> = array.iter().flatten().map(AsRef::as_ref).collect();
-            act(py, Part { keys: Keys::Bytes(&rows), present: some.as_deref() })
+    let Some(rows) = Packed::new(array.value_data(), array.offsets()) else {
+        return Err(damaged("its offsets do not rise, or lie beyond its bytes"));
+    };
+    taken::<&[u8]>(py, part, Some(&rows), || array.iter().flatten().map(AsRef::as_ref).collect(), act)
+}
+
+/// Whether a view lies within its buffer: the length, and of more than 12 bytes the buffer's number and the place in it.
+fn is_within(view: u128, buffers: &[Buffer]) -> bool {
+    let [length, buffer, start] = [view as u32, (view >> 64) as u32, (view >> 96) as u32].map(|part| part as usize);
+    length <= 12 || buffers.get(buffer).is_some_and(|buffer| start + length <= buffer.len())
+}
+
+/// Rows of which each says where its bytes lie.
+struct Views<'a, T: ByteViewType>(&'a GenericByteViewArray<T>);
+
+impl<T: ByteViewType<Native: AsRef<[u8]>>> key::Keys for Views<'_, T> {
+    fn len(&self) -> usize {
+        Array::len(self.0)
+    }
+
+    fn hash(&self, start: usize, hashing: &Hashing, hashes: &mut [KeyHash]) {
+        for (row, hash) in (start..).zip(hashes) {
+            *hash = hashing.hash(self.0.value(row).as_ref());
         }
     }
 }
 
 fn views<T: ByteViewType<Native: AsRef<[u8]>>>(py: Python<'_>, part: &ArrayRef, act: &mut Act<'_>) -> PyResult<()> {
-    let rows: Vec<&[u8]> = part.as_byte_view::<T>().iter().flatten().map(AsRef::as_ref).collect();
-    act(py, Part { keys: Keys::Bytes(&rows), present: present(part).as_deref() })
+    let array = part.as_byte_view::<T>();
+    let mut rows = array.views().iter().enumerate();
+    if !rows.all(|(row, view)| array.is_null(row) || is_within(*view, array.data_buffers())) {
+        return Err(damaged("a row is beyond its buffer"));
+    }
+    taken::<&[u8]>(py, part, Some(&Views(array)), || array.iter().flatten().map(AsRef::as_ref).collect(), act)
 }

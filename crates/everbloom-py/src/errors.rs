@@ -92,7 +92,8 @@ fn in_keywords(error: Error) -> Error {
     match error {
         Error::Parameter { name, given, needed, remedy } => {
             let name = KEYWORDS.iter().find(|(own, _)| *own == name).map_or(name, |(_, typed)| typed);
-            Error::Parameter { name, given, needed: keyword(&needed), remedy: keyword(&remedy) }
+            let remedy = keyword(&remedy).replace("mend the record", "give less");
+            Error::Parameter { name, given, needed: keyword(&needed), remedy }
         }
         Error::Infeasible { wanted, reason, remedy } => {
             Error::Infeasible { wanted: keyword(&wanted), reason: keyword(&reason), remedy: keyword(&remedy) }
@@ -103,6 +104,9 @@ fn in_keywords(error: Error) -> Error {
         }
         Error::Scheme { needed, given, remedy: _ } => {
             Error::Scheme { needed, given, remedy: "give that one as scheme=" }
+        }
+        Error::Corrupt { problem, remedy: "build one with `everbloom build`" } => {
+            Error::Corrupt { problem, remedy: "give what save or to_bytes wrote" }
         }
         error => error,
     }

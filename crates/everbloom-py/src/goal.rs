@@ -210,9 +210,9 @@ fn to_window(value: &Bound<'_, PyAny>) -> PyResult<Window> {
         let seconds: f64 = span.call_method0("total_seconds")?.extract()?;
         let text = format!("{seconds}s");
         let span = Span::from(text.as_str()).named("window").get().or_raise(py)?;
-        return match span > Duration::ZERO {
+        return match span >= Duration::from_millis(1) {
             true => Ok(Window::Time(span)),
-            false => Err(parameter(py, "window", value.str()?, "longer than nothing", "try '24h'")),
+            false => Err(parameter(py, "window", value.str()?, "at least 1ms", "try '24h'")),
         };
     }
     if let Ok(text) = value.cast::<PyString>() {

@@ -9,6 +9,7 @@
 mod batch;
 mod columns;
 mod errors;
+mod files;
 mod filter;
 mod goal;
 mod hashes;

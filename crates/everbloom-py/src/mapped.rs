@@ -1,4 +1,4 @@
-//! Bytes that somebody else holds: a mapped file, or a buffer of Python's. The one place of the bindings with unsafe code.
+//! Bytes that somebody else holds: a mapped file, or a buffer of Python's. With `filter/guarded.rs` the place of the bindings with unsafe code.
 
 use memmap2::Mmap;
 use pyo3::buffer::PyBuffer;
@@ -23,8 +23,7 @@ const ALIGNMENT: usize = 64;
 impl Held {
     /// Maps a file, of which nothing is read yet.
     #[allow(unsafe_code)]
-    pub(crate) fn open(path: &Path) -> std::io::Result<Self> {
-        let file = File::open(path)?;
+    pub(crate) fn map(path: &Path, file: File) -> std::io::Result<Self> {
         // SAFETY: the bytes are only read, and no reference to them outlives the mapping. Another process may change them
         // meanwhile, which makes answers wrong, not unsound: they are plain integers, and positions are computed from the
         // header's copy, not from them. A file that is cut short makes reads beyond its end fatal, which the documentation

@@ -156,6 +156,10 @@ impl PyPlan {
     }
 
     /// Allocates the filter.
+    ///
+    /// >>> import everbloom
+    /// >>> everbloom.plan("bloom", expect=1000).build().add("key")
+    /// True
     fn build(&self, py: Python<'_>) -> PyResult<PyFilter> {
         PyFilter::planned(py, self.plan(), self.window, self.importance_max)
     }
@@ -397,6 +401,10 @@ fn count(value: &Bound<'_, PyAny>, name: &'static str) -> PyResult<u64> {
 #[pymethods]
 impl PyStream {
     /// Draws from equally popular keys, so many of them that distinct of the arrivals are new.
+    ///
+    /// >>> import everbloom
+    /// >>> everbloom.Stream.uniform("1M", 10_000).arrivals
+    /// 1000000
     #[staticmethod]
     fn uniform(arrivals: &Bound<'_, PyAny>, distinct: &Bound<'_, PyAny>) -> PyResult<Self> {
         let stream = Stream::uniform(count(arrivals, "arrivals")?, count(distinct, "distinct")?);
@@ -404,6 +412,10 @@ impl PyStream {
     }
 
     /// Draws by popularity, rank to the power of minus exponent, until distinct keys have come; or so many arrivals.
+    ///
+    /// >>> import everbloom
+    /// >>> everbloom.Stream.zipf(100_000, 1.2, arrivals=1_000_000).arrivals
+    /// 1000000
     #[staticmethod]
     #[pyo3(signature = (distinct, exponent = 1.0, *, arrivals = None))]
     fn zipf(distinct: &Bound<'_, PyAny>, exponent: f64, arrivals: Option<&Bound<'_, PyAny>>) -> PyResult<Self> {
@@ -423,6 +435,10 @@ impl PyStream {
     }
 
     /// What is assumed where only the number of distinct keys is known: every second arrival is new.
+    ///
+    /// >>> import everbloom
+    /// >>> everbloom.Stream.assumed(1000).distinct
+    /// 1000
     #[staticmethod]
     fn assumed(distinct: &Bound<'_, PyAny>) -> PyResult<Self> {
         let stream = Stream::assumed(count(distinct, "distinct")?);
@@ -430,6 +446,10 @@ impl PyStream {
     }
 
     /// Learns from a sample of keys, in the order in which they came.
+    ///
+    /// >>> import everbloom
+    /// >>> everbloom.Stream.learn(["a", "b", "a", "c"]).distinct
+    /// 3
     #[staticmethod]
     fn learn(sample: &Bound<'_, PyAny>) -> PyResult<Self> {
         Ok(PyStream { stream: learn(sample, None)? })

@@ -2,7 +2,8 @@
 
 use crate::batch;
 use crate::errors::{OrRaise, io_error};
-use crate::filter::{PyFilter, buffer_bytes, contents, replace};
+use crate::files::{Name, contents, replace};
+use crate::filter::{PyFilter, buffer_bytes};
 use crate::goal::{to_count, to_seed, to_size};
 use crate::html;
 use everbloom::internal::promise::rate_text;
@@ -11,7 +12,6 @@ use everbloom::{Hashing, KeyHash, Scheme};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyList, PyString, PyTuple};
 use std::io::Write;
-use std::path::PathBuf;
 use std::sync::Arc;
 
 /// Learns from a log of queries how to build a filter that errs less often on such queries.
@@ -213,6 +213,12 @@ impl PyScheme {
     }
 
     /// The filter of these members: in the memory that was tuned for, or in as many bits for each key.
+    ///
+    /// >>> import everbloom
+    /// >>> log = [5000 + time * time % 307 for time in range(20_000)]
+    /// >>> scheme = everbloom.tune(range(1000), log, memory=1024).scheme
+    /// >>> bool(scheme.build(range(1000)).contains_many(range(1000)).all())
+    /// True
     #[pyo3(signature = (members, *, memory = None))]
     fn build(&self, members: &Bound<'_, PyAny>, memory: Option<&Bound<'_, PyAny>>) -> PyResult<PyFilter> {
         let py = members.py();
@@ -240,7 +246,8 @@ impl PyScheme {
     }
 
     /// Writes the scheme to a file, which the command line reads as well.
-    fn save(&self, py: Python<'_>, path: PathBuf) -> PyResult<()> {
+    fn save(&self, py: Python<'_>, path: Name) -> PyResult<()> {
+        let path = path.0;
         let bytes = self.scheme.encode();
         let saved = py.detach(|| replace(&path, |out: &mut dyn Write| out.write_all(&bytes)));
         saved.map_err(|error| io_error(py, &path, &error))
@@ -248,8 +255,8 @@ impl PyScheme {
 
     /// Reads a scheme from a file that save or the command line wrote.
     #[staticmethod]
-    fn load(py: Python<'_>, path: PathBuf) -> PyResult<Self> {
-        Self::decoded(py, &contents(py, &path)?)
+    fn load(py: Python<'_>, path: Name) -> PyResult<Self> {
+        Self::decoded(py, &contents(py, &path.0)?)
     }
 
     fn __hash__(&self) -> u64 {

@@ -1,9 +1,9 @@
 //! `everbloom.View`: a filter that is asked where its bytes lie.
 
-use crate::batch::{self, Keys};
+use crate::batch::Keys;
 use crate::errors::{OrRaise, io_error};
-use crate::filter::Room;
-use crate::filter::hashed;
+use crate::files::{self, Name};
+use crate::filter::{ask_many, hashed};
 use crate::goal::to_secret;
 use crate::keys;
 use crate::mapped::Held;
@@ -13,7 +13,6 @@ use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 use self_cell::self_cell;
-use std::path::PathBuf;
 
 self_cell!(
     /// A view and the bytes that it looks at.
@@ -65,10 +64,17 @@ impl PyView {
     }
 
     /// Maps a file.
+    ///
+    /// >>> import everbloom, os, tempfile
+    /// >>> path = os.path.join(tempfile.mkdtemp(), "seen.ebf")
+    /// >>> everbloom.Filter("blocked", expect=1000).save(path)
+    /// >>> everbloom.View.open(path).kind
+    /// 'blocked'
     #[staticmethod]
     #[pyo3(signature = (path, *, secret = None))]
-    fn open(py: Python<'_>, path: PathBuf, secret: Option<&Bound<'_, PyAny>>) -> PyResult<Self> {
-        let held = Held::open(&path).map_err(|error| io_error(py, &path, &error))?;
+    fn open(py: Python<'_>, path: Name, secret: Option<&Bound<'_, PyAny>>) -> PyResult<Self> {
+        let file = files::open(py, &path.0)?;
+        let held = Held::map(&path.0, file).map_err(|error| io_error(py, &path.0, &error))?;
         Self::new(py, held, secret)
     }
 
@@ -78,34 +84,40 @@ impl PyView {
     }
 
     /// Whether many keys seem to be inside: an array of bool, in order. A null in an Arrow column is not.
+    ///
+    /// >>> import everbloom
+    /// >>> seen = everbloom.Filter("blocked", expect=1000)
+    /// >>> seen.update(["a", "b"])
+    /// >>> view = everbloom.View(seen.to_bytes())
+    /// >>> view.contains_many(["a", "c"])
+    /// array([ True, False])
     #[pyo3(signature = (keys, *, out = None))]
     fn contains_many<'py>(
         &self,
         keys: &Bound<'py, PyAny>,
         out: Option<&Bound<'py, PyAny>>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        let room = Room::new(keys, out)?;
-        let (mut all, mut found) = (Vec::new(), Vec::new());
         let hashing = *self.view().hashing();
-        let done = batch::for_each(keys, &hashing, &mut |_, part| {
+        ask_many(keys, out, &hashing, &|py, keys, found| {
             self.seen.borrow_owner().check()?;
-            found.clear();
-            found.resize(part.keys.len(), false);
-            match part.keys {
-                Keys::Hashes(hashes) => self.view().contains_hashes(hashes, &mut found),
-                keys => self.view().contains_hashes(&hashed(keys, &hashing), &mut found),
-            }
-            let found: Vec<u8> = found.iter().map(|found| u8::from(*found)).collect();
-            part.append(&found, 0, &mut all);
+            py.detach(|| match keys {
+                Keys::Hashes(hashes) => self.view().contains_hashes(hashes, found),
+                keys => self.view().contains_hashes(&hashed(keys, &hashing), found),
+            });
             Ok(())
-        });
-        room.filled(&all, done)
+        })
     }
 
     /// Reads all bytes, and compares them with their checksum; CorruptError if they are damaged.
+    ///
+    /// >>> import everbloom
+    /// >>> seen = everbloom.Filter("blocked", expect=1000)
+    /// >>> seen.update(["a", "b"])
+    /// >>> view = everbloom.View(seen.to_bytes())
+    /// >>> view.verify()
     fn verify(&self, py: Python<'_>) -> PyResult<()> {
         self.seen.borrow_owner().check()?;
-        self.view().verify().or_raise(py)
+        py.detach(|| self.view().verify()).or_raise(py)
     }
 
     /// The kind and every parameter, as specs are written.

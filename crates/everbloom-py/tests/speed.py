@@ -5,6 +5,8 @@ included. Answers are checked while they are timed. Ratios are theirs over ours:
 """
 
 import argparse
+import os
+import subprocess
 import time
 
 import abloom
@@ -69,6 +71,8 @@ def main():
     print("|---|---|---|---|---|---|---|")
     for count in options.keys:
         measure(count, options.rounds)
+        if os.environ.get("EVERBLOOM_ROOT"):
+            beside_rust(count, options.rounds)
 
 
 def measure(count, rounds):
@@ -149,6 +153,30 @@ def measure(count, rounds):
     )
     own, other = best["everbloom"] / count, best["set"] / count
     print(f"| {count:,} | add_many of a Zipf stream, beside the `set` idiom ({other:.1f} ns) | {own:.1f} | – | – | {other / own:.2f} | – |", flush=True)
+
+
+def beside_rust(count, rounds):
+    """The same batches by the library itself, in a process of its own, in turn with ours."""
+    numbers = np.random.default_rng(7).integers(0, 2**63, 2 * count).astype("u8")
+    texts = pa.array([f"https://example.org/{number:012x}" for number in numbers.tolist()])
+    command = ["cargo", "bench", "--quiet", "--package", "everbloom", "--bench", "batches", "--", str(count)]
+    theirs, ours = {}, {}
+
+    def least(times, name, taken):
+        times[name] = min(times.get(name, float("inf")), taken)
+
+    for _ in range(rounds):
+        answer = subprocess.run(command, cwd=os.environ["EVERBLOOM_ROOT"], capture_output=True, text=True, check=True).stdout
+        for sort, insert, query in map(str.split, answer.splitlines()):
+            least(theirs, (sort, "insert"), float(insert))
+            least(theirs, (sort, "query"), float(query))
+        for sort, keys in (("u64", numbers), ("text", texts)):
+            for _ in range(3):
+                seen = everbloom.Filter("blocked", expect=count, fpr=RATE)
+                least(ours, (sort, "insert"), cpu(seen.update, keys[:count])[0] / count)
+                least(ours, (sort, "query"), cpu(seen.contains_many, keys[count:])[0] / count)
+    for name, taken in theirs.items():
+        print(f"| {count:,} | {' '.join(name)} by the batch, over Rust's ({taken:.1f} ns) | {ours[name]:.1f} | – | – | {ours[name] / taken:.2f} | – |", flush=True)
 
 
 if __name__ == "__main__":

@@ -5,16 +5,12 @@ import multiprocessing
 import os
 import pickle
 import stat
-import subprocess
 from multiprocessing import shared_memory
-from pathlib import Path
 
 import everbloom
 import numpy as np
 import pytest
 from everbloom import Filter, View
-
-ROOT = os.environ.get("EVERBLOOM_ROOT")
 
 
 def some(spec="bloom", **goal):
@@ -192,45 +188,3 @@ def test_schemes_and_what_they_build(tmp_path):
     assert several.scheme.build(members[:500], memory=512).contains_many(members[:500]).all()
     with pytest.raises(everbloom.ParameterError):
         everbloom.tune([], log, memory=1024)
-
-
-def command_line():
-    """The command line that was built from the same sources, if there is one; EVERBLOOM_BINARY names another."""
-    if named := os.environ.get("EVERBLOOM_BINARY"):
-        return named
-    if not ROOT:
-        return None
-    built = subprocess.run(
-        ["cargo", "build", "--quiet", "--package", "everbloom-cli", "--no-default-features"], cwd=ROOT, check=False
-    )
-    program = Path(os.environ.get("CARGO_TARGET_DIR", Path(ROOT) / "target")) / "debug" / "everbloom"
-    return program if built.returncode == 0 and program.exists() else None
-
-
-def test_one_file_through_the_command_line_and_here(tmp_path):
-    program = command_line()
-    if program is None:
-        if os.environ.get("EVERBLOOM_CI"):
-            pytest.fail("the command line does not build")
-        pytest.skip("SKIPPED: run by cargo xtask python, which knows the command line")
-    keys = [f"user-{number}" for number in range(5000)]
-    (tmp_path / "keys.txt").write_text("".join(f"{key}\n" for key in keys))
-    (tmp_path / "ask.txt").write_text("".join(f"user-{number}\n" for number in range(4000, 9000)))
-
-    def run(*arguments):
-        return subprocess.run([program, *arguments], cwd=tmp_path, capture_output=True, text=True, check=True).stdout
-
-    for spec in ("bloom", "blocked", "counting", "exact", "stable"):
-        goal = {"expect": 5000, "fpr": "1%", **({"memory": "8KiB"} if spec == "stable" else {})}
-        options = [text for name, value in goal.items() for text in (f"--{name}", str(value))]
-        run("build", "--filter", spec, *options, "-o", "cli.ebf", "keys.txt")
-        theirs, ours = Filter.load(tmp_path / "cli.ebf"), Filter(spec, **goal)
-        ours.update(keys)
-        assert ours.to_bytes() == theirs.to_bytes() == (tmp_path / "cli.ebf").read_bytes(), spec
-        theirs.save(tmp_path / "again.ebf")
-        assert (tmp_path / "again.ebf").read_bytes() == (tmp_path / "cli.ebf").read_bytes()
-        ours.save(tmp_path / "py.ebf")
-        asked = [f"user-{number}" for number in range(4000, 9000)]
-        found = [key for key, inside in zip(asked, ours.contains_many(asked)) if inside]
-        # query ends with 1 if nothing is found, and here something is.
-        assert run("query", "py.ebf", "ask.txt").split() == found, spec

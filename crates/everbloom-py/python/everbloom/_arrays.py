@@ -8,6 +8,8 @@ from collections.abc import Mapping
 from typing import Any
 
 _INTEGERS = frozenset("bBhHiIlLqQnN?")
+# The years 1 to 9999, in seconds since 1970.
+_FIRST, _BEYOND = -62_135_596_800, 253_402_300_800
 
 
 def numpy() -> Any:
@@ -35,7 +37,16 @@ def source(keys: Any) -> tuple[str, Any, int]:
             return _numpy(np, keys)
         if hasattr(keys, "__array__") and not isinstance(keys, np.generic):
             return _numpy(np, np.asarray(keys))
+    kind = type(keys)
+    if not (hasattr(kind, "__iter__") or hasattr(kind, "__getitem__") and hasattr(kind, "__len__")):
+        raise TypeError(f"this takes many keys, in a list, an array or a column, not {kind.__name__}; write add(key) or [key] for one")
     return "objects", keys, 0
+
+
+def _unmasked(np: Any, values: Any, what: str) -> None:
+    """Refuses masked values: what lies under a mask is nothing that anybody meant."""
+    if isinstance(values, np.ma.MaskedArray) and np.ma.is_masked(values):
+        raise TypeError(f"{what} have masked values; give those that are there, as values.compressed(), or others, as values.filled(0)")
 
 
 def _buffer(view: memoryview) -> tuple[str, Any, int]:
@@ -47,6 +58,9 @@ def _buffer(view: memoryview) -> tuple[str, Any, int]:
 
 
 def _numpy(np: Any, keys: Any) -> tuple[str, Any, int]:
+    _unmasked(np, keys, "keys")
+    if keys.ndim == 0:
+        raise TypeError("keys must be one column, not a single value; write add(key) or [key]")
     if keys.ndim != 1:
         raise TypeError(f"keys must be one column, not an array of {keys.ndim} dimensions; give keys[:, 0] or keys.ravel()")
     kind = keys.dtype.kind
@@ -79,6 +93,7 @@ def numbers(values: Any) -> Any:
     if np is None:
         return values
     if isinstance(values, np.ndarray) or hasattr(values, "__array__"):
+        _unmasked(np, values, "importances")
         plain = np.ascontiguousarray(values)
         if plain.ndim != 1 or plain.dtype.kind not in "iubf":
             raise TypeError(f"importances must be one column of numbers, not {plain.ndim} dimensions of {plain.dtype}")
@@ -92,6 +107,7 @@ def times(values: Any) -> Any:
     if np is None:
         return values
     if isinstance(values, np.ndarray) or hasattr(values, "__array__"):
+        _unmasked(np, values, "times")
         plain = np.asarray(values)
         if plain.ndim == 0:
             return times(plain.reshape(1))
@@ -102,10 +118,10 @@ def times(values: Any) -> Any:
                 raise ValueError("a time is missing (NaT); give one for every key")
             return memoryview(np.ascontiguousarray(plain.astype("M8[us]")).view("i8"))
         if plain.dtype.kind in "iuf":
-            micros = np.round(plain.astype("f8") * 1e6)
-            if not (np.abs(micros) < 2.0**62).all():
-                raise ValueError("a time is not a number of seconds since 1970")
-            return memoryview(micros.astype("i8"))
+            seconds = plain.astype("f8")
+            if not ((seconds >= _FIRST) & (seconds < _BEYOND)).all():
+                raise ValueError("a time is no number of seconds since 1970, before the year 10000; divide milliseconds by 1000")
+            return memoryview(np.round(seconds * 1e6).astype("i8"))
         return plain.tolist()
     return values
 

@@ -8,7 +8,7 @@ from uuid import UUID
 
 import numpy as np
 from numpy.typing import NDArray
-from typing_extensions import Buffer, Self, TypeAlias, disjoint_base
+from typing_extensions import Buffer, Self, TypeAlias
 
 _Key: TypeAlias = str | bytes | bytearray | memoryview | SupportsIndex | UUID | tuple[Any, ...]
 # Lists, generators, NumPy arrays, Series, and whatever has __arrow_c_array__ or __arrow_c_stream__.
@@ -67,7 +67,7 @@ def tune(
     seed: int = 0,
 ) -> Tuned: ...
 
-@disjoint_base
+@final
 class Filter:
     def __new__(
         cls,

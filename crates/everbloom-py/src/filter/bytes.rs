@@ -4,6 +4,7 @@ use super::PyFilter;
 use super::note::Note;
 use super::state::State;
 use crate::errors::{OrRaise, io_error};
+use crate::files::{Name, contents, replace};
 use crate::goal::{to_secret, to_size};
 use crate::tune::PyScheme;
 use everbloom::internal::codec;
@@ -12,9 +13,7 @@ use everbloom::{AnyFilter, Decoder, Error, Hashing, Result};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyTuple};
-use std::fs::File;
-use std::io::{BufWriter, Read, Write};
-use std::path::{Path, PathBuf};
+use std::io::Write;
 
 impl PyFilter {
     /// Writes the filter and its note.
@@ -61,8 +60,8 @@ impl PyFilter {
         let (filter, note) = read.or_raise(py)?;
         let read = Self::new(py, filter, note.window.as_ref().map(|(window, _)| *window))?;
         if let Some((_, clock)) = &note.window {
-            let mut state = read.write(py);
-            let resumed = state.timeline.as_mut().map_or(Ok(()), |timeline: &mut Timeline| timeline.resume(clock));
+            let resume = |timeline: &mut Timeline| timeline.resume(clock);
+            let resumed = read.write(py).timeline.as_mut().map_or(Ok(()), resume);
             resumed.or_raise(py)?;
         }
         let mut read = read.with_importance(py, note.importance_max)?.with_scheme(scheme);
@@ -84,44 +83,6 @@ fn unpacked(error: Error) -> Error {
     }
 }
 
-/// Writes a file aside and puts it in its place once it is whole and on disk.
-pub(crate) fn replace(path: &Path, write: impl FnOnce(&mut dyn Write) -> std::io::Result<()>) -> std::io::Result<()> {
-    // A link stays one: what it points to is replaced.
-    let path = std::fs::canonicalize(path).unwrap_or_else(|_| path.to_path_buf());
-    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    let mut builder = tempfile::Builder::new();
-    builder.prefix(".everbloom");
-    #[cfg(unix)]
-    {
-        use std::os::unix::fs::PermissionsExt;
-        let mode = std::fs::metadata(&path).map_or(0o666, |data| data.permissions().mode() & 0o777);
-        builder.permissions(std::fs::Permissions::from_mode(mode));
-    }
-    let mut file = builder.tempfile_in(folder)?;
-    let mut out = BufWriter::with_capacity(1 << 16, file.as_file_mut());
-    write(&mut out)?;
-    out.flush()?;
-    drop(out);
-    file.as_file().sync_all()?;
-    file.persist(&path).map_err(|error| error.error)?;
-    // The name is on disk with its folder; where a folder cannot be synced, it is when the system does it.
-    let _ = File::open(folder).and_then(|folder| folder.sync_all());
-    Ok(())
-}
-
-/// All bytes of a file.
-pub(crate) fn contents(py: Python<'_>, path: &Path) -> PyResult<Vec<u8>> {
-    let read = py.detach(|| {
-        let mut file = File::open(path)?;
-        let length = file.metadata()?.len();
-        let mut bytes = Vec::new();
-        bytes.try_reserve_exact(usize::try_from(length).unwrap_or(usize::MAX)).map_err(std::io::Error::other)?;
-        file.read_to_end(&mut bytes)?;
-        Ok(bytes)
-    });
-    read.map_err(|error: std::io::Error| io_error(py, path, &error))
-}
-
 /// The bytes of `bytes`, or of anything else with a buffer.
 pub(crate) fn buffer_bytes<'py>(buffer: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyBytes>> {
     if let Ok(bytes) = buffer.cast::<PyBytes>() {
@@ -135,8 +96,16 @@ pub(crate) fn buffer_bytes<'py>(buffer: &Bound<'py, PyAny>) -> PyResult<Bound<'p
 impl PyFilter {
     /// Writes the filter to a file, which the command line and the library read as well. The file is replaced only once
     /// all is written and on disk.
+    ///
+    /// >>> import everbloom, os, tempfile
+    /// >>> seen = everbloom.Filter("bloom", expect=1000)
+    /// >>> path = os.path.join(tempfile.mkdtemp(), "seen.ebf")
+    /// >>> seen.save(path)
+    /// >>> everbloom.Filter.load(path) == seen
+    /// True
     #[pyo3(signature = (path, compress = false))]
-    fn save(&self, py: Python<'_>, path: PathBuf, compress: bool) -> PyResult<()> {
+    fn save(&self, py: Python<'_>, path: Name, compress: bool) -> PyResult<()> {
+        let path = path.0;
         let saved = self.looking(py, |state| replace(&path, |out| self.encode(state, compress, out)));
         saved.map_err(|error| io_error(py, &path, &error))
     }
@@ -144,17 +113,23 @@ impl PyFilter {
     /// Reads a filter from a file that save, the command line or the library wrote.
     ///
     /// scheme is the one that it was built with, secret its 16 bytes. A compressed filter unpacks to at most limit.
+    ///
+    /// >>> import everbloom, os, tempfile
+    /// >>> path = os.path.join(tempfile.mkdtemp(), "seen.ebf")
+    /// >>> everbloom.Filter("bloom", expect=1000, secret=b"sixteen secrets.").save(path)
+    /// >>> everbloom.Filter.load(path, secret=b"sixteen secrets.").kind
+    /// 'bloom'
     #[staticmethod]
     #[pyo3(signature = (path, *, scheme = None, secret = None, limit = None),
            text_signature = "(path, *, scheme=None, secret=None, limit='1GiB')")]
     fn load(
         py: Python<'_>,
-        path: PathBuf,
+        path: Name,
         scheme: Option<&Bound<'_, PyScheme>>,
         secret: Option<&Bound<'_, PyAny>>,
         limit: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Self> {
-        let bytes = contents(py, &path)?;
+        let bytes = contents(py, &path.0)?;
         Self::decoded(py, &bytes, scheme, secret, limit)
     }
 
@@ -172,6 +147,13 @@ impl PyFilter {
     }
 
     /// The filter in these bytes, which are trusted with nothing. The keywords are those of load.
+    ///
+    /// >>> import everbloom
+    /// >>> try:
+    /// ...     everbloom.Filter.from_bytes(b"something else")
+    /// ... except everbloom.CorruptError as error:
+    /// ...     print(error)
+    /// this is not an everbloom filter; give what save or to_bytes wrote
     #[staticmethod]
     #[pyo3(signature = (buffer, *, scheme = None, secret = None, limit = None),
            text_signature = "(buffer, *, scheme=None, secret=None, limit='1GiB')")]

@@ -2,11 +2,11 @@
 
 use super::state::{Arrivals, State, hashed};
 use super::{PyFilter, kind_of};
-use crate::batch::{self, Part, arrays};
+use crate::batch::{self, Keys, Part, arrays};
 use crate::errors::{OrRaise, parameter};
 use everbloom::internal::Multiplicity;
 use everbloom::internal::filters;
-use everbloom::{AnyFilter, Error, Importance, Importances, Result, Verdict};
+use everbloom::{AnyFilter, Error, Hashing, Importance, Importances, Result, Verdict};
 use pyo3::buffer::PyBuffer;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyTuple};
@@ -34,14 +34,17 @@ pub(super) fn to_micros(at: &Bound<'_, PyAny>) -> PyResult<i64> {
             };
         }
     };
-    let micros = (seconds * 1e6).round();
-    // A thousand centuries on either side of 1970.
-    if micros.abs() < 2f64.powi(62) { Ok(micros as i64) } else { Err(no_time(at)) }
+    if TIMES.contains(&seconds) { Ok((seconds * 1e6).round() as i64) } else { Err(no_time(at)) }
 }
+
+/// The years 1 to 9999, as `datetime` has them. Milliseconds taken for seconds would be a year in the tens of thousands, and
+/// the filter's clock would never come back from there.
+const TIMES: std::ops::Range<f64> = -62_135_596_800.0..253_402_300_800.0;
 
 fn no_time(at: &Bound<'_, PyAny>) -> PyErr {
     let given = at.repr().map_or_else(|_| "something".to_string(), |text| text.to_string());
-    parameter(at.py(), "at", given, "seconds since 1970 or a datetime", "write time.time()")
+    let remedy = "write time.time(), and divide milliseconds by 1000";
+    parameter(at.py(), "at", given, "seconds since 1970, before the year 10000, or a datetime", remedy)
 }
 
 /// What every key of a batch has: one value for all, or one for each row.
@@ -54,10 +57,13 @@ enum Given<T> {
 impl<T: Copy> Given<T> {
     /// Refuses another number of values than of keys, where that is known before.
     fn check(&self, name: &'static str, keys: &Bound<'_, PyAny>) -> PyResult<()> {
-        match (self, keys.len()) {
-            (Given::Each(values), Ok(rows)) if values.len() != rows => {
-                Err(too_few(keys.py(), name, values.len(), rows))
-            }
+        keys.len().map_or(Ok(()), |rows| self.check_rows(keys.py(), name, rows))
+    }
+
+    /// The same once all rows came.
+    fn check_rows(&self, py: Python<'_>, name: &'static str, rows: usize) -> PyResult<()> {
+        match self {
+            Given::Each(values) if values.len() != rows => Err(wrong_count(py, name, values.len(), rows)),
             _ => Ok(()),
         }
     }
@@ -69,7 +75,7 @@ impl<T: Copy> Given<T> {
             Given::All(value) => Ok(Some(vec![*value; part.keys.len()])),
             Given::Each(values) => {
                 let end = start + part.rows();
-                let rows = values.get(start..end).ok_or_else(|| too_few(py, name, values.len(), end))?;
+                let rows = values.get(start..end).ok_or_else(|| wrong_count(py, name, values.len(), end))?;
                 Ok(Some(match part.present {
                     None => rows.to_vec(),
                     Some(present) => {
@@ -81,7 +87,7 @@ impl<T: Copy> Given<T> {
     }
 }
 
-fn too_few(py: Python<'_>, name: &'static str, values: usize, rows: usize) -> PyErr {
+fn wrong_count(py: Python<'_>, name: &'static str, values: usize, rows: usize) -> PyErr {
     let needed = format!("one for each of {rows} keys");
     parameter(py, name, format!("{values} values long"), &needed, "give as many as there are keys, or one for all")
 }
@@ -191,6 +197,10 @@ impl PyFilter {
             start += part.rows();
             Ok(())
         });
+        let done = done.and_then(|()| {
+            importances.check_rows(keys.py(), "importance", start)?;
+            times.check_rows(keys.py(), "at", start)
+        });
         room.filled(&all, done)
     }
 
@@ -205,20 +215,19 @@ impl PyFilter {
         keys: &Bound<'py, PyAny>,
         out: Option<&Bound<'py, PyAny>>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        let room = Room::new(keys, out)?;
-        let (mut all, mut found) = (Vec::new(), Vec::new());
-        let done = batch::for_each(keys, &self.hashing, &mut |py, part| {
-            found.clear();
-            found.resize(part.keys.len(), false);
-            self.looking(py, |state| state.contains(part.keys, &mut found));
-            let found: Vec<u8> = found.iter().map(|found| u8::from(*found)).collect();
-            part.append(&found, 0, &mut all);
+        ask_many(keys, out, &self.hashing, &|py, keys, found| {
+            self.looking(py, |state| state.contains(keys, found));
             Ok(())
-        });
-        room.filled(&all, done)
+        })
     }
 
     /// discard for many keys: an array of bool that says which were there.
+    ///
+    /// >>> import everbloom
+    /// >>> cached = everbloom.Filter("counting", expect=1000)
+    /// >>> cached.update(["a", "b"])
+    /// >>> cached.remove_many(["a", "z"])
+    /// array([ True, False])
     fn remove_many<'py>(&self, keys: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
         let py = keys.py();
         arrays(py)?.call_method0("numpy")?;
@@ -230,6 +239,12 @@ impl PyFilter {
     }
 
     /// count for many keys: an array of integers.
+    ///
+    /// >>> import everbloom
+    /// >>> words = everbloom.Filter("spectral", expect=1000)
+    /// >>> words.update("to be or not to be".split())
+    /// >>> words.count_many(["to", "or", "nothing"])
+    /// array([2, 1, 0], dtype=uint64)
     fn count_many<'py>(&self, keys: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
         let py = keys.py();
         arrays(py)?.call_method0("numpy")?;
@@ -242,15 +257,35 @@ impl PyFilter {
     }
 }
 
+/// Asks for many keys, some at a time: of a filter, or of one that is asked where it lies.
+pub(crate) fn ask_many<'py>(
+    keys: &Bound<'py, PyAny>,
+    out: Option<&Bound<'py, PyAny>>,
+    hashing: &Hashing,
+    ask: &dyn Fn(Python<'_>, Keys<'_>, &mut [bool]) -> PyResult<()>,
+) -> PyResult<Bound<'py, PyAny>> {
+    let room = Room::new(keys, out)?;
+    let (mut all, mut found) = (Vec::new(), Vec::new());
+    let done = batch::for_each(keys, hashing, &mut |py, part| {
+        found.clear();
+        found.resize(part.keys.len(), false);
+        ask(py, part.keys, &mut found)?;
+        let found: Vec<u8> = found.iter().map(|found| u8::from(*found)).collect();
+        part.append(&found, 0, &mut all);
+        Ok(())
+    });
+    room.filled(&all, done)
+}
+
 /// Where verdicts go: an array that the caller gave, or a new one.
-pub(crate) struct Room<'py> {
+struct Room<'py> {
     given: Option<(Bound<'py, PyAny>, Bound<'py, PyAny>)>,
     py: Python<'py>,
 }
 
 impl<'py> Room<'py> {
     /// Looks at the room, and for NumPy, before a key is taken.
-    pub(crate) fn new(keys: &Bound<'py, PyAny>, out: Option<&Bound<'py, PyAny>>) -> PyResult<Self> {
+    fn new(keys: &Bound<'py, PyAny>, out: Option<&Bound<'py, PyAny>>) -> PyResult<Self> {
         let py = keys.py();
         let given = match out {
             None => {
@@ -263,7 +298,7 @@ impl<'py> Room<'py> {
     }
 
     /// The array, with what was answered; the caller's own has it even if the batch failed half-way.
-    pub(crate) fn filled(self, answers: &[u8], done: PyResult<()>) -> PyResult<Bound<'py, PyAny>> {
+    fn filled(self, answers: &[u8], done: PyResult<()>) -> PyResult<Bound<'py, PyAny>> {
         let py = self.py;
         let Some((out, view)) = self.given else {
             done?;

@@ -4,13 +4,14 @@
 //! and no Python code ever runs while it is held.
 
 mod bytes;
+mod guarded;
 mod many;
 mod note;
 mod sets;
 mod state;
 
-pub(crate) use bytes::{buffer_bytes, contents, replace};
-pub(crate) use many::Room;
+pub(crate) use bytes::buffer_bytes;
+pub(crate) use many::ask_many;
 pub(crate) use state::hashed;
 
 use crate::errors::{OrRaise, parameter};
@@ -22,13 +23,13 @@ use everbloom::internal::filter::Windowed;
 use everbloom::internal::filters;
 use everbloom::internal::promise::size_text;
 use everbloom::{AnyFilter, Filter, Hashing, Importance, ImportanceScale, Importances, Plan, Scheme, Verdict};
+use guarded::{Guarded, Reading, Writing};
 use note::Note;
 use pyo3::exceptions::PyKeyError;
 use pyo3::prelude::*;
-use pyo3::sync::RwLockExt;
 use pyo3::types::{PyDict, PyString, PyType};
 use state::{Arrivals, State};
-use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::sync::Arc;
 use std::time::Duration;
 
 /// A set of keys in fixed memory that errs at a known rate.
@@ -45,7 +46,7 @@ use std::time::Duration;
 ///
 /// `spec` names a kind of filter (`everbloom.kinds()`) and as many of its parameters as are settled; the keywords say what
 /// is wanted, as for `everbloom.plan`. A filter may be used from several threads at once.
-#[pyclass(frozen, subclass, weakref, module = "everbloom", name = "Filter")]
+#[pyclass(frozen, weakref, module = "everbloom", name = "Filter")]
 pub(crate) struct PyFilter {
     hashing: Hashing,
     /// Whether a key can be inserted without looking at anything but the filter.
@@ -54,7 +55,7 @@ pub(crate) struct PyFilter {
     importance_max: Option<f64>,
     scheme: Option<Arc<Scheme>>,
     note: Note,
-    state: RwLock<State>,
+    state: Guarded,
 }
 
 impl PyFilter {
@@ -69,7 +70,7 @@ impl PyFilter {
             importance_max: None,
             scheme: None,
             note: Note::default(),
-            state: RwLock::new(state),
+            state: Guarded::new(state),
         })
     }
 
@@ -95,23 +96,20 @@ impl PyFilter {
         self
     }
 
-    fn read(&self, py: Python<'_>) -> RwLockReadGuard<'_, State> {
-        self.state.read_py_attached(py).unwrap_or_else(PoisonError::into_inner)
+    fn read(&self, py: Python<'_>) -> Reading<'_> {
+        self.state.read(py)
     }
 
-    #[inline]
-    fn write(&self, py: Python<'_>) -> RwLockWriteGuard<'_, State> {
-        self.state.write_py_attached(py).unwrap_or_else(PoisonError::into_inner)
+    fn write(&self, py: Python<'_>) -> Writing<'_> {
+        self.state.write(py)
     }
 
-    /// Looks at the filter for a while; other Python threads run.
     fn looking<T: Send>(&self, py: Python<'_>, look: impl FnOnce(&State) -> T + Send) -> T {
-        py.detach(|| look(&self.state.read().unwrap_or_else(PoisonError::into_inner)))
+        self.state.looking(py, look)
     }
 
-    /// The same to change it.
     fn changing<T: Send>(&self, py: Python<'_>, change: impl FnOnce(&mut State) -> T + Send) -> T {
-        py.detach(|| change(&mut self.state.write().unwrap_or_else(PoisonError::into_inner)))
+        self.state.changing(py, change)
     }
 
     /// A copy of everything but the lock.
@@ -124,7 +122,7 @@ impl PyFilter {
             importance_max: self.importance_max,
             scheme: self.scheme.clone(),
             note: self.note.clone(),
-            state: RwLock::new(state),
+            state: Guarded::new(state),
         }
     }
 
@@ -138,16 +136,11 @@ impl PyFilter {
 
     /// Refuses times where nobody asked for a window of time.
     fn check_timed(&self, py: Python<'_>) -> PyResult<()> {
-        match self.read(py).timeline {
-            Some(_) => Ok(()),
-            None => Err(parameter(
-                py,
-                "at",
-                "given",
-                "left out: this filter has no window of time",
-                "ask for one, as Filter(window='24h', memory='64MiB')",
-            )),
+        if self.read(py).timeline.is_some() {
+            return Ok(());
         }
+        let remedy = "ask for one, as Filter(window='24h', memory='64MiB')";
+        Err(parameter(py, "at", "given", "left out: this filter has no window of time", remedy))
     }
 
     /// The same as [`PyFilter::add`] for a filter that grows or has a clock, or with more to say of the key.
@@ -167,9 +160,8 @@ impl PyFilter {
         let mut verdict = [Verdict::Distinct];
         let arrivals = time.as_ref().map_or(Arrivals::Now, |time| Arrivals::At(time));
         let keys = crate::batch::Keys::Hashes(std::slice::from_ref(&hash));
-        self.write(py)
-            .observe(keys, &self.hashing, Importances::All(importance), arrivals, &mut verdict)
-            .or_raise(py)?;
+        let judged = self.write(py).observe(keys, &self.hashing, Importances::All(importance), arrivals, &mut verdict);
+        judged.or_raise(py)?;
         Ok(verdict[0].is_distinct())
     }
 }
@@ -196,7 +188,13 @@ impl PyFilter {
     /// Remembers a key; True if it seems new.
     ///
     /// importance is a number from 0 to importance_max: the more, the longer a key is remembered, if the kind can. at is
-    /// the time of the arrival, in seconds since 1970 or as a datetime, for a filter with a window of time.
+    /// the time of the arrival, in seconds since 1970 or as a datetime, for a filter with a window of time. Such a window
+    /// moves on as arrivals come: until the next one, `in` still finds a key that is too old.
+    ///
+    /// >>> import everbloom
+    /// >>> seen = everbloom.Filter(memory="64KiB")
+    /// >>> seen.add("alice"), seen.add(7), seen.add(("user", 7)), seen.add("alice")
+    /// (True, True, True, False)
     #[pyo3(signature = (key, /, *, importance = None, at = None))]
     fn add(
         &self,
@@ -207,19 +205,27 @@ impl PyFilter {
     ) -> PyResult<bool> {
         let hash = keys::hash(key, &self.hashing)?;
         if self.plain && importance.is_none() && at.is_none() {
-            return Ok(self.write(py).filter.insert_hash(hash));
+            return Ok(self.state.insert(py, hash));
         }
         self.add_with_care(py, hash, importance, at)
     }
 
     fn __contains__(&self, py: Python<'_>, key: &Bound<'_, PyAny>) -> PyResult<bool> {
         let hash = keys::hash(key, &self.hashing)?;
-        Ok(self.read(py).filter.contains_hash(hash))
+        Ok(self.state.contains(py, hash))
     }
 
     /// Takes one insertion of a key back; KeyError if it is not there. For kinds that can remove, such as "counting".
     ///
     /// Only keys that were added may be removed: another one may share its cells with keys that are inside.
+    ///
+    /// >>> import everbloom
+    /// >>> cached = everbloom.Filter("counting", expect=1000)
+    /// >>> cached.add("page")
+    /// True
+    /// >>> cached.remove("page")
+    /// >>> "page" in cached
+    /// False
     #[pyo3(signature = (key, /))]
     fn remove(&self, py: Python<'_>, key: &Bound<'_, PyAny>) -> PyResult<()> {
         match self.discard(py, key)? {
@@ -229,18 +235,30 @@ impl PyFilter {
     }
 
     /// Takes one insertion of a key back, if it is there; says whether it was.
+    ///
+    /// >>> import everbloom
+    /// >>> cached = everbloom.Filter("counting", expect=1000)
+    /// >>> cached.add("page"), cached.discard("page"), cached.discard("page")
+    /// (True, True, False)
     #[pyo3(signature = (key, /))]
     fn discard(&self, py: Python<'_>, key: &Bound<'_, PyAny>) -> PyResult<bool> {
         let hash = keys::hash(key, &self.hashing)?;
-        self.write(py).filter.removal().map(|removal| removal.remove_hash(hash)).or_raise(py)
+        let removed = self.write(py).filter.removal().map(|removal| removal.remove_hash(hash));
+        removed.or_raise(py)
     }
 
     /// How often a key came, or seems to have. For kinds that count, such as "spectral".
+    ///
+    /// >>> import everbloom
+    /// >>> words = everbloom.Filter("spectral", expect=1000)
+    /// >>> words.update("to be or not to be".split())
+    /// >>> words.count("be"), words.count("question")
+    /// (2, 0)
     #[pyo3(signature = (key, /))]
     fn count(&self, py: Python<'_>, key: &Bound<'_, PyAny>) -> PyResult<u64> {
         let hash = keys::hash(key, &self.hashing)?;
-        let state = self.read(py);
-        many::counts(&state.filter).map(|counts| counts.count_hash(hash)).or_raise(py)
+        let counted = many::counts(&self.read(py).filter).map(|counts| counts.count_hash(hash));
+        counted.or_raise(py)
     }
 
     /// The items that the filter has not seen yet, one by one as they come; it remembers every one.
@@ -262,11 +280,26 @@ impl PyFilter {
     }
 
     /// Hashes keys once, for this filter and every other one with the same seed or secret.
+    ///
+    /// >>> import everbloom
+    /// >>> first, second = everbloom.Filter("bloom", expect=1000), everbloom.Filter("blocked", expect=1000)
+    /// >>> hashes = first.hashes(["a", "b"])
+    /// >>> first.update(hashes)
+    /// >>> first.contains_many(hashes), second.contains_many(hashes)
+    /// (array([ True,  True]), array([False, False]))
     fn hashes(&self, keys: &Bound<'_, PyAny>) -> PyResult<Hashes> {
         Hashes::new(keys, &self.hashing)
     }
 
     /// Begins new generations: what is older than the window is forgotten, counts fade.
+    ///
+    /// >>> import everbloom
+    /// >>> recent = everbloom.Filter(window=1000, fpr=0.01)
+    /// >>> recent.add("key")
+    /// True
+    /// >>> recent.advance(100)
+    /// >>> "key" in recent
+    /// False
     #[pyo3(signature = (generations = 1))]
     fn advance(&self, py: Python<'_>, generations: u64) -> PyResult<()> {
         let advanced = self.changing(py, |state| match generations {
@@ -284,11 +317,25 @@ impl PyFilter {
     }
 
     /// Forgets everything, as if just built.
+    ///
+    /// >>> import everbloom
+    /// >>> seen = everbloom.Filter("bloom", expect=1000)
+    /// >>> seen.add("key")
+    /// True
+    /// >>> seen.clear()
+    /// >>> "key" in seen, seen.arrivals
+    /// (False, 0)
     fn clear(&self, py: Python<'_>) -> PyResult<()> {
         self.changing(py, State::clear).or_raise(py)
     }
 
     /// A filter of its own with the same contents.
+    ///
+    /// >>> import everbloom
+    /// >>> seen = everbloom.Filter("bloom", expect=1000)
+    /// >>> later = seen.copy()
+    /// >>> later.add("key"), "key" in seen
+    /// (True, False)
     fn copy(&self, py: Python<'_>) -> Self {
         self.cloned(py)
     }
@@ -303,6 +350,13 @@ impl PyFilter {
     }
 
     /// What the filter looks like now. Passes over its cells: 10 to 25 ms at 60 MiB.
+    ///
+    /// >>> import everbloom
+    /// >>> seen = everbloom.Filter("bloom", expect=1000, fpr=0.01)
+    /// >>> seen.update(range(500))
+    /// >>> status = seen.status()
+    /// >>> status.arrivals, round(status.fill, 1), 450 < status.estimated_items < 550, status.promise
+    /// (500, 0.3, True, 'kept')
     fn status(&self, py: Python<'_>) -> Status {
         let (status, standing) = self.looking(py, |state| {
             let status = state.filter.status();
@@ -371,9 +425,8 @@ impl PyFilter {
     /// Whether a key that was added is found for ever.
     #[getter]
     fn never_forgets(&self, py: Python<'_>) -> PyResult<bool> {
-        let state = self.read(py);
-        let kind = kind_of(state.filter.as_ref()).or_raise(py)?;
-        Ok(!kind.forgets(state.filter.spec()))
+        let spec = self.read(py).filter.spec().clone();
+        Ok(!filters::kind(&spec).or_raise(py)?.forgets(&spec))
     }
 
     /// The largest importance that add takes.

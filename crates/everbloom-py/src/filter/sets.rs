@@ -8,7 +8,6 @@ use everbloom::{AnyFilter, Result};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyNotImplemented, PyTuple};
-use std::sync::PoisonError;
 
 fn combine(filter: &mut AnyFilter, other: &AnyFilter, how: Combine) -> Result<()> {
     match how {
@@ -26,19 +25,7 @@ impl PyFilter {
             let twin = probe.clone();
             return py.detach(|| combine(&mut probe, &twin, how)).or_raise(py);
         }
-        let merged = py.detach(|| {
-            // Two threads may merge two filters into each other: the locks are taken in one order.
-            let (this, that);
-            if std::ptr::from_ref(self) < std::ptr::from_ref(other) {
-                this = self.state.write().unwrap_or_else(PoisonError::into_inner);
-                that = other.state.read().unwrap_or_else(PoisonError::into_inner);
-            } else {
-                that = other.state.read().unwrap_or_else(PoisonError::into_inner);
-                this = self.state.write().unwrap_or_else(PoisonError::into_inner);
-            }
-            let mut this = this;
-            combine(&mut this.filter, &that.filter, how)
-        });
+        let merged = self.state.changing_by(py, &other.state, |this, that| combine(&mut this.filter, &that.filter, how));
         merged.or_raise(py)
     }
 
@@ -97,30 +84,67 @@ impl PyFilter {
     }
 
     /// A filter with the keys of all, which must have the same spec and seed.
+    ///
+    /// >>> import everbloom
+    /// >>> monday, tuesday = everbloom.Filter("bloom", expect=1000), everbloom.Filter("bloom", expect=1000)
+    /// >>> monday.update(["alice", "bob"])
+    /// >>> tuesday.update(["bob", "carol"])
+    /// >>> "alice" in monday.union(tuesday), "carol" in (monday | tuesday)
+    /// (True, True)
     #[pyo3(signature = (*others))]
     fn union(&self, py: Python<'_>, others: &Bound<'_, PyTuple>) -> PyResult<Self> {
         self.combined(py, others, Combine::Union)
     }
 
     /// A filter with the keys that are in all of them, and false positives: no more than the filter with fewest has.
+    ///
+    /// >>> import everbloom
+    /// >>> monday, tuesday = everbloom.Filter("bloom", expect=1000), everbloom.Filter("bloom", expect=1000)
+    /// >>> monday.update(["alice", "bob"])
+    /// >>> tuesday.update(["bob", "carol"])
+    /// >>> both = monday.intersection(tuesday)
+    /// >>> "bob" in both, "alice" in both
+    /// (True, False)
     #[pyo3(signature = (*others))]
     fn intersection(&self, py: Python<'_>, others: &Bound<'_, PyTuple>) -> PyResult<Self> {
         self.combined(py, others, Combine::Intersection)
     }
 
     /// Keeps the keys that are in all of them.
+    ///
+    /// >>> import everbloom
+    /// >>> monday, tuesday = everbloom.Filter("bloom", expect=1000), everbloom.Filter("bloom", expect=1000)
+    /// >>> monday.update(["alice", "bob"])
+    /// >>> tuesday.update(["bob", "carol"])
+    /// >>> monday.intersection_update(tuesday)
+    /// >>> "bob" in monday, "alice" in monday
+    /// (True, False)
     #[pyo3(signature = (*others))]
     fn intersection_update(&self, py: Python<'_>, others: &Bound<'_, PyTuple>) -> PyResult<()> {
         others.iter().try_for_each(|other| self.merge(py, as_filter(&other)?, Combine::Intersection))
     }
 
     /// Whether every key of this filter is in the other one, as far as their cells tell.
+    ///
+    /// >>> import everbloom
+    /// >>> monday, tuesday = everbloom.Filter("bloom", expect=1000), everbloom.Filter("bloom", expect=1000)
+    /// >>> monday.update(["alice", "bob"])
+    /// >>> tuesday.update(["bob", "carol"])
+    /// >>> monday.issubset(monday | tuesday), monday.issubset(tuesday)
+    /// (True, False)
     #[pyo3(signature = (other, /))]
     fn issubset(&self, py: Python<'_>, other: &Bound<'_, PyAny>) -> PyResult<bool> {
         self.is_within(py, as_filter(other)?)
     }
 
     /// Whether every key of the other filter is in this one, as far as their cells tell.
+    ///
+    /// >>> import everbloom
+    /// >>> monday, tuesday = everbloom.Filter("bloom", expect=1000), everbloom.Filter("bloom", expect=1000)
+    /// >>> monday.update(["alice", "bob"])
+    /// >>> tuesday.update(["bob", "carol"])
+    /// >>> (monday | tuesday).issuperset(tuesday), monday >= tuesday
+    /// (True, False)
     #[pyo3(signature = (other, /))]
     fn issuperset(&self, py: Python<'_>, other: &Bound<'_, PyAny>) -> PyResult<bool> {
         as_filter(other)?.is_within(py, self)

@@ -1,6 +1,7 @@
 //! What a filter's lock guards, and what is done under it.
 
 use crate::batch::Keys;
+use everbloom::internal::FilterExt;
 use everbloom::internal::filter::{Timeline, Times};
 use everbloom::{AnyFilter, Hashing, Importances, KeyHash, Result, Verdict};
 use std::time::Duration;
@@ -48,9 +49,7 @@ impl State {
             return self.observe(keys, hashing, Importances::default(), Arrivals::Now, &mut verdicts);
         }
         match keys {
-            Keys::Signed(keys) => self.filter.insert_batch(keys),
-            Keys::Unsigned(keys) => self.filter.insert_batch(keys),
-            Keys::Bytes(keys) => self.filter.insert_batch(keys),
+            Keys::Raw(keys) => self.filter.as_mut().insert_keys(keys),
             Keys::Hashes(keys) => self.filter.insert_hashes(keys),
         }
         Ok(())
@@ -74,9 +73,7 @@ impl State {
         }
         if self.is_plain() {
             return match keys {
-                Keys::Signed(keys) => self.filter.observe_batch(keys, importances, verdicts),
-                Keys::Unsigned(keys) => self.filter.observe_batch(keys, importances, verdicts),
-                Keys::Bytes(keys) => self.filter.observe_batch(keys, importances, verdicts),
+                Keys::Raw(keys) => self.filter.as_mut().observe_keys(keys, importances, verdicts),
                 Keys::Hashes(keys) => self.filter.observe_hashes(keys, importances, verdicts),
             };
         }
@@ -97,9 +94,7 @@ impl State {
     /// Whether keys have been here.
     pub(crate) fn contains(&self, keys: Keys<'_>, found: &mut [bool]) {
         match keys {
-            Keys::Signed(keys) => self.filter.contains_batch(keys, found),
-            Keys::Unsigned(keys) => self.filter.contains_batch(keys, found),
-            Keys::Bytes(keys) => self.filter.contains_batch(keys, found),
+            Keys::Raw(keys) => self.filter.as_ref().contains_keys(keys, found),
             Keys::Hashes(keys) => self.filter.contains_hashes(keys, found),
         }
     }

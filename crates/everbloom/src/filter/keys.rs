@@ -1,7 +1,7 @@
 //! Filters for people who have keys rather than hashes.
 
 use super::Filter;
-use crate::key::{Hashing, Key, KeyHash};
+use crate::key::{Hashing, Key, KeyHash, Keys};
 use crate::promise::{Importance, Importances, Result, Verdict};
 use std::ops::Deref;
 
@@ -33,15 +33,12 @@ pub trait FilterExt: Filter {
 
     /// [`FilterExt::contains`] for many keys.
     fn contains_batch<K: Key>(&self, keys: &[K], found: &mut [bool]) {
-        let keys = &keys[..keys.len().min(found.len())];
-        hashed_ahead(self, keys, |filter, start, hashes| {
-            filter.contains_hashes(hashes, &mut found[start..start + hashes.len()])
-        });
+        self.contains_keys(keys, found);
     }
 
     /// [`FilterExt::insert`] for many keys.
     fn insert_batch<K: Key>(&mut self, keys: &[K]) {
-        hashed_ahead(self, keys, |filter, _, hashes| filter.insert_hashes(hashes));
+        self.insert_keys(keys);
     }
 
     /// [`FilterExt::observe`] for many keys. An error, and nothing observed, if there are fewer importances than keys.
@@ -51,9 +48,30 @@ pub trait FilterExt: Filter {
         importances: Importances<'_>,
         verdicts: &mut [Verdict],
     ) -> Result<()> {
+        self.observe_keys(keys, importances, verdicts)
+    }
+
+    /// [`FilterExt::contains_batch`] for keys wherever they lie.
+    fn contains_keys<K: Keys + ?Sized>(&self, keys: &K, found: &mut [bool]) {
+        hashed_ahead(self, keys, found.len(), |filter, start, hashes| {
+            filter.contains_hashes(hashes, &mut found[start..start + hashes.len()])
+        });
+    }
+
+    /// [`FilterExt::insert_batch`] for keys wherever they lie.
+    fn insert_keys<K: Keys + ?Sized>(&mut self, keys: &K) {
+        hashed_ahead(self, keys, keys.len(), |filter, _, hashes| filter.insert_hashes(hashes));
+    }
+
+    /// [`FilterExt::observe_batch`] for keys wherever they lie.
+    fn observe_keys<K: Keys + ?Sized>(
+        &mut self,
+        keys: &K,
+        importances: Importances<'_>,
+        verdicts: &mut [Verdict],
+    ) -> Result<()> {
         importances.check(keys.len())?;
-        let keys = &keys[..keys.len().min(verdicts.len())];
-        hashed_ahead(self, keys, |filter, start, hashes| {
+        hashed_ahead(self, keys, verdicts.len(), |filter, start, hashes| {
             let verdicts = &mut verdicts[start..start + hashes.len()];
             filter.observe_checked(hashes, importances.skip(start), verdicts);
         });
@@ -64,64 +82,58 @@ pub trait FilterExt: Filter {
 impl<F: Filter + ?Sized> FilterExt for F {}
 
 /// How many keys are hashed between two requests for their cells: short enough for both to overlap.
-const KEYS_BETWEEN_REQUESTS: usize = 8;
+const KEYS_BETWEEN_REQUESTS: usize = 16;
 
-/// Hashes the keys part by part and hands each part to `act` with its start. While one part is worked
-/// on, the cells of the next one are on their way, and so is the hashing that waits for nothing.
+/// Hashes the keys, no more than `most`, part by part and hands each part to `act` with its start. While one part is
+/// worked on, the cells of the next one are on their way, and so is the hashing that waits for nothing.
 #[inline]
-fn hashed_ahead<F: Deref<Target: Filter>, K: Key>(
+fn hashed_ahead<F: Deref<Target: Filter>, K: Keys + ?Sized>(
     mut filter: F,
-    keys: &[K],
+    keys: &K,
+    most: usize,
     mut act: impl FnMut(&mut F, usize, &[KeyHash]),
 ) {
     let hashing = *filter.hashing();
     let ahead = filter.keys_ahead().min(KEYS_AT_A_TIME / 2);
     let mut hashes = [KeyHash::default(); KEYS_AT_A_TIME];
+    let total = keys.len().min(most);
     if ahead == 0 {
-        for (part, keys) in keys.chunks(KEYS_AT_A_TIME).enumerate() {
-            hash_all(&hashing, keys, &mut hashes);
-            act(&mut filter, part * KEYS_AT_A_TIME, &hashes[..keys.len()]);
+        for start in (0..total).step_by(KEYS_AT_A_TIME) {
+            let hashes = &mut hashes[..KEYS_AT_A_TIME.min(total - start)];
+            keys.hash(start, &hashing, hashes);
+            act(&mut filter, start, hashes);
         }
         return;
     }
     let (mut now, mut next) = hashes.split_at_mut(KEYS_AT_A_TIME / 2);
-    let mut parts = keys.chunks(ahead);
-    let mut count = hash_and_ask(&*filter, &hashing, parts.next(), now);
-    for start in (0..keys.len()).step_by(ahead) {
-        let following = hash_and_ask(&*filter, &hashing, parts.next(), next);
+    let mut count = ahead.min(total);
+    hash_and_ask(&*filter, &hashing, keys, 0, &mut now[..count]);
+    for start in (0..total).step_by(ahead) {
+        let following = ahead.min(total - start - count);
+        hash_and_ask(&*filter, &hashing, keys, start + count, &mut next[..following]);
         act(&mut filter, start, &now[..count]);
         std::mem::swap(&mut now, &mut next);
         count = following;
     }
 }
 
+/// Hashes as many keys from `start` on as there is room for, and asks for their cells.
 #[inline(always)]
-fn hash_all<K: Key>(hashing: &Hashing, keys: &[K], hashes: &mut [KeyHash]) {
-    for (hash, key) in hashes.iter_mut().zip(keys) {
-        *hash = key.hash_with(hashing);
-    }
-}
-
-/// Hashes a part, if there is one, and asks for its cells; says how many keys it has.
-#[inline(always)]
-fn hash_and_ask<F: Filter + ?Sized, K: Key>(
+fn hash_and_ask<F: Filter + ?Sized, K: Keys + ?Sized>(
     filter: &F,
     hashing: &Hashing,
-    keys: Option<&[K]>,
+    keys: &K,
+    mut start: usize,
     hashes: &mut [KeyHash],
-) -> usize {
-    let keys = keys.unwrap_or_default();
-    let (groups, rest) = keys.as_chunks::<KEYS_BETWEEN_REQUESTS>();
-    let mut places = hashes.chunks_exact_mut(KEYS_BETWEEN_REQUESTS);
-    for (group, place) in groups.iter().zip(&mut places) {
-        hash_all(hashing, group, place);
-        filter.prefetch_hashes(place);
+) {
+    let (groups, rest) = hashes.as_chunks_mut::<KEYS_BETWEEN_REQUESTS>();
+    for group in groups {
+        keys.hash(start, hashing, group);
+        filter.prefetch_hashes(group);
+        start += KEYS_BETWEEN_REQUESTS;
     }
-    if let (false, Some(place)) = (rest.is_empty(), places.next()) {
-        hash_all(hashing, rest, place);
-        filter.prefetch_hashes(&place[..rest.len()]);
-    }
-    keys.len()
+    keys.hash(start, hashing, rest);
+    filter.prefetch_hashes(rest);
 }
 
 /// `stream.unseen(&mut filter)`: the items that a filter has not seen yet.

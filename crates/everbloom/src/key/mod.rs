@@ -1,11 +1,13 @@
 //! A key as it travels: bytes → 128 bits → positions and shards.
 //!
 //! [`Key`] says what the bytes of a key are, [`Hashing`] makes 128 bits of them ([`KeyHash`]), and whatever a filter needs
-//! is derived from those. [`records`] finds and hashes many keys of a block of text at once, quoted fields included. The
-//! random [`Generator`] that some filters hold is here, too: it is the other source of positions.
+//! is derived from those. [`Keys`] are many at once, in a slice or in a column of text; [`records`] finds and hashes many
+//! keys of a block of text, quoted fields included. The random [`Generator`] that some filters hold is here, too: it is the
+//! other source of positions.
 
 mod generator;
 mod hash;
+mod many;
 mod murmur;
 mod quoted;
 pub mod records;
@@ -16,6 +18,7 @@ pub use generator::Generator;
 pub(crate) use generator::STATE_BYTES;
 pub use hash::{Hashing, KeyHash, Probes, SecretKey};
 pub(crate) use hash::{finalise, scale};
+pub use many::{Keys, Offset, Packed};
 pub use taken::{ByHash, TakenAsIs};
 
 use std::borrow::Cow;

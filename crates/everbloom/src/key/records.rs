@@ -115,7 +115,8 @@ impl simd::Kernel for HashingRecords<'_> {
         for (ends, hashes) in ends.chunks(SHORT_KEYS).zip(hashes.chunks_mut(SHORT_KEYS)) {
             let done = match (hashing, ends.first_chunk(), hashes.first_chunk_mut()) {
                 (Hashing::Xxh3 { seed }, Some(ends), Some(hashes)) if ops.has_wide_registers() => {
-                    hash_short(bytes, start, ends, *seed, hashes)
+                    let ends: &[usize; SHORT_KEYS] = ends;
+                    hash_short(bytes, start, 1, |index| ends[index], *seed, hashes)
                 }
                 _ => false,
             };
@@ -137,18 +138,19 @@ fn hash_any(bytes: &[u8], start: usize, ends: &[usize], delimiter: u8, hashing: 
     }
 }
 
-/// The same for records that are all of one to eight bytes, with others after them; false if they are not.
+/// The same for keys that are all of one to eight bytes, with others after them; false if they are not. The first begins
+/// at `start`, each ends at its `end`, of which the last `behind` bytes are no part of it.
 #[inline(always)]
-fn hash_short(
+pub(super) fn hash_short(
     bytes: &[u8],
     start: usize,
-    ends: &[usize; SHORT_KEYS],
+    behind: usize,
+    end: impl Fn(usize) -> usize,
     seed: u64,
     hashes: &mut [KeyHash; SHORT_KEYS],
 ) -> bool {
-    let end = ends[SHORT_KEYS - 1];
-    // With its delimiter such a record has two to nine bytes.
-    if !(SHORT_KEYS * 2..=SHORT_KEYS * 9).contains(&(end - start)) || end + 8 > bytes.len() {
+    let last = end(SHORT_KEYS - 1);
+    if !(SHORT_KEYS * (1 + behind)..=SHORT_KEYS * (8 + behind)).contains(&(last - start)) || last + 8 > bytes.len() {
         return false;
     }
     let (mut words, mut lengths) = ([0; SHORT_KEYS], [0; SHORT_KEYS]);
@@ -156,8 +158,8 @@ fn hash_short(
     for index in 0..SHORT_KEYS {
         let Some(word) = bytes[from..].first_chunk() else { return false };
         words[index] = u64::from_le_bytes(*word);
-        lengths[index] = (ends[index] - from) as u64 - 1;
-        from = ends[index];
+        lengths[index] = (end(index) - from - behind) as u64;
+        from = end(index);
     }
     let all_short = lengths.iter().fold(true, |all, length| all & (length.wrapping_sub(1) < 8));
     if all_short {
