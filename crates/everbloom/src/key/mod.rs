@@ -8,6 +8,7 @@ mod generator;
 mod hash;
 mod murmur;
 mod quoted;
+mod quotes;
 pub mod records;
 mod taken;
 mod xxh3;
