@@ -15,9 +15,9 @@ pub(crate) struct Separation {
 
 /// Field `number`, counted from 0.
 pub(crate) fn field(line: &[u8], separation: Separation, number: usize) -> Result<Cow<'_, [u8]>, Problem> {
-    let mut fields = Fields { rest: Some(line), separation };
+    let mut fields = Fields::new(line, separation);
     for _ in 0..number {
-        fields.next().ok_or(Problem::MissingField(number + 1))??;
+        fields.skip().ok_or(Problem::MissingField(number + 1))??;
     }
     fields.next().ok_or(Problem::MissingField(number + 1))?
 }
@@ -52,6 +52,18 @@ impl<'l> Fields<'l> {
         Fields { rest: Some(line), separation }
     }
 
+    /// Passes a field that nobody asked for.
+    #[inline]
+    fn skip(&mut self) -> Option<Result<(), Problem>> {
+        let rest = self.rest.take()?;
+        if self.separation.quoted && rest.first() == Some(&b'"') {
+            return Some(self.quoted(&rest[1..]).map(drop));
+        }
+        self.plain(rest);
+        Some(Ok(()))
+    }
+
+    #[inline]
     fn plain(&mut self, rest: &'l [u8]) -> Cow<'l, [u8]> {
         let end = memchr(self.separation.delimiter, rest);
         self.rest = end.map(|end| &rest[end + 1..]);

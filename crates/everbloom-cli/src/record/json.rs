@@ -59,13 +59,14 @@ impl Pointers {
     /// What is at the pointers of a line; `found` is room for it, from line to line.
     pub(super) fn find<'r, 'p>(&'p self, line: &'r [u8], found: &'p mut Found<'r>) -> Result<Values<'r, 'p>, Problem> {
         let text = std::str::from_utf8(line).map_err(|_| Problem::Json)?;
-        found.clear();
-        found.resize(self.typed.len(), None);
-        if !scan::find(&self.root, text, found) {
-            found.fill(None);
-            self.parse(text, found)?;
+        let Found { values, quotes } = found;
+        values.clear();
+        values.resize(self.typed.len(), None);
+        if !scan::find(&self.root, text, values, quotes) {
+            values.fill(None);
+            self.parse(text, values)?;
         }
-        Ok(Values { found, pointers: self })
+        Ok(Values { found: values, pointers: self })
     }
 
     #[cfg(test)]
@@ -80,8 +81,13 @@ impl Pointers {
     }
 }
 
-/// The text of the value at each pointer, if there is one.
-pub(super) type Found<'r> = Vec<Option<&'r str>>;
+/// Room for what is found in a line.
+#[derive(Debug, Default)]
+pub(super) struct Found<'r> {
+    /// The text of the value at each pointer, if there is one.
+    values: Vec<Option<&'r str>>,
+    quotes: Vec<u64>,
+}
 
 impl Node {
     fn take<'r>(&self, value: &'r RawValue, found: &mut [Option<&'r str>]) -> Result<(), Problem> {

@@ -6,26 +6,55 @@
 //! place.
 
 use super::json::Node;
+use everbloom::internal::key::records;
 
-/// Puts the values that the pointers of `root` lead to into `found`; false if the line has to be parsed.
-pub(super) fn find<'r>(root: &Node, line: &'r str, found: &mut [Option<&'r str>]) -> bool {
-    let mut scan = Scan { line, bytes: line.as_bytes(), at: 0 };
+/// Puts the values that the pointers of `root` lead to into `found`; false if the line has to be parsed. `quotes` is room
+/// that is used again from line to line.
+pub(super) fn find<'r>(root: &Node, line: &'r str, found: &mut [Option<&'r str>], quotes: &mut Vec<u64>) -> bool {
+    let bytes = line.as_bytes();
+    let quotes = records::quotes(bytes, quotes).then_some(Quotes { words: quotes, word: 0, end: 0 });
+    let mut scan = Scan { line, bytes, at: 0, quotes };
     scan.value(root, found).is_some() && scan.is_at_end()
 }
 
 /// Arrays and objects within each other, of which one bit each is kept.
 const MOST_OPEN: u32 = u64::BITS;
 
-struct Scan<'r> {
+struct Scan<'r, 'q> {
     line: &'r str,
     bytes: &'r [u8],
     at: usize,
+    /// Where the quotes are that were not passed yet, if each of them begins or ends a text.
+    quotes: Option<Quotes<'q>>,
+}
+
+/// Quotes one after another. Where the next one is does not depend on anything read before it, so that processors need not
+/// wait for one text to end before they look at those behind it.
+struct Quotes<'q> {
+    words: &'q [u64],
+    /// What is left of the word before those, …
+    word: u64,
+    /// … and where that ends.
+    end: usize,
+}
+
+impl Quotes<'_> {
+    #[inline(always)]
+    fn next(&mut self) -> Option<usize> {
+        while self.word == 0 {
+            (self.word, self.words) = self.words.split_first().map(|(word, rest)| (*word, rest))?;
+            self.end += 64;
+        }
+        let at = self.end - 64 + self.word.trailing_zeros() as usize;
+        self.word &= self.word - 1;
+        Some(at)
+    }
 }
 
 /// Whether what was passed is as it should be.
 type Passed = Option<()>;
 
-impl<'r> Scan<'r> {
+impl<'r> Scan<'r, '_> {
     /// Passes a value and notes those that are wanted within it.
     fn value(&mut self, node: &Node, found: &mut [Option<&'r str>]) -> Passed {
         let first = self.next()?;
@@ -49,7 +78,7 @@ impl<'r> Scan<'r> {
         let mut seen = 0u64;
         loop {
             let name = self.name()?;
-            match node.members.iter().position(|(wanted, _)| wanted == name) {
+            match node.members.iter().position(|(wanted, _)| wanted.as_bytes() == name) {
                 // The last of equal names counts, and what was found in those before does not.
                 Some(at) if at >= 64 || seen >> at & 1 == 1 => return None,
                 Some(at) => {
@@ -83,10 +112,10 @@ impl<'r> Scan<'r> {
 
     /// A member's name, as it is written, and the colon behind it.
     #[inline(always)]
-    fn name(&mut self) -> Option<&'r str> {
+    fn name(&mut self) -> Option<&'r [u8]> {
         let start = self.at_quote()?;
         let is_plain = self.text()?;
-        let name = &self.line[start..self.at - 1];
+        let name = self.bytes.get(start..self.at - 1)?;
         (is_plain && self.next()? == b':').then_some(name)
     }
 
@@ -168,6 +197,18 @@ impl<'r> Scan<'r> {
     /// The rest of a text whose quote has been passed, and the quote that ends it; whether it has no escapes.
     #[inline(always)]
     fn text(&mut self) -> Option<bool> {
+        match &mut self.quotes {
+            Some(quotes) => {
+                quotes.next()?;
+                self.at = quotes.next()? + 1;
+                Some(true)
+            }
+            None => self.text_with_escapes(),
+        }
+    }
+
+    /// The same for lines in which a quote may be a letter.
+    fn text_with_escapes(&mut self) -> Option<bool> {
         let mut is_plain = true;
         loop {
             let stop = self.stop()?;
@@ -346,7 +387,7 @@ mod tests {
             pointers.add(pointer).expect("a pointer");
         });
         let (mut scanned, mut parsed) = (vec![None; POINTERS.len()], vec![None; POINTERS.len()]);
-        let can_tell = super::find(pointers.root(), line, &mut scanned);
+        let can_tell = super::find(pointers.root(), line, &mut scanned, &mut Vec::new());
         let is_json = pointers.parse(line, &mut parsed).is_ok();
         (can_tell.then_some(scanned), is_json.then_some(parsed))
     }

@@ -10,6 +10,7 @@ mod hash;
 mod many;
 mod murmur;
 mod quoted;
+mod quotes;
 pub mod records;
 mod taken;
 mod xxh3;
