@@ -146,6 +146,43 @@ fn the_lines_for_rust_compile_and_run() {
     );
 }
 
+/// Plans whose lines for Python and Redis are kept in a file, which the tests of both run.
+const PASTED: &[&str] = &[
+    "--expect 1000 --fpr 1%",
+    "--memory 64KiB --fpr 0.1% --expect 1M",
+    "--memory 1000B --fpr 2%",
+    "--window 1000 --fpr 1% --seed 7",
+    "--window 1000 --refresh no",
+    "--window 24h --expect 50k --fpr 2%",
+    "--window 24h --expect 50k --refresh no",
+    "--memory 4KiB --fpr 1% --importance linear",
+    "--filter stable:cell_max=3 --memory 4KiB --importance linear",
+    "--filter counting --expect 5000",
+    "--filter redisbloom --expect 1000 --fpr 1% --seed 3",
+    "--filter exact --expect 1000",
+];
+
+#[test]
+fn the_lines_for_python_and_redis_are_those_that_their_tests_run() {
+    let folder = Folder::new();
+    let mut text = String::new();
+    for arguments in PASTED {
+        let found = plan(&folder, &arguments.split(' ').collect::<Vec<_>>());
+        let lines = |surface: &str| {
+            let commands = found["commands"].as_array().expect("commands").iter();
+            commands.filter(|command| command["surface"] == surface).map(|command| command["lines"].clone()).next()
+        };
+        let row = serde_json::json!({ "plan": arguments, "python": lines("python"), "redis": lines("redis") });
+        text.push_str(&format!("{row}\n"));
+    }
+    let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/plan_lines.jsonl");
+    if std::env::var_os("EVERBLOOM_BLESS").is_some() {
+        std::fs::write(&path, &text).expect("a file");
+    }
+    let kept = std::fs::read_to_string(&path).expect("the file of lines");
+    assert_eq!(kept, text, "EVERBLOOM_BLESS=1 writes {} anew; then run the tests of both", path.display());
+}
+
 #[test]
 fn memory_that_suffices_is_never_spent_on_forgetting() {
     let folder = Folder::new();

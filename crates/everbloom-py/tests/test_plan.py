@@ -1,7 +1,10 @@
 """Plans, forecasts, streams, kinds; what notebooks show; examples in docstrings."""
 
 import doctest
+import json
+import os
 import xml.etree.ElementTree as ElementTree
+from pathlib import Path
 
 import everbloom
 import everbloom._errors
@@ -9,6 +12,8 @@ import everbloom._unseen
 import numpy as np
 import pytest
 from everbloom import Filter, Stream, plan
+
+ROOT = os.environ.get("EVERBLOOM_ROOT")
 
 
 def test_a_filter_is_what_its_plan_says():
@@ -121,3 +126,16 @@ def test_unseen_items_come_one_by_one():
     assert [at for _, at in window.unseen(events, key=lambda event: event[0], at=lambda event: event[1])] == [0, 100_000]
     with pytest.raises(TypeError):
         everbloom.unseen(7)
+
+
+def test_lines_that_the_command_line_prints_run():
+    if not ROOT:
+        pytest.skip("SKIPPED: run by cargo xtask python, which knows the repository")
+    pasted = 0
+    for row in (Path(ROOT) / "crates/everbloom-cli/tests/plan_lines.jsonl").read_text().splitlines():
+        if lines := json.loads(row)["python"]:
+            names: dict[str, object] = {}
+            exec(lines, names)
+            assert names.get("is_new") is True or names.get("is_inside") is True, lines
+            pasted += 1
+    assert pasted > 5

@@ -40,3 +40,47 @@ fn a_client_in_python() {
         server.check("the example");
     });
 }
+
+#[test]
+fn lines_that_plan_prints_are_accepted() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../everbloom-cli/tests/plan_lines.jsonl");
+    let rows = std::fs::read_to_string(path).expect("the lines of `everbloom plan`");
+    on_every_server(|maker| {
+        let mut server = Server::new(maker);
+        let mut pasted = 0;
+        for row in rows.lines() {
+            let Some(lines) = text_of(row, "redis") else { continue };
+            // As pasted into a shell; `-e` makes redis-cli fail where the server does.
+            let program = servers().join("redis-cli");
+            let shell =
+                format!("set -e\nredis-cli() {{ '{}' -e -p {} \"$@\"; }}\n{lines}\n", program.display(), server.port);
+            let output = Command::new("sh").args(["-c", &shell]).output().expect("a shell");
+            let said = String::from_utf8_lossy(&output.stdout).into_owned();
+            let problem = String::from_utf8_lossy(&output.stderr).into_owned();
+            assert!(output.status.success(), "{lines}\n{said}{problem}");
+            // A line is new, and a key is inside.
+            assert!(said.starts_with("OK\n1\n") && said.ends_with("1\n"), "{lines}\n{said}");
+            server.wire().say("FLUSHALL");
+            pasted += 1;
+        }
+        assert!(pasted > 5, "{pasted} plans");
+        server.check("the lines of plans");
+    });
+}
+
+/// A text of a JSON object in one line, whose quotes and newlines are escaped and nothing else.
+fn text_of(row: &str, name: &str) -> Option<String> {
+    let (_, rest) = row.split_once(&format!("\"{name}\":\""))?;
+    let mut text = String::new();
+    let mut letters = rest.chars();
+    loop {
+        match letters.next()? {
+            '"' => return Some(text),
+            '\\' => match letters.next()? {
+                'n' => text.push('\n'),
+                other => text.push(other),
+            },
+            letter => text.push(letter),
+        }
+    }
+}

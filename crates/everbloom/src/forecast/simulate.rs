@@ -2,7 +2,7 @@
 
 use crate::filter::Filter;
 use crate::filters;
-use crate::key::{Hashing, KeyHash, finalise};
+use crate::key::{Generator, Hashing, KeyHash, finalise};
 use crate::promise::{Holds, Importances, Plan, Promise, Result, Verdict};
 use crate::stream::integrate::by_octave;
 use crate::stream::scaled::ScaledStream;
@@ -33,11 +33,32 @@ const MOST_CHANGES_OF_EACH: f64 = 5e5;
 /// Rows of the curve by importance.
 const LEVELS: usize = 16;
 
-/// How often a run looks at the share of cells in use,
-const LOOKS: usize = 64;
+/// How often a run looks at the share of cells in use, and how many bits that may read in all.
+#[derive(Debug, Clone, Copy)]
+struct Looks {
+    most: usize,
+    least: usize,
+    most_bits: u64,
+}
 
-/// as long as that does not read more than this.
-const MOST_BITS_LOOKED_AT: u64 = 1 << 24;
+impl Looks {
+    const AT_A_GLANCE: Self = Looks { most: 64, least: 4, most_bits: 1 << 24 };
+
+    /// Often enough to integrate the rate of false positives over the run.
+    const CLOSE: Self = Looks { most: 256, least: 16, most_bits: 1 << 32 };
+
+    /// The ends of the parts of so many arrivals between which a filter of so many bits is looked at. Each lies at random in its
+    /// share of the run, so that no period of the filter's agrees with them.
+    fn ends(self, arrivals: usize, memory_bits: u64, seed: u64) -> Vec<usize> {
+        let looks = self.most.min((self.most_bits / memory_bits.max(1)) as usize).max(self.least);
+        let mut generator = Generator::seeded(seed);
+        let share = arrivals as f64 / looks as f64;
+        let mut ends: Vec<usize> = (0..looks).map(|look| (share * (look as f64 + generator.unit())) as usize).collect();
+        ends.push(arrivals);
+        ends.dedup();
+        ends
+    }
+}
 
 /// The stream that filters of about `memory_bits` are tried on, with about `arrivals` arrivals.
 pub(super) fn scaled(stream: &Stream, memory_bits: u64, arrivals: f64) -> ScaledStream {
@@ -93,7 +114,7 @@ pub(super) fn simulated_long(plan: &Plan, stream: &Stream, arrivals: f64) -> Res
     let size = Size { arrivals, most_bits: MOST_BITS, shortens: true, sections };
     let first = numbered(stream, plan.memory_bits, size, 0);
     let rounds = (arrivals / first.hashes.len().max(1) as f64).clamp(1.0, MOST_ROUNDS).round() as u64;
-    let found = Rounds::run(plan, stream, size, first, rounds)?;
+    let found = Rounds::run(plan, stream, size, first, (rounds, Looks::AT_A_GLANCE))?;
     Ok(found.map(|rounds| rounds.counts.forecast(plan.promise, stream, rounds.zeros, rounds.divisor)))
 }
 
@@ -109,43 +130,63 @@ const MOST_CHANGES_IN_FULL: f64 = 1.2e8;
 /// and is repeated with other hashes until there are so many arrivals,
 const ARRIVALS_IN_FULL: f64 = 4e6;
 
-/// at least so often, since the rounds tell how much chance decides.
+/// at least so often, since the rounds tell how much chance decides,
 const FEWEST_ROUNDS: f64 = 3.0;
+
+/// and at most so often: an error of a round is then an eighth of it in their mean.
+const MOST_ROUNDS_IN_FULL: f64 = 64.0;
 
 /// What the plan's filter does on all that is known of a learned stream, at its own size where every arrival is known.
 ///
 /// The standard errors are those of a forecast: how far one run of the filter on the stream is from it, typically. They
 /// have three parts: what one run differs from the next, what is left of that in the mean of the rounds, and what the
 /// choice of keys adds where only some are known.
+///
+/// False positives are not counted, since there may be few of them: the rate at which new keys would meet one is read off the
+/// cells again and again, and taken for every new key in between. So what is left to chance is how many of them one run
+/// of the filter has, and that is known from their number.
 pub(super) fn simulated_in_full(plan: &Plan, stream: &Stream) -> Result<Option<Forecast>> {
     let one_in = stream.sampled_one_in();
     let arrivals = (stream.arrivals() as f64 / one_in).min(affordable(plan, MOST_CHANGES_IN_FULL)?);
     let most_bits = (BITS_PER_ARRIVAL * arrivals).clamp(MOST_BITS, MOST_BITS_IN_FULL);
     let size = Size { arrivals, most_bits, shortens: false, sections: false };
     let first = numbered(stream, plan.memory_bits, size, 0);
-    let rounds = (ARRIVALS_IN_FULL / first.hashes.len().max(1) as f64).clamp(FEWEST_ROUNDS, MOST_ROUNDS).round();
-    let Some(found) = Rounds::run(plan, stream, size, first, rounds as u64)? else { return Ok(None) };
+    let rounds = ARRIVALS_IN_FULL / first.hashes.len().max(1) as f64;
+    let rounds = rounds.clamp(FEWEST_ROUNDS, MOST_ROUNDS_IN_FULL).round();
+    let Some(found) = Rounds::run(plan, stream, size, first, (rounds as u64, Looks::CLOSE))? else { return Ok(None) };
     let counts = &found.counts;
     let forecast = counts.forecast(plan.promise, stream, found.zeros, found.divisor);
     let chosen = (1.0 - 1.0 / one_in) * counts.variance_by_keys();
-    let error = |tally: Tally, rates: Vec<f64>, by_keys: f64| {
-        let between = variance(&rates);
-        // A filter that is `divisor` times as small, on as much less of the stream, varies so much more.
-        let of_small = between.max(tally.standard_error() * tally.standard_error() * rounds);
-        (of_small / found.divisor + of_small / rounds + by_keys).sqrt()
-    };
-    let (positives, negatives) = found.rates.iter().copied().unzip();
+    // A filter that is `divisor` times as small, on as much less of the stream, varies so much more.
+    let of_runs = |of_small: f64| of_small / found.divisor + of_small / rounds;
+    let (positives, negatives): (Vec<f64>, Vec<f64>) = found.rates.iter().copied().unzip();
+    let of_negatives = variance(&negatives).max(counts.negatives.standard_error().powi(2) * rounds);
+    let predicted_fpr = counts.expected.rate();
+    let of_positives = few_rounds(rounds as usize) * variance(&positives);
+    let thrown = predicted_fpr * (1.0 - predicted_fpr) / (stream.distinct() as f64).max(1.0);
+    let per_importance = 1.0 / counts.importance.max(1e-300);
     Ok(Some(Forecast {
-        predicted_fpr: forecast.predicted_fpr.min(counts.positives.rate()),
-        standard_error: error(counts.positives, positives, 0.0),
+        predicted_fpr,
+        standard_error: (of_runs(of_positives) + thrown).sqrt(),
+        late_fpr: counts.late_expected.rate(),
+        wfp: counts.expected_importance * per_importance,
         // What never forgets does not do so by chance.
         fnr_standard_error: if counts.negatives.wrong == 0.0 && plan.promise.predicted_fnr == Some(0.0) {
             0.0
         } else {
-            error(counts.negatives, negatives, chosen)
+            (of_runs(of_negatives) + chosen).sqrt()
         },
         ..forecast
     }))
+}
+
+/// What a variance between so few rounds is multiplied by, so that twice its root covers 95 % as Student's t does.
+fn few_rounds(rounds: usize) -> f64 {
+    const T: [f64; 5] = [12.706, 4.303, 3.182, 2.776, 2.571];
+    let freedom = rounds.max(2) - 1;
+    let of_many = |freedom: f64| 1.96 + 2.372 / freedom + 2.823 / (freedom * freedom);
+    let half = T.get(freedom - 1).copied().unwrap_or_else(|| of_many(freedom as f64)) / 2.0;
+    half * half
 }
 
 fn variance(values: &[f64]) -> f64 {
@@ -157,14 +198,20 @@ fn variance(values: &[f64]) -> f64 {
 /// Several simulations.
 struct Rounds {
     counts: Counts,
-    /// The rates of each of them, false positives and false negatives.
+    /// The rates of each of them, of false positives to be expected and of false negatives.
     rates: Vec<(f64, f64)>,
     zeros: f64,
     divisor: f64,
 }
 
 impl Rounds {
-    fn run(plan: &Plan, stream: &Stream, size: Size, first: ScaledStream, rounds: u64) -> Result<Option<Self>> {
+    fn run(
+        plan: &Plan,
+        stream: &Stream,
+        size: Size,
+        first: ScaledStream,
+        (rounds, looks): (u64, Looks),
+    ) -> Result<Option<Self>> {
         let mut found = Rounds {
             counts: Counts { watches_keys: true, ..Counts::default() },
             rates: Vec::new(),
@@ -178,15 +225,15 @@ impl Rounds {
             // A simulation brings its own hashes; the filter's random choices come from its own seed.
             small.hashing = Hashing::seeded(SEED + round);
             let mut filter = filters::build(&small)?;
-            let before = (found.counts.positives, found.counts.negatives);
-            found.counts.run(filter.as_mut(), scaled, Patience::ENDLESS);
+            let before = (found.counts.expected, found.counts.negatives);
+            found.counts.run(filter.as_mut(), scaled, Patience::ENDLESS, (looks, SEED + round));
             // Later rounds have the same keys.
             found.counts.watches_keys = false;
             if round == 0 {
                 found.counts.repeats_of_a_round = found.counts.negatives.of;
             }
             let rates = |now: Tally, before: Tally| now.since(before).rate();
-            found.rates.push((rates(found.counts.positives, before.0), rates(found.counts.negatives, before.1)));
+            found.rates.push((rates(found.counts.expected, before.0), rates(found.counts.negatives, before.1)));
             found.zeros = 1.0 - filter.status().fill;
         }
         Ok(Some(found))
@@ -233,7 +280,7 @@ pub(super) fn simulated(
     let Some(small) = small(plan, scaled, MOST_BITS)? else { return Ok(None) };
     let mut filter = filters::build(&small)?;
     let mut counts = Counts::default();
-    counts.run(filter.as_mut(), scaled, patience);
+    counts.run(filter.as_mut(), scaled, patience, (Looks::AT_A_GLANCE, SEED));
     Ok(Some(counts.forecast(plan.promise, stream, 1.0 - filter.status().fill, scaled.divisor)))
 }
 
@@ -246,6 +293,12 @@ struct Tally {
 impl Tally {
     fn add(&mut self, wrong: bool) {
         self.wrong += f64::from(u8::from(wrong));
+        self.of += 1.0;
+    }
+
+    /// One that is wrong with this probability.
+    fn add_part(&mut self, probability: f64) {
+        self.wrong += probability;
         self.of += 1.0;
     }
 
@@ -277,6 +330,10 @@ impl Default for Octaves {
 struct Counts {
     positives: Tally,
     negatives: Tally,
+    /// False positives to be expected by what the cells looked like.
+    expected: Tally,
+    late_expected: Tally,
+    expected_importance: f64,
     late_positives: Tally,
     late_negatives: Tally,
     /// By octave of the lag.
@@ -302,34 +359,55 @@ fn group_of(hash: KeyHash) -> usize {
 }
 
 impl Counts {
-    fn run(&mut self, filter: &mut dyn Filter, scaled: &ScaledStream, patience: Patience) {
+    fn run(&mut self, filter: &mut dyn Filter, scaled: &ScaledStream, patience: Patience, (looks, seed): (Looks, u64)) {
         self.fills = vec![0.0];
         self.section = scaled.is_section.then_some(scaled.hashes.len() as f64 * scaled.divisor);
         let most_missed = patience.most_missed(scaled);
-        let looks = LOOKS.min((MOST_BITS_LOOKED_AT / filter.memory_bits().max(1)) as usize).max(LOOKS / 16);
-        let part = scaled.hashes.len().div_ceil(looks).max(1);
-        let mut verdicts = vec![Verdict::Distinct; part];
-        for (index, hashes) in scaled.hashes.chunks(part).enumerate() {
-            let importances = match scaled.importances.get(index * part..index * part + hashes.len()) {
+        let mut verdicts = Vec::new();
+        let (mut start, mut rate_before) = (0, filter.status().estimated_fpr);
+        for end in looks.ends(scaled.hashes.len(), filter.memory_bits(), seed) {
+            let hashes = &scaled.hashes[start..end];
+            let importances = match scaled.importances.get(start..end) {
                 Some(each) if !each.is_empty() => Importances::Each(each),
                 _ => Importances::default(),
             };
-            filter.observe_checked(hashes, importances, &mut verdicts[..hashes.len()]);
-            for (place, verdict) in verdicts[..hashes.len()].iter().enumerate() {
-                let place_in_all = index * part + place;
+            verdicts.resize(hashes.len(), Verdict::Distinct);
+            filter.observe_checked(hashes, importances, &mut verdicts);
+            let status = filter.status();
+            // A filter that began to err in between did so at once: before that new keys met nothing.
+            let exact_until = usize::try_from(filter.exact_arrivals()).unwrap_or(usize::MAX);
+            let began = (start..end).contains(&exact_until) && exact_until > 0;
+            let rate = if began { status.estimated_fpr } else { 0.5 * (rate_before + status.estimated_fpr) };
+            for (place, verdict) in verdicts.iter().enumerate() {
+                let place_in_all = start + place;
                 let Some(judged) = place_in_all.checked_sub(scaled.warm_up) else { continue };
                 let late = judged * 10 >= scaled.judged_lags().len() * 9;
-                self.judge(scaled.lags[place_in_all], late, importances.at(place).share(), *verdict);
+                let (lag, importance) = (scaled.lags[place_in_all], importances.at(place).share());
+                self.judge(lag, late, importance, *verdict);
+                if lag == 0 {
+                    let rate = if began && place_in_all < exact_until { 0.0 } else { rate };
+                    self.expect(rate, late, importance);
+                }
                 let is_one_of_many = self.watches_keys && scaled.is_hot.get(place_in_all) == Some(&false);
-                if is_one_of_many && scaled.lags[place_in_all] > 0 {
+                if is_one_of_many && lag > 0 {
                     self.groups[group_of(hashes[place])].add(verdict.is_distinct());
                 }
             }
-            self.fills.push(filter.status().fill);
+            self.fills.push(status.fill);
+            (start, rate_before) = (end, status.estimated_fpr);
             let missed = if patience.by_importance { self.importance_wrong.1 } else { self.negatives.wrong };
             if missed > most_missed {
                 return;
             }
+        }
+    }
+
+    /// A new key at a filter with this rate of false positives.
+    fn expect(&mut self, rate: f64, late: bool, importance: f64) {
+        self.expected.add_part(rate);
+        self.expected_importance += rate * importance;
+        if late {
+            self.late_expected.add_part(rate);
         }
     }
 

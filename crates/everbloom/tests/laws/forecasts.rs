@@ -1,6 +1,8 @@
 //! Every registered filter can be forecast on every kind of stream.
 
+use crate::common::mean_and_error;
 use everbloom::internal::forecast;
+use everbloom::internal::stream::scaled::ScaledStream;
 use everbloom::{Forecast, Goal, ImportanceMix, Plan, Stream, filters};
 
 fn streams() -> Vec<Stream> {
@@ -108,7 +110,7 @@ fn less_memory_is_never_forecast_to_miss_less_however_long_the_stream() {
             let stream = Stream::assumed(expected).expect("a stream");
             let alone = forecast_on(&best.plan, &stream);
             let off = (best.forecast.predicted_fnr - alone.predicted_fnr).abs();
-            assert!(off <= apart(&best.forecast, &alone) + 0.005, "{what}, but alone {alone:?}");
+            assert!(off <= apart(&best.forecast, &alone), "{what}, but alone {alone:?}");
             larger = Some(best.forecast);
         }
     }
@@ -116,24 +118,31 @@ fn less_memory_is_never_forecast_to_miss_less_however_long_the_stream() {
 
 #[test]
 fn a_small_filter_is_forecast_on_a_long_stream_as_it_is_measured() {
-    // By a filter of that size on all of the stream; a section of it is what the forecast has.
-    for (stream, most) in [(Stream::assumed(600_000), 0.01), (Stream::uniform(1_200_000, 600_000), 0.01)] {
+    // By a filter of that size on all of the stream, which is played from several seeds; a section of it is what the
+    // forecast has.
+    for stream in [Stream::assumed(600_000), Stream::uniform(1_200_000, 600_000)] {
         let stream = stream.expect("a stream");
-        let played = everbloom::internal::stream::scaled::ScaledStream::new(&stream, 1.0, 77, 0);
+        let played: Vec<_> = (77..81).map(|seed| ScaledStream::new(&stream, 1.0, seed, 0)).collect();
         for kind in ["ranked", "graceful", "stable", "age_partitioned"] {
             let plan = Goal::new().memory_bits(8 << 10).fpr(0.01).plan(kind).expect(kind);
             let forecast = forecast::simulated(&plan, &stream).expect(kind);
-            let mut filter = plan.build().expect(kind);
-            let (mut missed, mut repeats) = (0.0, 0.0);
-            for (hash, lag) in played.hashes.iter().zip(&played.lags) {
-                let is_new = filter.observe(hash.low, everbloom::Importance::default()).is_distinct();
-                if *lag > 0 {
-                    (missed, repeats) = (missed + f64::from(u8::from(is_new)), repeats + 1.0);
-                }
-            }
-            let off = (missed / repeats - forecast.predicted_fnr).abs();
-            let slack = 4.0 * forecast.fnr_standard_error + most;
-            assert!(off <= slack, "{kind} on {}: {} and {forecast:?}", stream.describe(), missed / repeats);
+            let rates: Vec<f64> = played.iter().map(|played| missed(&plan, played)).collect();
+            let (measured, error) = mean_and_error(&rates);
+            let off = (measured - forecast.predicted_fnr).abs();
+            let slack = 4.0 * forecast.fnr_standard_error.hypot(error);
+            assert!(off <= slack, "{kind} on {}: {measured} ± {error} and {forecast:?}", stream.describe());
         }
     }
+}
+
+/// The share of repeats that a planned filter calls new.
+fn missed(plan: &Plan, played: &ScaledStream) -> f64 {
+    let mut filter = plan.build().expect("a filter");
+    let repeats = played.hashes.iter().zip(&played.lags).map(|(hash, lag)| {
+        let is_new = filter.observe(hash.low, everbloom::Importance::default()).is_distinct();
+        (*lag > 0).then_some(is_new)
+    });
+    let (missed, all) =
+        repeats.flatten().fold((0.0, 0.0), |(missed, all), is_new| (missed + f64::from(u8::from(is_new)), all + 1.0));
+    missed / all
 }

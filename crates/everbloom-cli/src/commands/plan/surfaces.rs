@@ -5,26 +5,24 @@ use super::command::{exact_rate, exact_time, quoted};
 use super::sentence::is_stream;
 use crate::args::Refresh;
 use everbloom::Recommendation;
+use everbloom::internal::forecast::AUTO;
 use everbloom::internal::promise::{Window, size_typed};
+use everbloom::internal::{Abilities, filters};
 use serde::Serialize;
 
 /// A way in which filters can be used.
 struct Surface {
     name: &'static str,
     title: &'static str,
-    /// Whether it exists. What does not is not shown.
-    exists: bool,
     /// The lines, if it can do what was planned.
     lines: fn(&Planned) -> Option<String>,
 }
 
-/// All of them. The Python package and the Redis module are not there yet: what they will take is written down here as it
-/// is designed, and shown once `exists` is true.
 const SURFACES: &[Surface] = &[
-    Surface { name: "cli", title: "command line", exists: true, lines: |planned| Some(planned.command.clone()) },
-    Surface { name: "rust", title: "Rust", exists: true, lines: rust },
-    Surface { name: "python", title: "Python", exists: false, lines: python },
-    Surface { name: "redis", title: "Redis", exists: false, lines: redis },
+    Surface { name: "cli", title: "command line", lines: |planned| Some(planned.command.clone()) },
+    Surface { name: "rust", title: "Rust", lines: rust },
+    Surface { name: "python", title: "Python", lines: python },
+    Surface { name: "redis", title: "Redis", lines: redis },
 ];
 
 /// What was planned, in words that every surface has.
@@ -40,6 +38,7 @@ struct Planned {
     /// The largest importance.
     importance_max: Option<f64>,
     is_stream: bool,
+    can: Abilities,
 }
 
 /// Lines to paste.
@@ -59,8 +58,9 @@ impl Lines {
     }
 }
 
-/// The lines of every surface that exists and can do it.
+/// The lines of every surface that can do it.
 pub(super) fn lines(plan: &Plan, answer: &Recommendation, importance_max: Option<f64>, command: &str) -> Vec<Lines> {
+    let Ok(kind) = filters::kind(&answer.best.plan.spec) else { return Vec::new() };
     let planned = Planned {
         command: command.to_string(),
         spec: answer.best.plan.spec.to_string(),
@@ -72,9 +72,10 @@ pub(super) fn lines(plan: &Plan, answer: &Recommendation, importance_max: Option
         keeps_age: plan.refresh == Refresh::No,
         importance_max,
         is_stream: is_stream(answer),
+        can: kind.can,
     };
-    let shown = SURFACES.iter().filter(|surface| surface.exists);
-    shown
+    SURFACES
+        .iter()
         .filter_map(|surface| {
             Some(Lines { surface: surface.name, title: surface.title, lines: (surface.lines)(&planned)? })
         })
@@ -92,10 +93,7 @@ fn rust(planned: &Planned) -> Option<String> {
         goal.push_str(&value.map_or_else(String::new, |value| format!(".{name}({value})")));
     };
     let text = |value: &Option<String>| value.as_ref().map(|value| format!("{value:?}"));
-    let time = match planned.window {
-        Some(Window::Time(time)) => Some(exact_time(time)),
-        _ => None,
-    };
+    let time = planned.time();
     option("filter", time.is_none().then(|| format!("{:?}", planned.spec)));
     option("memory", text(&planned.memory));
     option("fpr", text(&planned.fpr));
@@ -128,80 +126,69 @@ fn rust(planned: &Planned) -> Option<String> {
     })
 }
 
+impl Planned {
+    /// The largest importance, where the kind weighs it: elsewhere the word would be refused.
+    fn weighed_importance(&self) -> Option<f64> {
+        self.importance_max.filter(|_| self.can.weigh_importance)
+    }
+
+    /// The window, if it is one of time.
+    fn time(&self) -> Option<String> {
+        match self.window {
+            Some(Window::Time(time)) => Some(exact_time(time)),
+            _ => None,
+        }
+    }
+}
+
 fn python(planned: &Planned) -> Option<String> {
-    let mut words = match planned.window {
-        Some(_) if planned.keeps_age => return None,
-        Some(Window::Arrivals(arrivals)) => vec![format!("window={arrivals}")],
-        Some(Window::Time(time)) => vec![format!("window={:?}", exact_time(time))],
-        _ => vec![format!("{:?}", planned.spec)],
-    };
+    let time = planned.time();
+    if time.is_some() && planned.keeps_age || planned.can.follow_scheme.is_some() {
+        return None;
+    }
+    let mut words = vec![match &time {
+        Some(time) => format!("window={time:?}"),
+        None => format!("{:?}", planned.spec),
+    }];
     words.extend(planned.memory.as_ref().map(|size| format!("memory={size:?}")));
     words.extend(planned.fpr.as_ref().map(|rate| format!("fpr={rate:?}")));
     words.extend(planned.expect.map(|count| format!("expect={count}")));
     words.extend(planned.seed.map(|seed| format!("seed={seed}")));
-    let importance =
-        planned.importance_max.map_or_else(String::new, |max| format!(", importance={} / {max}", some_importance(max)));
-    let at = if matches!(planned.window, Some(Window::Time(_))) { ", at=time.time()" } else { "" };
-    let import = if at.is_empty() { "import everbloom" } else { "import everbloom, time" };
+    let importance = planned.weighed_importance();
+    words.extend(importance.map(|max| format!("importance={max}")));
+    let words = words.join(", ");
+    let importance = importance.map_or_else(String::new, |max| format!(", importance={}", some_importance(max)));
+    let (import, at) = match time {
+        Some(_) => ("import time\nimport everbloom", ", at=time.time()"),
+        None => ("import everbloom", ""),
+    };
     Some(match planned.is_stream {
-        true => format!(
-            "{import}\nseen = everbloom.Filter({})\nis_new = seen.add(\"a line\"{importance}{at})",
-            words.join(", ")
-        ),
-        false => format!(
-            "{import}\nkeys = everbloom.Filter({})\nkeys.add(\"a key\")\nis_inside = \"a key\" in keys",
-            words.join(", ")
-        ),
+        true => format!("{import}\nseen = everbloom.Filter({words})\nis_new = seen.add(\"a line\"{importance}{at})"),
+        false => {
+            format!("{import}\nkeys = everbloom.Filter({words})\nkeys.add(\"a key\")\nis_inside = \"a key\" in keys")
+        }
     })
 }
 
 fn redis(planned: &Planned) -> Option<String> {
-    // A window of time is advanced by whoever keeps the time.
-    if matches!(planned.window, Some(Window::Time(_))) {
+    let time = planned.time();
+    if time.is_some() && planned.keeps_age || planned.can.follow_scheme.is_some() {
         return None;
     }
-    let mut words = vec![format!("redis-cli EB.RESERVE seen {}", quoted(&planned.spec))];
+    let spec = if time.is_some() { AUTO } else { &planned.spec };
+    let name = if planned.is_stream { "seen" } else { "keys" };
+    let mut words = vec![format!("redis-cli EB.RESERVE {name} {}", quoted(spec))];
     words.extend(planned.memory.as_ref().map(|size| format!("MEMORY {size}")));
     words.extend(planned.fpr.as_ref().map(|rate| format!("FPR {rate}")));
     words.extend(planned.expect.map(|count| format!("EXPECT {count}")));
-    words.extend(planned.importance_max.map(|max| format!("IMPORTANCE {max}")));
-    words.extend(planned.seed.map(|seed| format!("SEED {seed}")));
+    words.extend(time.map(|time| format!("WINDOW {time}")));
+    words.extend(planned.weighed_importance().map(|max| format!("IMPORTANCE {max}")));
+    words.extend(planned.seed.filter(|_| planned.can.own_hash.is_none()).map(|seed| format!("SEED {seed}")));
+    let reserve = words.join(" ");
     let importance =
-        planned.importance_max.map_or_else(String::new, |max| format!(" IMPORTANCE {}", some_importance(max)));
-    Some(format!("{}\nredis-cli EB.ADD seen 'a line'{importance}", words.join(" ")))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn surfaces_to_come_are_written_as_they_are_designed() {
-        let planned = Planned {
-            command: String::new(),
-            spec: "ranked:lanes=5".into(),
-            memory: Some("64MiB".into()),
-            fpr: Some("1%".into()),
-            expect: Some(1000),
-            seed: Some(7),
-            window: None,
-            keeps_age: false,
-            importance_max: None,
-            is_stream: true,
-        };
-        assert_eq!(
-            python(&planned).as_deref(),
-            Some(
-                "import everbloom\nseen = everbloom.Filter(\"ranked:lanes=5\", memory=\"64MiB\", fpr=\"1%\", expect=1000, \
-                 seed=7)\nis_new = seen.add(\"a line\")"
-            )
-        );
-        assert_eq!(
-            redis(&planned).as_deref(),
-            Some(
-                "redis-cli EB.RESERVE seen 'ranked:lanes=5' MEMORY 64MiB FPR 1% EXPECT 1000 SEED 7\nredis-cli EB.ADD seen 'a \
-                 line'"
-            )
-        );
-    }
+        planned.weighed_importance().map_or_else(String::new, |max| format!(" IMPORTANCE {}", some_importance(max)));
+    Some(match planned.is_stream {
+        true => format!("{reserve}\nredis-cli EB.ADD seen 'a line'{importance}"),
+        false => format!("{reserve}\nredis-cli EB.ADD keys 'a key'\nredis-cli EB.EXISTS keys 'a key'"),
+    })
 }

@@ -96,7 +96,7 @@ use crate::format::StateWriter;
 use crate::key::{Generator, Hashing, KeyHash, finalise};
 use crate::promise::{Error, Holds, Importance, Importances, Plan, Promise, Result, Status, Verdict};
 use crate::simd::{CACHED_BYTES, Kernel, SimdOps, distance_for, prefetch, run};
-use libm::pow;
+use crate::stream::closed_forms::rate_of_neighbours;
 use line::Rule;
 use parameters::{Insert, MAX_FILTERS, planned};
 
@@ -389,10 +389,8 @@ impl Filter for Reservoir {
 
     fn status(&self) -> Status {
         if self.parameters.layout == Layout::Blocked {
-            let rate = |line: &Line| {
-                let ones: u32 = line.0.iter().map(|word| word.count_ones()).sum();
-                pow(f64::from(ones) / LINE_BITS as f64, f64::from(self.parameters.num_filters))
-            };
+            let fills = |line: &Line| line.0.map(|word| f64::from(word.count_ones()) / 64.0);
+            let rate = |line: &Line| rate_of_neighbours(&fills(line), self.parameters.num_filters);
             let lines = self.bits.lines();
             let estimated_fpr = lines.iter().map(rate).sum::<f64>() / lines.len() as f64;
             return Status { arrivals: self.base.arrivals, fill: self.ones(), estimated_fpr, ..Status::default() };

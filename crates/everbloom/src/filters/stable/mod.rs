@@ -85,6 +85,7 @@ use crate::format::StateWriter;
 use crate::key::{Generator, Hashing, KeyHash, Probes, finalise, scale};
 use crate::promise::{Importance, Importances, Plan, Promise, Result, Status, Verdict};
 use crate::simd::{CACHED_BYTES, Kernel, Plain, SimdOps, Visit, distance_for, pipelined, prefetch, run};
+use crate::stream::closed_forms::rate_of_neighbours;
 use libm::pow;
 
 pub use plan::{Decrement, Layout, Parameters, Update};
@@ -190,14 +191,10 @@ impl Stable {
 
     /// The rate in the blocked layout: lines differ in fill, so it is averaged over them, not the fill.
     fn rate_over_lines(&self) -> f64 {
-        let (cell_bits, num_hashes) = (self.parameters.cell_bits(), self.parameters.num_hashes as usize);
+        let cell_bits = self.parameters.cell_bits();
         let (low, per_word) = (low_bits(cell_bits), f64::from(64 / cell_bits));
-        let rate = |line: &Line| {
-            let fills = line.0.map(|word| f64::from(nonzero_lanes(word, cell_bits, low).count_ones()) / per_word);
-            let from =
-                |start: usize| (start..start + num_hashes).map(|word| fills[word % fills.len()]).product::<f64>();
-            (0..fills.len()).map(from).sum::<f64>() / fills.len() as f64
-        };
+        let fill = |word: u64| f64::from(nonzero_lanes(word, cell_bits, low).count_ones()) / per_word;
+        let rate = |line: &Line| rate_of_neighbours(&line.0.map(fill), self.parameters.num_hashes);
         let lines = self.cells.lines();
         (lines.iter().map(rate).sum::<f64>() / lines.len() as f64).min(1.0)
     }
