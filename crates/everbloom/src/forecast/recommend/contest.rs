@@ -3,7 +3,7 @@
 
 use super::super::simulate::{Patience, scaled, simulated};
 use super::super::{SIMULATED, forecast};
-use super::{Candidate, Question, RUNNERS_UP};
+use super::{Candidate, Question, RUNNERS_UP, form_of};
 use crate::filter::Kind;
 use crate::filters::{self, KINDS};
 use crate::promise::{Error, Holds, Plan, Result, Spec};
@@ -11,10 +11,10 @@ use crate::stream::scaled::ScaledStream;
 use crate::stream::{Forecast, Stream};
 
 /// Arrivals of the first, short simulation.
-const SCREENED: f64 = 40_000.0;
+pub(super) const SCREENED: f64 = 40_000.0;
 
 /// Arrivals of a first glance at every kind.
-const GLANCED: f64 = 10_000.0;
+pub(super) const GLANCED: f64 = 10_000.0;
 
 /// The variants of a kind are tried if, as planned, it misses at most this many times as much as the best.
 const SHORTLIST: f64 = 1.5;
@@ -194,7 +194,12 @@ impl Trial<'_> {
         }
         let forecast = self.question.forecast_on(&plan, self.stream, &self.scaled, self.patience())?;
         if self.question.is_kept(&plan, &forecast, self.slack) {
-            self.candidates.push(Candidate { plan, forecast, reason: "forgets least on this stream".into() });
+            self.candidates.push(Candidate {
+                plan,
+                forecast,
+                reason: "forgets least on this stream".into(),
+                cost: None,
+            });
         }
         Ok(())
     }
@@ -206,13 +211,9 @@ pub(super) fn known(candidates: &[Candidate], plan: &Plan) -> bool {
 
 /// The best of each kind and form.
 pub(super) fn one_of_each(candidates: Vec<Candidate>) -> Vec<Candidate> {
-    let form = |candidate: &Candidate| {
-        let spec = &candidate.plan.spec;
-        (spec.kind().to_string(), filters::kind(spec).ok().and_then(|kind| kind.model.form_of(spec)))
-    };
     let mut kept: Vec<Candidate> = Vec::new();
     for candidate in candidates {
-        if kept.iter().all(|other| form(other) != form(&candidate)) {
+        if kept.iter().all(|other| form_of(&other.plan.spec) != form_of(&candidate.plan.spec)) {
             kept.push(candidate);
         }
     }

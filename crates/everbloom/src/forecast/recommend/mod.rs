@@ -5,16 +5,18 @@
 //! plan leaves open, first on a short simulation of the stream, then the best of them on a longer one.
 
 mod contest;
+mod cost;
 mod least_memory;
 mod sets;
 mod window;
 
-use super::forecast;
+use super::{AUTO, forecast};
 use crate::filter::Kind;
 use crate::filters;
 use crate::promise::{Error, Goal, Holds, Plan, Result, Spec, Window, rate_text};
 use crate::stream::{Forecast, Stream};
 use contest::one_of_each;
+pub use cost::{CostCurve, CostPoint, ExpectedCost};
 
 /// How many runners-up are named.
 const RUNNERS_UP: usize = 4;
@@ -52,6 +54,8 @@ pub struct Candidate {
     pub forecast: Forecast,
     /// Why it is recommended, or not.
     pub reason: String,
+    /// What it costs per arrival, if somebody said what errors cost.
+    pub cost: Option<ExpectedCost>,
 }
 
 /// The answer to a question.
@@ -66,6 +70,10 @@ pub struct Recommendation {
     pub stream: Stream,
     /// Whether that stream was assumed, because nothing was said of it.
     pub assumed: bool,
+    /// What it would cost per arrival to let every repeat through, if somebody said what errors cost.
+    pub without_filter: Option<f64>,
+    /// The cost of the cheapest filter against its memory, if somebody said what errors cost.
+    pub curve: Option<CostCurve>,
 }
 
 impl Question {
@@ -77,11 +85,14 @@ impl Question {
     /// The filter to take, and the runners-up with reasons.
     pub fn answer(&self) -> Result<Recommendation> {
         self.checked()?;
+        if let Some(cost) = &self.goal.cost {
+            return self.cheapest(cost);
+        }
         if let Some(window) = &self.window {
             return self.for_window(window);
         }
         match &self.filter {
-            Some(spec) if spec.kind() != super::AUTO => self.for_named(spec),
+            Some(spec) if spec.kind() != AUTO => self.for_named(spec),
             _ if self.goal.memory_bits.is_none() => self.without_memory(),
             _ => self.within_memory(),
         }
@@ -118,7 +129,7 @@ impl Question {
             let (target, predicted) = (rate_text(target), rate_text(forecast.predicted_fpr));
             plan.notes.push(format!("its parameters do not keep a rate of {target} on this stream, but {predicted}"));
         }
-        Ok(Candidate { forecast, plan, reason: ASKED_FOR.into() })
+        Ok(Candidate { forecast, plan, reason: ASKED_FOR.into(), cost: None })
     }
 
     fn checked(&self) -> Result<()> {
@@ -171,7 +182,14 @@ impl Question {
             ));
         }
         let runners_up = rest.map(|candidate| candidate.beside(&best)).collect();
-        Ok(Recommendation { best, runners_up, stream, assumed: self.stream.is_none() })
+        Ok(Recommendation {
+            best,
+            runners_up,
+            stream,
+            assumed: self.stream.is_none(),
+            without_filter: None,
+            curve: None,
+        })
     }
 
     fn nothing_fits(&self) -> Error {
@@ -201,9 +219,7 @@ impl Question {
         // One that is exact at first knows no ranks, and stops when it ceases to be.
         let suits = !kind.can.exact_first || !(self.goal.importance || self.goal.evenly);
         let by_itself = kind.can.follow_scheme.is_none() && suits;
-        self.filter
-            .as_ref()
-            .map_or(by_itself, |spec| spec.kind() == kind.name || (by_itself && spec.kind() == super::AUTO))
+        self.filter.as_ref().map_or(by_itself, |spec| spec.kind() == kind.name || (by_itself && spec.kind() == AUTO))
     }
 
     fn within_memory(&self) -> Result<Recommendation> {
@@ -228,7 +244,7 @@ impl Question {
 
     /// Whether the filter itself was asked for, whatever its rate.
     fn is_named(&self) -> bool {
-        self.filter.as_ref().is_some_and(|spec| spec.kind() != super::AUTO)
+        self.filter.as_ref().is_some_and(|spec| spec.kind() != AUTO)
     }
 }
 
@@ -237,6 +253,9 @@ impl Candidate {
     fn beside(mut self, best: &Candidate) -> Self {
         let (mine, theirs) = (&self.forecast, &best.forecast);
         let more_memory = self.plan.memory_bits as f64 / best.plan.memory_bits.max(1) as f64 - 1.0;
+        if let Some(reason) = self.costs_more_than(best) {
+            return Candidate { reason, ..self };
+        }
         self.reason = if mine.predicted_fnr > theirs.predicted_fnr {
             format!(
                 "misses {:.3} % of the repeats, not {:.3} %",
@@ -258,6 +277,11 @@ impl Candidate {
         };
         self
     }
+}
+
+/// The kind of a full spec, and which form of it: forms are shown side by side.
+fn form_of(spec: &Spec) -> (String, Option<usize>) {
+    (spec.kind().to_string(), filters::kind(spec).ok().and_then(|kind| kind.model.form_of(spec)))
 }
 
 /// A count with its thousands apart.

@@ -44,7 +44,7 @@ impl Question {
             let forecast = at_a_glance(&plan, &stream)?;
             if self.is_kept(&plan, &forecast, 1.0) {
                 let reason = format!("misses nothing and keeps its rate for {} keys", apart(expected));
-                candidates.push(Candidate { plan, forecast, reason });
+                candidates.push(Candidate { plan, forecast, reason, cost: None });
             }
         }
         candidates.sort_by_key(|candidate| candidate.plan.memory_bits);

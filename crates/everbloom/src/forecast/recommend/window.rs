@@ -65,7 +65,7 @@ impl Question {
                 Window::Time(_) => format!("the window, of up to {} arrivals", apart(arrivals)),
             };
             let reason = format!("misses nothing within {within}, in {}", size_text(plan.memory_bits));
-            candidates.push(Candidate { plan: plan.clone(), forecast, reason });
+            candidates.push(Candidate { plan: plan.clone(), forecast, reason, cost: None });
             streams.push(assumed);
         }
         let stream = match streams.into_iter().next() {
