@@ -310,7 +310,7 @@ fn length_of(path: &Path) -> Result<Option<u64>> {
 }
 
 impl Dedup {
-    fn reads_only_files(&self) -> Result<bool> {
+    pub(super) fn reads_only_files(&self) -> Result<bool> {
         for path in &self.files {
             // One that is not there yet will be a file.
             let is_file = rereadable(path).and_then(|data| Ok(data.is_some() || platform::stat(path)?.is_none()));

@@ -38,6 +38,8 @@ pub struct Question {
     pub keep_age: bool,
     /// The stream, if it is known.
     pub stream: Option<Stream>,
+    /// Whether more will come than the stream that is known, of the same kind: the filter must last for ever then.
+    pub goes_on: bool,
     /// The filter, if it is settled: only its parameters are open.
     pub filter: Option<Spec>,
     /// Whether only the best filter is wanted, so that no time is spent on the runners-up.
@@ -162,6 +164,7 @@ impl Question {
         match (self.goal.expected_items, &self.stream) {
             (Some(items), Some(stream)) if stream.is_learned() => Some(items.max(stream.distinct())),
             (Some(items), _) => Some(items),
+            (None, _) if self.goes_on => None,
             (None, stream) => stream.as_ref().map(Stream::distinct),
         }
     }
