@@ -56,12 +56,12 @@ pub use filters::{
     AgePartitioned, Aging, AtomicBlocked, Blocked, Bloom, Counting, Exact, Ibf, Popularity, Ranked, Reservoir,
     Scalable, Spectral, Stable, Stacked,
 };
-pub use forecast::{Candidate, Question, Recommendation};
+pub use forecast::{Candidate, CostCurve, CostPoint, ExpectedCost, Question, Recommendation};
 pub use front::{AnyFilter, Info, Shared, TimeWindow};
 pub use key::{Hashing, Key, KeyHash, SecretKey};
 pub use promise::{
-    Count, Error, Goal, Holds, Importance, ImportanceMix, ImportanceScale, Importances, Plan, Promise, Rate, Result,
-    Size, Span, Spec, Status, Verdict, Window,
+    Cost, Count, Error, Goal, Holds, Importance, ImportanceMix, ImportanceScale, Importances, Plan, Price, Promise,
+    Rate, Result, Size, Span, Spec, Status, Verdict, Window,
 };
 pub use scheme::Scheme;
 pub use stream::{Forecast, Stream};

@@ -24,7 +24,7 @@ pub(crate) struct WantedArgs {
     #[arg(short, long, value_name = "SIZE", value_parser = quantity::size_in_bits, allow_negative_numbers = true, help_heading = "Filter")]
     pub(crate) memory: Option<u64>,
     /// The highest rate of false positives [default: 0.1%]
-    #[arg(long, value_name = "RATE", value_parser = quantity::rate, allow_negative_numbers = true, help_heading = "Filter")]
+    #[arg(long, alias = "max-fpr", value_name = "RATE", value_parser = quantity::rate, allow_negative_numbers = true, help_heading = "Filter")]
     pub(crate) fpr: Option<f64>,
     /// How many distinct keys to expect, such as 1000000, 1e6, 10k or 5M
     #[arg(long, value_name = "COUNT", value_parser = quantity::count, allow_negative_numbers = true, help_heading = "Filter")]

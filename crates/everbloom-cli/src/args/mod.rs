@@ -1,11 +1,13 @@
 //! What can be typed, shared by all subcommands.
 
+mod cost;
 mod goal;
 mod keys;
 mod promise;
 mod servers;
 pub(crate) mod quantity;
 
+pub(crate) use cost::CostArgs;
 pub(crate) use goal::{DEFAULT_FPR, GoalArgs, WantedArgs};
 pub(crate) use keys::{ImportanceArgs, KeyArgs, OnError, Scale};
 pub(crate) use promise::{PromiseArgs, with_exit_codes};

@@ -75,6 +75,14 @@ pub(crate) fn number(text: &str) -> Result<f64, String> {
     text.parse().map_err(|_| "must be a number such as 8 or 0.5".into())
 }
 
+/// What something costs: a number, in a unit that nobody asks for.
+pub(crate) fn cost(text: &str) -> Result<f64, String> {
+    match text.trim().parse::<f64>() {
+        Ok(cost) if (0.0..=1e15).contains(&cost) => Ok(cost),
+        _ => Err("must be a number of 0 or more, without a unit, such as 5 or 0.01; all costs are in one unit".into()),
+    }
+}
+
 /// The single byte that a delimiter stands for.
 pub(crate) fn delimiter(text: &str) -> Result<u8, String> {
     match text.as_bytes() {

@@ -9,6 +9,7 @@ mod filters;
 mod info;
 #[cfg(feature = "lab")]
 mod lab;
+mod learn;
 #[cfg(feature = "pages")]
 mod man;
 mod merge;

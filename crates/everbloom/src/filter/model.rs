@@ -26,6 +26,8 @@ pub struct Model {
     pub choices: Choices,
     /// The same where arrivals have importances, if it differs.
     pub choices_by_importance: Option<Choices>,
+    /// What a search by cost tries besides, where the usual rules fix it; only of kinds that take long to simulate.
+    pub(crate) choices_by_cost: Choices,
     /// What an arrival costs with this full spec, where a parameter can make it too much.
     pub(crate) effort: fn(&Spec) -> Result<Option<Effort>>,
     /// The forecast of a full spec, where there is a formula or a chain for the stream.
@@ -79,6 +81,7 @@ impl Model {
             accesses: None,
             choices: &[],
             choices_by_importance: None,
+            choices_by_cost: &[],
             effort: |_| Ok(None),
             forecast: |_, _| Ok(None),
         }
@@ -108,14 +111,12 @@ impl Model {
             Some(choices) if with_importance => choices,
             _ => self.choices,
         };
-        let mut variants = vec![spec.clone()];
-        for (parameter, values) in choices.iter().filter(|(parameter, _)| spec.get(parameter).is_none()) {
-            let with = |variant: &Spec| -> Vec<Spec> {
-                values.iter().map(|value| variant.clone().with(parameter, value)).collect()
-            };
-            variants = variants.iter().flat_map(with).collect();
-        }
-        variants
+        combined(vec![spec.clone()], choices)
+    }
+
+    /// The same with what else a search by cost tries.
+    pub(crate) fn variants_by_cost(&self, spec: &Spec, with_importance: bool) -> Vec<Spec> {
+        combined(self.variants(spec, with_importance), self.choices_by_cost)
     }
 
     /// A spec with about 1/`divisor` of the size, and its true part of the size; a divisor below 1 makes it larger.
@@ -137,6 +138,20 @@ impl Model {
         }
         Ok(Some((scaled, share)))
     }
+}
+
+/// The specs with every combination of the choices that they leave open.
+fn combined(mut specs: Vec<Spec>, choices: Choices) -> Vec<Spec> {
+    for (parameter, values) in choices {
+        let with = |spec: &Spec| -> Vec<Spec> {
+            if spec.get(parameter).is_some() {
+                return vec![spec.clone()];
+            }
+            values.iter().map(|value| spec.clone().with(parameter, value)).collect()
+        };
+        specs = specs.iter().flat_map(with).collect();
+    }
+    specs
 }
 
 /// The forecast of a filter that never forgets: its rate and its share of zero cells by distinct keys inside.

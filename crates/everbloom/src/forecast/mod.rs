@@ -10,13 +10,18 @@ use crate::promise::{Error, Goal, Plan, Result, Spec, Window};
 use crate::stream::{Forecast, Stream};
 use std::time::Duration;
 
-pub use recommend::{Candidate, Question, Recommendation};
+pub use recommend::{Candidate, CostCurve, CostPoint, ExpectedCost, Question, Recommendation};
 
 /// The kind that leaves the choice to the planner.
 pub const AUTO: &str = "auto";
 
 /// Fills in what the spec leaves out, so that the goal is kept; `auto` also chooses the kind.
 pub fn plan(spec: &Spec, goal: &Goal) -> Result<Plan> {
+    if goal.cost.is_some() {
+        let named = goal.filter.as_ref().filter(|_| *spec == Spec::new(AUTO));
+        let filter = Some(named.unwrap_or(spec).clone());
+        return Ok(Question { filter, best_only: true, ..Question::new(goal.clone()) }.answer()?.best.plan);
+    }
     match &goal.filter {
         // What the goal names is meant where nothing else is.
         Some(named) if *spec == Spec::new(AUTO) => filters::plan(named, goal),

@@ -6,7 +6,7 @@ use crate::key::{Generator, Hashing, KeyHash, finalise};
 use crate::promise::{Holds, Importances, Plan, Promise, Result, Verdict};
 use crate::stream::integrate::by_octave;
 use crate::stream::scaled::ScaledStream;
-use crate::stream::{Forecast, Method, RateAt, Stream};
+use crate::stream::{ErrorsAt, Forecast, Method, RateAt, Stream};
 
 /// The seed of every simulation: a forecast is the same today and tomorrow.
 const SEED: u64 = 0x0e5e_b100;
@@ -341,6 +341,8 @@ struct Counts {
     by_importance: [Tally; LEVELS + 1],
     importance: f64,
     importance_wrong: (f64, f64),
+    /// Counts, and the sum of their importances, by importance.
+    errors: [ErrorsAt; LEVELS + 1],
     fills: Vec<f64>,
     /// The arrivals of the section that was played, if it was not the whole stream.
     section: Option<f64>,
@@ -413,7 +415,10 @@ impl Counts {
 
     fn judge(&mut self, lag: u32, late: bool, importance: f64, verdict: Verdict) {
         self.importance += importance;
+        let errors = &mut self.errors[(importance * LEVELS as f64) as usize];
+        errors.importance += importance;
         if lag == 0 {
+            errors.distinct += 1.0;
             let wrong = !verdict.is_distinct();
             self.positives.add(wrong);
             self.importance_wrong.0 += if wrong { importance } else { 0.0 };
@@ -423,6 +428,8 @@ impl Counts {
             return;
         }
         let wrong = verdict.is_distinct();
+        errors.duplicates += 1.0;
+        errors.missed += f64::from(u8::from(wrong));
         self.negatives.add(wrong);
         self.importance_wrong.1 += if wrong { importance } else { 0.0 };
         self.by_lag.0[lag.ilog2() as usize].add(wrong);
@@ -443,6 +450,19 @@ impl Counts {
         } else {
             GROUPS as f64 * variance(&off) / (self.repeats_of_a_round * self.repeats_of_a_round)
         }
+    }
+
+    fn errors_by_importance(&self) -> Vec<ErrorsAt> {
+        let all = self.positives.of + self.negatives.of;
+        let counted = self.errors.iter().filter(|errors| errors.distinct + errors.duplicates > 0.0);
+        counted
+            .map(|errors| ErrorsAt {
+                importance: errors.importance / (errors.distinct + errors.duplicates),
+                distinct: errors.distinct / all,
+                duplicates: errors.duplicates / all,
+                missed: errors.missed / all,
+            })
+            .collect()
     }
 
     fn forecast(&self, promise: Promise, stream: &Stream, zeros: f64, divisor: f64) -> Forecast {
@@ -476,6 +496,8 @@ impl Counts {
             by_importance: levels
                 .map(|(level, tally)| RateAt { at: middle(level), predicted_fnr: tally.rate(), share: share(tally) })
                 .collect(),
+            mean_fpr: self.expected.rate().min(bound),
+            errors_by_importance: self.errors_by_importance(),
             zeros,
             stable_after: (settled + 1 < self.fills.len()).then_some(stable_after),
         }

@@ -3,7 +3,7 @@
 //! `Goal` → `Plan` (with its `Promise`) → filter. Planning never allocates the filter, so it can be
 //! asked freely.
 
-use super::{Count, Error, ImportanceMix, Rate, Result, Size, Spec};
+use super::{Cost, Count, Error, ImportanceMix, Rate, Result, Size, Spec};
 use crate::key::Hashing;
 
 /// The largest memory that can be planned, 128 PiB: beyond it, arithmetic on bits would overflow.
@@ -59,6 +59,8 @@ pub struct Goal {
     pub never_forget: bool,
     /// Whether no arrival may take much longer than others, whichever kind the planner chooses.
     pub evenly: bool,
+    /// What errors cost, if the filter is to be the cheapest.
+    pub cost: Option<Cost>,
     /// Whether nobody asked for the target rate: what breaks it is then said, not refused.
     pub(crate) assumed_fpr: bool,
     /// Whether nobody bounded the memory: it is what there is to plan with, and a spec may give itself more.
@@ -164,6 +166,14 @@ impl Goal {
         self
     }
 
+    /// Says what errors cost, and so asks for the filter and the parameters of least expected cost, on the stream of a
+    /// [`Question`](crate::Question) or on one that is assumed. Memory and rate are then limits: the cheapest filter within
+    /// them is planned.
+    pub fn cost(mut self, cost: Cost) -> Self {
+        self.cost = self.kept(cost.checked().map(|()| cost));
+        self
+    }
+
     /// The value, or nothing, with the error kept for later.
     pub(crate) fn kept<T>(&mut self, value: Result<T>) -> Option<T> {
         match value {
@@ -183,7 +193,7 @@ impl Goal {
         self.checked_fpr()?;
         self.checked_memory()?;
         self.checked_items()?;
-        Ok(())
+        self.cost.as_ref().map_or(Ok(()), Cost::checked)
     }
 
     /// Says that arrivals carry importances.

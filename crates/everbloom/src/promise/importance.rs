@@ -272,6 +272,19 @@ impl ImportanceMix {
         if mass > 0.0 { sum / mass } else { low.min(1.0) }
     }
 
+    /// So many equal parts of the range of importances: the mean importance of each, and its share of the arrivals.
+    pub(crate) fn parts(&self, count: u32) -> impl Iterator<Item = (f64, f64)> + '_ {
+        let at = move |part: u32| f64::from(part) / f64::from(count);
+        let of = move |part: u32| match part < count {
+            true => {
+                (self.mean_between(at(part), at(part + 1)), self.share_from(at(part)) - self.share_from(at(part + 1)))
+            }
+            // The greatest itself.
+            false => (1.0, self.share_from(1.0)),
+        };
+        (0..=count).map(of).filter(|(_, share)| *share > 0.0)
+    }
+
     /// ⌊`steps` · importance⌋, if it is the same for all arrivals.
     pub fn only_share_of(&self, steps: u32) -> Option<u32> {
         let (least, greatest) = (self.range.0.share_of(steps), self.range.1.share_of(steps));

@@ -1,6 +1,7 @@
 //! The words that everybody shares: what a user wants, what a filter promises, how an arrival is judged, what can go
 //! wrong, and quantities as people write them.
 
+mod cost;
 mod error;
 mod goal;
 mod harmless;
@@ -12,6 +13,7 @@ mod standing;
 mod suggest;
 mod verdict;
 
+pub use cost::{Cost, Price};
 pub use error::{Error, Result};
 pub use goal::{Goal, LEAST_RATE};
 pub(crate) use goal::{LEAST_RATE_OF_A_PART, MAX_ITEMS, MAX_MEMORY_BITS};

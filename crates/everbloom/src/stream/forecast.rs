@@ -38,6 +38,19 @@ pub struct RateAt {
     pub share: f64,
 }
 
+/// The errors among arrivals of about one importance, each number a share of all arrivals.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct ErrorsAt {
+    /// Their mean importance, as a share of the greatest.
+    pub importance: f64,
+    /// Those whose key is new.
+    pub distinct: f64,
+    /// Repeats.
+    pub duplicates: f64,
+    /// Repeats that are missed.
+    pub missed: f64,
+}
+
 /// Which errors to expect on a stream.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
@@ -66,6 +79,11 @@ pub struct Forecast {
     pub by_lag: Vec<RateAt>,
     /// The rate of false negatives by importance; one row if all arrivals matter alike.
     pub by_importance: Vec<RateAt>,
+    /// The mean rate of false positives as the filter's contents tell it, without a standard error: it does not depend on a
+    /// new key's importance.
+    pub mean_fpr: f64,
+    /// Repeats and misses by importance; one row if all arrivals matter alike.
+    pub errors_by_importance: Vec<ErrorsAt>,
     /// The share of cells that are zero at the end.
     pub zeros: f64,
     /// Arrivals until the share of cells in use no longer changes by more than a hundredth of it; `None` if

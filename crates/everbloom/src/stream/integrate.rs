@@ -5,8 +5,8 @@
 //! ∫ (N − ℓ)·−D″(ℓ)·fnr(ℓ) dℓ over the same without fnr.
 
 use super::{Footprint, Stream};
-use crate::promise::Promise;
-use crate::stream::{Forecast, Method, RateAt};
+use crate::promise::{ImportanceMix, Promise};
+use crate::stream::{ErrorsAt, Forecast, Method, RateAt};
 use libm::{exp, log};
 
 /// Arrivals that matter alike.
@@ -29,6 +29,9 @@ pub(crate) struct Integral<'f> {
     pub(crate) fnr: &'f dyn Fn(f64, usize) -> f64,
     pub(crate) levels: &'f [Level],
 }
+
+/// Parts of the importances of a stream.
+const PARTS: u32 = 16;
 
 /// Points of time and lag at which a filter is looked at.
 const POINTS: usize = 160;
@@ -83,8 +86,26 @@ impl Integral<'_> {
                 .zip(&missed.by_level)
                 .map(|(level, fnr)| RateAt { at: level.importance, predicted_fnr: *fnr, share: level.share })
                 .collect(),
+            mean_fpr: predicted_fpr,
+            errors_by_importance: self.by_importance(&missed.by_level, distinct / arrivals, stream.importance()),
             zeros,
             stable_after: times.get(settled).copied().filter(|time| *time < arrivals * 0.99),
+        }
+    }
+
+    /// Misses by importance. Where a filter does not look at importances, arrivals may have them all the same.
+    fn by_importance(&self, fnr: &[f64], distinct: f64, mix: Option<&ImportanceMix>) -> Vec<ErrorsAt> {
+        let errors = |level: Level, fnr: f64| ErrorsAt {
+            importance: level.importance,
+            distinct: level.share * distinct,
+            duplicates: level.share * (1.0 - distinct),
+            missed: level.share * (1.0 - distinct) * fnr,
+        };
+        match (self.levels, mix, fnr) {
+            ([_], Some(mix), [fnr]) => {
+                mix.parts(PARTS).map(|(importance, share)| errors(Level { importance, share }, *fnr)).collect()
+            }
+            _ => self.levels.iter().zip(fnr).map(|(level, fnr)| errors(*level, *fnr)).collect(),
         }
     }
 

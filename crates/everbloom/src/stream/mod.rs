@@ -21,7 +21,7 @@ mod spot_check;
 
 use crate::promise::{Error, ImportanceMix, MAX_ITEMS, Result};
 pub use footprint::{Footprint, LagCurve, RateBand};
-pub use forecast::{Forecast, Method, RateAt};
+pub use forecast::{ErrorsAt, Forecast, Method, RateAt};
 pub use sample::Sample;
 pub use spot_check::{Missed, SpotCheck};
 use std::sync::Arc;

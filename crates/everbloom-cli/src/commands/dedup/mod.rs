@@ -1,6 +1,7 @@
 //! `everbloom dedup`: repeats out of an endless stream, in fixed memory.
 
 mod block_output;
+mod cost;
 mod counts;
 mod engine;
 mod in_order;
@@ -21,7 +22,8 @@ mod window;
 pub(crate) use state::filter_bytes;
 
 use crate::args::{
-    Format, GoalArgs, ImportanceArgs, KeyArgs, OnError, PromiseArgs, Refresh, ServersArgs, quantity, with_exit_codes,
+    CostArgs, Format, GoalArgs, ImportanceArgs, KeyArgs, OnError, PromiseArgs, Refresh, ServersArgs, quantity,
+    with_exit_codes,
 };
 use crate::failure::{Ending, Failure, Result};
 use crate::input::{BlockReader, Lost, Source, is_stdin, rereadable};
@@ -70,6 +72,8 @@ Examples:
     everbloom dedup --json -k .user.id events.jsonl
   Only repeats within a day, by the times in the lines:
     everbloom dedup --json -k .user.id --window 24h --time .at events.jsonl
+  Where a lost click costs 5 cents and one that is counted twice 1 cent:
+    everbloom dedup --cost-fp 5 --cost-fn 1 -k 1,2 visits.tsv
   How often each line came, the most frequent first:
     everbloom dedup --counts lines.txt | sort -rn
   In steps, each run going on where the last one ended:
@@ -89,6 +93,8 @@ pub(crate) struct Dedup {
     exact: bool,
     #[command(flatten)]
     goal: GoalArgs,
+    #[command(flatten)]
+    cost: CostArgs,
     /// Drop every repeat of a key among the last so many lines (1000000) or within a time (24h, 90s, 7d),
     /// without exception; older ones are forgotten, in steps: some up to a twentieth, or 30 lines, later.
     ///
@@ -171,6 +177,7 @@ impl Dedup {
     pub(crate) fn run(self) -> Result<Ending> {
         let this = self.with_dash();
         this.refuse_clashes()?;
+        this.refuse_idle_costs()?;
         this.check_inputs()?;
         if this.counts {
             return counts::run(&this);
@@ -232,7 +239,8 @@ impl Dedup {
         let interrupt = Arc::new(interrupt);
         let Resumption { mut judge, notes, outputs, starts, saving } = resume::start(&self, &layout, held, &interrupt)?;
         // What breaks the usual rate is said unasked.
-        let is_worse = !self.exact && judge.watch.promise().predicted_fpr > self.goal.goal().target_fpr.unwrap_or(1.0);
+        let is_usual = !self.exact && self.cost.cost_fp.is_none();
+        let is_worse = is_usual && judge.watch.promise().predicted_fpr > self.goal.goal().target_fpr.unwrap_or(1.0);
         let says = is_worse && !self.wants_summary() && !self.promise.quiet;
         notes.iter().filter(|_| says).for_each(|note| words::note(note));
         if self.reads_the_past()? && !self.promise.quiet {
@@ -324,6 +332,9 @@ impl Dedup {
 
     /// The memory asked for, on paper.
     fn plan_memory(&self, layout: &Layout) -> Result<Plan> {
+        if let Some(cost) = self.cost.cost(self.importance.importance_max)? {
+            return self.plan_by_cost(cost, layout);
+        }
         if self.exact {
             let exact = filters::KINDS.iter().find(|kind| kind.can.be_exact);
             let spec = self.in_shards(&Spec::new(exact.map_or(forecast::AUTO, |kind| kind.name)))?;

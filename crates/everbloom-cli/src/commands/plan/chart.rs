@@ -33,7 +33,7 @@ pub(super) fn by_lag(rows: &[LagRow], columns: usize) -> String {
 }
 
 /// A bar with eighths of a cell.
-fn bar(share: f64, width: usize) -> String {
+pub(super) fn bar(share: f64, width: usize) -> String {
     let eighths = (share.clamp(0.0, 1.0) * (width * 8) as f64).round() as usize;
     let mut bar = "█".repeat(eighths / 8);
     if let Some(part) = ['▏', '▎', '▍', '▌', '▋', '▊', '▉'].get((eighths % 8).wrapping_sub(1)) {

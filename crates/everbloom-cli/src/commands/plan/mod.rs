@@ -2,12 +2,13 @@
 
 mod chart;
 mod command;
+mod cost;
 mod sentence;
 mod stream;
 mod surfaces;
 mod text;
 
-use crate::args::{DEFAULT_FPR, Format, KeyArgs, Refresh, quantity};
+use crate::args::{CostArgs, DEFAULT_FPR, Format, KeyArgs, Refresh, quantity};
 use crate::failure::{Ending, Result};
 use crate::progress::{Screen, Working};
 use crate::report;
@@ -30,11 +31,11 @@ pub(crate) struct Plan {
     /// The most memory the filter may use, such as 64MiB
     #[arg(short, long, value_name = "SIZE", value_parser = quantity::size_in_bits)]
     memory: Option<u64>,
-    /// The highest rate of false positives [default: 0.1%]
-    #[arg(long, value_name = "RATE", value_parser = quantity::rate)]
+    /// The highest rate of false positives [default: 0.1%; with costs, any that pays]
+    #[arg(long, visible_alias = "max-fpr", value_name = "RATE", value_parser = quantity::rate)]
     fpr: Option<f64>,
     /// The highest rate of false negatives on the stream
-    #[arg(long, value_name = "RATE", value_parser = quantity::rate_or_none)]
+    #[arg(long, visible_alias = "max-fnr", value_name = "RATE", value_parser = quantity::rate_or_none)]
     fnr: Option<f64>,
     /// How many distinct keys to expect, such as 1e6
     #[arg(long, value_name = "COUNT", value_parser = quantity::count)]
@@ -66,6 +67,8 @@ pub(crate) struct Plan {
     #[arg(long, value_name = "FORMAT", default_value = "table")]
     format: Format,
     #[command(flatten)]
+    cost: CostArgs,
+    #[command(flatten)]
     keys: KeyArgs,
 }
 
@@ -73,7 +76,7 @@ impl Plan {
     pub(crate) fn run(self) -> Result<Ending> {
         let mix = self.importance.as_ref().map(Mix::load).transpose()?;
         let (mix, importance_max) = mix.unzip();
-        let question = self.question(mix)?;
+        let question = self.question(mix, importance_max)?;
         let answer = {
             let _working = Working::on("trying filters", Screen::Free);
             question.answer()?
@@ -86,10 +89,14 @@ impl Plan {
         Ok(Ending::Done)
     }
 
-    fn question(&self, mix: Option<ImportanceMix>) -> Result<Question> {
+    fn question(&self, mix: Option<ImportanceMix>, importance_max: Option<f64>) -> Result<Question> {
         let mut goal = Goal::new();
         (goal.memory_bits, goal.target_fpr, goal.expected_items) = (self.memory, self.fpr, self.expect);
-        goal = goal.default_fpr(DEFAULT_FPR).hashing(Hashing::seeded(self.seed.unwrap_or_default()));
+        goal = goal.hashing(Hashing::seeded(self.seed.unwrap_or_default()));
+        goal = match self.cost.cost(importance_max)? {
+            Some(cost) => goal.cost(cost),
+            None => goal.default_fpr(DEFAULT_FPR),
+        };
         if let Some(mix) = mix {
             goal = goal.importance_mix(mix);
         }
@@ -131,6 +138,8 @@ struct Document {
     fnr_by_importance: Vec<ImportanceRow>,
     limit_fnr: Option<f64>,
     limit_kind: Option<&'static str>,
+    #[serde(flatten)]
+    cost: Option<cost::CostRow>,
     command: String,
     /// The same for every surface that exists, ready to paste.
     commands: Vec<surfaces::Lines>,
@@ -156,6 +165,9 @@ struct Row {
     /// The ± of it, where it was counted in a simulation.
     predicted_fnr_error: Option<f64>,
     method: &'static str,
+    /// What an arrival costs, if somebody said what errors cost.
+    #[serde(rename = "cost_per_arrival", skip_serializing_if = "Option::is_none")]
+    cost: Option<f64>,
     reason: String,
 }
 
@@ -202,6 +214,7 @@ impl Row {
             predicted_fnr: candidate.forecast.predicted_fnr,
             predicted_fnr_error: counted(candidate.forecast.fnr_standard_error),
             method: candidate.forecast.method.name(),
+            cost: candidate.cost.map(|cost| cost.total()),
             reason: candidate.reason.clone(),
         }
     }
@@ -250,6 +263,7 @@ impl Document {
             fnr_by_importance: if question.goal.importance { by_importance.collect() } else { Vec::new() },
             limit_fnr: limit.map(|limit| limit.limit_fnr),
             limit_kind: limit.map(|limit| limit.limit_kind),
+            cost: cost::CostRow::of(answer),
             command,
             commands: Vec::new(),
             summary: String::new(),
@@ -262,7 +276,7 @@ impl Document {
 /// What no filter of this memory can avoid, on a stream of independent draws.
 fn limit_of(question: &Question, answer: &Recommendation) -> Option<Limit> {
     let (memory_bits, fpr) = (question.goal.memory_bits? as f64, question.goal.target_fpr?);
-    if question.window.is_some() || answer.assumed {
+    if question.window.is_some() || answer.assumed || question.goal.cost.is_some() {
         return None;
     }
     limit::of(&answer.stream, memory_bits, fpr)

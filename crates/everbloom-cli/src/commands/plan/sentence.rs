@@ -1,7 +1,7 @@
 //! A plan in one sentence, for whoever has to decide.
 
-use super::Plan;
 use super::command::exact_time;
+use super::{Plan, cost};
 use crate::args::Refresh;
 use crate::report::words::about_one_in;
 use crate::report::{short_size, thousands};
@@ -20,20 +20,22 @@ pub(super) fn of(plan: &Plan, answer: &Recommendation) -> String {
         Holds::Never => "how many new lines are dropped by mistake is not promised".to_string(),
         _ => wrong,
     };
-    format!(
-        "With {} you can {}: {wrong}; {}.",
-        match best.memory_bits {
-            bits if bits < 8 << 10 && bits.is_multiple_of(8) => format!("{} bytes", bits / 8),
-            bits => short_size(bits),
-        },
-        purpose(plan, answer, is_stream),
-        found(plan, answer, is_stream)
-    )
+    let memory = match best.memory_bits {
+        bits if bits < 8 << 10 && bits.is_multiple_of(8) => format!("{} bytes", bits / 8),
+        bits => short_size(bits),
+    };
+    let found = found(plan, answer, is_stream);
+    match answer.best.cost {
+        Some(cost) => format!("With {memory} {}: {wrong}; {found}.", cost::saved(cost, answer)),
+        None => format!("With {memory} you can {}: {wrong}; {found}.", purpose(plan, answer, is_stream)),
+    }
 }
 
 /// Whether it is for a stream, and not for a set of keys.
 pub(super) fn is_stream(answer: &Recommendation) -> bool {
-    filters::kind(&answer.best.plan.spec).is_ok_and(|kind| kind.can.run_forever || !answer.assumed)
+    let lasts = filters::kind(&answer.best.plan.spec).is_ok_and(|kind| kind.can.run_forever || !answer.assumed);
+    // Costs are those of lines that are dropped or let through.
+    lasts || answer.best.cost.is_some()
 }
 
 fn purpose(plan: &Plan, answer: &Recommendation, is_stream: bool) -> String {

@@ -2,12 +2,11 @@
 
 use super::Plan;
 use crate::args::{ImportanceArgs, OnError};
+use crate::commands::learn;
 use crate::failure::{Failure, Result};
-use crate::input::BlockReader;
 use crate::progress::Screen;
-use crate::record::{FaultWatch, Layout, Part, RecordReader, for_each_batch};
-use everbloom::internal::stream::Sample;
-use everbloom::{Hashing, Importance, ImportanceMix, ImportanceScale, Stream};
+use crate::record::Layout;
+use everbloom::{Importance, ImportanceMix, ImportanceScale, Stream};
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
@@ -68,17 +67,8 @@ impl Repeats {
 /// Learns a stream at the speed at which it is read.
 fn learned(path: &Path, plan: &Plan) -> Result<Stream> {
     let layout = Layout::new(&plan.keys, &ImportanceArgs::default())?;
-    let files = vec![path.to_path_buf()];
-    let reader = RecordReader::new(BlockReader::new(files.clone(), plan.keys.framing()), layout)?;
-    let mut reader = reader.watched(&files, Screen::Free);
-    let (mut sample, mut watch) = (Sample::default(), FaultWatch::new(plan.keys.on_error, OnError::Fail));
-    for_each_batch(&mut reader, &Hashing::default(), |part| {
-        if let Part::Records(bytes, batch) = part {
-            watch.check(bytes, batch)?;
-            sample.observe(batch.hashes(), batch.importances());
-        }
-        Ok(())
-    })?;
+    let files = [path.to_path_buf()];
+    let (sample, ..) = learn::from_files(&files, layout, &plan.keys, OnError::Fail, None, Screen::Free)?;
     sample.finish().map_err(|error| Failure::at(path, error))
 }
 

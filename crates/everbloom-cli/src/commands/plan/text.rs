@@ -9,6 +9,9 @@ pub(super) fn render(document: &Document, answer: &Recommendation, paper: &Paper
     let mut text = paper.wrap(&document.summary, 0);
     text.push('\n');
     text.push_str(&paper.columns(&rows(document)));
+    if let Some(cost) = &document.cost {
+        text.push_str(&cost.chart(document.best.memory_bits, paper.width()));
+    }
     if document.best.predicted_fnr > 0.0 {
         text.push_str(&chart::by_lag(&document.fnr_by_lag, paper.width()));
     }
@@ -47,12 +50,11 @@ fn rows(document: &Document) -> Vec<(&'static str, String)> {
         true => String::new(),
         false => format!("; about {} on this stream", with_bound(best)),
     };
-    let mut rows = vec![
-        ("take", spaced(&best.filter)),
-        ("because", best.reason.clone()),
-        ("memory", size(best)),
-        ("false positives", format!("{} at most, {promise}{on_stream}", predicted(best.predicted_fpr))),
-    ];
+    let mut rows = vec![("take", spaced(&best.filter)), ("because", best.reason.clone()), ("memory", size(best))];
+    if let Some(cost) = &document.cost {
+        rows.push(("cost", cost.line()));
+    }
+    rows.push(("false positives", format!("{} at most, {promise}{on_stream}", predicted(best.predicted_fpr))));
     if is_set {
         rows.push(("false negatives", "none: it never forgets".into()));
     } else {

@@ -148,6 +148,8 @@ const fn kind(id: u16, name: &'static str, parameters: &'static [Parameter], sum
         can: Abilities { weigh_importance: true, ..Abilities::STREAM },
         model: Model {
             forecast: forecast::forecast,
+            // The thesis's own question: cells, their size, decrements and hashes. The rate gives the first and the third.
+            choices_by_cost: &[("cell_max", &["1", "3", "7", "15"]), ("num_hashes", &["1", "2", "3", "4", "6"])],
             effort: plan::effort,
             full_size: forecast::takes_full_size,
             whole_stream: forecast::takes_whole_stream,

@@ -1,0 +1,94 @@
+//! The plan where somebody said what errors cost: by the files themselves, or by an assumed stream, and it is said by which.
+
+use super::{DEFAULT_MEMORY_BITS, Dedup};
+use crate::args::OnError;
+use crate::commands::learn;
+use crate::failure::{Failure, Result};
+use crate::progress::{Screen, Working};
+use crate::record::Layout;
+use crate::report::{percent, short_size, thousands, words};
+use everbloom::{Cost, Goal, Plan, Question, Recommendation, Stream};
+
+/// Lines of the files that are read twice, the first time to learn what they are like.
+const READ_AHEAD: u64 = 1 << 20;
+
+/// What is known of the stream, in words and as it is.
+struct Known {
+    from: String,
+    stream: Option<Stream>,
+    /// Whether more comes than was read.
+    goes_on: bool,
+}
+
+impl Dedup {
+    /// Refuses costs where something else settles which errors are made.
+    pub(super) fn refuse_idle_costs(&self) -> Result<()> {
+        let settled = [(self.exact, "--exact"), (self.counts, "--counts"), (self.window.is_some(), "--window")];
+        match settled.into_iter().find(|(given, _)| *given && self.cost.cost_fp.is_some()) {
+            Some((_, what)) => Err(Failure::new(format_args!(
+                "{what} settles which errors are made, whatever they cost; leave out {what}, or --cost-fp and --cost-fn"
+            ))),
+            None => Ok(()),
+        }
+    }
+
+    /// The cheapest filter for these files.
+    pub(super) fn plan_by_cost(&self, cost: Cost, layout: &Layout) -> Result<Plan> {
+        let known = self.known()?;
+        let mut goal = Goal::new().hashing(self.goal.hashing()).cost(cost);
+        let wanted = &self.goal.wanted;
+        (goal.memory_bits, goal.target_fpr, goal.expected_items) = (wanted.memory, wanted.fpr, wanted.expect);
+        if known.stream.is_none() && wanted.expect.is_none() && wanted.memory.is_none() {
+            goal = goal.memory_bits(DEFAULT_MEMORY_BITS);
+        }
+        goal.importance = layout.has_importance();
+        let mut question = Question::new(goal);
+        question.filter = Some(self.goal.filter.clone());
+        (question.stream, question.goes_on) = (known.stream, known.goes_on);
+        let answer = {
+            let screen = if self.promise.quiet { Screen::of(true, true) } else { Screen::Free };
+            let _working = Working::on("trying filters", screen);
+            question.answer()?
+        };
+        if !self.promise.quiet {
+            words::note(&said(&known.from, &answer));
+        }
+        Ok(answer.best.plan)
+    }
+
+    /// What the files say of the stream, if they can be read twice.
+    fn known(&self) -> Result<Known> {
+        let assumed = |from: &str| Known { from: from.into(), stream: None, goes_on: true };
+        if self.follow || self.files.is_empty() || !self.reads_only_files()? {
+            return Ok(assumed("an assumed stream, since this input can be read only once"));
+        }
+        let layout = Layout::new(&self.keys, &self.importance)?;
+        let screen = if self.promise.quiet { Screen::of(true, true) } else { Screen::Free };
+        let (sample, lines, is_all) =
+            learn::from_files(&self.files, layout, &self.keys, OnError::Keep, Some(READ_AHEAD), screen)?;
+        Ok(match sample.finish() {
+            Ok(stream) => Known {
+                from: if is_all { "the input".into() } else { format!("the first {} lines", thousands(lines)) },
+                stream: Some(stream),
+                // What is saved goes on with other input.
+                goes_on: !is_all || self.state.is_some(),
+            },
+            Err(_) => assumed("an assumed stream, since the input has too few repeats to learn from"),
+        })
+    }
+}
+
+fn said(from: &str, answer: &Recommendation) -> String {
+    let (plan, forecast) = (&answer.best.plan, &answer.best.forecast);
+    let (cost, without) =
+        (answer.best.cost.map_or(0.0, |cost| cost.total()), answer.without_filter.unwrap_or_default());
+    let saved = if without > cost { percent(1.0 - cost / without) } else { "0 %".into() };
+    format!(
+        "planned by cost from {from}: {} with {} takes {saved} off what repeats would cost; it drops at most {} of the new lines \
+         and lets about {} of the repeats through",
+        plan.spec.kind(),
+        short_size(plan.memory_bits),
+        percent(plan.promise.predicted_fpr),
+        percent(forecast.predicted_fnr),
+    )
+}

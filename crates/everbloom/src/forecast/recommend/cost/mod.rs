@@ -1,0 +1,268 @@
+//! The filter of least expected cost, where somebody said what errors cost.
+//!
+//! The cost of an arrival is what its errors and its part of the memory cost: with a share *d* of new keys,
+//! d·FPR·(cost of a false positive) + (1 − d)·FNR·(cost of a false negative) + (cost of a MiB)·MiB/arrivals, where costs may
+//! depend on the importance. The thesis asks for this in its discussion: "the developer must be able to give a function of
+//! FP, FN and importance, and the Bloom Filter should minimize the cost, given a set of constraints".
+
+mod curve;
+mod search;
+
+use super::{Candidate, Question, RUNNERS_UP, Recommendation};
+use crate::promise::{Cost, Error, Result, rate_text, size_text};
+use crate::stream::scaled::ScaledStream;
+use crate::stream::{Forecast, Stream};
+pub use curve::{CostCurve, CostPoint};
+use search::{Search, Tried};
+
+/// The expected cost of an arrival, in the unit in which costs were given.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+#[non_exhaustive]
+pub struct ExpectedCost {
+    /// Of new keys that are dropped.
+    pub false_positives: f64,
+    /// Of repeats that are let through.
+    pub false_negatives: f64,
+    /// Of its part of the memory.
+    pub memory: f64,
+}
+
+const MIB: f64 = (8u64 << 20) as f64;
+
+impl ExpectedCost {
+    /// All of it.
+    pub fn total(&self) -> f64 {
+        self.false_positives + self.false_negatives + self.memory
+    }
+
+    fn of(cost: &Cost, forecast: &Forecast, memory_bits: u64, stream: &Stream) -> Self {
+        let rows = &forecast.errors_by_importance;
+        ExpectedCost {
+            false_positives: forecast.mean_fpr
+                * rows.iter().map(|row| row.distinct * cost.false_positive.at(row.importance)).sum::<f64>(),
+            false_negatives: rows.iter().map(|row| row.missed * cost.false_negative.at(row.importance)).sum(),
+            memory: cost.memory_per_mib * memory_bits as f64 / MIB / stream.arrivals().max(1) as f64,
+        }
+    }
+}
+
+/// What an arrival costs where there is no filter.
+#[derive(Debug, Clone, Copy, Default)]
+struct Idle {
+    /// Every repeat is let through.
+    let_through: f64,
+    /// Every new key is dropped.
+    drop: f64,
+}
+
+impl Idle {
+    fn of(cost: &Cost, scaled: &ScaledStream) -> Self {
+        let mut idle = Idle::default();
+        for (index, lag) in scaled.lags.iter().enumerate().skip(scaled.warm_up) {
+            let importance = scaled.importances.get(index).map_or(1.0, |importance| importance.share());
+            match lag {
+                0 => idle.drop += cost.false_positive.at(importance),
+                _ => idle.let_through += cost.false_negative.at(importance),
+            }
+        }
+        let arrivals = scaled.judged_lags().len().max(1) as f64;
+        Idle { let_through: idle.let_through / arrivals, drop: idle.drop / arrivals }
+    }
+
+    /// The cheaper of the two.
+    fn least(self) -> f64 {
+        self.let_through.min(self.drop)
+    }
+
+    /// What to know about a filter that is hardly worth having.
+    fn note(self, best: &Candidate) -> Option<String> {
+        let total = best.cost.map_or(0.0, |cost| cost.total());
+        let what = if self.drop < self.let_through { "to drop every arrival" } else { "to let every arrival through" };
+        (total > 0.9 * self.least()).then(|| {
+            let saved = 100.0 * (1.0 - total / self.least().max(1e-300)).max(0.0);
+            format!(
+                "at these costs and this memory a filter saves little: {what} would cost only {saved:.0} % more than it"
+            )
+        })
+    }
+}
+
+impl Question {
+    /// The filter of least expected cost, within the limits.
+    pub(super) fn cheapest(&self, cost: &Cost) -> Result<Recommendation> {
+        let stream = self.stream_for_cost(cost)?;
+        let search = Search::new(self, cost, stream);
+        let most = self.goal.memory_bits.filter(|_| !self.goal.assumed_memory);
+        // Where the memory is given and costs nothing, all of it is taken; a curve is for people.
+        let curve = match (most, self.best_only && cost.memory_per_mib == 0.0) {
+            (Some(_), true) => None,
+            _ => Some(CostCurve::drawn(&search, self.goal.memory_bits)?),
+        };
+        let memory_bits = match (&curve, most) {
+            (Some(curve), most) if most.is_none() || cost.memory_per_mib > 0.0 => {
+                curve.chosen(&search, self.goal.memory_bits).ok_or_else(|| self.contradiction(&search, Some(curve)))?
+            }
+            (_, most) => most.unwrap_or_default(),
+        };
+        let (glanced, refusal) = search.glance(memory_bits, true);
+        if let (true, Some(error)) = (glanced.is_empty(), refusal) {
+            return Err(error);
+        }
+        // On a stream that is only assumed, a closer look would tell no more.
+        let screened = search.screen(&glanced, memory_bits, self.stream.is_some());
+        let found = if self.stream.is_some() { search.finish(screened.clone(), memory_bits)? } else { screened };
+        let mut kept: Vec<Tried> = found.into_iter().filter(|one| search.keeps_limits(one, 1.0)).collect();
+        if self.stream.is_none() {
+            kept = search::first_of_each(kept.iter()).cloned().collect();
+        }
+        let notes = self.price_of_limits(&search, &glanced);
+        let mut candidates: Vec<Candidate> = kept.into_iter().take(RUNNERS_UP + 1).map(Tried::candidate).collect();
+        let Some(best) = candidates.first_mut() else { return Err(self.contradiction(&search, curve.as_ref())) };
+        best.reason = because(best);
+        best.plan.notes.extend(notes.into_iter().chain(search.idle.note(best)));
+        let without_filter = Some(search.idle.let_through);
+        let found = self.recommended(candidates, search.stream)?;
+        Ok(Recommendation { without_filter, curve, ..found })
+    }
+
+    fn stream_for_cost(&self, cost: &Cost) -> Result<Stream> {
+        if self.window.is_some() {
+            let remedy = "say what errors cost, or within which window none may happen, not both";
+            return Err(Error::parameter("cost", "given with a window", "given alone", remedy));
+        }
+        let stream = self.stream()?;
+        if cost.is_by_importance() && stream.importance().is_none() {
+            let remedy = "say how importances are spread, or let every error cost the same";
+            return Err(Error::parameter("importance", "not given", "given where costs depend on it", remedy));
+        }
+        if self.stream.is_none() && self.goal.memory_bits.or(self.goal.expected_items).is_none() {
+            let remedy = "describe the stream, or say how many distinct keys will come or how much memory there is";
+            return Err(Error::parameter("stream", "not given", "given, or expected_items, or memory", remedy));
+        }
+        Ok(stream)
+    }
+
+    /// What the limits cost, if something cheaper breaks them.
+    fn price_of_limits(&self, search: &Search<'_>, glanced: &[Tried]) -> Option<String> {
+        // Those of the glance are compared with each other: on another simulation everything costs a little more or less.
+        let least =
+            glanced.iter().filter(|one| search.keeps_limits(one, 1.0)).map(Tried::total).fold(f64::NAN, f64::min);
+        let (fpr, fnr) = (self.goal.target_fpr, self.target_fnr);
+        let cheapest = glanced.first().filter(|one| one.total() < 0.97 * least)?;
+        let broken = match (search.keeps_fpr(cheapest), search.keeps_fnr(cheapest, 1.0)) {
+            (true, _) => format!("false negatives of {}", rate_text(fnr?)),
+            (false, true) => format!("false positives of {}", rate_text(fpr?)),
+            (false, false) => "both rates".to_string(),
+        };
+        Some(format!(
+            "the limit on {broken} binds: without it errors would cost about {:.0} % less, with {} ({} false positives, {} \
+             false negatives)",
+            100.0 * (1.0 - cheapest.total() / least),
+            cheapest.plan.spec.kind(),
+            rate_text(cheapest.forecast.mean_fpr),
+            rate_text(cheapest.forecast.predicted_fnr),
+        ))
+    }
+
+    /// Which limit stands against the others, and what it would take.
+    fn contradiction(&self, search: &Search<'_>, curve: Option<&CostCurve>) -> Error {
+        let (fpr, fnr) = (self.goal.target_fpr, self.target_fnr);
+        let most = self.goal.memory_bits.filter(|_| !self.goal.assumed_memory);
+        let memory_bits = most.or_else(|| curve.map(CostCurve::largest)).unwrap_or_default();
+        let tried = search.glance(memory_bits, true).0;
+        let least = |keeps: &dyn Fn(&Tried) -> bool, rate: &dyn Fn(&Tried) -> f64| {
+            let rates = tried.iter().filter(|one| keeps(one)).map(rate);
+            rates.min_by(f64::total_cmp)
+        };
+        let least_fnr = least(&|one| search.keeps_fpr(one), &|one| one.forecast.predicted_fnr);
+        let least_fpr = least(&|one| search.keeps_fnr(one, 1.0), &|one| one.plan.promise.predicted_fpr);
+        let enough = most.and_then(|most| curve::least_memory(search, most));
+        let limits = [
+            fpr.map(|rate| format!("at most {} false positives", rate_text(rate))),
+            fnr.map(|rate| format!("at most {} false negatives", rate_text(rate))),
+            most.map(|bits| format!("a memory of {}", size_text(bits))),
+        ];
+        let limits: Vec<_> = limits.into_iter().flatten().collect();
+        let reason = match (least_fnr.filter(|_| fnr.is_some()), least_fpr.filter(|_| fpr.is_some())) {
+            (Some(rate), _) => format!(
+                "with {}the best forecast is {} false negatives",
+                limits
+                    .iter()
+                    .filter(|limit| !limit.contains("negatives"))
+                    .map(|limit| format!("{limit}, "))
+                    .collect::<String>(),
+                rate_text(rate)
+            ),
+            (None, Some(rate)) => {
+                format!("the lowest rate of false positives that can be promised is {}", rate_text(rate))
+            }
+            (None, None) => "no filter can be planned for it".into(),
+        };
+        let remedies = [
+            enough.map(|bits| format!("give about {} of memory", size_text(bits))),
+            least_fnr
+                .filter(|_| fnr.is_some())
+                .map(|rate| format!("accept {} false negatives", rate_text(rate * 1.05))),
+            least_fpr.filter(|_| fpr.is_some()).map(|rate| format!("accept {} false positives", rate_text(rate))),
+        ];
+        let remedies: Vec<_> = remedies.into_iter().flatten().collect();
+        Error::Infeasible {
+            wanted: limits.join(" with "),
+            reason,
+            remedy: if remedies.is_empty() {
+                "give more memory or accept more errors".into()
+            } else {
+                remedies.join(", or ")
+            },
+        }
+    }
+}
+
+/// Why the cheapest is taken.
+fn because(best: &Candidate) -> String {
+    let cost = best.cost.unwrap_or_default();
+    let errors = cost.false_positives + cost.false_negatives;
+    let share = if errors > 0.0 { 100.0 * cost.false_negatives / errors } else { 0.0 };
+    match errors > 0.0 {
+        true => format!("its errors cost least; {share:.0} % of what they cost is for repeats let through"),
+        false => "it is forecast to make no error that costs anything".into(),
+    }
+}
+
+impl Candidate {
+    /// Why another is cheaper.
+    pub(super) fn costs_more_than(&self, best: &Candidate) -> Option<String> {
+        let (mine, theirs) = (self.cost?, best.cost?);
+        let (more, parts) = (
+            mine.total() / theirs.total().max(1e-300) - 1.0,
+            [
+                (
+                    mine.false_negatives - theirs.false_negatives,
+                    format!(
+                        "lets through {} of the repeats, not {}",
+                        rate_text(self.forecast.predicted_fnr),
+                        rate_text(best.forecast.predicted_fnr)
+                    ),
+                ),
+                (
+                    mine.false_positives - theirs.false_positives,
+                    format!(
+                        "drops {} of the new keys, not {}",
+                        rate_text(self.forecast.mean_fpr),
+                        rate_text(best.forecast.mean_fpr)
+                    ),
+                ),
+                (mine.memory - theirs.memory, "takes more memory".to_string()),
+            ],
+        );
+        let most =
+            parts.into_iter().max_by(|one, other| one.0.total_cmp(&other.0)).map_or(String::new(), |(_, text)| text);
+        Some(match more {
+            more if theirs.total() == 0.0 || more >= 9.995 => {
+                format!("costs {} times as much: it {most}", (more + 1.0).min(1e6).round())
+            }
+            more if more < 0.005 => "costs as much, as far as a forecast tells".to_string(),
+            more => format!("costs {:.0} % more: it {most}", 100.0 * more),
+        })
+    }
+}

@@ -1,0 +1,300 @@
+//! Which filter, for a goal and a stream: whatever forecasts best.
+//!
+//! Filters that never forget are planned first: where one keeps its rate for all keys that will come, no
+//! other can miss less. Where none fits, every kind for endless streams is tried in every variant that its
+//! plan leaves open, first on a short simulation of the stream, then the best of them on a longer one.
+
+mod contest;
+mod cost;
+mod least_memory;
+mod sets;
+mod window;
+
+use super::{AUTO, forecast};
+use crate::filter::Kind;
+use crate::filters;
+use crate::promise::{Error, Goal, Holds, Plan, Result, Spec, Window, rate_text};
+use crate::stream::{Forecast, Stream};
+use contest::one_of_each;
+pub use cost::{CostCurve, CostPoint, ExpectedCost};
+
+/// How many runners-up are named.
+const RUNNERS_UP: usize = 4;
+
+/// Why a filter that was named is recommended.
+const ASKED_FOR: &str = "it was asked for";
+
+/// What is asked of the planner beyond a goal.
+#[derive(Debug, Clone, Default)]
+#[non_exhaustive]
+pub struct Question {
+    /// Memory, rate of false positives, distinct keys, importances.
+    pub goal: Goal,
+    /// The rate of false negatives to keep on the stream.
+    pub target_fnr: Option<f64>,
+    /// The window in which nothing may be missed; one of time is expected to have `expected_items` arrivals.
+    pub window: Option<Window>,
+    /// Whether a repeat leaves its key's age in the window as it is.
+    pub keep_age: bool,
+    /// The stream, if it is known.
+    pub stream: Option<Stream>,
+    /// Whether more will come than the stream that is known, of the same kind: the filter must last for ever then.
+    pub goes_on: bool,
+    /// The filter, if it is settled: only its parameters are open.
+    pub filter: Option<Spec>,
+    /// Whether only the best filter is wanted, so that no time is spent on the runners-up.
+    pub(super) best_only: bool,
+}
+
+/// A filter that answers a question.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct Candidate {
+    /// The filter.
+    pub plan: Plan,
+    /// What to expect of it on the stream.
+    pub forecast: Forecast,
+    /// Why it is recommended, or not.
+    pub reason: String,
+    /// What it costs per arrival, if somebody said what errors cost.
+    pub cost: Option<ExpectedCost>,
+}
+
+/// The answer to a question.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct Recommendation {
+    /// The filter to take.
+    pub best: Candidate,
+    /// The runners-up, the best first.
+    pub runners_up: Vec<Candidate>,
+    /// The stream that the forecasts are for.
+    pub stream: Stream,
+    /// Whether that stream was assumed, because nothing was said of it.
+    pub assumed: bool,
+    /// What it would cost per arrival to let every repeat through, if somebody said what errors cost.
+    pub without_filter: Option<f64>,
+    /// The cost of the cheapest filter against its memory, if somebody said what errors cost.
+    pub curve: Option<CostCurve>,
+}
+
+impl Question {
+    /// A question about a goal and nothing else.
+    pub fn new(goal: Goal) -> Self {
+        Question { filter: goal.filter.clone(), goal, ..Question::default() }
+    }
+
+    /// The filter to take, and the runners-up with reasons.
+    pub fn answer(&self) -> Result<Recommendation> {
+        self.checked()?;
+        if let Some(cost) = &self.goal.cost {
+            return self.cheapest(cost);
+        }
+        if let Some(window) = &self.window {
+            return self.for_window(window);
+        }
+        match &self.filter {
+            Some(spec) if spec.kind() != AUTO => self.for_named(spec),
+            _ if self.goal.memory_bits.is_none() => self.without_memory(),
+            _ => self.within_memory(),
+        }
+    }
+
+    /// What to expect of a filter that was named, in the best variant if the memory and the stream are known.
+    fn for_named(&self, spec: &Spec) -> Result<Recommendation> {
+        let plan = filters::plan(spec, &self.goal())?;
+        let stream = self.stream()?;
+        let mut candidates = match (self.goal.memory_bits, &self.stream, filters::kind(spec)?.can.run_forever) {
+            (Some(_), Some(_), true) => self.contenders(&stream)?,
+            _ => Vec::new(),
+        };
+        let plan_is_open = !candidates.is_empty() && plan.spec != *spec;
+        if candidates.is_empty() {
+            candidates.push(self.as_named(plan, &stream)?);
+        }
+        for candidate in &mut candidates {
+            candidate.reason = match plan_is_open {
+                true => "it was asked for; its open parameters are those that forget least on this stream".into(),
+                false => ASKED_FOR.into(),
+            };
+        }
+        let found = self.recommended(candidates, stream)?;
+        self.check_target(found)
+    }
+
+    /// What was named, as it is planned. Where that promises nothing, what it comes to on the stream is said.
+    fn as_named(&self, mut plan: Plan, stream: &Stream) -> Result<Candidate> {
+        let forecast = forecast(&plan, stream)?;
+        if let (Holds::Never, Some(target)) = (plan.promise.holds, self.goal.target_fpr)
+            && forecast.predicted_fpr > target
+        {
+            let (target, predicted) = (rate_text(target), rate_text(forecast.predicted_fpr));
+            plan.notes.push(format!("its parameters do not keep a rate of {target} on this stream, but {predicted}"));
+        }
+        Ok(Candidate { forecast, plan, reason: ASKED_FOR.into(), cost: None })
+    }
+
+    fn checked(&self) -> Result<()> {
+        self.goal.checked()?;
+        match self.target_fnr {
+            Some(rate) if !(0.0..1.0).contains(&rate) => {
+                Err(Error::parameter("target_fnr", rate, "at least 0 and below 1", "try 0.1, or 0 to miss nothing"))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// The stream that was described, or the one that is assumed.
+    fn stream(&self) -> Result<Stream> {
+        let stream = match (&self.stream, self.goal.expected_items, self.goal.memory_bits) {
+            (Some(stream), _, _) => return Ok(stream.clone()),
+            (None, Some(items), _) => Stream::assumed(items)?,
+            // An endless stream with unknown keys is assumed to have about one key for each bit.
+            (None, None, bits) => Stream::assumed(bits.unwrap_or(1 << 20).max(1 << 10))?,
+        };
+        let mix = self.goal.importance_mix.or(self.goal.importance.then(crate::promise::ImportanceMix::uniform));
+        Ok(match mix {
+            Some(mix) => stream.with_importance(mix),
+            None => stream,
+        })
+    }
+
+    /// The distinct keys that the filter must be planned for, if they are known: no fewer than a sample has.
+    fn expected(&self) -> Option<u64> {
+        match (self.goal.expected_items, &self.stream) {
+            (Some(items), Some(stream)) if stream.is_learned() => Some(items.max(stream.distinct())),
+            (Some(items), _) => Some(items),
+            (None, _) if self.goes_on => None,
+            (None, stream) => stream.as_ref().map(Stream::distinct),
+        }
+    }
+
+    fn goal(&self) -> Goal {
+        Goal { expected_items: self.expected(), ..self.goal.clone() }
+    }
+
+    fn recommended(&self, mut candidates: Vec<Candidate>, stream: Stream) -> Result<Recommendation> {
+        candidates.truncate(RUNNERS_UP + 1);
+        let mut rest = candidates.into_iter();
+        let mut best = rest.next().ok_or_else(|| self.nothing_fits())?;
+        if stream.is_learned() && stream.sampled_one_in() > 1.0 && filters::takes_whole_stream(&best.plan) {
+            let kind = best.plan.spec.kind();
+            best.plan.notes.push(format!(
+                "the stream is too long for every arrival to be kept, and a part of its keys does not tell what {kind} does: the \
+                 forecast may be off by more than its ±; run compare on the stream"
+            ));
+        }
+        let runners_up = rest.map(|candidate| candidate.beside(&best)).collect();
+        Ok(Recommendation {
+            best,
+            runners_up,
+            stream,
+            assumed: self.stream.is_none(),
+            without_filter: None,
+            curve: None,
+        })
+    }
+
+    fn nothing_fits(&self) -> Error {
+        Error::Infeasible {
+            wanted: "this goal".into(),
+            reason: "no filter can be planned for it".into(),
+            remedy: "give more memory or accept a higher rate".into(),
+        }
+    }
+
+    /// The spec of a kind, with what was settled about it.
+    fn spec_of(&self, kind: &Kind) -> Spec {
+        match &self.filter {
+            Some(spec) => spec.renamed(kind.name),
+            None => Spec::new(kind.name),
+        }
+    }
+
+    /// A kind as its plan makes it, in each of its forms.
+    fn basic_specs(&self, kind: &Kind) -> Vec<Spec> {
+        kind.model.forms(&self.spec_of(kind))
+    }
+
+    /// Whether a kind may be the answer.
+    fn is_asked_for(&self, kind: &Kind) -> bool {
+        // A goal names no scheme, and without one the filters that take one are plain ones under another name.
+        // One that is exact at first knows no ranks, and stops when it ceases to be.
+        let suits = !kind.can.exact_first || !(self.goal.importance || self.goal.evenly);
+        let by_itself = kind.can.follow_scheme.is_none() && suits;
+        self.filter.as_ref().map_or(by_itself, |spec| spec.kind() == kind.name || (by_itself && spec.kind() == AUTO))
+    }
+
+    fn within_memory(&self) -> Result<Recommendation> {
+        if let Some(found) = self.non_forgetting()? {
+            return Ok(found);
+        }
+        if self.goal.never_forget {
+            return Err(self.too_small());
+        }
+        let stream = self.stream()?;
+        // On a stream that is only assumed, a short simulation tells as much as a long one.
+        let candidates = match self.stream {
+            Some(_) => self.contenders(&stream)?,
+            None => match self.screen(&stream, false)? {
+                (candidates, Some(error)) if candidates.is_empty() => return Err(error),
+                (candidates, _) => one_of_each(candidates),
+            },
+        };
+        let found = self.recommended(candidates, stream)?;
+        self.check_target(found)
+    }
+
+    /// Whether the filter itself was asked for, whatever its rate.
+    fn is_named(&self) -> bool {
+        self.filter.as_ref().is_some_and(|spec| spec.kind() != AUTO)
+    }
+}
+
+impl Candidate {
+    /// The candidate with the reason why it is not the best.
+    fn beside(mut self, best: &Candidate) -> Self {
+        let (mine, theirs) = (&self.forecast, &best.forecast);
+        let more_memory = self.plan.memory_bits as f64 / best.plan.memory_bits.max(1) as f64 - 1.0;
+        if let Some(reason) = self.costs_more_than(best) {
+            return Candidate { reason, ..self };
+        }
+        self.reason = if mine.predicted_fnr > theirs.predicted_fnr {
+            format!(
+                "misses {:.3} % of the repeats, not {:.3} %",
+                100.0 * mine.predicted_fnr,
+                100.0 * theirs.predicted_fnr
+            )
+        } else if more_memory > 0.0 {
+            format!("takes {:.1} % more memory", 100.0 * more_memory)
+        } else if more_memory < 0.0 {
+            format!(
+                "takes {:.1} % less memory, and {} memory accesses a key",
+                -100.0 * more_memory,
+                accesses(&self.plan)
+            )
+        } else if mine.wfn <= theirs.wfn {
+            "misses as much, and errs from the first key on".into()
+        } else {
+            format!("misses more of what matters: wfn {:.3} %, not {:.3} %", 100.0 * mine.wfn, 100.0 * theirs.wfn)
+        };
+        self
+    }
+}
+
+/// The kind of a full spec, and which form of it: forms are shown side by side.
+fn form_of(spec: &Spec) -> (String, Option<usize>) {
+    (spec.kind().to_string(), filters::kind(spec).ok().and_then(|kind| kind.model.form_of(spec)))
+}
+
+/// A count with its thousands apart.
+fn apart(count: u64) -> String {
+    let digits = count.to_string();
+    let parts = digits.as_bytes().rchunks(3).rev().map(String::from_utf8_lossy);
+    parts.collect::<Vec<_>>().join(",")
+}
+
+/// Cache lines that a key touches.
+fn accesses(plan: &Plan) -> u64 {
+    filters::kind(&plan.spec).map_or(1, |kind| kind.model.accesses(&plan.spec))
+}
