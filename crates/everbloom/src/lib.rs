@@ -35,6 +35,7 @@
 #[cfg(not(all(target_pointer_width = "64", target_endian = "little")))]
 compile_error!("everbloom needs a 64-bit little-endian target: filters are larger than 32 bits can address");
 
+mod audit;
 mod cells;
 mod codec;
 mod filter;
@@ -82,7 +83,7 @@ pub mod internal {
             })*
         };
     }
-    rooms! { cells codec filter forecast format key promise scheme simd stream }
+    rooms! { audit cells codec filter forecast format key promise scheme simd stream }
 }
 
 /// The README's example, held to what it says.

@@ -1,0 +1,1 @@
+//! What an audit does and does not do.
