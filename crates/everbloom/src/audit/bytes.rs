@@ -46,7 +46,8 @@ impl Audit {
         let mut keys: Vec<_> = self.keys.iter().collect();
         keys.sort_unstable_by_key(|(id, _)| **id);
         for (id, followed) in keys {
-            let mut packed: Vec<u64> = self.tallies.of(followed.head).map(|(class, counts)| tallies::pack(class, counts)).collect();
+            let mut packed: Vec<u64> =
+                self.tallies.of(followed.head).map(|(class, counts)| tallies::pack(class, counts)).collect();
             packed.sort_unstable();
             out = out.u64(*id).u64(followed.seen.arrival).u64(followed.seen.anchor as u64);
             out = out.bytes(&(packed.len() as u32).to_le_bytes());

@@ -74,7 +74,8 @@ impl Moments {
         let (weight, p) = (estimated / of, self.y / self.x);
         let (low, high) = if share < 1.0 { wilson(p, self.effective(p, share), deviations) } else { (p, p) };
         // How far the weight may be off, times what that matters.
-        let by_weight = deviations * (p - known).abs() * weight * (1.0 - weight) * sqrt((1.0 - share) * self.xx) / self.x;
+        let by_weight =
+            deviations * (p - known).abs() * weight * (1.0 - weight) * sqrt((1.0 - share) * self.xx) / self.x;
         let rate = weight * p + (1.0 - weight) * known;
         let off = |end: f64| sqrt((weight * (p - end)) * (weight * (p - end)) + by_weight * by_weight);
         Some(Measured { rate, low: (rate - off(low)).max(0.0), high: (rate + off(high)).min(1.0), of })

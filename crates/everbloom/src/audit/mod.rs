@@ -273,7 +273,11 @@ impl Audit {
         }
     }
 
-    /// Whether a key is in the sample.
+    /// Whether the key with this hash is among those that are followed by their hash.
+    pub fn follows(&self, hash: KeyHash) -> bool {
+        self.is_sampled(id_of(hash, self.seed))
+    }
+
     #[inline(always)]
     fn is_sampled(&self, id: u64) -> bool {
         id <= u64::MAX >> self.halvings
@@ -389,6 +393,12 @@ impl Audit {
             }
             *id <= limit
         });
+        // A map does not use again the places of what was taken out, and would grow.
+        let mut kept = HashMap::default();
+        if kept.try_reserve(self.keys.len()).is_ok() {
+            kept.extend(self.keys.drain());
+            self.keys = kept;
+        }
         if self.halvings == 63 {
             // Nobody has 2^63 keys: the sample is empty, and tallies cannot be the reason.
             self.keys.clear();

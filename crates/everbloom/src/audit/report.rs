@@ -3,7 +3,8 @@
 use super::estimate::{CERTAIN, Measured, Moments, USUAL};
 use super::tallies::Class;
 use super::{Audit, IMPORTANCE_CLASSES, division_of, start_of};
-use crate::promise::{Holds, Promise};
+use crate::promise::{Error, Holds, Promise, Result};
+use crate::stream::Stream;
 use libm::exp2;
 use std::collections::BTreeMap;
 
@@ -163,6 +164,33 @@ impl Audit {
         found
     }
 
+    /// What the stream was like: how many keys came, and how they came back. An error for windows, which count no key twice
+    /// that was forgotten, and where there were no repeats.
+    pub fn stream(&self) -> Result<Stream> {
+        let refused = |reason: &str, remedy: &str| Error::Infeasible {
+            wanted: "a plan from this audit".into(),
+            reason: reason.into(),
+            remedy: remedy.into(),
+        };
+        if self.horizon.is_some() {
+            return Err(refused("it is that of a window", "give a sample of the stream instead"));
+        }
+        let (report, arrivals) = (self.report(), self.arrivals as f64);
+        if report.measured_fnr.is_none() {
+            return Err(refused("there were no repeats", "give a sample with repeats, or describe the stream"));
+        }
+        let lags: Vec<(f64, f64)> = (report.by_lag.iter())
+            .map(|lag| {
+                let middle = 1.5 * lag.from as f64;
+                // There is room for a lag only at arrivals − lag places.
+                let places = (arrivals - middle).max(1.0);
+                ((lag.below as f64).min(arrivals.max(1.0)), lag.measured_fnr.of * arrivals / places)
+            })
+            .collect();
+        let keys = report.estimated_keys.round().clamp(1.0, arrivals.max(1.0));
+        Stream::by_lag(self.arrivals, keys as u64, &lags)
+    }
+
     /// The share of the keys that is followed.
     fn share(&self) -> f64 {
         exp2(-f64::from(self.halvings))
@@ -191,7 +219,9 @@ impl Audit {
             let firsts = [Class::NewAgain, Class::New(followed.division), Class::NewOf(followed.importance)];
             let firsts = firsts.into_iter().map(|class| (class, first));
             of_key.clear();
-            firsts.chain(self.tallies.of(followed.head)).for_each(|(class, counts)| add(&mut of_key, class, counts, last));
+            firsts
+                .chain(self.tallies.of(followed.head))
+                .for_each(|(class, counts)| add(&mut of_key, class, counts, last));
             of_key.iter().for_each(|(group, counts)| sums.sampled.entry(*group).or_default().add(*counts));
         }
         self.covered.iter().for_each(|(class, counts)| add(&mut sums.covered, class, counts, last));

@@ -50,7 +50,11 @@ fn count(table: &mut BTreeMap<String, Held>, names: [&str; 2], run: &Run) {
 }
 
 /// So many runs of every stream and kind, with audits in which one key in about 16 is followed.
-fn runs(seeds: impl Iterator<Item = u64> + Clone, arrivals: u64, is_in: impl Fn(usize) -> bool) -> BTreeMap<String, Held> {
+fn runs(
+    seeds: impl Iterator<Item = u64> + Clone,
+    arrivals: u64,
+    is_in: impl Fn(usize) -> bool,
+) -> BTreeMap<String, Held> {
     let mut table = BTreeMap::new();
     let mut number = 0;
     for seed in seeds {
@@ -60,7 +64,8 @@ fn runs(seeds: impl Iterator<Item = u64> + Clone, arrivals: u64, is_in: impl Fn(
                 if !is_in(number) {
                     continue;
                 }
-                let audit = Audit::new(48 << 10, seed.wrapping_mul(0x9e37_79b9) ^ number as u64).expect("enough memory");
+                let audit =
+                    Audit::new(48 << 10, seed.wrapping_mul(0x9e37_79b9) ^ number as u64).expect("enough memory");
                 let run = run(&mut filter(kind, arrivals, seed), &keys(sort, arrivals, seed), audit, seed % 2 == 0);
                 count(&mut table, [sort, kind], &run);
             }

@@ -50,7 +50,13 @@ pub(crate) fn keys(sort: &str, arrivals: u64, seed: u64) -> Vec<u64> {
             phase * universe + generator.below(universe / 4)
         }
         "all distinct" => at,
-        "one hot key" => if generator.below(3) > 0 { 0 } else { 1 + generator.below(universe) },
+        "one hot key" => {
+            if generator.below(3) > 0 {
+                0
+            } else {
+                1 + generator.below(universe)
+            }
+        }
         _ => {
             let place = generator.below(5000) as usize;
             if generator.below(2) == 0 {

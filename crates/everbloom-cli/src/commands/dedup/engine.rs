@@ -422,7 +422,7 @@ impl Saving {
             broken_at: judge.watch.broken_at(),
             ..self.journal.clone()
         };
-        self.interrupt.undisturbed(|| state::save(&self.lock, &judge.memory, &journal))?;
+        self.interrupt.undisturbed(|| state::save(&self.lock, &judge.memory, judge.audit.as_ref(), &journal))?;
         Ok(journal)
     }
 

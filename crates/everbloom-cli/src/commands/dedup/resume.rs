@@ -1,12 +1,12 @@
 //! How a run starts: afresh, or where an earlier one ended.
 
 use super::engine::Saving;
-use super::judge::Judge;
+use super::judge::{FIRST_AUDIT_LOOK, Judge};
 use super::lock::Lock;
 use super::marks::{self, Growth, Marks};
 use super::outputs::{self, Outputs, Reopening, Sink};
 use super::state::{Journal, LastRecord, Written};
-use super::{Dedup, options, window};
+use super::{Dedup, audit, options, window};
 use crate::args::OnError;
 use crate::failure::{Failure, Result};
 use crate::input::{Place, rereadable};
@@ -14,8 +14,9 @@ use crate::output;
 use crate::platform::{self, Interrupt};
 use crate::record::{FaultWatch, KeyOptions, Layout};
 use crate::report::words;
+use everbloom::internal::audit::Audit;
 use everbloom::internal::filter::Watch;
-use everbloom::{AnyFilter, filters};
+use everbloom::{AnyFilter, Plan, filters};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Instant;
@@ -23,7 +24,7 @@ use std::time::Instant;
 /// A state that is ours, and what it holds.
 pub(super) struct Held {
     pub(super) lock: Lock,
-    pub(super) saved: Option<(AnyFilter, Journal)>,
+    pub(super) saved: Option<(AnyFilter, Option<Audit>, Journal)>,
 }
 
 /// What a run starts with.
@@ -47,7 +48,7 @@ pub(super) fn start(
     let Some(Held { lock, saved }) = held else {
         let planned = dedup.plan_memory(layout)?;
         let notes = planned.notes.clone();
-        let judge = judge(dedup, planned.build()?, 0)?;
+        let judge = begin(dedup, &planned)?;
         return Ok(Resumption { judge, notes, outputs: fresh(dedup)?, starts: Vec::new(), saving: None });
     };
     let mut journal = Journal {
@@ -61,12 +62,12 @@ pub(super) fn start(
         None => {
             let planned = dedup.plan_memory(layout)?;
             journal.notes.clone_from(&planned.notes);
-            (judge(dedup, planned.build()?, 0)?, fresh(dedup)?, Vec::new())
+            (begin(dedup, &planned)?, fresh(dedup)?, Vec::new())
         }
-        Some((memory, saved)) => {
+        Some((memory, audit, saved)) => {
             journal.options.clone_from(&saved.options);
             journal.notes.clone_from(&saved.notes);
-            let (retaken, judge, outputs, starts) = resumed(dedup, lock.path(), memory, saved)?;
+            let (retaken, judge, outputs, starts) = resumed(dedup, lock.path(), (memory, audit), saved)?;
             journal.carried = retaken.carried;
             (judge, outputs, starts)
         }
@@ -90,7 +91,7 @@ struct Retaken {
 fn resumed(
     dedup: &Dedup,
     path: &Path,
-    memory: AnyFilter,
+    (memory, audit): (AnyFilter, Option<Audit>),
     mut saved: Journal,
 ) -> Result<(Retaken, Judge, Outputs, Vec<Place>)> {
     let mut marks = Marks::new(std::mem::take(&mut saved.files), &dedup.files)?;
@@ -103,6 +104,7 @@ fn resumed(
     named.iter().try_for_each(|output| check_output(output, &saved.outputs))?;
 
     let mut judge = judge(dedup, memory, saved.tally.items)?;
+    judge.audit = audit;
     judge.faults = judge.faults.after(saved.tally.items, saved.tally.errors);
     if let (Some(timeline), Some(clock)) = (&mut judge.timeline, &saved.clock) {
         timeline.resume(clock).map_err(|error| Failure::at(path, error))?;
@@ -132,6 +134,13 @@ fn resumed(
     Ok((retaken, judge, outputs, starts))
 }
 
+/// A new filter, and its audit if there is to be one.
+fn begin(dedup: &Dedup, plan: &Plan) -> Result<Judge> {
+    let mut judge = judge(dedup, plan.build()?, 0)?;
+    judge.audit = audit::begin(dedup, plan, &mut judge.memory)?;
+    Ok(judge)
+}
+
 /// The filter, watched from here on.
 fn judge(dedup: &Dedup, mut memory: AnyFilter, records: u64) -> Result<Judge> {
     let timeline = dedup.window_time().map(|window| window::timeline(window, &mut memory)).transpose()?;
@@ -148,6 +157,8 @@ fn judge(dedup: &Dedup, mut memory: AnyFilter, records: u64) -> Result<Judge> {
         watch,
         faults: FaultWatch::new(dedup.keys.on_error, OnError::Keep),
         spot_check: None,
+        audit: None,
+        audit_look: FIRST_AUDIT_LOOK,
         promise: dedup.promise,
         remedy: dedup.remedy(),
         progress: None,

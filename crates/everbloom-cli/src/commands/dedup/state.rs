@@ -1,7 +1,7 @@
 //! The state file: all that a later run needs to go on as if nothing had happened.
 //!
 //! ```text
-//! memory    the filter as a whole .ebf document (so `info` and `query` read state files, too)
+//! memory    the filter as a whole .ebf document, with its audit if it has one (so `info` and `query` read state files, too)
 //! journal   JSON: the options that decide verdicts, how far the inputs and outputs are
 //! footer    length of the memory, length of the journal, XXH3-64 of both, magic
 //! ```
@@ -14,6 +14,7 @@ use crate::fault::{self, Fallible};
 use crate::input::Mark;
 use crate::platform;
 use everbloom::AnyFilter;
+use everbloom::internal::audit::Audit;
 use everbloom::internal::codec;
 use serde::{Deserialize, Serialize};
 use std::fs::File;
@@ -92,8 +93,9 @@ pub(super) struct LastKey {
 }
 
 /// Saves a state: aside, synced, renamed.
-pub(super) fn save(lock: &Lock, memory: &AnyFilter, journal: &Journal) -> Result<()> {
-    write(lock, journal, |out| codec::encode_noted_to(memory.as_ref(), &journal.note, out))
+pub(super) fn save(lock: &Lock, memory: &AnyFilter, audit: Option<&Audit>, journal: &Journal) -> Result<()> {
+    let audit = audit.map(Audit::to_bytes);
+    write(lock, journal, |out| codec::encode_annexed_to(memory.as_ref(), &journal.note, audit.as_deref(), out))
 }
 
 /// Saves another journal beside the same memory.
@@ -123,7 +125,7 @@ fn write(lock: &Lock, journal: &Journal, memory: impl FnOnce(&mut dyn Write) -> 
 const NO_STATE: &str = "is not a state that dedup saved; name another file, or remove it";
 
 /// Reads a state, or `None` if there is none yet.
-pub(super) fn load(lock: &Lock) -> Result<Option<(AnyFilter, Journal)>> {
+pub(super) fn load(lock: &Lock) -> Result<Option<(AnyFilter, Option<Audit>, Journal)>> {
     let fail = |error: io::Error| Failure::io(lock.path().display(), &error);
     let mut file = lock.file().map_err(fail)?;
     let length = platform::data_of(&file).map_err(fail)?.len();
@@ -136,12 +138,13 @@ pub(super) fn load(lock: &Lock) -> Result<Option<(AnyFilter, Journal)>> {
     read_whole(&mut file, footer).map(Some).map_err(|failure| failure.within(lock.path()))
 }
 
-fn read_whole(file: &mut File, footer: Footer) -> Result<(AnyFilter, Journal)> {
+fn read_whole(file: &mut File, footer: Footer) -> Result<(AnyFilter, Option<Audit>, Journal)> {
     let damaged = || Failure::new("the state is damaged; restore it from a copy, or remove it to start anew");
     let text = footer.journal(file).map_err(|error| Failure::io("the state", &error))?;
     file.rewind().map_err(|error| Failure::io("the state", &error))?;
     let mut hashed = Hashed { inner: BufReader::with_capacity(1 << 16, Fallible(file)), hash: Xxh3::new(), bytes: 0 };
-    let memory = codec::Decoder::new().read(&mut hashed, footer.memory_bytes)?.into();
+    let (memory, annex) = codec::Decoder::new().read_annexed(&mut hashed, footer.memory_bytes)?;
+    let audit = annex.map(|annex| Audit::from_bytes(&annex)).transpose()?;
     hashed.hash.update(&text);
     if hashed.hash.digest() != footer.checksum {
         return Err(damaged());
@@ -150,7 +153,7 @@ fn read_whole(file: &mut File, footer: Footer) -> Result<(AnyFilter, Journal)> {
     let journal = serde_json::from_slice(&text).map_err(|_| {
         Failure::new("the state was saved by another version of dedup; go on with that one, or name another state file")
     })?;
-    Ok((memory, journal))
+    Ok((memory.into(), audit, journal))
 }
 
 /// Who saved a state, as far as that can be told.
