@@ -1,5 +1,6 @@
 //! What commands print about filters, for people and for programs.
 
+pub(crate) mod audit;
 pub(crate) mod paper;
 pub(crate) mod words;
 

@@ -22,6 +22,7 @@
 //! - [`Question`]: which filter errs least on a [`Stream`] like yours, and what to expect ([`Forecast`]).
 //! - [`Goal::window`] and [`TimeWindow`]: the last so many arrivals, or the last while.
 //! - [`Shared`] and [`AtomicBlocked`]: one filter, many threads. [`View`]: a filter in a mapped file.
+//! - [`Audited`]: how often a filter really errs, measured while it works.
 //! - [`querylog`]: fewer false hits, from a key list and a query log.
 //!
 //! A *promise* is a bound that is kept whatever comes; a *forecast* is what to expect on a stream that was described.
@@ -35,6 +36,7 @@
 #[cfg(not(all(target_pointer_width = "64", target_endian = "little")))]
 compile_error!("everbloom needs a 64-bit little-endian target: filters are larger than 32 bits can address");
 
+mod audit;
 mod cells;
 mod codec;
 mod filter;
@@ -50,6 +52,7 @@ mod scheme;
 mod simd;
 mod stream;
 
+pub use audit::{AuditReport, Breach, ByImportance, ByLag, LastPart, Measured};
 pub use codec::{Decoder, View};
 pub use filter::{Filter, Unseen};
 pub use filters::{
@@ -57,7 +60,7 @@ pub use filters::{
     Scalable, Spectral, Stable, Stacked,
 };
 pub use forecast::{Candidate, CostCurve, CostPoint, ExpectedCost, Question, Recommendation};
-pub use front::{AnyFilter, Info, Shared, TimeWindow};
+pub use front::{AnyFilter, Auditable, Audited, Info, Shared, TimeWindow};
 pub use key::{Hashing, Key, KeyHash, SecretKey};
 pub use promise::{
     Cost, Count, Error, Goal, Holds, Importance, ImportanceMix, ImportanceScale, Importances, Plan, Price, Promise,
@@ -82,7 +85,7 @@ pub mod internal {
             })*
         };
     }
-    rooms! { cells codec filter forecast format key promise scheme simd stream }
+    rooms! { audit cells codec filter forecast format key promise scheme simd stream }
 }
 
 /// The README's example, held to what it says.

@@ -4,8 +4,8 @@ mod cost;
 mod goal;
 mod keys;
 mod promise;
-mod servers;
 pub(crate) mod quantity;
+mod servers;
 
 pub(crate) use cost::CostArgs;
 pub(crate) use goal::{DEFAULT_FPR, GoalArgs, WantedArgs};

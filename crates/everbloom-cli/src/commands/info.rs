@@ -3,6 +3,7 @@
 use crate::args::{Format, quantity};
 use crate::failure::{Ending, Result};
 use crate::progress::{Screen, Working};
+use crate::report::audit::Audited;
 use crate::report::words;
 use crate::{filter_file, report};
 use clap::Args;
@@ -63,6 +64,9 @@ struct Document {
     compressed: bool,
     /// The key options that it was built with, if they are not whole lines.
     keys: Option<String>,
+    /// What was measured while it worked, if it was audited.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    audit: Option<Audited>,
 }
 
 impl Info {
@@ -71,9 +75,10 @@ impl Info {
         let compressed = filter_file::summary(&self.filter)?.compressed;
         let keys = filter_file::key_options(&self.filter)?;
         let working = Working::on("reading the filter", Screen::Free);
-        let filter = filter_file::load(&self.filter, self.memory, self.scheme.as_deref())?;
+        let (filter, audit) = filter_file::load_audited(&self.filter, self.memory, self.scheme.as_deref())?;
         let keys = (!keys.is_whole_lines()).then(|| keys.to_string());
-        let document = describe(filter.as_ref(), file_bytes, compressed, keys);
+        let mut document = describe(filter.as_ref(), file_bytes, compressed, keys);
+        document.audit = audit.map(|audit| Audited::of(&audit.report()));
         drop(working);
         report::print(self.format, &document, || table(&document))?;
         Ok(Ending::Done)
@@ -109,6 +114,7 @@ fn describe(filter: &dyn Filter, file_bytes: u64, compressed: bool, keys: Option
         file_bytes,
         compressed,
         keys,
+        audit: None,
     }
 }
 
@@ -141,6 +147,7 @@ fn table(document: &Document) -> String {
         ("file", format!("{} bytes{compressed}", report::thousands(document.file_bytes))),
     ]);
     rows.extend(document.keys.iter().map(|keys| ("keys", keys.clone())));
+    rows.extend(document.audit.iter().flat_map(Audited::rows));
     report::columns(&rows)
 }
 

@@ -55,11 +55,23 @@ pub fn encode_to(filter: &dyn Filter, out: &mut dyn Write) -> std::io::Result<()
 
 /// Writes a filter with a note that [`summarise`] reads back: text without NUL, of at most [`MAX_NOTE_BYTES`].
 pub fn encode_noted_to(filter: &dyn Filter, note: &str, out: &mut dyn Write) -> std::io::Result<()> {
+    encode_annexed_to(filter, note, None, out)
+}
+
+/// Writes a filter with a note and an annex, which [`Decoder::read_annexed`] reads back.
+pub fn encode_annexed_to(
+    filter: &dyn Filter,
+    note: &str,
+    annex: Option<&[u8]>,
+    out: &mut dyn Write,
+) -> std::io::Result<()> {
     let body = filter.body();
-    out.write_all(&header(filter, Coding::Plain, note, body_bytes(&body))?.encode())?;
-    let mut writer = BodyWriter::new(out);
+    let header = header(filter, Coding::Plain, note, body_bytes(&body))?;
+    out.write_all(&Header { has_annex: annex.is_some(), ..header }.encode())?;
+    let mut writer = BodyWriter::new(&mut *out);
     write_body(body, &mut writer)?;
-    writer.finish()
+    writer.finish()?;
+    annex.map_or(Ok(()), |annex| format::write_annex(annex, out))
 }
 
 /// Writes a filter with its body compressed, if that makes it smaller; holds the compressed body meanwhile.
@@ -84,6 +96,7 @@ fn header(filter: &dyn Filter, coding: Coding, note: &str, body_bytes: u64) -> s
         kind_id: filters::id_of(spec),
         hash_id,
         coding,
+        has_annex: false,
         seed,
         key_check,
         promise: filter.promise(),
@@ -211,14 +224,25 @@ impl<'d> Decoder<'d> {
 
     /// Reads a filter of exactly `length` bytes; allocates no more than for [`Decoder::decode`].
     pub fn read(self, source: &mut dyn Read, length: u64) -> Result<Box<dyn Filter>> {
-        let (filter, used) = self.read_document(source, length, Some(self.limit.unwrap_or(length)), 0)?;
+        Ok(self.read_annexed(source, length)?.0)
+    }
+
+    /// Reads a filter, and what was saved beside it, if anything was.
+    pub fn read_annexed(self, source: &mut dyn Read, length: u64) -> Result<(Box<dyn Filter>, Option<Vec<u8>>)> {
+        let limit = Some(self.limit.unwrap_or(length));
+        let (filter, mut used, has_annex) = self.read_document(source, length, limit, 0)?;
+        let mut annex = None;
+        if has_annex {
+            let (bytes, taken) = format::read_annex(source, length - used)?;
+            (annex, used) = (Some(bytes), used + taken);
+        }
         if used != length {
             return Err(Error::corrupt(format!("{} bytes follow the end of the filter", length - used)));
         }
-        Ok(filter)
+        Ok((filter, annex))
     }
 
-    /// Reads one document of at most `available` bytes; says how many it took. A compressed body may unpack
+    /// Reads one document of at most `available` bytes; says how many it took, and whether an annex follows. A compressed body may unpack
     /// to `limit` bytes; where there is none, as within a filter, it may not be compressed.
     fn read_document(
         self,
@@ -226,7 +250,7 @@ impl<'d> Decoder<'d> {
         available: u64,
         limit: Option<u64>,
         depth: u32,
-    ) -> Result<(Box<dyn Filter>, u64)> {
+    ) -> Result<(Box<dyn Filter>, u64, bool)> {
         if depth > MAX_DEPTH {
             return Err(Error::corrupt("filters are nested too deeply"));
         }
@@ -250,7 +274,7 @@ impl<'d> Decoder<'d> {
             (Coding::Compressed, None) => return Err(Error::corrupt("a part of the filter is compressed by itself")),
         };
         body.finish()?;
-        Ok((filter, total))
+        Ok((filter, total, header.has_annex))
     }
 
     fn restore(self, header: &Header, body: &mut BodyReader<'_>, depth: u32) -> Result<Box<dyn Filter>> {
@@ -258,7 +282,10 @@ impl<'d> Decoder<'d> {
         let (hashing, state) = (header.hashing(self.key)?, StateReader::new(&header.state));
         let read_part = |body: &mut BodyReader<'_>| {
             let available = body.remaining();
-            Ok(self.read_document(body, available, None, depth + 1)?.0)
+            match self.read_document(body, available, None, depth + 1)? {
+                (part, _, false) => Ok(part),
+                _ => Err(Error::corrupt("a part of the filter has something saved beside it")),
+            }
         };
         let (promise, scheme) = (promised(header, &spec)?, self.scheme);
         filters::restore(

@@ -49,7 +49,15 @@ impl<'b> View<'b> {
         let (header, start) = Header::read(&mut &*bytes, length)?;
         let end = start.checked_add(header.body_bytes).filter(|end| *end <= length);
         let end = end.ok_or_else(|| Error::corrupt("the filter ends before its header says it should"))?;
-        if length - end != format::body_padding(header.body_bytes) + format::CHECKSUM_BYTES as u64 {
+        let sealed = end.checked_add(format::body_padding(header.body_bytes) + format::CHECKSUM_BYTES as u64);
+        let annex = sealed.and_then(|sealed| bytes.get(usize::try_from(sealed).ok()?..)).unwrap_or(b"short");
+        let is_whole = match annex.first_chunk() {
+            Some(annex_length) if header.has_annex => {
+                format::annex_bytes(u64::from_le_bytes(*annex_length)) == Some(annex.len() as u64)
+            }
+            _ => annex.is_empty() && !header.has_annex,
+        };
+        if !is_whole {
             return Err(Error::corrupt("the filter's bytes are not as many as its header says"));
         }
         let refused = |what, remedy| Error::unsupported(what, "be read in place", remedy);
@@ -64,7 +72,13 @@ impl<'b> View<'b> {
         };
         let cells = map(&spec, &bytes[start as usize..end as usize])?;
         let hashing = header.hashing(key)?;
-        Ok(View { spec, hashing, promise: header.promise, cells, sealed: &bytes[start as usize..] })
+        Ok(View {
+            spec,
+            hashing,
+            promise: header.promise,
+            cells,
+            sealed: &bytes[start as usize..bytes.len() - annex.len()],
+        })
     }
 
     /// Reads all of the body, and compares it with its checksum.

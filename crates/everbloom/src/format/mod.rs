@@ -8,7 +8,7 @@
 //!     12     1  hash id: 1 = XXH3-128 with seed, 2 = SipHash-2-4-128 with a secret key,
 //!              3 = XXH3-128 with seed and the key's length in its last byte,
 //!              4 = MurmurHash64A twice, as RedisBloom hashes
-//!     13     1  body coding: 0 = plain, 1 = compressed (`gaps.rs` has its layout)
+//!     13     1  body coding: 0 = plain, 1 = compressed (`gaps.rs` has its layout); 2 more if an annex follows
 //!     14     2  length of the note
 //!     16     8  seed (XXH3), zero (others)
 //!     24     8  check value of the secret key (SipHash), zero (others)
@@ -21,7 +21,10 @@
 //!     72        spec (UTF-8), state, note (UTF-8), zeros
 //!  h − 8     8  XXH3-64 of the header up to here; h is a multiple of 64
 //!      h        body, 64-byte aligned; zeros
-//!  e − 8     8  XXH3-64 of the body and the zeros; e, the whole length, is a multiple of 64
+//!  e − 8     8  XXH3-64 of the body and the zeros; e is a multiple of 64, and the whole length without an annex
+//!      e     8  length of the annex, if there is one
+//!  e + 8        annex; zeros
+//!  f − 8     8  XXH3-64 of the annex with its length and the zeros; f, then the whole length, is a multiple of 64
 //! ```
 //!
 //! Everything is little-endian. The body of a filter made of filters is theirs, one whole document
@@ -30,6 +33,7 @@
 //!
 //! The note is for whoever wrote the file, and no part of the filter: the command line keeps there how keys were
 //! found in records, the Python package the clock of a window of time. Most files have none; it is text without NUL.
+//! The annex is the same for what is no text and may be long: the audit of a filter.
 
 pub(crate) mod gaps;
 pub mod golomb;
@@ -52,6 +56,9 @@ const MAX_SECTION_BYTES: u32 = 1 << 16;
 /// The longest note.
 pub const MAX_NOTE_BYTES: usize = u16::MAX as usize;
 
+/// The bit of the body's coding that says that an annex follows.
+const ANNEX: u8 = 2;
+
 /// How the body is stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Coding {
@@ -65,6 +72,8 @@ pub(crate) struct Header {
     pub(crate) kind_id: u16,
     pub(crate) hash_id: u8,
     pub(crate) coding: Coding,
+    /// Whether an annex follows the body.
+    pub(crate) has_annex: bool,
     pub(crate) seed: u64,
     pub(crate) key_check: u64,
     pub(crate) promise: Promise,
@@ -95,7 +104,7 @@ impl Header {
         bytes.extend_from_slice(&MAGIC);
         bytes.extend_from_slice(&VERSION.to_le_bytes());
         bytes.extend_from_slice(&self.kind_id.to_le_bytes());
-        bytes.extend_from_slice(&[self.hash_id, self.coding as u8]);
+        bytes.extend_from_slice(&[self.hash_id, self.coding as u8 | if self.has_annex { ANNEX } else { 0 }]);
         bytes.extend_from_slice(&(self.note.len() as u16).to_le_bytes());
         let promise = match self.promise.holds {
             Holds::Never => 0,
@@ -147,7 +156,8 @@ impl Header {
         if xxh3_64(content) != u64::from_le_bytes(array(checksum)) {
             return Err(Error::corrupt("the filter's header does not match its checksum"));
         }
-        let coding = match coding {
+        let has_annex = coding & ANNEX != 0;
+        let coding = match coding & !ANNEX {
             0 => Coding::Plain,
             1 => Coding::Compressed,
             other => {
@@ -182,7 +192,9 @@ impl Header {
             // The kind knows, from its parameters.
             exact_until: None,
         };
-        Ok((Header { kind_id, hash_id, coding, seed, key_check, promise, spec, state, note, body_bytes }, total as u64))
+        let header =
+            Header { kind_id, hash_id, coding, has_annex, seed, key_check, promise, spec, state, note, body_bytes };
+        Ok((header, total as u64))
     }
 }
 
@@ -366,6 +378,39 @@ impl Read for BodyReader<'_> {
         self.remaining -= count as u64;
         Ok(count)
     }
+}
+
+/// Writes an annex.
+pub(crate) fn write_annex(annex: &[u8], out: &mut dyn Write) -> std::io::Result<()> {
+    let mut writer = BodyWriter::new(out);
+    writer.write_all(&(annex.len() as u64).to_le_bytes())?;
+    writer.write_all(annex)?;
+    writer.finish()
+}
+
+/// Reads an annex of at most `available` bytes in all; says how many it took.
+pub(crate) fn read_annex(source: &mut dyn Read, available: u64) -> Result<(Vec<u8>, u64)> {
+    let short = || Error::corrupt("the filter ends before what was saved beside it does");
+    let mut length = [0; 8];
+    if available < length.len() as u64 {
+        return Err(short());
+    }
+    source.read_exact(&mut length)?;
+    let total = annex_bytes(u64::from_le_bytes(length)).filter(|total| *total <= available).ok_or_else(short)?;
+    let annex_bytes = u64::from_le_bytes(length);
+    let mut whole = (&length[..]).chain(source);
+    let mut body = BodyReader::new(&mut whole, 8 + annex_bytes);
+    body.fill(&mut [0; 8])?;
+    let mut annex = vec![0; annex_bytes as usize];
+    body.fill(&mut annex)?;
+    body.finish()?;
+    Ok((annex, total))
+}
+
+/// What an annex of this length takes, with its own length, zeros and checksum.
+pub(crate) fn annex_bytes(length: u64) -> Option<u64> {
+    let body = length.checked_add(8)?;
+    body.checked_add(body_padding(body) + CHECKSUM_BYTES as u64)
 }
 
 /// Compares a body and its zeros with the checksum after them.

@@ -9,10 +9,14 @@ use crate::failure::{Failure, Result};
 use crate::record::{Batch, FaultWatch};
 use crate::report::thousands;
 use crate::report::words::{self, LINES};
-use everbloom::internal::filter::{Timeline, Watch, Watched};
+use everbloom::internal::audit::Audit;
+use everbloom::internal::filter::{Timeline, Times, Watch, Watched};
 use everbloom::internal::stream::SpotCheck;
 use everbloom::{Importance, KeyHash, Verdict, filters};
 use std::time::{Duration, Instant};
+
+/// A first look at the audit after so many arrivals.
+pub(super) const FIRST_AUDIT_LOOK: u64 = 1 << 14;
 
 /// What all blocks pass, one by one.
 pub(super) struct Judge {
@@ -25,6 +29,10 @@ pub(super) struct Judge {
     pub(super) exact: Option<u64>,
     /// Finds out what a filter that forgets missed, if that is to be told.
     pub(super) spot_check: Option<SpotCheck>,
+    /// Measures how often the filter errs, if that is asked for.
+    pub(super) audit: Option<Audit>,
+    /// After how many arrivals it is looked at next.
+    pub(super) audit_look: u64,
     pub(super) promise: PromiseArgs,
     /// What to do about a broken promise, in words.
     pub(super) remedy: &'static str,
@@ -52,7 +60,8 @@ impl Judge {
         verdicts.resize(batch.hashes().len(), Verdict::Distinct);
         let Memory::Own(memory) = &mut self.memory else { return self.ask_servers(batch, verdicts) };
         memory.make_room(batch.hashes())?;
-        let window = self.timeline.as_mut().map(|timeline| (timeline, window::times(batch)));
+        let times = self.timeline.is_some().then(|| window::times(batch));
+        let window = self.timeline.as_mut().zip(times);
         let Watched { judged, passed, is_burst } = self.watch.observe(
             memory.as_mut(),
             window,
@@ -61,6 +70,14 @@ impl Judge {
             verdicts,
             self.promise.stops(),
         )?;
+        if let Some(audit) = &mut self.audit {
+            let time = |key: usize| match times {
+                Some(Times::Each(times)) => times[key],
+                Some(Times::Now(now)) => now,
+                None => 0,
+            };
+            audit.observe_timed(&batch.hashes()[..judged], batch.importances(), &verdicts[..judged], time);
+        }
         let passed = passed.map(|key| batch.record_of_key(key));
         if let (Some(record), true) = (passed, self.promise.stops()) {
             batch.truncate(record);
@@ -102,7 +119,8 @@ impl Judge {
             progress.show(self.memory.memory_bits(), verdicts);
         }
         let wants_look = failure.is_none() && self.watch.wants_look(self.records, false);
-        Ok(if wants_look { self.look() } else { failure })
+        let failure = if wants_look { self.look() } else { failure };
+        Ok(failure.or_else(|| self.look_at_audit(false)))
     }
 
     /// Says when the filter begins to forget.
@@ -129,6 +147,10 @@ impl Judge {
 
     /// A last look, when all has been read.
     pub(super) fn finish(&mut self) -> Option<Failure> {
+        self.last_look().or_else(|| self.look_at_audit(true))
+    }
+
+    fn last_look(&mut self) -> Option<Failure> {
         if let (Some(timeline), Memory::Own(memory)) = (&mut self.timeline, &self.memory) {
             let highest_fpr = timeline.status(memory.as_ref()).highest_fpr;
             let is_news = self.watch.broken_at().is_none() && self.watch.is_passed_by(highest_fpr);
@@ -181,7 +203,7 @@ impl Judge {
         })
     }
 
-    fn say(&mut self, text: impl FnOnce(&str) -> String) -> Option<Failure> {
+    pub(super) fn say(&mut self, text: impl FnOnce(&str) -> String) -> Option<Failure> {
         self.promise.broken(|| text(self.remedy)).err()
     }
 }

@@ -1,13 +1,13 @@
 //! How a run starts: afresh, or where an earlier one ended.
 
 use super::engine::Saving;
-use super::judge::Judge;
+use super::judge::{FIRST_AUDIT_LOOK, Judge};
 use super::lock::Lock;
 use super::marks::{self, Growth, Marks};
 use super::memory::{Kept, Memory};
 use super::outputs::{self, Outputs, Reopening, Sink};
 use super::state::{Journal, LastRecord, Written};
-use super::{Dedup, options, window};
+use super::{Dedup, audit, options, window};
 use crate::args::OnError;
 use crate::failure::{Failure, Result};
 use crate::input::{Place, rereadable};
@@ -15,8 +15,9 @@ use crate::output;
 use crate::platform::{self, Interrupt};
 use crate::record::{FaultWatch, KeyOptions, Layout};
 use crate::report::words;
-use everbloom::internal::filter::Watch;
 use everbloom::filters;
+use everbloom::internal::audit::Audit;
+use everbloom::internal::filter::Watch;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Instant;
@@ -24,7 +25,7 @@ use std::time::Instant;
 /// A state that is ours, and what it holds.
 pub(super) struct Held {
     pub(super) lock: Lock,
-    pub(super) saved: Option<(Kept, Journal)>,
+    pub(super) saved: Option<(Kept, Option<Audit>, Journal)>,
 }
 
 /// What a run starts with.
@@ -47,7 +48,7 @@ pub(super) fn start(
 ) -> Result<Resumption> {
     let Some(Held { lock, saved }) = held else {
         let (memory, notes) = Memory::new(dedup, layout, interrupt)?;
-        let judge = judge(dedup, memory, 0)?;
+        let judge = begin(dedup, memory)?;
         return Ok(Resumption { judge, notes, outputs: fresh(dedup)?, starts: Vec::new(), saving: None });
     };
     let mut journal = Journal {
@@ -61,13 +62,13 @@ pub(super) fn start(
         None => {
             let (memory, notes) = Memory::new(dedup, layout, interrupt)?;
             journal.notes = notes;
-            (judge(dedup, memory, 0)?, fresh(dedup)?, Vec::new())
+            (begin(dedup, memory)?, fresh(dedup)?, Vec::new())
         }
-        Some((kept, saved)) => {
+        Some((kept, audit, saved)) => {
             let memory = Memory::kept(dedup, kept, &saved, interrupt).map_err(|failure| failure.within(lock.path()))?;
             journal.options.clone_from(&saved.options);
             journal.notes.clone_from(&saved.notes);
-            let (retaken, judge, outputs, starts) = resumed(dedup, lock.path(), memory, saved)?;
+            let (retaken, judge, outputs, starts) = resumed(dedup, lock.path(), (memory, audit), saved)?;
             journal.carried = retaken.carried;
             (judge, outputs, starts)
         }
@@ -91,7 +92,7 @@ struct Retaken {
 fn resumed(
     dedup: &Dedup,
     path: &Path,
-    memory: Memory,
+    (memory, audit): (Memory, Option<Audit>),
     mut saved: Journal,
 ) -> Result<(Retaken, Judge, Outputs, Vec<Place>)> {
     let mut marks = Marks::new(std::mem::take(&mut saved.files), &dedup.files)?;
@@ -104,6 +105,7 @@ fn resumed(
     named.iter().try_for_each(|output| check_output(output, &saved.outputs))?;
 
     let mut judge = judge(dedup, memory, saved.tally.items)?;
+    judge.audit = audit;
     judge.faults = judge.faults.after(saved.tally.items, saved.tally.errors);
     if let (Some(timeline), Some(clock)) = (&mut judge.timeline, &saved.clock) {
         timeline.resume(clock).map_err(|error| Failure::at(path, error))?;
@@ -133,6 +135,15 @@ fn resumed(
     Ok((retaken, judge, outputs, starts))
 }
 
+/// A new filter, and its audit if there is to be one.
+fn begin(dedup: &Dedup, memory: Memory) -> Result<Judge> {
+    let mut judge = judge(dedup, memory, 0)?;
+    if let Memory::Own(filter) = &mut judge.memory {
+        judge.audit = audit::begin(dedup, filter)?;
+    }
+    Ok(judge)
+}
+
 /// The filter, watched from here on.
 fn judge(dedup: &Dedup, mut memory: Memory, records: u64) -> Result<Judge> {
     // Servers turn their filters by their own clocks.
@@ -146,7 +157,9 @@ fn judge(dedup: &Dedup, mut memory: Memory, records: u64) -> Result<Judge> {
     };
     let is_exact_first = filters::kind(memory.spec())?.can.exact_first;
     let exact = match &memory {
-        Memory::Own(memory) if is_exact_first => Some(memory.status().arrivals).filter(|all| *all == memory.exact_arrivals()),
+        Memory::Own(memory) if is_exact_first => {
+            Some(memory.status().arrivals).filter(|all| *all == memory.exact_arrivals())
+        }
         _ => None,
     };
     Ok(Judge {
@@ -156,6 +169,8 @@ fn judge(dedup: &Dedup, mut memory: Memory, records: u64) -> Result<Judge> {
         watch,
         faults: FaultWatch::new(dedup.keys.on_error, OnError::Keep),
         spot_check: None,
+        audit: None,
+        audit_look: FIRST_AUDIT_LOOK,
         promise: dedup.promise,
         remedy: dedup.remedy(),
         progress: None,

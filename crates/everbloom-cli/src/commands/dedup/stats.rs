@@ -3,6 +3,7 @@
 use super::block_output::Mode;
 use super::judge::Judge;
 use super::window::WindowStats;
+use crate::report::audit::Audited;
 use crate::report::{columns, percent, short_size, thousands, words};
 use everbloom::internal::promise::Standing;
 use everbloom::internal::stream::Missed;
@@ -95,6 +96,9 @@ pub(super) struct Stats {
     finished: bool,
     /// What else the plan says of the filter.
     pub(super) notes: Vec<String>,
+    /// What the audit measured.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    audit: Option<Audited>,
     /// What became of a window of time.
     #[serde(flatten)]
     window: Option<WindowStats>,
@@ -136,8 +140,14 @@ impl Stats {
             judged: total.items - total.errors,
             finished,
             notes: Vec::new(),
+            audit: None,
             window: None,
         }
+    }
+
+    /// With what an audit measured.
+    pub(super) fn audited(self, audit: Option<Audited>) -> Self {
+        Stats { audit, ..self }
     }
 
     /// With what a window of time and the plan have to report.
@@ -152,6 +162,7 @@ impl Stats {
             self.errors(told),
             self.exact_part(),
             self.window.as_ref().map_or(String::new(), |window| format!(" {}", window.summary())),
+            self.audit.as_ref().map_or(String::new(), |audit| format!(" {}", audit.summary())),
             self.cost(),
         ];
         sentences.concat()

@@ -20,6 +20,7 @@ use everbloom::internal::stream::Method;
 use everbloom::{Candidate, Goal, Hashing, Holds, ImportanceMix, Question, Recommendation, Spec};
 use everbloom_lab::spread::STATED_ERRORS;
 use serde::Serialize;
+use std::path::PathBuf;
 use stream::{Mix, Repeats};
 
 /// Says which filter to choose, how large it is and which errors to expect.
@@ -57,6 +58,9 @@ pub(crate) struct Plan {
     /// beyond the lag of the line before), or a sample of the stream, .gz, .zst, .xz, .bz2 and .lz4 too
     #[arg(long, value_name = "HOW")]
     stream: Option<Repeats>,
+    /// A state of dedup --audit: plans anew for a stream like the one that the audit saw
+    #[arg(long, value_name = "FILE", conflicts_with = "stream")]
+    from_state: Option<PathBuf>,
     /// How importances are spread: linear, exponential (both up to 50), or a file of them, one per line
     #[arg(long, value_name = "HOW")]
     importance: Option<Mix>,
@@ -104,8 +108,9 @@ impl Plan {
         (question.target_fnr, question.window) = (self.fnr, self.window);
         question.keep_age = self.refresh == Refresh::No;
         question.filter = self.filter.clone();
-        if let Some(repeats) = &self.stream {
-            let stream = repeats.load(self)?;
+        let learned = self.from_state.as_deref().map(stream::of_state).transpose()?;
+        let described = self.stream.as_ref().map(|repeats| repeats.load(self)).transpose()?;
+        if let Some(stream) = learned.or(described) {
             question.stream = Some(match mix {
                 Some(mix) => stream.with_importance(mix),
                 None => stream,

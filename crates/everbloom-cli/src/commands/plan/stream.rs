@@ -4,6 +4,7 @@ use super::Plan;
 use crate::args::{ImportanceArgs, OnError};
 use crate::commands::learn;
 use crate::failure::{Failure, Result};
+use crate::filter_file;
 use crate::progress::Screen;
 use crate::record::Layout;
 use everbloom::{Importance, ImportanceMix, ImportanceScale, Stream};
@@ -62,6 +63,15 @@ impl Repeats {
         };
         stream.map_err(Failure::new)
     }
+}
+
+/// The stream that an audited state has seen.
+pub(super) fn of_state(path: &Path) -> Result<Stream> {
+    let (_, audit) = filter_file::load_audited(path, None, None)?;
+    let audit = audit.ok_or_else(|| {
+        Failure::at(path, "has no audit to learn from; save it with dedup --audit, or give a sample with --stream")
+    })?;
+    audit.stream().map_err(|error| Failure::at(path, error))
 }
 
 /// Learns a stream at the speed at which it is read.

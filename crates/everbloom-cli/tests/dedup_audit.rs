@@ -1,0 +1,196 @@
+//! `dedup --audit`: what it measures is so, whatever threads, restarts and windows there are.
+
+mod common;
+
+use common::{Folder, assert_refused, error_of, json_of, lines};
+use everbloom::Goal;
+use std::collections::HashSet;
+use std::fmt::Write as _;
+use std::process::Stdio;
+use std::time::Duration;
+
+fn stream(seed: u64, count: u64, keys: u64) -> String {
+    let mut state = seed;
+    (0..count).fold(String::new(), |mut text, _| {
+        state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+        writeln!(text, "page/{}", (state >> 33) % keys).expect("a string takes all");
+        text
+    })
+}
+
+/// Both rates of lines that are marked, counted: (fpr, fnr).
+fn counted(marked: &[u8]) -> (f64, f64) {
+    let mut seen = HashSet::new();
+    let (mut new, mut repeats) = ((0.0, 0.0), (0.0, 0.0));
+    for line in lines(marked) {
+        let (mark, key) = line.split_at(4);
+        match seen.insert(key) {
+            true => new = (new.0 + 1.0, new.1 + f64::from(u8::from(mark == b"dup\t"))),
+            false => repeats = (repeats.0 + 1.0, repeats.1 + f64::from(u8::from(mark == b"new\t"))),
+        }
+    }
+    (new.1 / new.0, repeats.1 / repeats.0)
+}
+
+#[track_caller]
+fn assert_measured(stats: &serde_json::Value, (fpr, fnr): (f64, f64)) {
+    let audit = &stats["audit"];
+    assert_eq!(audit["one_in"], 1, "{audit}");
+    for (name, truth) in [("measured_fpr", fpr), ("measured_fnr", fnr)] {
+        for end in ["rate", "low", "high"] {
+            let found = audit[name][end].as_f64().expect("a rate");
+            assert!((found - truth).abs() < 1e-9, "{name}, {end}: {found} where {truth} is counted");
+        }
+    }
+}
+
+const SMALL: [&str; 6] = ["--filter", "ranked", "--memory", "8KiB", "--fpr", "1%"];
+
+#[test]
+fn an_audit_measures_what_is_counted_and_changes_nothing() {
+    let folder = Folder::new();
+    folder.write("in.txt", stream(1, 50_000, 30_000));
+    let call = |more: &[&'static str]| [&["dedup", "--flag", "in.txt"], &SMALL[..], more].concat();
+    let plain = folder.output_of(&call(&[]));
+    for threads in ["1", "3"] {
+        let audited = folder.run(&call(&["--audit=8MiB", "--stats", "s.json", "-j", threads]));
+        let said = error_of(&audited);
+        assert!(audited.status.success() && audited.stdout == plain, "{said}");
+        assert!(said.lines().count() == 1 && said.contains("the audit takes 8.0 MiB"), "{said}");
+        assert_measured(&json_of(&folder.read("s.json")), counted(&plain));
+    }
+    // What it takes unasked is said, too; with a sample the truth is within four standard deviations: twice the interval.
+    let summary = error_of(&folder.run(&call(&["--audit", "--stats", "s.json", "-v"])));
+    assert!(summary.contains("the audit takes 256.0 KiB") && summary.contains("Measured on"), "{summary}");
+    let (stats, (_, fnr)) = (json_of(&folder.read("s.json")), counted(&plain));
+    let found = &stats["audit"]["measured_fnr"];
+    let end = |name: &str| found[name].as_f64().expect("a rate");
+    assert!((end("rate") - fnr).abs() <= end("high") - end("low"), "{found} where {fnr} is counted");
+    assert!(stats["audit"]["by_lag"].as_array().is_some_and(|lags| lags.len() > 5), "{stats}");
+}
+
+#[test]
+fn an_audit_goes_on_with_its_state_after_kills() {
+    let folder = Folder::new();
+    folder.write("in.txt", stream(2, 120_000, 60_000));
+    let arguments = [&["dedup", "--flag", "in.txt", "-o", "out.txt", "--state", "s.ebf"], &SMALL[..]].concat();
+    let first = [&arguments[..], &["--audit=16MiB", "--checkpoint", "1ms", "-q"]].concat();
+    for wait in [5, 20, 40, 60] {
+        let mut command = folder.command(&first);
+        let mut child = command.stdin(Stdio::null()).stderr(Stdio::null()).spawn().expect("everbloom runs");
+        std::thread::sleep(Duration::from_millis(wait));
+        child.kill().expect("a signal");
+        child.wait().expect("an end");
+    }
+    // The state knows that it is audited.
+    let last = folder.run(&[&arguments[..], &["--stats", "stats.json"]].concat());
+    assert!(last.status.success(), "{}", error_of(&last));
+    assert_measured(&json_of(&folder.read("stats.json")), counted(&folder.read("out.txt")));
+    let info = String::from_utf8(folder.run(&["info", "s.ebf"]).stdout).expect("text");
+    assert!(info.contains("measured fnr") && info.contains("120,000 arrivals"), "{info}");
+    let json = json_of(&folder.output_of(&["info", "s.ebf", "--format", "json"]));
+    assert_measured(&json, counted(&folder.read("out.txt")));
+    assert_refused(&folder.run(&[&arguments[..], &["--audit=1MiB"]].concat()), "--audit 16MiB");
+}
+
+#[test]
+fn keys_that_were_made_to_be_mistaken_are_noticed_by_the_audit_alone() {
+    let folder = Folder::new();
+    let options = ["--filter", "bloom", "--expect", "2000", "--fpr", "1%"];
+    let mut text: String = (0..1500).fold(String::new(), |text, key| text + &format!("first {key}\n"));
+    folder.write("first.txt", &text);
+    folder.output_of(&[&["dedup", "first.txt", "-o", "unique.txt", "--stats", "s.json"], &options[..]].concat());
+    let spec = json_of(&folder.read("s.json"))["filter"].as_str().expect("a spec").to_string();
+    let mut filter = Goal::new().filter(&spec).build().expect("a filter");
+    (0..1500).for_each(|key| drop(filter.insert(format!("first {key}").as_str())));
+    // Whoever knows the seed sends only new lines that the filter takes for repeats: it never sees too many new ones.
+    let made = (0..1_000_000).map(|key| format!("made {key}")).filter(|line| filter.contains(line.as_str()));
+    made.take(1000).for_each(|line| text += &(line + "\n"));
+    folder.write("all.txt", &text);
+    let call = |more: &[&'static str]| [&["dedup", "all.txt", "-o", "unique.txt"], &options[..], more].concat();
+    assert!(folder.run(&call(&[])).status.success(), "nothing is noticed without an audit");
+    let audited = folder.run(&call(&["--audit", "--stats", "s.json"]));
+    let said = error_of(&audited);
+    assert_eq!(audited.status.code(), Some(3), "{said}");
+    assert!(said.contains("the promise is broken, as the audit shows: 40 % of new lines"), "{said}");
+    assert_eq!(json_of(&folder.read("s.json"))["promise"], "broken");
+    let ignored = folder.run(&call(&["--audit", "--on-broken-promise", "ignore"]));
+    assert!(ignored.status.success(), "{}", error_of(&ignored));
+    let failed = folder.run(&call(&["--audit", "--on-broken-promise", "fail"]));
+    assert!(
+        failed.status.code() == Some(3) && error_of(&failed).contains("as the audit shows"),
+        "{}",
+        error_of(&failed)
+    );
+}
+
+#[test]
+fn a_window_of_time_is_audited_by_its_own_promise() {
+    let folder = Folder::new();
+    let lines = stream(3, 40_000, 3000);
+    let timed = lines.lines().enumerate().fold(String::new(), |mut text, (at, line)| {
+        writeln!(text, "{}\t{line}", 1_700_000_000 + at).expect("a string takes all");
+        text
+    });
+    folder.write("in.txt", timed);
+    for refresh in ["yes", "no"] {
+        let run = folder.run(&[
+            "dedup",
+            "in.txt",
+            "-o",
+            "out.txt",
+            "-k",
+            "2",
+            "--time",
+            "1",
+            "--window",
+            "1000s",
+            "--expect",
+            "2000",
+            "--refresh",
+            refresh,
+            "--audit=4MiB",
+            "--stats",
+            "s.json",
+        ]);
+        assert!(run.status.success(), "{}", error_of(&run));
+        let audit = json_of(&folder.read("s.json"))["audit"].clone();
+        assert_eq!(audit["measured_fnr"]["rate"], 0.0, "{refresh}: nothing within the window is missed: {audit}");
+        // Far more often than there are keys, a line is new to the window.
+        assert!(audit["measured_fpr"]["of"].as_f64().is_some_and(|of| of > 6000.0), "{refresh}: {audit}");
+        assert!(audit["measured_fpr"]["rate"].as_f64().is_some_and(|rate| rate < 0.005), "{refresh}: {audit}");
+    }
+}
+
+#[test]
+fn what_cannot_be_audited_is_refused() {
+    let folder = Folder::new();
+    folder.write("in.txt", "a\nb\na\n");
+    assert_refused(&folder.run(&["dedup", "in.txt", "--audit=1B"]), "try 1MiB");
+    assert_refused(&folder.run(&["dedup", "in.txt", "--audit=much"]), "--audit");
+    assert_refused(&folder.run(&["dedup", "in.txt", "--audit", "--counts"]), "--counts");
+    folder.output_of(&["dedup", "in.txt", "-o", "out.txt", "--state", "s.ebf"]);
+    let late = folder.run(&["dedup", "in.txt", "-o", "out.txt", "--state", "s.ebf", "--audit"]);
+    assert_refused(&late, "the state was saved without --audit");
+}
+
+#[test]
+fn a_plan_is_made_anew_from_what_the_audit_saw() {
+    let folder = Folder::new();
+    folder.write("in.txt", stream(5, 60_000, 20_000));
+    folder.output_of(&["dedup", "in.txt", "-o", "plain.txt", "--state", "plain.ebf"]);
+    assert_refused(&folder.run(&["plan", "--from-state", "plain.ebf", "--memory", "16KiB"]), "dedup --audit");
+    folder.run(&[&["dedup", "in.txt", "-o", "out.txt", "--state", "s.ebf", "--audit"], &SMALL[..]].concat());
+    let plan = |how: [&str; 2]| {
+        let call = [&["plan", "--memory", "16KiB", "--fpr", "1%", "--format", "json"], &how[..]].concat();
+        json_of(&folder.output_of(&call))
+    };
+    let (audited, sampled) = (plan(["--from-state", "s.ebf"]), plan(["--stream", "in.txt"]));
+    let distinct = |plan: &serde_json::Value| plan["stream"]["distinct"].as_f64().expect("a number");
+    assert_eq!(audited["stream"]["arrivals"], 60_000, "{audited}");
+    // One key in about sixteen is followed: four standard deviations of that.
+    let sigma = (15.0 / distinct(&sampled)).sqrt();
+    assert!((distinct(&audited) / distinct(&sampled) - 1.0).abs() < 4.0 * sigma, "{audited} and {sampled}");
+    let fnr = |plan: &serde_json::Value| plan["predicted_fnr"].as_f64().expect("a rate");
+    assert!((fnr(&audited) - fnr(&sampled)).abs() < 0.05, "{} and {}", fnr(&audited), fnr(&sampled));
+}

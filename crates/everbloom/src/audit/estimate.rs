@@ -1,0 +1,149 @@
+//! From what was counted of some keys to a rate and how far it may be off.
+//!
+//! The rate of the uncovered arrivals is p = Σy/Σx over the sampled keys. Its variance is (1 − θ) Σ(y − p x)² / (Σx)², by the
+//! linearised ratio estimator (Cochran, *Sampling Techniques*, 6.4): between keys, because the arrivals of a key err
+//! together. Against a sample of as many independent arrivals that is larger by the *design effect*, so that p is as good as
+//! found among Σx / effect of them, and the interval is Wilson's (1927) for that number, as Korn and Graubard (1998) do for
+//! rare events in surveys: it is right for rates near zero, where p ± 2σ is not.
+//!
+//! Of few errors the effect is not known: with none at all it would be 0. So it is averaged with that of keys which err
+//! always or never, Σx²/Σx, the largest that clusters of this size can have, as if one more key that errs had been seen.
+//! Without any error Wilson's upper end is then 3.84 over the effective number: the rule of three.
+//!
+//! Where half of all keys are in the sample, less is unknown than if it was a small part. For many errors that is the factor
+//! 1 − θ above. For none it is −ln(1 − θ)/θ, because e keys that err all escape the sample with probability (1 − θ)^e.
+//!
+//! The rate of covered arrivals is known. The whole has the share of each, of which the sample's is estimated: both errors are
+//! put together as the limits of sums are (Zou and Donner, 2008).
+
+use libm::{log1p, sqrt};
+
+/// Standard deviations of an interval that holds the truth 19 times in 20.
+pub(super) const USUAL: f64 = 1.959_963_985;
+/// Those beyond which nothing is called chance: once in 16,000 looks.
+pub(super) const CERTAIN: f64 = 4.0;
+
+/// A rate as it was measured, and the interval in which it is with a probability of 95 %.
+#[derive(Debug, Clone, Copy, PartialEq)]
+#[non_exhaustive]
+pub struct Measured {
+    /// The rate itself.
+    pub rate: f64,
+    /// The lower end of the interval.
+    pub low: f64,
+    /// The upper end.
+    pub high: f64,
+    /// Arrivals of which it is a rate, as far as that is known.
+    pub of: f64,
+}
+
+/// Sums over sampled keys: x is what was counted of a key, y what of that was wrong.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Moments {
+    pub(super) x: f64,
+    pub(super) y: f64,
+    xx: f64,
+    xy: f64,
+    yy: f64,
+}
+
+impl Moments {
+    /// One more key.
+    pub(super) fn add(&mut self, (all, wrong): (u64, u64)) {
+        let (x, y) = (all as f64, wrong as f64);
+        self.x += x;
+        self.y += y;
+        self.xx += x * x;
+        self.xy += x * y;
+        self.yy += y * y;
+    }
+
+    /// The rate of these and of what was covered: (all, wrong), all keys being `1/share` times the sampled ones.
+    /// `uncovered` is how many arrivals were not covered at most. Nothing if there is nothing to have a rate of.
+    pub(super) fn rate(&self, covered: (u64, u64), share: f64, uncovered: f64, deviations: f64) -> Option<Measured> {
+        let (all, wrong) = (covered.0 as f64, covered.1 as f64);
+        let known = if all > 0.0 { wrong / all } else { 0.0 };
+        if self.x == 0.0 {
+            // As many keys as may have escaped the sample, with one arrival each.
+            let hidden = if share < 1.0 { (deviations * deviations / share).min(uncovered) } else { 0.0 };
+            let (low, high) = (wrong / (all + hidden), (wrong + hidden) / (all + hidden));
+            return (all > 0.0).then_some(Measured { rate: known, low, high, of: all });
+        }
+        let estimated = self.x / share;
+        let of = estimated + all;
+        let (weight, p) = (estimated / of, self.y / self.x);
+        let (low, high) = if share < 1.0 { wilson(p, self.effective(p, share), deviations) } else { (p, p) };
+        // How far the weight may be off, times what that matters.
+        let by_weight =
+            deviations * (p - known).abs() * weight * (1.0 - weight) * sqrt((1.0 - share) * self.xx) / self.x;
+        let rate = weight * p + (1.0 - weight) * known;
+        let off = |end: f64| sqrt((weight * (p - end)) * (weight * (p - end)) + by_weight * by_weight);
+        Some(Measured { rate, low: (rate - off(low)).max(0.0), high: (rate + off(high)).min(1.0), of })
+    }
+
+    /// How many independent arrivals tell as much.
+    fn effective(&self, p: f64, share: f64) -> f64 {
+        // Keys that err, or that do not if these are fewer.
+        let right = self.xx - 2.0 * self.xy + self.yy;
+        let erring = match p {
+            p if p == 0.0 || p == 1.0 => 0.0,
+            p if p <= 0.5 => self.y * self.y / self.yy,
+            _ => (self.x - self.y) * (self.x - self.y) / right,
+        };
+        let spread = (self.yy - 2.0 * p * self.xy + p * p * self.xx).max(0.0);
+        let measured = if erring > 0.0 { spread / (self.x * p * (1.0 - p)) } else { 0.0 };
+        let effect = (measured * erring + self.xx / self.x) / (erring + 1.0);
+        let (many, none) = (1.0 / (1.0 - share), -log1p(-share) / share);
+        self.x / effect * (many * erring + none) / (erring + 1.0)
+    }
+}
+
+/// Wilson's score interval of a rate p found among n.
+fn wilson(p: f64, n: f64, deviations: f64) -> (f64, f64) {
+    let z = deviations * deviations / n;
+    let (middle, half) = ((p + z / 2.0) / (1.0 + z), sqrt(z * p * (1.0 - p) + z * z / 4.0) / (1.0 + z));
+    ((middle - half).max(0.0).min(p), (middle + half).min(1.0).max(p))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn rate(keys: &[(u64, u64)], covered: (u64, u64), share: f64) -> Measured {
+        let mut moments = Moments::default();
+        keys.iter().for_each(|key| moments.add(*key));
+        moments.rate(covered, share, 1e9, USUAL).expect("something to have a rate of")
+    }
+
+    #[test]
+    fn all_keys_tell_the_rate_itself() {
+        let found = rate(&[(3, 1), (1, 0)], (4, 1), 1.0);
+        assert_eq!((found.rate, found.low, found.high, found.of), (0.25, 0.25, 0.25, 8.0));
+    }
+
+    #[test]
+    fn no_errors_leave_the_rule_of_three() {
+        let found = rate(&vec![(1, 0); 1000], (0, 0), 1e-6);
+        assert_eq!((found.rate, found.low), (0.0, 0.0));
+        assert!((found.high * 1000.0 - 3.84).abs() < 0.02, "{found:?}");
+        // Ten arrivals of each of a hundred keys tell no more than a hundred.
+        let clustered = rate(&vec![(10, 0); 100], (0, 0), 1e-6);
+        assert!((clustered.high * 100.0 - 3.7).abs() < 0.1, "{clustered:?}");
+    }
+
+    #[test]
+    fn keys_that_err_together_make_the_interval_wider() {
+        let alone = rate(&(0..1000).map(|key| (1, u64::from(key % 10 == 0))).collect::<Vec<_>>(), (0, 0), 1e-6);
+        let together =
+            rate(&(0..100).map(|key| (10, if key % 10 == 0 { 10 } else { 0 })).collect::<Vec<_>>(), (0, 0), 1e-6);
+        assert_eq!(alone.rate, together.rate);
+        let ratio = (together.high - together.low) / (alone.high - alone.low);
+        assert!((ratio - 10f64.sqrt()).abs() < 0.2, "{ratio}");
+    }
+
+    #[test]
+    fn what_is_covered_is_known() {
+        let found = rate(&vec![(1, 0); 1000], (999_000_000, 0), 1e-3);
+        assert!(found.high < 4e-6, "{found:?}");
+    }
+}

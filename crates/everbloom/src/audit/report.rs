@@ -1,0 +1,250 @@
+//! What an audit has found.
+
+use super::estimate::{CERTAIN, Measured, Moments, USUAL};
+use super::tallies::Class;
+use super::{Audit, IMPORTANCE_CLASSES, division_of, start_of};
+use crate::promise::{Error, Holds, Promise, Result};
+use crate::stream::Stream;
+use libm::exp2;
+use std::collections::BTreeMap;
+
+/// What an audit has found: rates with the intervals in which they are with a probability of 95 %.
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub struct AuditReport {
+    /// Arrivals that it has seen.
+    pub arrivals: u64,
+    /// Keys that it follows by their hash.
+    pub followed_keys: u64,
+    /// One key in so many is followed so; with 1 the rates are exact.
+    pub one_in: u64,
+    /// Arrivals that were counted because their keys are among the hottest.
+    pub covered_arrivals: u64,
+    /// How many keys there are, about.
+    pub estimated_keys: f64,
+    /// Of new keys, those that were called repeats. Nothing if there were none.
+    pub measured_fpr: Option<Measured>,
+    /// Of repeats, those that were called new. Nothing if there were none.
+    pub measured_fnr: Option<Measured>,
+    /// The same of the stream's last part.
+    pub last: LastPart,
+    /// Missed repeats by how long ago their keys were last seen.
+    pub by_lag: Vec<ByLag>,
+    /// Both rates by importance, where importances were given.
+    pub by_importance: Vec<ByImportance>,
+}
+
+/// Rates of the last 29 to 50 % of a stream.
+#[derive(Debug, Clone, Copy, PartialEq)]
+#[non_exhaustive]
+pub struct LastPart {
+    /// The arrival that it begins with, counted from one.
+    pub from: u64,
+    /// Of new keys, those that were called repeats.
+    pub measured_fpr: Option<Measured>,
+    /// Of repeats, those that were called new.
+    pub measured_fnr: Option<Measured>,
+}
+
+/// Repeats whose keys were last seen so many arrivals ago.
+#[derive(Debug, Clone, Copy, PartialEq)]
+#[non_exhaustive]
+pub struct ByLag {
+    /// At least so many.
+    pub from: u64,
+    /// And less than so many.
+    pub below: u64,
+    /// Of these, those that were called new.
+    pub measured_fnr: Measured,
+}
+
+/// Arrivals of some importances.
+#[derive(Debug, Clone, Copy, PartialEq)]
+#[non_exhaustive]
+pub struct ByImportance {
+    /// At least this share of the largest importance.
+    pub from: f64,
+    /// And less than this one, or the largest.
+    pub below: f64,
+    /// Of new keys, those that were called repeats.
+    pub measured_fpr: Option<Measured>,
+    /// Of repeats, those that were called new.
+    pub measured_fnr: Option<Measured>,
+}
+
+/// A promise that an audit shows to be broken, beyond chance.
+#[derive(Debug, Clone, Copy, PartialEq)]
+#[non_exhaustive]
+pub struct Breach {
+    /// Whether it is the rate of false positives; of false negatives otherwise.
+    pub is_fpr: bool,
+    /// Whether it is that of the last part, and not of the whole.
+    pub is_last: bool,
+    /// What was measured.
+    pub measured: Measured,
+    /// What was promised.
+    pub promised: f64,
+}
+
+/// What rates are taken of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Group {
+    New,
+    NewLast,
+    NewOf(u8),
+    Repeats,
+    RepeatsLast,
+    RepeatsOf(u8),
+    Lag(u8),
+}
+
+/// Sums by group, over sampled keys and over covered arrivals.
+#[derive(Debug, Default)]
+struct Sums {
+    sampled: BTreeMap<Group, Moments>,
+    covered: BTreeMap<Group, (u64, u64)>,
+}
+
+impl Audit {
+    /// What it has found so far.
+    pub fn report(&self) -> AuditReport {
+        let sums = self.sums();
+        let rate = |group| self.rate(&sums, group, USUAL);
+        let lags = (0..64u8).filter_map(|lag| {
+            let below = 1u64.checked_shl(u32::from(lag) + 1).unwrap_or(u64::MAX);
+            Some(ByLag { from: 1 << lag, below, measured_fnr: rate(Group::Lag(lag))? })
+        });
+        let part = |class: u8| f64::from(class) / f64::from(IMPORTANCE_CLASSES);
+        let classes = (0..IMPORTANCE_CLASSES as u8).filter(|_| self.weighted).map(|class| ByImportance {
+            from: part(class),
+            below: part(class + 1),
+            measured_fpr: rate(Group::NewOf(class)),
+            measured_fnr: rate(Group::RepeatsOf(class)),
+        });
+        AuditReport {
+            arrivals: self.arrivals,
+            followed_keys: self.keys.len() as u64,
+            one_in: 1 << self.halvings,
+            covered_arrivals: self.covered.arrivals,
+            estimated_keys: self.keys.len() as f64 / self.share(),
+            measured_fpr: rate(Group::New),
+            measured_fnr: rate(Group::Repeats),
+            last: LastPart {
+                from: start_of(self.last_from()),
+                measured_fpr: rate(Group::NewLast),
+                measured_fnr: rate(Group::RepeatsLast),
+            },
+            by_lag: lags.collect(),
+            by_importance: classes
+                .filter(|class| class.measured_fpr.is_some() || class.measured_fnr.is_some())
+                .collect(),
+        }
+    }
+
+    /// Whether a promise is broken beyond chance: a rate is above what was promised by more than four standard deviations.
+    pub fn breach(&self, promise: &Promise) -> Option<Breach> {
+        if promise.holds == Holds::Never {
+            return None;
+        }
+        let sums = self.sums();
+        // Of a window, repeats within it are never missed.
+        let fnr = self.horizon.map_or(promise.predicted_fnr, |_| Some(0.0));
+        let promised = [
+            (Group::New, Some(promise.predicted_fpr)),
+            (Group::NewLast, Some(promise.predicted_fpr)),
+            (Group::Repeats, fnr),
+            (Group::RepeatsLast, fnr),
+        ];
+        let found = promised.into_iter().find_map(|(group, promised)| {
+            let (promised, certain) = (promised?, self.rate(&sums, group, CERTAIN)?);
+            let measured = self.rate(&sums, group, USUAL).filter(|_| certain.low > promised)?;
+            let is_last = matches!(group, Group::NewLast | Group::RepeatsLast);
+            Some(Breach { is_fpr: matches!(group, Group::New | Group::NewLast), is_last, measured, promised })
+        });
+        found
+    }
+
+    /// What the stream was like: how many keys came, and how they came back. An error for windows, which count no key twice
+    /// that was forgotten, and where there were no repeats.
+    pub fn stream(&self) -> Result<Stream> {
+        let refused = |reason: &str, remedy: &str| Error::Infeasible {
+            wanted: "a plan from this audit".into(),
+            reason: reason.into(),
+            remedy: remedy.into(),
+        };
+        if self.horizon.is_some() {
+            return Err(refused("it is that of a window", "give a sample of the stream instead"));
+        }
+        let (report, arrivals) = (self.report(), self.arrivals as f64);
+        if report.measured_fnr.is_none() {
+            return Err(refused("there were no repeats", "give a sample with repeats, or describe the stream"));
+        }
+        let lags: Vec<(f64, f64)> = (report.by_lag.iter())
+            .map(|lag| {
+                let middle = 1.5 * lag.from as f64;
+                // There is room for a lag only at arrivals − lag places.
+                let places = (arrivals - middle).max(1.0);
+                ((lag.below as f64).min(arrivals.max(1.0)), lag.measured_fnr.of * arrivals / places)
+            })
+            .collect();
+        let keys = report.estimated_keys.round().clamp(1.0, arrivals.max(1.0));
+        Stream::by_lag(self.arrivals, keys as u64, &lags)
+    }
+
+    /// The share of the keys that is followed.
+    fn share(&self) -> f64 {
+        exp2(-f64::from(self.halvings))
+    }
+
+    /// The division that the last part begins with.
+    fn last_from(&self) -> u8 {
+        division_of(self.arrivals).saturating_sub(1).max(1)
+    }
+
+    fn rate(&self, sums: &Sums, group: Group, deviations: f64) -> Option<Measured> {
+        let sampled = sums.sampled.get(&group).copied().unwrap_or_default();
+        let covered = sums.covered.get(&group).copied().unwrap_or_default();
+        let uncovered = self.arrivals.saturating_sub(self.covered.arrivals) as f64;
+        sampled.rate(covered, self.share(), uncovered, deviations)
+    }
+
+    fn sums(&self) -> Sums {
+        let (mut sums, last) = (Sums::default(), self.last_from());
+        let mut of_key = BTreeMap::new();
+        // In one order, because sums of numbers that are not whole depend on it.
+        let mut ids: Vec<u64> = self.keys.keys().copied().collect();
+        ids.sort_unstable();
+        for followed in ids.iter().filter_map(|id| self.keys.get(id)) {
+            let first = (1, u64::from(followed.wrong));
+            let firsts = [Class::NewAgain, Class::New(followed.division), Class::NewOf(followed.importance)];
+            let firsts = firsts.into_iter().map(|class| (class, first));
+            of_key.clear();
+            firsts
+                .chain(self.tallies.of(followed.head))
+                .for_each(|(class, counts)| add(&mut of_key, class, counts, last));
+            of_key.iter().for_each(|(group, counts)| sums.sampled.entry(*group).or_default().add(*counts));
+        }
+        self.covered.iter().for_each(|(class, counts)| add(&mut sums.covered, class, counts, last));
+        sums
+    }
+}
+
+/// Adds the counts of a class to the groups that it belongs to.
+fn add(groups: &mut BTreeMap<Group, (u64, u64)>, class: Class, counts: (u64, u64), last: u8) {
+    let mut to = |group| {
+        let sum: &mut (u64, u64) = groups.entry(group).or_default();
+        *sum = (sum.0.saturating_add(counts.0), sum.1.saturating_add(counts.1));
+    };
+    match class {
+        Class::Lag(lag) => {
+            to(Group::Repeats);
+            to(Group::Lag(lag));
+        }
+        Class::Repeats(division) if division >= last => to(Group::RepeatsLast),
+        Class::RepeatsOf(importance) => to(Group::RepeatsOf(importance)),
+        Class::NewAgain => to(Group::New),
+        Class::New(division) if division >= last => to(Group::NewLast),
+        Class::NewOf(importance) => to(Group::NewOf(importance)),
+        Class::Repeats(_) | Class::New(_) => {}
+    }
+}

@@ -1,0 +1,239 @@
+//! What was counted: of each followed key by classes, and of all covered arrivals together.
+
+use super::IMPORTANCE_CLASSES;
+use std::collections::BTreeMap;
+
+/// No tally.
+pub(super) const NONE: u32 = u32::MAX;
+/// What a tally takes.
+pub(super) const TALLY_BYTES: u64 = 12;
+/// The most that one tally counts; another one goes on.
+const MOST: u64 = (1 << 24) - 1;
+
+/// What arrivals are counted by.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Class {
+    /// Repeats whose key was last seen at least 2^n arrivals ago, and less than twice as many.
+    Lag(u8),
+    /// Repeats in a division of the stream.
+    Repeats(u8),
+    /// Repeats of an importance.
+    RepeatsOf(u8),
+    /// Arrivals of keys that are new again.
+    NewAgain,
+    /// New ones in a division; a key's first arrival is not among them.
+    New(u8),
+    /// New ones of an importance; as above.
+    NewOf(u8),
+}
+
+impl Class {
+    pub(super) fn lag(lag: u64) -> Self {
+        Class::Lag(lag.max(1).ilog2() as u8)
+    }
+
+    pub(super) fn code(self) -> u16 {
+        let (kind, value) = match self {
+            Class::Lag(value) => (0, value),
+            Class::Repeats(value) => (1, value),
+            Class::RepeatsOf(value) => (2, value),
+            Class::NewAgain => (3, 0),
+            Class::New(value) => (4, value),
+            Class::NewOf(value) => (5, value),
+        };
+        kind << 8 | u16::from(value)
+    }
+
+    /// The class that a number stands for, if there is one.
+    pub(super) fn of_code(code: u16) -> Option<Self> {
+        let value = code as u8;
+        match code >> 8 {
+            0 if value < 64 => Some(Class::Lag(value)),
+            1 if value <= 128 => Some(Class::Repeats(value)),
+            2 if u32::from(value) < IMPORTANCE_CLASSES => Some(Class::RepeatsOf(value)),
+            3 if value == 0 => Some(Class::NewAgain),
+            4 if value <= 128 => Some(Class::New(value)),
+            5 if u32::from(value) < IMPORTANCE_CLASSES => Some(Class::NewOf(value)),
+            _ => None,
+        }
+    }
+
+    /// The class with its division moved.
+    pub(super) fn shifted(self, by: i16) -> Self {
+        match self {
+            Class::Repeats(division) => Class::Repeats(shifted(division, by)),
+            Class::New(division) => Class::New(shifted(division, by)),
+            other => other,
+        }
+    }
+
+    fn division(self) -> Option<u8> {
+        match self {
+            Class::Repeats(division) | Class::New(division) => Some(division),
+            _ => None,
+        }
+    }
+}
+
+/// A division, moved.
+pub(super) fn shifted(division: u8, by: i16) -> u8 {
+    (i16::from(division) + by).clamp(1, 128) as u8
+}
+
+/// The tallies of all followed keys: lists in one piece of memory.
+#[derive(Debug, Clone)]
+pub(super) struct Tallies {
+    /// Class, wrong and all, in 16, 24 and 24 bits.
+    packed: Vec<u64>,
+    next: Vec<u32>,
+    free: u32,
+    most: usize,
+}
+
+/// A tally.
+pub(super) fn pack(class: Class, (all, wrong): (u64, u64)) -> u64 {
+    u64::from(class.code()) << 48 | wrong << 24 | all
+}
+
+/// All and wrong.
+pub(super) fn counts(packed: u64) -> (u64, u64) {
+    (packed & MOST, packed >> 24 & MOST)
+}
+
+impl Tallies {
+    pub(super) fn new(most: usize) -> Self {
+        Tallies { packed: Vec::new(), next: Vec::new(), free: NONE, most: most.min(NONE as usize) }
+    }
+
+    /// Counts one more; false, and nothing counted, if there is no room.
+    pub(super) fn add(&mut self, head: &mut u32, class: Class, wrong: bool) -> bool {
+        self.add_many(head, class, (1, u64::from(wrong)))
+    }
+
+    /// Counts so many more, of which so many were wrong; false, and nothing counted, if there is no room. No more than
+    /// one tally holds.
+    pub(super) fn add_many(&mut self, head: &mut u32, class: Class, (all, wrong): (u64, u64)) -> bool {
+        let mut at = *head;
+        while at != NONE {
+            let packed = &mut self.packed[at as usize];
+            let (before, wrong_before) = counts(*packed);
+            if (*packed >> 48) as u16 == class.code() && before + all <= MOST {
+                *packed = pack(class, (before + all, wrong_before + wrong));
+                return true;
+            }
+            at = self.next[at as usize];
+        }
+        let Some(place) = self.room() else { return false };
+        self.packed[place as usize] = pack(class, (all.min(MOST), wrong.min(MOST)));
+        self.next[place as usize] = *head;
+        *head = place;
+        true
+    }
+
+    fn room(&mut self) -> Option<u32> {
+        if self.free != NONE {
+            let place = self.free;
+            self.free = self.next[place as usize];
+            return Some(place);
+        }
+        let length = self.packed.len();
+        if length >= self.most {
+            return None;
+        }
+        if length == self.packed.capacity() || length == self.next.capacity() {
+            // Exactly so many, so that doubling does not go beyond what was given.
+            let more = length.max(64).min(self.most - length);
+            self.packed.try_reserve_exact(more).ok()?;
+            self.next.try_reserve_exact(more).ok()?;
+        }
+        self.packed.push(0);
+        self.next.push(NONE);
+        Some(length as u32)
+    }
+
+    /// What was counted for a key.
+    pub(super) fn of(&self, head: u32) -> impl Iterator<Item = (Class, (u64, u64))> + '_ {
+        let following = move |at: &u32| Some(self.next[*at as usize]).filter(|at| *at != NONE);
+        std::iter::successors(Some(head).filter(|at| *at != NONE), following).filter_map(|at| {
+            let packed = self.packed[at as usize];
+            Some((Class::of_code((packed >> 48) as u16)?, counts(packed)))
+        })
+    }
+
+    pub(super) fn free_all(&mut self, mut head: u32) {
+        while head != NONE {
+            head = self.let_go(head);
+        }
+    }
+
+    /// Frees one, and says which came after it.
+    fn let_go(&mut self, at: u32) -> u32 {
+        let next = std::mem::replace(&mut self.next[at as usize], self.free);
+        self.free = at;
+        next
+    }
+
+    /// Forgets what is counted for divisions before this one.
+    pub(super) fn keep_since(&mut self, head: &mut u32, oldest: u8) {
+        let (mut at, mut kept) = (*head, NONE);
+        while at != NONE {
+            let class = Class::of_code((self.packed[at as usize] >> 48) as u16);
+            let is_old = class.and_then(Class::division).is_some_and(|division| division < oldest);
+            if is_old {
+                at = self.let_go(at);
+            } else {
+                let next = std::mem::replace(&mut self.next[at as usize], kept);
+                (kept, at) = (at, next);
+            }
+        }
+        *head = kept;
+    }
+
+    /// Moves the divisions of a key's tallies.
+    pub(super) fn shift(&mut self, head: u32, by: i16) {
+        let mut at = head;
+        while at != NONE {
+            let packed = &mut self.packed[at as usize];
+            if let Some(class) = Class::of_code((*packed >> 48) as u16) {
+                *packed = pack(class.shifted(by), counts(*packed));
+            }
+            at = self.next[at as usize];
+        }
+    }
+
+    pub(super) fn clear(&mut self) {
+        (self.packed, self.next, self.free) = (Vec::new(), Vec::new(), NONE);
+    }
+}
+
+/// What all covered arrivals came to.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub(super) struct Totals {
+    pub(super) arrivals: u64,
+    pub(super) by_class: BTreeMap<u16, (u64, u64)>,
+}
+
+impl Totals {
+    pub(super) fn add(&mut self, class: Class, wrong: bool) {
+        self.add_many(class, (1, u64::from(wrong)));
+    }
+
+    pub(super) fn add_many(&mut self, class: Class, (all, wrong): (u64, u64)) {
+        let counts = self.by_class.entry(class.code()).or_default();
+        *counts = (counts.0.saturating_add(all), counts.1.saturating_add(wrong));
+    }
+
+    pub(super) fn iter(&self) -> impl Iterator<Item = (Class, (u64, u64))> + '_ {
+        self.by_class.iter().filter_map(|(code, counts)| Some((Class::of_code(*code)?, *counts)))
+    }
+
+    pub(super) fn merge(&mut self, other: &Totals, shift: i16) {
+        self.arrivals = self.arrivals.saturating_add(other.arrivals);
+        other.iter().for_each(|(class, counts)| self.add_many(class.shifted(shift), counts));
+    }
+
+    pub(super) fn shift(&mut self, by: i16) {
+        let before = std::mem::take(self);
+        self.merge(&before, by);
+    }
+}
