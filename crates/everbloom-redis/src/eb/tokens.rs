@@ -218,7 +218,8 @@ fn lost(token: Token<'_>) -> Failure {
         "client '{token}' is not registered at this filter, so nobody can tell whether its batch {} was here before",
         token.sequence
     );
-    let cause = format!("it never was, or the filter was made anew or cleared, or {MOST_CLIENTS} other clients came since");
+    let cause =
+        format!("it never was, or the filter was made anew or cleared, or {MOST_CLIENTS} other clients came since");
     Failure::Error(format!("TOKENLOST {problem}: {cause}; {REGISTER}"))
 }
 
