@@ -36,7 +36,7 @@ const TASKS: &[Task] = &[
     (
         "soak",
         "dedup through so many days of signals, rotation and full disks [1000], from a seed on [0]; redis: the module's \
-         tests at so many times their length [100]",
+         tests at so many times their length [100], from a seed on [0], of all kinds or some [bloom,stable,…]",
         soak,
     ),
     ("redis", "Redis on loopback with the module, fetched without root; --valkey: Valkey", redis::run),
@@ -98,15 +98,23 @@ fn soak(arguments: &[String]) -> Outcome {
     cargo("test", &fixed, &[], &[("EVERBLOOM_SOAK", days.as_str())])
 }
 
-/// Every test of the module, at so many times its length; hours.
+/// Every test of the module, at so many times its length, which takes hours; of the kinds that the third word names.
 fn soak_redis(arguments: &[String]) -> Outcome {
     let missing = servers::ensure_all();
     if !missing.is_empty() {
         return Err(missing.join("; "));
     }
-    let times = if arguments.is_empty() { "100".to_string() } else { arguments.join(" ") };
+    let (numbers, kinds) = arguments.split_at(arguments.len().min(2));
+    let (times, kinds) = (if numbers.is_empty() { "100".to_string() } else { numbers.join(" ") }, kinds.join(","));
     let servers = servers::folder().display().to_string();
-    let variables = [("EVERBLOOM_SOAK", times.as_str()), (servers::FOLDER, &servers), (testing::NOTHING_SKIPPED, "1")];
+    let variables = [
+        ("EVERBLOOM_SOAK", times.as_str()),
+        ("EVERBLOOM_KINDS", &kinds),
+        (servers::FOLDER, &servers),
+        (testing::NOTHING_SKIPPED, "1"),
+    ];
+    // One of the tests hands files to the command line.
+    cargo("build", &["--package", "everbloom-cli"], &[], &[])?;
     let shown = ["--nocapture", "--test-threads=1", "--include-ignored"].map(String::from);
     cargo("test", &["--package", "everbloom-redis", "--"], &shown, &variables)
 }

@@ -27,6 +27,10 @@ struct Wanted {
 }
 
 pub(crate) fn run(arguments: &[String]) -> Outcome {
+    if arguments.iter().any(|word| word == "--help" || word == "-h") {
+        println!("usage: {USAGE}");
+        return Ok(());
+    }
     let wanted = parse(arguments).ok_or_else(|| format!("usage: {USAGE}"))?;
     if wanted.fetch {
         let missing = servers::ensure_all();

@@ -332,6 +332,14 @@ fn limits_hold_for_clients_and_not_for_what_is_there() {
                 break;
             }
         }
+        // Nor does a merge exceed it, where a filter grows by what it takes in.
+        for name in ["a", "b"] {
+            wire.ok(&format!("EB.RESERVE {name} exact EXPECT 6000 SEED 1"));
+            let items: Vec<String> = (0..6000).map(|item| format!("{name}:{item}")).collect();
+            assert!(!wire.say(&format!("EB.MADD {name} {}", items.join(" "))).is_error());
+        }
+        let merged = wire.say("EB.MERGE UNION m a b");
+        assert!(merged.is_error() && merged.text().contains("max-filter-bytes"), "{merged:?}");
         let refused = refused.expect("growth is refused");
         assert!(refused.contains("max-filter-bytes"), "{refused}");
         assert!(wire.say("MEMORY USAGE grows").number() <= 110_000);
@@ -340,6 +348,78 @@ fn limits_hold_for_clients_and_not_for_what_is_there() {
         let reply = wire.say("EB.RESERVE f stable MEMORY 64mb");
         assert!(reply.is_error(), "{reply:?}");
         server.check("limits");
+    });
+}
+
+/// A few kilobytes may unpack to gigabytes: what they become is looked at before anything is allocated, and no key is evicted.
+#[test]
+fn what_unpacks_beyond_maxmemory_is_refused() {
+    on_every_server(|maker| {
+        let mut server = Server::new(maker);
+        let mut wire = server.wire();
+        wire.ok("EB.RESERVE large bloom:num_bits=1600000000,num_hashes=7");
+        wire.ok("BF.RESERVE chain 0.01 150000000 NONSCALING");
+        let file = wire.say("EB.DUMP large COMPRESSED").into_bytes();
+        assert!(file.len() < 100_000, "{} bytes", file.len());
+        let header = wire.say("BF.SCANDUMP chain 0").items()[1].clone().into_bytes();
+        let dumped = wire.say("DUMP large").into_bytes();
+        wire.ok("FLUSHALL SYNC");
+        (0..1000).for_each(|key| drop(wire.call(&["SET", &format!("key-{key}"), &"x".repeat(1000)])));
+        for policy in ["noeviction", "allkeys-lru"] {
+            wire.ok(&format!("CONFIG SET maxmemory-policy {policy}"));
+            wire.ok("CONFIG SET maxmemory 60mb");
+            let commands: [(&[&[u8]], &str); 3] = [
+                (&[b"EB.LOAD", b"l", &file], "maxmemory"),
+                (&[b"BF.LOADCHUNK", b"l", b"1", &header], "maxmemory"),
+                (&[b"RESTORE", b"l", b"0", &dumped], "Bad data format"),
+            ];
+            for (command, problem) in commands {
+                let reply = wire.call(command);
+                let name = String::from_utf8_lossy(command[0]);
+                assert!(reply.is_error() && reply.text().contains(problem), "{policy} {name}: {reply:?}");
+                assert_eq!(wire.say("DBSIZE").number(), 1000, "{policy} {name}: keys were evicted");
+            }
+            wire.ok("CONFIG SET maxmemory 0");
+        }
+        wire.ok("CONFIG SET everbloom.max-filter-bytes 1mb");
+        let load: [&[u8]; 3] = [b"EB.LOAD", b"l", &file];
+        let reply = wire.call(&load).text();
+        assert!(reply.contains("which is beyond max-filter-bytes"), "{reply}");
+        server.check("what unpacks");
+    });
+}
+
+/// A file has the time of a window and the largest importance in its note: they come back with it, as they do in Python.
+#[test]
+fn a_window_and_its_importances_survive_the_way_through_a_file() {
+    on_every_server(|maker| {
+        let mut server = Server::new(maker);
+        let mut wire = server.wire();
+        let field = |wire: &mut Wire, key: &str, name: &str| wire.say(&format!("EB.INFO {key}")).field(name).cloned();
+        wire.ok("EB.RESERVE w auto MEMORY 64kb FPR 1% WINDOW 15min");
+        wire.ok("EB.RESERVE i auto MEMORY 64kb FPR 1% IMPORTANCE 16");
+        for (key, name) in [("w", "every_ms"), ("i", "importance_max")] {
+            for option in [&[][..], &["COMPRESSED"]] {
+                let file = wire.call(&[&["EB.DUMP", key][..], option].concat()).into_bytes();
+                let load: [&[u8]; 4] = [b"EB.LOAD", b"copy", &file, b"REPLACE"];
+                assert_eq!(wire.call(&load).text(), "OK");
+                let (one, other) = (field(&mut wire, key, name), field(&mut wire, "copy", name));
+                assert!(one.is_some() && one == other, "{key}: {one:?} {other:?}");
+            }
+        }
+        // A clock that had been in the future does not stop the window for ever.
+        let file = wire.say("EB.DUMP w").into_bytes();
+        let load: [&[u8]; 8] = [b"EB.LOAD", b"copy", &file, b"REPLACE", b"EVERY", b"1h", b"AT", b"99999999999"];
+        assert_eq!(wire.call(&load).text(), "OK");
+        assert_eq!(field(&mut wire, "copy", "generation"), Some(Reply::Integer(99_999_999_999)));
+        wire.say("EB.ADD copy x");
+        let generation = field(&mut wire, "copy", "generation").map(|reply| reply.number());
+        assert!(generation.is_some_and(|generation| generation < 10_000_000), "{generation:?}");
+        // The command's own words come first.
+        let load: [&[u8]; 6] = [b"EB.LOAD", b"copy", &file, b"REPLACE", b"EVERY", b"1h"];
+        assert_eq!(wire.call(&load).text(), "OK");
+        assert_eq!(field(&mut wire, "copy", "every_ms"), Some(Reply::Integer(3_600_000)));
+        server.check("notes");
     });
 }
 
@@ -391,9 +471,11 @@ fn errors_say_what_would_work() {
         let mut server = Server::new(maker);
         let mut wire = server.wire();
         wire.ok("EB.RESERVE f bloom EXPECT 1000 FPR 1%");
+        wire.ok("EB.RESERVE r redisbloom EXPECT 1000 FPR 1%");
         for (line, remedy) in [
             ("EB.RESERVE g blooom EXPECT 1000", "bloom"),
-            ("EB.RESERVE g bloom MEMORY lots", "MEMORY"),
+            ("EB.RESERVE g bloom MEMORY lots", "such as 64mb"),
+            ("EB.RESERVE g auto FPR 1% WINDOW 5m", "MEMORY or EXPECT is missing"),
             ("EB.RESERVE g bloom EXPECT 1000 FPR 150%", "150%"),
             ("EB.REMOVE f a", "counting"),
             ("EB.COUNT f a", "spectral"),
@@ -401,6 +483,8 @@ fn errors_say_what_would_work() {
             ("EB.ADDHASHES f short", "16"),
             ("EB.IADD f a", "importance"),
             ("EB.ADD f a IMPORTANCE 3", "IMPORTANCE"),
+            ("EB.ADDHASHES r 0123456789abcdef", "send the keys themselves"),
+            ("EB.EXISTSHASHES r 0123456789abcdef", "send the keys themselves"),
         ] {
             let reply = wire.say(line);
             assert!(reply.is_error() && reply.text().contains(remedy), "{line}: {reply:?}");

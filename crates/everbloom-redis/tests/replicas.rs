@@ -138,3 +138,24 @@ fn a_defect_in_a_write_leaves_copies_equal_or_stops_them() {
         assert!(replica.ends(), "the replica goes on without a growth that the primary had");
     });
 }
+
+/// The same for filters of BF, which another command would else make anew by the replica's own settings.
+#[test]
+fn a_replica_without_memory_for_a_filter_stops() {
+    on_every_server(|maker| {
+        let source = Server::new(maker);
+        source.wire().ok("BF.RESERVE b 0.01 1000");
+        let header = source.wire().say("BF.SCANDUMP b 0").items()[1].clone().into_bytes();
+        let commands: [[&[u8]; 4]; 2] =
+            [[b"BF.RESERVE", b"b", b"0.01", b"1000"], [b"BF.LOADCHUNK", b"b", b"1", &header]];
+        for command in commands {
+            let (primary, mut replica) = pair(maker);
+            if replica.wire().say("CONFIG SET everbloom.fault 2").is_error() {
+                eprintln!("SKIPPED: defects on demand, which only debug builds of the module have");
+                return;
+            }
+            assert_eq!(primary.wire().call(&command).text(), "OK");
+            assert!(replica.ends(), "the replica goes on without a filter of its primary");
+        }
+    });
+}

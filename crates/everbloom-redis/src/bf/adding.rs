@@ -7,7 +7,7 @@
 use super::chain::{self, Chain};
 use super::numbers::{fraction, integer};
 use super::{not_found, without_code};
-use crate::eb::limits::most_bytes;
+use crate::eb::limits::{most_bytes, obeyed};
 use crate::fault;
 use crate::report::COUNTERS;
 use crate::server::{Call, Failure, Level, Writing};
@@ -125,7 +125,11 @@ fn create(call: &Call<'_>, wanted: &Wanted) -> Result<Chain, Failure> {
             return Err(refused(&format!(": it takes {bytes} bytes, which is beyond {limit}")));
         }
     }
-    RedisBloom::new(parameters).map(Chain::new).map_err(|_| refused(""))
+    let filter = match fault::refuses_growth() {
+        true => Err(everbloom::Error::OutOfMemory { bytes: 0 }),
+        false => RedisBloom::new(parameters),
+    };
+    obeyed(call, filter).map(Chain::new).map_err(|_| refused(""))
 }
 
 /// Growth smaller than this is left to the server, which looks at its memory before every command.
@@ -257,8 +261,9 @@ fn add_items(call: &Call<'_>, first: usize, wanted: &Wanted, may_create: bool, r
     Ok(())
 }
 
-/// Items that are hashed, and whose lines are asked for, together.
-const TOGETHER: usize = 32;
+/// How many items ahead of the one that is added are hashed, and their lines asked for: so the memory is waited for while
+/// others are worked on. A key has eight lines or more, and a core asks for a dozen at a time.
+const AHEAD: usize = 16;
 
 struct Adding<'c, 'w> {
     call: &'c Call<'w>,
@@ -274,27 +279,27 @@ impl Adding<'_, '_> {
 
     /// What became of each item; fewer than there are if the filter is full.
     fn all(&self, key: &mut Writing<'_, Chain>) -> Vec<Outcome> {
-        let mut items = self.call.words_from(self.first);
-        let mut outcomes = Vec::with_capacity(items.len());
+        let items = self.call.words_from(self.first);
+        let count = items.len();
+        let mut outcomes = Vec::with_capacity(count);
         let Some(chain) = key.value() else { return outcomes };
-        let mut hashes = [KeyHash::default(); TOGETHER];
-        while items.len() > 0 {
-            let count = items.len().min(TOGETHER);
-            for (hash, item) in hashes.iter_mut().zip(&mut items) {
-                *hash = Hashing::Murmur.hash(item);
-            }
-            chain.filter().prepare_to_add(&hashes[..count]);
-            let is_full = chain.change(|filter| {
-                hashes[..count].iter().any(|hash| {
-                    let outcome = self.one(filter, *hash);
+        let mut hashes = [KeyHash::default(); AHEAD];
+        let mut items = items.map(|item| Hashing::Murmur.hash(item));
+        chain.change(|filter| {
+            for place in 0..count + AHEAD {
+                if place >= AHEAD {
+                    let outcome = self.one(filter, hashes[place % AHEAD]);
                     outcomes.push(outcome);
-                    outcome == Outcome::Full
-                })
-            });
-            if is_full {
-                break;
+                    if outcome == Outcome::Full {
+                        break;
+                    }
+                }
+                if let Some(hash) = items.next() {
+                    filter.prepare_to_add(&[hash]);
+                    hashes[place % AHEAD] = hash;
+                }
             }
-        }
+        });
         outcomes
     }
 

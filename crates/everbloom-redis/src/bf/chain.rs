@@ -86,7 +86,10 @@ impl Value for Chain {
         let (size, count) = (from.number()?, from.number()?);
         let (options, expansion) = (small(from.number()?)?, small(from.number()?)?);
         let mut assembly = Assembly::new(options, expansion);
-        let most = if from.is_limited() { most_bytes() } else { u64::MAX };
+        let most = match from.is_limited() {
+            true => most_bytes().min(from.memory_left().unwrap_or(u64::MAX)),
+            false => u64::MAX,
+        };
         for _ in 0..count {
             load_stage(from, &mut assembly, most)?;
         }
@@ -126,7 +129,7 @@ fn load_stage(from: &mut Loader, assembly: &mut Assembly, most: u64) -> Result<(
         return Err("a stage of it has other bits than it says".into());
     }
     if assembly.bytes_with(&stage) > most {
-        return Err(format!("it takes more than {most} bytes, which is max-filter-bytes"));
+        return Err(format!("it takes more than {most} bytes, which is max-filter-bytes or what maxmemory leaves"));
     }
     assembly.push(stage).map_err(|error| error.to_string())?.copy_from_slice(&bytes);
     Ok(())

@@ -3,7 +3,8 @@
 use super::chain::{Chain, Unsound, sound_header};
 use super::numbers::integer;
 use super::{not_found, without_code};
-use crate::eb::limits::most_bytes;
+use crate::eb::limits::{most_bytes, obeyed};
+use crate::fault;
 use crate::report::COUNTERS;
 use crate::server::{Call, Failure};
 use everbloom::filters::RedisBloom;
@@ -30,7 +31,6 @@ pub(super) fn dump(call: &mut Call<'_>) -> Result<(), Failure> {
 pub(super) fn load(call: &mut Call<'_>) -> Result<(), Failure> {
     let iterator = integer(call.word(2)).ok_or_else(|| Failure::new("Second argument must be numeric"))?;
     let data = call.word(3);
-    let most = if call.must_obey() { u64::MAX } else { most_bytes() };
     let mut key = call.write::<Chain>(1)?;
     match key.value() {
         Some(chain) => {
@@ -40,7 +40,7 @@ pub(super) fn load(call: &mut Call<'_>) -> Result<(), Failure> {
                 ChunkError::TooLong => Failure::new("invalid chunk - Too big for current filter"),
             })?;
         }
-        None if iterator == 1 => key.set(begun(data, most)?),
+        None if iterator == 1 => key.set(begun(call, data)?),
         None => return Err(not_found()),
     }
     drop(key);
@@ -50,14 +50,22 @@ pub(super) fn load(call: &mut Call<'_>) -> Result<(), Failure> {
 }
 
 /// The filter that a header describes.
-fn begun(header: &[u8], most: u64) -> Result<Chain, Failure> {
+fn begun(call: &Call<'_>, header: &[u8]) -> Result<Chain, Failure> {
+    let most = if call.must_obey() { u64::MAX } else { most_bytes() };
+    let beyond = |limit: &str| {
+        COUNTERS.refused_by_limit.fetch_add(1, Relaxed);
+        Failure::new(format!("Insufficient memory to create filter: beyond {limit}"))
+    };
     let header = sound_header(header, most).map_err(|unsound| match unsound {
         Unsound::Bad => Failure::new("received bad data"),
-        Unsound::TooLarge => {
-            COUNTERS.refused_by_limit.fetch_add(1, Relaxed);
-            Failure::new("Insufficient memory to create filter: beyond max-filter-bytes")
-        }
+        Unsound::TooLarge => beyond("max-filter-bytes"),
     })?;
-    let filter = RedisBloom::from_header(&header);
-    filter.map(Chain::new).map_err(|_| Failure::new("Insufficient memory to create filter"))
+    if !call.must_obey() && call.memory_left().is_some_and(|left| header.bytes() > left) {
+        return Err(beyond("maxmemory"));
+    }
+    let filter = match fault::refuses_growth() {
+        true => Err(everbloom::Error::OutOfMemory { bytes: header.bytes() }),
+        false => RedisBloom::from_header(&header),
+    };
+    obeyed(call, filter).map(Chain::new).map_err(|_| Failure::new("Insufficient memory to create filter"))
 }

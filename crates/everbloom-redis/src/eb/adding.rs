@@ -203,6 +203,9 @@ pub(super) fn add_hashes(call: &mut Call<'_>) -> Result<(), Failure> {
     arrive(
         call,
         |stored| {
+            if !blob.is_empty() {
+                takes_hashes(stored)?;
+            }
             let hashes = blob.iter().map(|hash| u128::from_be_bytes(*hash).into()).collect();
             Ok(Batch { hashes, importances, importance: stored.importance(importance)?, token })
         },
@@ -223,6 +226,16 @@ fn fractions(packed: &[u8], count: usize) -> Result<Vec<Importance>, Failure> {
     Ok(pairs.collect::<everbloom::Result<_>>()?)
 }
 
+/// Refuses hashes for a filter that hashes in a way of its own: no XXH3 would ever match what it has.
+pub(super) fn takes_hashes(stored: &Stored) -> Result<(), Failure> {
+    let hashing = stored.hashing();
+    if hashing.seed().is_some() {
+        return Ok(());
+    }
+    let problem = format!("{} filters hash keys by {}", stored.filter.spec().kind(), hashing.name());
+    Err(Failure::new(format!("{problem}, not by XXH3; send the keys themselves, by EB.MADD, EB.INSERT or EB.MEXISTS")))
+}
+
 /// The most hashes of a command, 16 MiB: what is worked on at once, and for how long others wait.
 const MOST_HASHES: usize = 1 << 20;
 
@@ -235,8 +248,9 @@ pub(super) fn packed(blob: &[u8]) -> Result<&[[u8; 16]], Failure> {
         }
         (hashes, []) if !hashes.is_empty() => Ok(hashes),
         _ => {
-            let problem = format!("the hashes have {} bytes, which is no multiple of 16 or nothing", blob.len());
-            Err(Failure::new(format!("{problem}; send 16 bytes a key, as xxh3_128_digest(key, seed) gives them")))
+            let problem =
+                format!("the hashes have {} bytes, but must have 16 for each of one or more keys", blob.len());
+            Err(Failure::new(format!("{problem}; send them as xxh3_128_digest(key, seed) gives them")))
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Commands that change nothing.
 
-use super::adding::packed;
+use super::adding::{packed, takes_hashes};
 use super::reserve::holds_text;
 use super::stored::Stored;
 use super::tokens::{Bits, MOST_CLIENTS};
@@ -44,6 +44,7 @@ pub(super) fn exists_hashes(call: &mut Call<'_>) -> Result<(), Failure> {
     count(&COUNTERS.checks, blob.len() as u64);
     let mut found = vec![false; blob.len()];
     if let Some(stored) = call.read::<Stored>(1)? {
+        takes_hashes(&stored)?;
         let hashes: Vec<KeyHash> = blob.iter().map(|hash| u128::from_be_bytes(*hash).into()).collect();
         look_up(&*stored.filter, &hashes, &mut found);
     }
@@ -116,7 +117,9 @@ pub(super) fn info(call: &mut Call<'_>) -> Result<(), Failure> {
         ("token_clients", Field::Number(stored.tokens.clients() as u64)),
         ("token_clients_most", Field::Number(MOST_CLIENTS as u64)),
     ];
-    fields.extend(stored.turns.map(|turns| ("every_ms", Field::Number(turns.every))));
+    if let Some(turns) = stored.turns {
+        fields.extend([("every_ms", Field::Number(turns.every)), ("generation", Field::Number(turns.generation))]);
+    }
     reply_fields(call, fields);
     Ok(())
 }
@@ -146,7 +149,8 @@ pub(super) fn dump(call: &mut Call<'_>) -> Result<(), Failure> {
         _ => return Err(Failure::new("EB.DUMP has one option, COMPRESSED; write EB.DUMP key [COMPRESSED]")),
     };
     let stored = found(call)?;
-    let bytes = if is_compressed { stored.compressed_bytes() } else { stored.bytes() };
-    call.reply_bulk(&bytes.ok_or_else(|| Failure::new("there is no memory for a copy; free some"))?);
+    call.reply_bulk(
+        &stored.file(is_compressed).ok_or_else(|| Failure::new("there is no memory for a copy; free some"))?,
+    );
     Ok(())
 }

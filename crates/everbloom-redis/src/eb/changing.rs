@@ -1,13 +1,14 @@
 //! Commands that take out, turn, clear, merge and load.
 
 use super::limits;
+use super::note::Noted;
 use super::stored::{Counts, Scale, Stored, Turns, belongs};
 use super::tokens::Tokens;
 use super::words::{Words, not_found, number};
 use crate::report::COUNTERS;
 use crate::server::{Call, Failure};
-use everbloom::internal::Combine;
-use everbloom::{AnyFilter, Decoder, KeyHash, Span};
+use everbloom::internal::{Combine, codec, filters};
+use everbloom::{AnyFilter, Decoder, Error, KeyHash, Span};
 use std::sync::atomic::Ordering::Relaxed;
 
 /// `EB.REMOVE key item…`
@@ -37,7 +38,7 @@ pub(super) fn advance(call: &mut Call<'_>) -> Result<(), Failure> {
         5 if call.word(3) == b"AT" && call.must_obey() => Some(number(call.word(4), "AT")?),
         _ => return Err(Failure::Arity),
     };
-    if generations == 0 {
+    if generations == 0 && at.is_none() {
         return Err(Failure::new("the number of generations is 0, but must be at least 1"));
     }
     let mut key = call.write::<Stored>(1)?;
@@ -47,7 +48,7 @@ pub(super) fn advance(call: &mut Call<'_>) -> Result<(), Failure> {
         stored.filter.advance()?;
     }
     stored.turn(call);
-    if let Some(windowed) = stored.filter.as_windowed() {
+    if let Some(windowed) = stored.filter.as_windowed().filter(|_| generations > 0) {
         windowed.advance_by(generations);
     }
     if let (Some(turns), Some(at)) = (&mut stored.turns, at) {
@@ -121,7 +122,7 @@ impl Merged {
                 Failure::new(format!("'{name}' is not found; reserve it with EB.RESERVE"))
             })?;
             match &mut merged {
-                Some(merged) => merged.take(&source, how)?,
+                Some(merged) => merged.take(call, &source, how)?,
                 None => {
                     let bytes = source.filter.memory_bits() / 8;
                     limits::check(call, bytes, if place == 2 { 0 } else { bytes })?;
@@ -134,21 +135,23 @@ impl Merged {
         merged.ok_or_else(not_found)
     }
 
-    fn take(&mut self, source: &Stored, how: Combine) -> Result<(), Failure> {
-        let (one, other) = (self.counts, source.counts);
+    fn take(&mut self, call: &Call<'_>, source: &Stored, how: Combine) -> Result<(), Failure> {
+        let (one, other, before) = (self.counts, source.counts, self.filter.memory_bits());
         match how {
             Combine::Union => {
-                self.filter.merge(&source.filter)?;
+                limits::made(call, self.filter.merge(&source.filter))?;
                 self.counts.observed = one.observed.saturating_add(other.observed);
                 self.counts.distinct = one.distinct.saturating_add(other.distinct);
             }
             Combine::Intersection => {
-                self.filter.intersect(&source.filter)?;
+                limits::made(call, self.filter.intersect(&source.filter))?;
                 self.counts.observed = one.observed.min(other.observed);
                 self.counts.distinct = one.distinct.min(other.distinct);
             }
         }
-        Ok(())
+        // What counts exactly grows with what it takes in.
+        let now = self.filter.memory_bits();
+        limits::check(call, now / 8, now.saturating_sub(before) / 8)
     }
 }
 
@@ -185,6 +188,7 @@ pub(super) fn load(call: &mut Call<'_>) -> Result<(), Failure> {
     belongs(&mut filter, turns).map_err(Failure::new)?;
     let mut stored = Stored::new(filter);
     (stored.counts, stored.importance, stored.turns, stored.tokens) = (counts, importance, turns, tokens);
+    take_note(call, &mut stored)?;
     // A replica's clock may show another time.
     let options = stored.turns.map(|_| stored.load_options());
     match key.value() {
@@ -201,14 +205,41 @@ pub(super) fn load(call: &mut Call<'_>) -> Result<(), Failure> {
     Ok(())
 }
 
-/// The filter in these bytes, within the limits of whom they come from.
+/// What a file notes holds where the command says nothing else.
+fn take_note(call: &Call<'_>, stored: &mut Stored) -> Result<(), Failure> {
+    let bytes = call.word(2);
+    let note = codec::summarise(&mut &*bytes, bytes.len() as u64)?.note;
+    if note.is_empty() || stored.turns.is_some() && stored.importance.is_some() {
+        return Ok(());
+    }
+    let noted = Noted::read(&note).map_err(Failure::new)?;
+    if stored.turns.is_none() {
+        stored.turns = noted.turns(stored.generations, call.now()).transpose().map_err(Failure::new)?;
+    }
+    if stored.importance.is_none() && filters::kind(stored.filter.spec())?.can.weigh_importance {
+        stored.importance = noted.importance().transpose()?;
+    }
+    Ok(())
+}
+
+/// The filter in these bytes, within the limits of whom they come from: also what is compressed is looked at before it
+/// is unpacked.
 fn decoded(call: &Call<'_>, bytes: &[u8]) -> Result<AnyFilter, Failure> {
     let length = bytes.len() as u64;
     limits::check(call, length, length)?;
-    let most = if call.must_obey() { u64::MAX } else { limits::most_bytes() };
+    let most = match call.must_obey() {
+        true => u64::MAX,
+        false => limits::most_bytes().min(call.memory_left().unwrap_or(u64::MAX)),
+    };
     let decoded = Decoder::new().limit(most).decode(bytes);
     if decoded.is_err() {
         COUNTERS.loads_refused.fetch_add(1, Relaxed);
+    }
+    if let Err(Error::Parameter { name: "unpacked size", given, .. }) = &decoded {
+        let limit = if most < limits::most_bytes() { "what maxmemory leaves" } else { "max-filter-bytes" };
+        COUNTERS.refused_by_limit.fetch_add(1, Relaxed);
+        let problem = format!("the filter unpacks to {given}, which is beyond {limit}, {most} bytes");
+        return Err(Failure::new(format!("{problem}; raise it, or load a smaller filter")));
     }
     let filter = AnyFilter::from(limits::made(call, decoded)?);
     limits::check(call, filter.memory_bits() / 8, 0)?;

@@ -4,6 +4,7 @@ mod adding;
 mod asking;
 mod changing;
 pub(crate) mod limits;
+mod note;
 mod reserve;
 mod stored;
 mod table;

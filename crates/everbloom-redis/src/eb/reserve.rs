@@ -114,6 +114,10 @@ impl Wanted {
         let mut within = goal.clone();
         within.expected_items = None;
         if spec.kind() == AUTO && spec.is_bare() {
+            if goal.memory_bits.is_none() && goal.expected_items.is_none() {
+                let remedy = "say how much memory there is, or how many arrivals a window has";
+                return Err(Failure::new(format!("MEMORY or EXPECT is missing; {remedy}")));
+            }
             return Ok((windowed(&Window::Time(length), goal.expected_items, true)?, within));
         }
         let kind = filters::kind(&spec)?;
@@ -263,8 +267,10 @@ pub(super) fn plan(call: &mut Call<'_>) -> Result<(), Failure> {
     let wanted = Wanted::read(call, 2, PLAN_OPTIONS)?;
     let plan = wanted.plan(text(call.word(1), "the spec")?)?;
     let bytes = plan.memory_bits.div_ceil(8);
-    let notes = plan.notes.iter().cloned().chain(limits::refusal(bytes));
-    let notes: Vec<String> = notes.collect();
+    let grows = wanted.goal.memory_bits.is_some() && filters::kind(&plan.spec)?.can.grow;
+    let begins =
+        grows.then(|| format!("MEMORY is what it begins with: {} filters grow with their keys", plan.spec.kind()));
+    let notes: Vec<String> = plan.notes.iter().cloned().chain(begins).chain(limits::refusal(bytes)).collect();
     call.reply_map(5);
     call.reply_bulk(b"spec");
     call.reply_bulk(plan.spec.to_string().as_bytes());

@@ -1,6 +1,7 @@
 //! What a key of type `everbloom` holds: a filter and what belongs to it.
 
 use super::limits;
+use super::note::note_of;
 use super::tokens::{Bits, Token, Tokens};
 use crate::fault;
 use crate::report::{self, COUNTERS, Counted};
@@ -20,6 +21,9 @@ pub(crate) struct Stored {
     /// When generations turn by themselves.
     pub(super) turns: Option<Turns>,
     pub(super) tokens: Tokens,
+    /// Generations of a filter that has a window, and the arrivals that it is for; else 0.
+    pub(super) generations: u32,
+    pub(super) window: u64,
     counted: Counted,
 }
 
@@ -81,19 +85,15 @@ impl Turns {
     pub(super) fn at(every: u64, now: i64) -> u64 {
         u64::try_from(now).unwrap_or(0) / every.max(1)
     }
-
-    /// The generations that should have begun since.
-    fn due(&self, now: i64) -> u64 {
-        // A clock that was set back turns nothing.
-        Self::at(self.every, now).saturating_sub(self.generation)
-    }
 }
 
 impl Stored {
-    pub(super) fn new(filter: AnyFilter) -> Self {
+    pub(super) fn new(mut filter: AnyFilter) -> Self {
         let counted = Counted::new(filter.spec().kind(), filter.memory_bits() / 8);
         let (counts, tokens) = (Counts::default(), Tokens::default());
-        Stored { filter, counts, importance: None, turns: None, tokens, counted }
+        let (generations, window) =
+            filter.as_windowed().map_or((0, 0), |windowed| (windowed.generations(), windowed.window()));
+        Stored { filter, counts, importance: None, turns: None, tokens, generations, window, counted }
     }
 
     /// The same with another filter.
@@ -172,18 +172,23 @@ impl Stored {
     }
 
     /// Begins the generations that are due, and tells replicas so. Replicas do what they are told.
+    ///
+    /// A clock that was set back turns nothing until it is where it was, so that nothing is forgotten early. If it is back by
+    /// more than the window, it had been wrong before: time goes on from where it is.
     pub(super) fn turn(&mut self, call: &Call<'_>) {
         let Some(turns) = &mut self.turns else { return };
-        let due = turns.due(call.now());
-        if due == 0 || call.must_obey() {
+        let now = Turns::at(turns.every, call.now());
+        let was_wrong = turns.generation > now.saturating_add(self.generations.into());
+        if now <= turns.generation && !was_wrong || call.must_obey() {
             return;
         }
-        turns.generation += due;
-        let (due_text, now) = (due.to_string(), turns.generation.to_string());
-        if let Some(windowed) = self.filter.as_windowed() {
+        let due = now.saturating_sub(turns.generation);
+        turns.generation = now;
+        if let Some(windowed) = self.filter.as_windowed().filter(|_| due > 0) {
             windowed.advance_by(due);
         }
-        let words: [&[u8]; 4] = [call.word(1), due_text.as_bytes(), b"AT", now.as_bytes()];
+        let (due, now) = (due.to_string(), now.to_string());
+        let words: [&[u8]; 4] = [call.word(1), due.as_bytes(), b"AT", now.as_bytes()];
         call.replicate(c"EB.ADVANCE", words);
     }
 
@@ -219,10 +224,12 @@ impl Stored {
         Some(bytes)
     }
 
-    /// The same, compressed. It takes no more room, most of the time much less.
-    pub(super) fn compressed_bytes(&self) -> Option<Vec<u8>> {
-        drop(self.room_for_bytes()?);
-        Some(codec::encode_compressed(&*self.filter))
+    /// The same with a note of what belongs to the filter; compressed, it takes no more room, most of the time much less.
+    pub(super) fn file(&self, is_compressed: bool) -> Option<Vec<u8>> {
+        let (mut bytes, note) = (self.room_for_bytes()?, note_of(self));
+        let encode = if is_compressed { codec::encode_compressed_to } else { codec::encode_noted_to };
+        encode(&*self.filter, &note, &mut bytes).ok()?;
+        Some(bytes)
     }
 
     fn room_for_bytes(&self) -> Option<Vec<u8>> {
@@ -276,10 +283,10 @@ impl Value for Stored {
         };
         let tokens = Tokens::from_bytes(&from.bytes()?)?;
         let length = from.number()?;
-        if let Some(refusal) = limits::refusal(length).filter(|_| from.is_limited()) {
+        let is_limited = from.is_limited();
+        if let Some(refusal) = limits::refusal_within(length, length, from.memory_left()).filter(|_| is_limited) {
             return Err(refusal);
         }
-        let is_limited = from.is_limited();
         let mut reader = from.stream(length);
         let decoded = Decoder::new().read(&mut reader, length).map_err(|error| error.to_string());
         let mut filter = AnyFilter::from(decoded?);

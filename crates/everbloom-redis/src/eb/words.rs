@@ -114,6 +114,11 @@ fn in_redis_words(error: Error) -> String {
                 name => name,
             };
             let remedy = remedy.replace("mend the record", "send another");
+            // A server's units, which are not the library's.
+            let needed = match name {
+                "memory" if needed.starts_with("a size") => "a size such as 64mb (times 1024), 64MiB, or bytes".into(),
+                _ => needed,
+            };
             match given.as_str() {
                 "not given" if needed.contains("expected_items") => {
                     format!("{option} or EXPECT is missing; {remedy}")
@@ -165,6 +170,11 @@ mod tests {
         assert!(said(rate.clone()).starts_with("FPR is "), "{}", said(rate));
         let little = Goal::new().plan("bloom").expect_err("too little is known");
         assert!(said(little.clone()).ends_with("give EXPECT and FPR, or MEMORY and one of them"), "{}", said(little));
+        let size = crate::settings::size("1m").named("memory").get().expect_err("no unit of a server's");
+        assert_eq!(
+            said(size),
+            "MEMORY is '1m', but must be a size such as 64mb (times 1024), 64MiB, or bytes; try 1MiB"
+        );
         let kind = Goal::new().plan("blom").expect_err("no kind");
         assert!(said(kind).contains("did you mean 'bloom'?"));
     }

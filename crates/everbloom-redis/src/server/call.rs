@@ -51,13 +51,15 @@ impl<'a> Call<'a> {
     /// A word; the command's own name is the first. Empty beyond the last.
     #[inline]
     pub(crate) fn word(&self, index: usize) -> &'a [u8] {
-        self.words.get(index).map_or(&[], |text| bytes_of(*text))
+        // SAFETY: the words of a command outlive its handler, and `'a` is no longer.
+        self.words.get(index).map_or(&[], |text| unsafe { bytes_of(*text) })
     }
 
     /// The words from one on.
     #[inline]
     pub(crate) fn words_from(&self, index: usize) -> impl ExactSizeIterator<Item = &'a [u8]> + Clone + use<'a> {
-        self.words.get(index..).unwrap_or_default().iter().map(|text| bytes_of(*text))
+        // SAFETY: as above.
+        self.words.get(index..).unwrap_or_default().iter().map(|text| unsafe { bytes_of(*text) })
     }
 
     /// Whether the command must be carried out whatever local limits say: it was replicated, is read from an append-only
@@ -87,18 +89,7 @@ impl<'a> Call<'a> {
     /// Bytes that may still be allocated before `maxmemory` is passed; `None` if there is none. Where the server makes
     /// room by evicting keys, all of `maxmemory` may be.
     pub(crate) fn memory_left(&self) -> Option<u64> {
-        // SAFETY: the context is the one of this call; the server's answer is given back.
-        unsafe {
-            let flags = (api().GetContextFlags)(self.context);
-            if flags & context::MAXMEMORY == 0 {
-                return None;
-            }
-            let info = (api().GetServerInfo)(self.context, c"memory".as_ptr());
-            let field = |name: &CStr| (api().ServerInfoGetFieldUnsigned)(info, name.as_ptr(), std::ptr::null_mut());
-            let (most, used) = (field(c"maxmemory"), field(c"used_memory"));
-            (api().FreeServerInfo)(self.context, info);
-            Some(if flags & context::EVICT != 0 { most } else { most.saturating_sub(used) })
-        }
+        memory_left(self.context)
     }
 
     /// Writes into the server's log.
@@ -246,6 +237,22 @@ impl<'a> Call<'a> {
     }
 }
 
+/// What [`Call::memory_left`] says, with a context or none.
+pub(super) fn memory_left(context: *mut raw::Context) -> Option<u64> {
+    // SAFETY: the context is that of a call, or none, which the server allows here; its answer is given back.
+    unsafe {
+        let flags = (api().GetContextFlags)(context);
+        if flags & context::MAXMEMORY == 0 {
+            return None;
+        }
+        let info = (api().GetServerInfo)(context, c"memory".as_ptr());
+        let field = |name: &CStr| (api().ServerInfoGetFieldUnsigned)(info, name.as_ptr(), std::ptr::null_mut());
+        let (most, used) = (field(c"maxmemory"), field(c"used_memory"));
+        (api().FreeServerInfo)(context, info);
+        Some(if flags & context::EVICT != 0 { most } else { most.saturating_sub(used) })
+    }
+}
+
 /// A text as the server takes it: one line, which ends.
 pub(super) fn harmless(text: &str) -> CString {
     // A NUL is a control character, and gone.
@@ -271,11 +278,15 @@ pub(super) fn log_at(context: *mut raw::Context, level: Level, message: &str) {
     unsafe { (api().Log)(context, level.as_ptr(), c"%s".as_ptr(), message.as_ptr()) };
 }
 
+/// The bytes of a string of the server.
+///
+/// # Safety
+/// The string lives as long as what borrows from it, and the server does not change it meanwhile: an argument of a call or
+/// a callback, until that is done.
 #[inline(always)]
-pub(super) fn bytes_of<'a>(text: *const raw::Text) -> &'a [u8] {
+pub(super) unsafe fn bytes_of<'a>(text: *const raw::Text) -> &'a [u8] {
     let mut length = 0;
-    // SAFETY: the text is an argument of a call or a callback, which outlives what borrows from it, and the server
-    // does not change it meanwhile.
+    // SAFETY: the caller's promise; the server gives so many bytes.
     unsafe {
         let start = (api().StringPtrLen)(text, &mut length);
         raw::slice(start.cast(), length)

@@ -26,7 +26,8 @@ impl<'a> Loading<'a> {
 
     /// The arguments of `MODULE LOAD` or `loadmodule`.
     pub(crate) fn arguments(&self) -> impl Iterator<Item = &'a [u8]> + use<'a> {
-        self.words.iter().map(|word| bytes_of(*word))
+        // SAFETY: the module's arguments outlive its loading.
+        self.words.iter().map(|word| unsafe { bytes_of(*word) })
     }
 
     /// Writes into the server's log.

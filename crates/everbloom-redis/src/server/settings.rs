@@ -235,7 +235,8 @@ extern "C" fn set_fraction(
 ) -> c_int {
     // SAFETY: as above.
     let setting = unsafe { setting::<Fraction>(data) };
-    let text = bytes_of(value);
+    // SAFETY: the server's string, which it keeps until this returns.
+    let text = unsafe { bytes_of(value) };
     match (setting.read)(text) {
         Ok(value) => {
             setting.set(value);

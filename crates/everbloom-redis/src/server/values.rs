@@ -1,6 +1,6 @@
 //! Data types: what a value must be able to do, and the callbacks that a server makes of it.
 
-use super::call::{Level, Texts, log_at};
+use super::call::{Level, Texts, log_at, memory_left};
 use super::raw::{self, api, context};
 use crate::report::COUNTERS;
 use std::ffi::{CStr, c_int, c_void};
@@ -254,6 +254,11 @@ impl Loader {
         // SAFETY: no context is needed for what concerns the whole server.
         let flags = unsafe { (api().GetContextFlags)(std::ptr::null_mut()) };
         flags & (context::LOADING | context::REPLICA) == 0
+    }
+
+    /// Bytes that may be allocated before `maxmemory` is passed, if there is one.
+    pub(crate) fn memory_left(&self) -> Option<u64> {
+        memory_left(std::ptr::null_mut())
     }
 
     fn sound<T>(&self, field: T) -> Result<T, String> {

@@ -452,6 +452,10 @@ impl Dedup {
         if self.counts {
             return Err(Failure::new("--counts counts on one machine; leave --redis out"));
         }
+        if self.audit.is_some() {
+            let problem = "--audit follows keys from their first arrival, which may have been somebody else's";
+            return Err(Failure::new(format!("{problem}; leave --audit out, or --redis")));
+        }
         if let Some(Window::Arrivals(_)) = self.window {
             let problem = "a window of lines cannot be kept on several servers, which see different numbers of them";
             return Err(Failure::new(format!("{problem}; give a time: --window 24h")));

@@ -151,6 +151,9 @@ pub struct Words {
     length: u64,
 }
 
+/// Words whose prints are compared to tell how many are equal.
+const SAMPLED: u64 = 1 << 18;
+
 impl Words {
     /// `length` empty words, each `stride` bits after the one before.
     pub fn new(length: u64, shape: Shape, wide: Option<&'static Wide>, stride: u32) -> Result<Self> {
@@ -270,20 +273,32 @@ impl Words {
     }
 
     /// How many keys there are in all, and the rate of false positives at this moment.
+    ///
+    /// Which prints of a word are equal takes longer to find than how many there are. So, of many words, one in so many is
+    /// looked at that [`SAMPLED`] are: the deviation of their mean is a 512th of that of one word.
     pub fn keys_and_rate(&self) -> (u64, f64) {
-        // Of words with 0, 1, … keys: how many there are, and how many different prints they have together.
-        let mut by_keys = vec![(0u64, 0u64); self.shape.lanes as usize + 1];
+        // Of words with 0, 1, … keys: how many there are, how many were looked at, and the different prints of those.
+        let mut by_keys = vec![(0u64, 0u64, 0u64); self.shape.lanes as usize + 1];
+        let every = (self.length / SAMPLED).max(1);
         for index in 0..self.length {
             let word = self.get(index);
             let keys = self.keys(word);
-            let (words, different) = &mut by_keys[keys as usize];
+            let (words, sampled, different) = &mut by_keys[keys as usize];
             *words += 1;
-            *different += u64::from(self.wide.map_or(keys, |wide| wide.different(word)));
+            // The first of each class, too, so that none goes without.
+            if index % every == 0 || *sampled == 0 {
+                *sampled += 1;
+                *different += u64::from(self.wide.map_or(keys, |wide| wide.different(word)));
+            }
         }
         let fingerprints = self.shape.max_fingerprint();
         let prints = |keys: u32| self.wide.map_or(fingerprints, |wide| wide.prints(keys)) as f64;
-        let keys = by_keys.iter().zip(0..).map(|((words, _), keys)| words * keys).sum();
-        let matches: f64 = by_keys.iter().zip(0..).map(|((_, different), keys)| *different as f64 / prints(keys)).sum();
+        let keys = by_keys.iter().zip(0..).map(|((words, ..), keys)| words * keys).sum();
+        let different = |(words, sampled, different): &(u64, u64, u64)| match words == sampled {
+            true => *different as f64,
+            false => *different as f64 / *sampled as f64 * *words as f64,
+        };
+        let matches: f64 = by_keys.iter().zip(0..).map(|(class, keys)| different(class) / prints(keys)).sum();
         (keys, matches / self.length as f64)
     }
 
@@ -425,6 +440,29 @@ mod tests {
         let (one_long, two_lanes) = (130_560 << 17, 1 << 9 | 1);
         assert!(checked(Some(wide), one_long) && !checked(None, one_long));
         assert!(checked(None, two_lanes) && !checked(Some(wide), 3 << 34 | two_lanes));
+    }
+
+    #[test]
+    fn the_rate_of_many_words_is_told_from_some() {
+        let shape = Shape::new(5, 9).expect("fits");
+        let wide = Wide::of(shape).expect("suits");
+        let length = 4 * SAMPLED + 3;
+        let mut words = Words::new(length, shape, Some(wide), 45).expect("small");
+        let mut generator = crate::key::Generator::seeded(9);
+        let (mut sum, mut squares) = (0.0, 0.0);
+        for index in 0..length {
+            // Full words, in which one in fifty has two equal prints.
+            let word = (0..5).fold(0, |word, lane| word | (1 + generator.below(510)) << (9 * lane));
+            words.update(index, |_| (word, ()));
+            let different = f64::from(wide.different(word));
+            (sum, squares) = (sum + different, squares + different * different);
+        }
+        let (keys, rate) = words.keys_and_rate();
+        assert_eq!(keys, 5 * length);
+        let (mean, count) = (sum / length as f64, length as f64);
+        let deviation = (squares / count - mean * mean).sqrt() / (SAMPLED as f64).sqrt();
+        let found = rate * wide.prints(5) as f64;
+        assert!(deviation > 0.0 && (found - mean).abs() < 4.0 * deviation, "{found} is not {mean} ± {deviation}");
     }
 
     #[test]
