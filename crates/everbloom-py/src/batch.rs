@@ -11,7 +11,7 @@ use crate::keys;
 use everbloom::internal::key;
 use everbloom::{Hashing, Key, KeyHash};
 use pyo3::buffer::{Element, ElementType, PyBuffer, PyUntypedBuffer};
-use pyo3::exceptions::PyTypeError;
+use pyo3::exceptions::{PyMemoryError, PyTypeError};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyList, PySlice, PyTuple};
@@ -275,19 +275,35 @@ fn ends_at<T: PartialEq>(row: &[T], empty: &T) -> usize {
     row.iter().rposition(|element| element != empty).map_or(0, |last| last + 1)
 }
 
-/// A column of doubles: of a buffer, or of anything that can be iterated.
-pub(crate) fn numbers(values: &Bound<'_, PyAny>, name: &'static str) -> PyResult<Vec<f64>> {
+/// What an iterator gives, each thing converted. It may be endless: no more is taken than one beyond `rows`, where that is
+/// known, and signals are looked at.
+pub(crate) fn gathered<T>(
+    values: &Bound<'_, PyAny>,
+    rows: Option<usize>,
+    convert: impl Fn(usize, &Bound<'_, PyAny>) -> PyResult<T>,
+) -> PyResult<Vec<T>> {
+    let mut all = Vec::new();
+    for (index, value) in values.try_iter()?.take(rows.map_or(usize::MAX, |rows| rows.saturating_add(1))).enumerate() {
+        if index % CHUNK == 0 {
+            values.py().check_signals()?;
+            all.try_reserve(CHUNK).map_err(|_| PyMemoryError::new_err("there are too many values for the memory"))?;
+        }
+        all.push(convert(index, &value?)?);
+    }
+    Ok(all)
+}
+
+/// A column of doubles for so many rows, if that is known: of a buffer, or of anything that can be iterated.
+pub(crate) fn numbers(values: &Bound<'_, PyAny>, name: &'static str, rows: Option<usize>) -> PyResult<Vec<f64>> {
     let py = values.py();
     let values = arrays(py)?.call_method1("numbers", (values,))?;
     if let Ok(buffer) = PyBuffer::<f64>::get(&values) {
         return buffer.to_vec(py);
     }
-    let number = |(index, value): (usize, PyResult<Bound<'_, PyAny>>)| {
-        let value = value?;
+    gathered(&values, rows, |index, value| {
         value.extract::<f64>().map_err(|_| {
             let shown = value.repr().map_or_else(|_| "not a number".to_string(), |text| text.to_string());
             parameter(py, name, format!("{shown} for key {index}"), "a number", "give one number for each key")
         })
-    };
-    values.try_iter()?.enumerate().map(number).collect()
+    })
 }

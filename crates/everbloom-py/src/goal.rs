@@ -277,7 +277,7 @@ impl Importanced {
             ImportanceScale::linear(max).or_raise(value.py())?;
             return Ok(Some(Importanced { max, sample: None }));
         }
-        let values = batch::numbers(value, "importance")?;
+        let values = batch::numbers(value, "importance", None)?;
         let max = values.iter().copied().fold(0.0, f64::max);
         let scale = ImportanceScale::linear(max).or_raise(value.py())?;
         let sample: everbloom::Result<Vec<_>> = values.iter().map(|value| scale.of(*value)).collect();

@@ -448,8 +448,8 @@ impl PyStream {
     /// Learns from a sample of keys, in the order in which they came.
     ///
     /// >>> import everbloom
-    /// >>> everbloom.Stream.learn(["a", "b", "a", "c"]).distinct
-    /// 3
+    /// >>> everbloom.Stream.learn([time * time % 307 for time in range(20_000)]).distinct
+    /// 154
     #[staticmethod]
     fn learn(sample: &Bound<'_, PyAny>) -> PyResult<Self> {
         Ok(PyStream { stream: learn(sample, None)? })

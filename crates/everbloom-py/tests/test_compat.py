@@ -281,3 +281,26 @@ class TestAbloom:
     def test_wrong_numbers(self, wrong):
         with pytest.raises(ValueError):
             abloom.BloomFilter(*wrong)
+
+
+def test_files_of_scalable_filters_are_checked_to_the_byte():
+    one, other = (pybloom_live.ScalableBloomFilter(10, 0.01) for _ in range(2))
+    one.add("a")
+    other.add("b")
+    file = io.BytesIO()
+    one.union(other).tofile(file)
+    whole = file.getvalue()
+    read = pybloom_live.ScalableBloomFilter.fromfile(io.BytesIO(whole))
+    assert "a" in read and "b" in read and len(read) == 2
+    for at in range(len(whole)):
+        damaged = bytearray(whole)
+        damaged[at] ^= 1
+        with pytest.raises(ValueError):
+            pybloom_live.ScalableBloomFilter.fromfile(io.BytesIO(damaged))
+        with pytest.raises(ValueError):
+            pybloom_live.ScalableBloomFilter.fromfile(io.BytesIO(whole[:at]))
+
+
+def test_rblooms_class_reads_its_own_kind_only():
+    with pytest.raises(ValueError, match="another kind"):
+        rbloom.Bloom.load_bytes(everbloom.Filter(memory="1KiB").to_bytes(), lambda key: key)

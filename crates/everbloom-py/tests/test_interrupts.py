@@ -20,19 +20,16 @@ ENDLESS = {
     "add_many of an iterator in C": "seen.add_many(itertools.count())",
     "hashes": "(seen.update([7]), seen.hashes(np.broadcast_to(np.int64(7), 2**40)))",
     "unseen": "collections.deque(seen.unseen(itertools.count()), maxlen=0)",
-    "a column": "seen.update(column())",
+    "endless importances": "(seen.update([7]), seen.add_many((7 for _ in range(9)), importance=itertools.repeat(1.0)))",
+    "a column": "seen.update(column)",
 }
 
 PROGRAM = """
 import collections, itertools, os, signal, threading
 import numpy as np, pyarrow as pa, everbloom
 
-def column():
-    class Column:
-        def __arrow_c_stream__(self, requested_schema=None):
-            return pa.chunked_array([pa.array([7] * 65536)] * 100_000).__arrow_c_stream__()
-    return Column()
-
+part = pa.array([7] * 65536)
+column = pa.chunked_array([part] * 100_000)
 seen = everbloom.Filter("blocked", expect=10_000_000, fpr=0.01)
 threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT)).start()
 try:

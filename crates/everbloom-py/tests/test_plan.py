@@ -94,7 +94,7 @@ def test_examples_in_docstrings():
         thing = getattr(everbloom, name)
         documented = [(name, thing)] + [(f"{name}.{part}", value) for part, value in vars(thing).items()] if isinstance(thing, type) else [(name, thing)]
         for label, value in documented:
-            text = getattr(value, "__doc__", None)
+            text = getattr(getattr(value, "__func__", value), "__doc__", None)
             if text and ">>>" in text:
                 tests.append(doctest.DocTestParser().get_doctest(text, {"everbloom": everbloom}, label, None, 0))
     tests += finder.find(everbloom, "everbloom", module=False)[:1]
@@ -107,7 +107,7 @@ def test_examples_in_docstrings():
         for name, value in vars(kind).items():
             assert name.startswith("_") or value.__doc__, name
             # What is called has an example; attributes say what they are.
-            assert name.startswith("_") or not callable(value) or ">>>" in value.__doc__, name
+            assert name.startswith("_") or not callable(value) or ">>>" in getattr(kind, name).__doc__, name
 
 
 def test_unseen_items_come_one_by_one():

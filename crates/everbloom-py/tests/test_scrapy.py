@@ -297,12 +297,20 @@ def test_an_importance_that_does_not_exist_is_told():
 
 @pytest.mark.parametrize(
     ("setting", "value"),
-    [("EVERBLOOM_FPR", "200%"), ("EVERBLOOM_MEMORY", "much"), ("EVERBLOOM_WINDOW", "soon"), ("EVERBLOOM_FILTER", "blom")],
+    [("EVERBLOOM_FPR", "200%"), ("EVERBLOOM_MEMORY", "much"), ("EVERBLOOM_WINDOW", "soon"), ("EVERBLOOM_FILTER", "blom"),
+     ("EVERBLOOM_FPR", 0), ("EVERBLOOM_FPR", "0"), ("EVERBLOOM_MEMORY", 0), ("EVERBLOOM_EXPECT", 0), ("EVERBLOOM_WINDOW", 0),
+     ("EVERBLOOM_SAVE_SECONDS", "abc"), ("EVERBLOOM_SEED", "x"), ("EVERBLOOM_IMPORTANCE_MAX", 0), ("EVERBLOOM_IMPORTANCE_MAX", "most")],
 )
-def test_a_wrong_setting_is_named(setting, value):
+def test_a_wrong_setting_is_named_and_logged(setting, value, caplog):
     with pytest.raises(everbloom.Error, match=setting) as raised:
-        filter_with(**{setting: value})
-    assert raised.value.remedy
+        filter_with(**{setting: value, **({"EVERBLOOM_IMPORTANCE": "depth"} if "IMPORTANCE" in setting else {})})
+    assert raised.value.remedy and setting in caplog.text
+
+
+def test_an_empty_setting_is_the_usual_one():
+    usual = filter_with().seen.promise.fpr
+    assert filter_with(EVERBLOOM_FPR="").seen.promise.fpr == usual
+    assert filter_with(EVERBLOOM_WINDOW="", EVERBLOOM_EXPECT="").seen.promise.fpr == usual
 
 
 def test_settings_of_the_command_line_are_texts():

@@ -39,11 +39,13 @@ def _promise(promise: Any) -> str:
 
 
 def _table(title: str, rows: Iterable[tuple[str, str]]) -> str:
+    # A spec is one long word, which may be broken behind each parameter.
     cells = "".join(
-        f'<tr><th style="text-align:left">{escape(name)}</th><td style="text-align:left">{escape(value)}</td></tr>'
+        f'<tr><th style="text-align:left">{escape(name)}</th>'
+        f'<td style="text-align:left">{escape(value).replace(",", ",<wbr/>")}</td></tr>'
         for name, value in rows
     )
-    return f"<table><caption>{escape(title)}</caption>{cells}</table>"
+    return f'<table><caption style="text-align:left;font-weight:bold;padding:0.5em">{escape(title)}</caption>{cells}</table>'
 
 
 def _text(x: float, y: float, text: str, anchor: str) -> str:
@@ -51,11 +53,11 @@ def _text(x: float, y: float, text: str, anchor: str) -> str:
 
 
 def _short(number: float) -> str:
-    if number < 1000:
-        return f"{number:g}"
-    power = math.floor(math.log10(number))
-    lead = number / 10**power
-    return f"10^{power}" if abs(lead - 1) < 0.05 else f"{lead:.0f}·10^{power}"
+    for unit in ("", "k", "M", "G", "T"):
+        if number < 999.5 or unit == "T":
+            return f"{float(f'{number:.2g}'):g}{unit}"
+        number /= 1000
+    return ""
 
 
 def _by_lag(rates: Sequence[Any]) -> str:
@@ -82,7 +84,7 @@ def _by_lag(rates: Sequence[Any]) -> str:
         + _text(_LEFT + 6, 10, "repeats that are missed", "start")
     )
     curve = f'<polyline points="{line}" fill="none" stroke="#3b7dd8" stroke-width="2"/>'
-    return _svg(_HEIGHT, axis + curve + labels)
+    return _svg(_HEIGHT, axis + curve + labels, "repeats that are missed, by the arrivals since the key was last seen")
 
 
 def _bar(share: float, label: str) -> str:
@@ -93,6 +95,7 @@ def _bar(share: float, label: str) -> str:
         34,
         f'<rect x="8" y="4" width="{width}" height="12" fill="currentColor" fill-opacity="0.12"/>'
         f'<rect x="8" y="4" width="{full:.1f}" height="12" fill="#3b7dd8"/>' + _text(8, 29, label, "start"),
+        label,
     )
 
 
@@ -105,13 +108,13 @@ def _bars(rows: Sequence[tuple[str, float]]) -> str:
         parts.append(f'<rect x="90" y="{y}" width="{max(1.0, rate / most * (_WIDTH - 190)):.1f}" height="12" fill="#3b7dd8"/>')
         parts.append(_text(84, y + 10, name, "end"))
         parts.append(_text(94 + rate / most * (_WIDTH - 190), y + 10, _rate(rate), "start"))
-    return _svg(20 * len(rows) + 8, "".join(parts))
+    return _svg(20 * len(rows) + 8, "".join(parts), "rates of false positives")
 
 
-def _svg(height: int, content: str) -> str:
+def _svg(height: int, content: str, label: str) -> str:
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{_WIDTH}" height="{height}" viewBox="0 0 {_WIDTH} {height}" '
-        f'role="img">{content}</svg>'
+        f'role="img" aria-label="{escape(label)}" style="display:block;margin:8px 0">{content}</svg>'
     )
 
 

@@ -90,7 +90,7 @@ class DupeFilter(BaseDupeFilter):
         own = settings.get("EVERBLOOM_STATE")
         self.state = Path(own) if own else Path(job, "requests.ebf") if job else None
         self._old_state = Path(job, "requests.seen") if job else None
-        self._save_seconds = settings.getfloat("EVERBLOOM_SAVE_SECONDS", 60)
+        self._save_seconds = _number(settings, "EVERBLOOM_SAVE_SECONDS", 60)
         self._importance, importance_max = _importance(settings)
         self._spec = settings.get("EVERBLOOM_FILTER") or "auto"
         self._goal = _goal(settings, importance_max)
@@ -226,9 +226,13 @@ class DupeFilter(BaseDupeFilter):
 def _goal(settings: BaseSettings, importance_max: float | None) -> dict[str, Any]:
     """The keywords of the filter that the settings want."""
     names = {keyword: name for keyword, name in _KEYWORDS.items() if keyword not in ("importance", "seed")}
-    # An empty setting takes a usual one back, as EVERBLOOM_MEMORY="" for what EVERBLOOM_EXPECT pages need.
-    goal = {keyword: settings.get(name, _USUAL.get(name)) or None for keyword, name in names.items()}
-    goal["seed"] = settings.getint("EVERBLOOM_SEED", 0)
+    # An empty setting takes a usual one back, as EVERBLOOM_MEMORY="" for what EVERBLOOM_EXPECT pages need. A rate is always
+    # asked for.
+    given = {keyword: settings.get(name, _USUAL.get(name)) for keyword, name in names.items()}
+    goal = {keyword: None if value == "" else value for keyword, value in given.items()}
+    if goal["fpr"] is None:
+        goal["fpr"] = _USUAL["EVERBLOOM_FPR"]
+    goal["seed"] = int(_number(settings, "EVERBLOOM_SEED", 0))
     goal["importance"] = importance_max
     # The command line knows texts only.
     if isinstance(goal["memory"], str) and goal["memory"].isdecimal():
@@ -236,17 +240,35 @@ def _goal(settings: BaseSettings, importance_max: float | None) -> dict[str, Any
     return goal
 
 
+def _told(error: Error) -> Error:
+    """The error, which is logged as well: Scrapy shows it in the middle of others, or not at all."""
+    _log.error("%s", error)
+    return error
+
+
+def _number(settings: BaseSettings, name: str, usual: float) -> float:
+    given = settings.get(name, usual)
+    try:
+        number = float(given)
+        if math.isfinite(number) and number >= 0:
+            return number
+    except (TypeError, ValueError):
+        pass
+    remedy = f"write {usual:g}"
+    raise _told(ParameterError(f"{name}: {given!r} is no number from 0 on; {remedy}", remedy, name=name, given=str(given), needed="a number"))
+
+
 def _planned(spec: str, goal: dict[str, Any]) -> Any:
     try:
         return plan(spec, **goal)
     except Error as error:
         if isinstance(error, ParameterError):
-            names = _KEYWORDS.get(error.name, "EVERBLOOM_FILTER")
+            names = _KEYWORDS.get(error.name.removesuffix("_max"), "EVERBLOOM_FILTER")
         elif isinstance(error, SpecError):
             names = "EVERBLOOM_FILTER"
         else:
             names = ", ".join(name for keyword, name in _KEYWORDS.items() if goal.get(keyword))
-        raise type(error)(f"{names}: {error}", error.remedy, **error._fields) from error
+        raise _told(type(error)(f"{names}: {error}", error.remedy, **error._fields)) from error
 
 
 def _importance(settings: BaseSettings) -> tuple[Callable[[Request], float] | None, float | None]:
@@ -256,7 +278,7 @@ def _importance(settings: BaseSettings) -> tuple[Callable[[Request], float] | No
         return None, None
 
     def most(usual: float) -> float:
-        return settings.getfloat("EVERBLOOM_IMPORTANCE_MAX", usual)
+        return _number(settings, "EVERBLOOM_IMPORTANCE_MAX", usual)
 
     if name == "depth":
         # Pages near the start matter most.
@@ -269,7 +291,7 @@ def _importance(settings: BaseSettings) -> tuple[Callable[[Request], float] | No
     except (ValueError, NameError, ImportError) as error:
         remedy = 'write "depth", "priority", or the path of a function of a request, as "project.crawl.importance"'
         message = f"EVERBLOOM_IMPORTANCE: {name!r} is no function ({error}); {remedy}"
-        raise ParameterError(message, remedy, name="EVERBLOOM_IMPORTANCE", given=str(name), needed="a function") from error
+        raise _told(ParameterError(message, remedy, name="EVERBLOOM_IMPORTANCE", given=str(name), needed="a function")) from error
     return _clipped(function, most(1)), most(1)
 
 

@@ -93,18 +93,18 @@ fn wrong_count(py: Python<'_>, name: &'static str, values: usize, rows: usize) -
 }
 
 impl PyFilter {
-    fn importances(&self, value: Option<&Bound<'_, PyAny>>) -> PyResult<Given<Importance>> {
+    fn importances(&self, value: Option<&Bound<'_, PyAny>>, rows: Option<usize>) -> PyResult<Given<Importance>> {
         let Some(value) = value else { return Ok(Given::Nothing) };
         let py = value.py();
         if let Ok(number) = value.extract::<f64>() {
             return self.scale.of(number).map(Given::All).or_raise(py);
         }
-        let numbers = batch::numbers(value, "importance")?;
+        let numbers = batch::numbers(value, "importance", rows)?;
         let each: Result<Vec<_>> = numbers.iter().map(|number| self.scale.of(*number)).collect();
         each.map(Given::Each).or_raise(py)
     }
 
-    fn times(&self, value: Option<&Bound<'_, PyAny>>) -> PyResult<Given<i64>> {
+    fn times(&self, value: Option<&Bound<'_, PyAny>>, rows: Option<usize>) -> PyResult<Given<i64>> {
         let Some(value) = value else { return Ok(Given::Nothing) };
         let py = value.py();
         self.check_timed(py)?;
@@ -116,7 +116,7 @@ impl PyFilter {
             let times = buffer.to_vec(py)?;
             return Ok(if value.hasattr("__len__")? { Given::Each(times) } else { Given::All(times[0]) });
         }
-        times.try_iter()?.map(|time| to_micros(&time?)).collect::<PyResult<_>>().map(Given::Each)
+        batch::gathered(&times, rows, |_, time| to_micros(time)).map(Given::Each)
     }
 
     /// Takes the keys of a batch out again, or asks for each; the answers go to `all`.
@@ -178,7 +178,8 @@ impl PyFilter {
         out: Option<&Bound<'py, PyAny>>,
     ) -> PyResult<Bound<'py, PyAny>> {
         let room = Room::new(keys, out)?;
-        let (importances, times) = (self.importances(importance)?, self.times(at)?);
+        let rows = keys.len().ok();
+        let (importances, times) = (self.importances(importance, rows)?, self.times(at, rows)?);
         importances.check("importance", keys)?;
         times.check("at", keys)?;
         let (mut all, mut start) = (Vec::new(), 0);

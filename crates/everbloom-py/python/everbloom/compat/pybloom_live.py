@@ -13,12 +13,17 @@ As in pybloom_live, ``add`` is True if the key was there before, and a key that 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from struct import Struct
 from typing import Any, BinaryIO
+from zlib import crc32
 
 from .._everbloom import Filter
 from ._framed import HEADER_BYTES, framed, length_of, unframed
 
 __all__ = ["BloomFilter", "ScalableBloomFilter"]
+
+# A name, the scale, the count and the number of parts of a scalable filter, and their checksum.
+_NUMBERS, _CHECK = Struct("<8sQQQ"), Struct("<I")
 
 
 def _key(key: Any) -> str:
@@ -181,16 +186,21 @@ class ScalableBloomFilter:
         return self.union(other)
 
     def tofile(self, f: BinaryIO) -> None:
-        f.write(self.scale.to_bytes(8, "little") + self.count.to_bytes(8, "little") + len(self._parts).to_bytes(8, "little"))
+        numbers = _NUMBERS.pack(self._NAME, self.scale, self.count, len(self._parts))
+        f.write(numbers + _CHECK.pack(crc32(numbers)))
         for part in self._parts:
             f.write(framed(self._NAME, self.initial_capacity, self.error_rate, self.count, part))
 
     @classmethod
     def fromfile(cls, f: BinaryIO) -> ScalableBloomFilter:
-        numbers = f.read(24)
-        if len(numbers) < 24:
-            raise ValueError(f"Invalid data: too short for a header, {len(numbers)} bytes; read them whole")
-        scale, count, parts = (int.from_bytes(numbers[at : at + 8], "little") for at in (0, 8, 16))
+        header = f.read(_NUMBERS.size + _CHECK.size)
+        if len(header) < _NUMBERS.size + _CHECK.size:
+            raise ValueError(f"Invalid data: too short for a header, {len(header)} bytes; read them whole")
+        name, scale, count, parts = _NUMBERS.unpack_from(header)
+        if name != cls._NAME:
+            raise ValueError("Invalid data: everbloom did not write this; add the keys to a new filter and save that")
+        if _CHECK.unpack_from(header, _NUMBERS.size) != (crc32(header[: _NUMBERS.size]),):
+            raise ValueError("Invalid data: the header is damaged; take another copy, or add the keys to a new filter")
         read = cls.__new__(cls)
         read.scale, read.count, read.ratio, read._parts = scale, count, 0.9, []
         for _ in range(parts):

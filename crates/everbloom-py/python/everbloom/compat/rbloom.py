@@ -153,14 +153,14 @@ class Bloom:
     def load(cls, filepath: str | bytes | os.PathLike[Any], hash_func: _Hash) -> Bloom:
         bloom = cls._of(Filter("bloom:num_bits=8,num_hashes=1"), _checked(hash_func))
         bloom._check_stable("load")
-        bloom._cells = Filter.load(os.fsdecode(filepath))
+        bloom._cells = _bits(Filter.load(filepath))
         return bloom
 
     @classmethod
     def load_bytes(cls, data: bytes, hash_func: _Hash) -> Bloom:
         bloom = cls._of(Filter("bloom:num_bits=8,num_hashes=1"), _checked(hash_func))
         bloom._check_stable("load")
-        bloom._cells = Filter.from_bytes(data)
+        bloom._cells = _bits(Filter.from_bytes(data))
         return bloom
 
     def _check_stable(self, doing: str) -> None:
@@ -187,6 +187,12 @@ class Bloom:
         cells = Filter(self._cells.spec)
         cells.update(self._keys(other))
         return cells
+
+
+def _bits(cells: Filter) -> Filter:
+    if cells.kind != "bloom":
+        raise ValueError(f"this is a filter of another kind, {cells.kind}; read it with everbloom.Filter")
+    return cells
 
 
 def _checked(hash_func: _Hash | None) -> _Hash:
