@@ -32,15 +32,15 @@ pub(crate) fn run(arguments: &[String]) -> Outcome {
     }
     let own = ["--full", "--build"];
     let rest: Vec<&String> = arguments.iter().filter(|argument| !own.contains(&argument.as_str())).collect();
-    environment.test(is("--full"), &rest)
+    environment.test(is("--full"), &rest, &[])
 }
 
 /// The same as a part of all tests: without a Python it is skipped, and says so; `needed` makes that a failure.
-pub(crate) fn run_if_there(needed: bool) -> Outcome {
+pub(crate) fn run_if_there(needed: bool, variables: &[(&str, &str)]) -> Outcome {
     match Environment::ready(false) {
         Ok(environment) => {
             environment.install_wheel()?;
-            environment.test(false, &[])
+            environment.test(false, &[], variables)
         }
         Err(problem) if needed => Err(problem),
         Err(problem) => {
@@ -171,9 +171,10 @@ impl Environment {
     }
 
     /// Runs the tests, the examples in docstrings and the check of the stubs.
-    fn test(&self, full: bool, arguments: &[&String]) -> Outcome {
+    fn test(&self, full: bool, arguments: &[&String], variables: &[(&str, &str)]) -> Outcome {
         let mut pytest = Command::new(self.program("python"));
         pytest.args(["-m", "pytest"]).args(arguments).current_dir(package()).env("PYTHONDONTWRITEBYTECODE", "1");
+        pytest.envs(variables.iter().copied());
         // One file goes through the command line, the library and the package.
         pytest.env("EVERBLOOM_ROOT", root()).env("EVERBLOOM_FULL", if full { "1" } else { "" });
         succeed(&mut pytest, "tests of the Python package failed")?;

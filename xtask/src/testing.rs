@@ -4,7 +4,7 @@
 //! alone. Here as many programs run as there are cores, the long ones first, with one thread each.
 
 use crate::servers;
-use crate::{Outcome, cargo, python, root};
+use crate::{Outcome, cargo, dist, python, root};
 use serde_json::Value;
 use std::collections::VecDeque;
 use std::env;
@@ -40,6 +40,20 @@ struct Program {
     folder: PathBuf,
 }
 
+/// What is built for the tests: the programs, and what some of them use, so that they need not build it once more.
+#[derive(Default)]
+struct Built {
+    programs: Vec<Program>,
+    binary: Option<String>,
+    module: Option<String>,
+}
+
+/// Names the command line that was built with the tests,
+const BINARY: &str = "EVERBLOOM_BINARY";
+
+/// and the module for servers.
+const MODULE: &str = "EVERBLOOM_MODULE";
+
 /// How a program ended.
 struct Ran {
     name: String,
@@ -66,7 +80,11 @@ pub(crate) fn run_with(arguments: &[String], variables: &[(&str, &str)]) -> Outc
         return cargo("test", &["--workspace"], arguments, variables);
     }
     let started = Instant::now();
-    let mut programs = build()?;
+    let Built { mut programs, binary, module } = build()?;
+    let named = [(BINARY, binary), (MODULE, module)];
+    let named = named.iter().filter_map(|(name, path)| Some((*name, path.as_deref()?)));
+    let variables: Vec<(&str, &str)> = variables.iter().copied().chain(named).collect();
+    let variables = variables.as_slice();
     eprintln!("xtask: built {} test programs in {} s", programs.len(), started.elapsed().as_secs());
     let started = Instant::now();
     let before = programs.len();
@@ -76,7 +94,7 @@ pub(crate) fn run_with(arguments: &[String], variables: &[(&str, &str)]) -> Outc
     let ran = run_all(programs, variables);
     let documented = if quick { Ok(()) } else { cargo("test", &["--workspace", "--doc"], &[], &[]) };
     let needed = variables.iter().any(|(name, _)| *name == NOTHING_SKIPPED) || env::var_os(NOTHING_SKIPPED).is_some();
-    let in_python = if quick { Ok(()) } else { python::run_if_there(needed) };
+    let in_python = if quick { Ok(()) } else { python::run_if_there(needed, variables) };
     summarise(&ran, left_out, started.elapsed().as_secs())?;
     documented.and(in_python)
 }
@@ -98,7 +116,7 @@ fn rank(name: &str) -> usize {
 }
 
 /// Builds all tests, and lists the programs that they are in.
-fn build() -> Result<Vec<Program>, String> {
+fn build() -> Result<Built, String> {
     eprintln!("xtask: building the tests");
     let program = env::var("CARGO").unwrap_or_else(|_| "cargo".into());
     let built = Command::new(program)
@@ -110,7 +128,20 @@ fn build() -> Result<Vec<Program>, String> {
     if !built.status.success() {
         return Err("the tests do not build".into());
     }
-    Ok(String::from_utf8_lossy(&built.stdout).lines().filter_map(artifact).collect())
+    let text = String::from_utf8_lossy(&built.stdout);
+    Ok(Built {
+        programs: text.lines().filter_map(artifact).collect(),
+        binary: text.lines().find_map(|line| file_of(line, "everbloom", "/everbloom")),
+        module: text.lines().find_map(|line| file_of(line, "everbloom_redis", dist::MODULE)),
+    })
+}
+
+/// The file of a target with this name and this end that a line of cargo's is about, if it is no test.
+fn file_of(line: &str, target: &str, end: &str) -> Option<String> {
+    let message: Value = serde_json::from_str(line).ok()?;
+    let is_it = message["target"]["name"] == target && message["profile"]["test"] == false;
+    let files = message["filenames"].as_array().filter(|_| is_it)?;
+    files.iter().filter_map(Value::as_str).find(|file| file.ends_with(end)).map(String::from)
 }
 
 /// The test program that a line of cargo's is about.
@@ -217,6 +248,9 @@ mod tests {
         assert_eq!((program.name.as_str(), program.folder.to_str()), ("laws", Some("/a/b")));
         assert!(artifact(&line.replace("true", "false")).is_none());
         assert!(artifact("not json").is_none());
+        let line = r#"{"profile":{"test":false},"target":{"name":"everbloom"},"filenames":["/t/debug/everbloom"]}"#;
+        assert_eq!(file_of(line, "everbloom", "/everbloom").as_deref(), Some("/t/debug/everbloom"));
+        assert_eq!(file_of(&line.replace("/everbloom\"]", "/libeverbloom.rlib\"]"), "everbloom", "/everbloom"), None);
     }
 
     #[test]

@@ -15,12 +15,7 @@ fn packages_work_from_an_empty_folder() {
     }
     let folder = tempfile::tempdir().expect("a folder");
     let (made, there) = (folder.path().join("made"), folder.path().join("there"));
-    let cargo = env::var("CARGO").unwrap_or_else(|_| "cargo".into());
-    // As `cargo test --workspace` builds it, so that it is built once.
-    let build = ["build", "--profile", "test", "--workspace", "--bin", "everbloom", "--lib", "--message-format=json"];
-    let built = run(Command::new(&cargo).args(build).current_dir(env!("CARGO_MANIFEST_DIR")));
-    let built = String::from_utf8_lossy(&built.stdout);
-    let (binary, module) = (executable(&built), shared_library(&built));
+    let (binary, module) = built();
     let mut dist = Command::new(env!("CARGO_BIN_EXE_xtask"));
     let packed =
         dist.args(["dist", "--binary", &binary, "--module", &module, "--out"]).arg(&made).output().expect("xtask");
@@ -67,6 +62,18 @@ fn run(command: &mut Command) -> Output {
     let output = command.output().unwrap_or_else(|error| panic!("{command:?}: {error}"));
     assert!(output.status.success(), "{command:?}: {}", String::from_utf8_lossy(&output.stderr));
     output
+}
+
+/// Binary and module: those that `cargo xtask test` built, or else built now.
+fn built() -> (String, String) {
+    if let (Ok(binary), Ok(module)) = (env::var("EVERBLOOM_BINARY"), env::var("EVERBLOOM_MODULE")) {
+        return (binary, module);
+    }
+    let cargo = env::var("CARGO").unwrap_or_else(|_| "cargo".into());
+    let build = ["build", "--profile", "test", "--workspace", "--bin", "everbloom", "--lib", "--message-format=json"];
+    let built = run(Command::new(&cargo).args(build).current_dir(env!("CARGO_MANIFEST_DIR")));
+    let built = String::from_utf8_lossy(&built.stdout);
+    (executable(&built), shared_library(&built))
 }
 
 /// The binary that cargo says it built.

@@ -51,6 +51,11 @@ pub(crate) fn load_audited(
 /// Opens a filter file, and says how long it is.
 pub(crate) fn open(path: &Path) -> Result<(File, u64)> {
     let fail = |error: std::io::Error| Failure::io(path.display(), &error);
+    if path.as_os_str() == "-" {
+        return Err(Failure::new(
+            "a filter is read from a file, not from stdin; name the file (./- if it is called so)",
+        ));
+    }
     let file = File::open(path).map_err(fail)?;
     let metadata = file.metadata().map_err(fail)?;
     if metadata.is_dir() {

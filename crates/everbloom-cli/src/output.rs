@@ -229,19 +229,26 @@ fn replace_file(
     fault::point("stat")?;
     let path = if existing.is_some() { fs::canonicalize(path)? } else { linked(path) };
     fault::point("create")?;
-    // A name that nobody can have put there before; gone again if anything fails.
-    let aside = tempfile::Builder::new()
-        .prefix(".everbloom-")
-        .permissions(platform::permissions_of_new_files())
-        .tempfile_in(folder_of(&path))?;
-    prepare(aside.as_file())?;
-    write_into(aside.as_file(), write)?;
+    let folder = folder_of(&path);
+    let mut named = tempfile::Builder::new();
+    named.prefix(".everbloom-").permissions(platform::permissions_of_new_files());
+    // Without a name it is gone whatever ends us; else under one that nobody can have put there before.
+    let (file, name) = match platform::unnamed_file(&folder) {
+        Some(file) => (file, None),
+        None => named.tempfile_in(&folder).map(|aside| aside.into_parts()).map(|(file, name)| (file, Some(name)))?,
+    };
+    prepare(&file)?;
+    write_into(&file, write)?;
     if let Some(existing) = existing {
         fault::point("chmod")?;
-        fs::set_permissions(aside.path(), existing.permissions())?;
+        file.set_permissions(existing.permissions())?;
     }
     fault::point("rename")?;
-    let file = aside.persist(&path)?;
+    let name = match name {
+        Some(name) => name,
+        None => named.make_in(&folder, |name| platform::name_file(&file, name))?.into_temp_path(),
+    };
+    name.persist(&path)?;
     sync_directory(&path)?;
     Ok(file)
 }

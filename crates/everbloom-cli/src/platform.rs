@@ -281,6 +281,29 @@ pub(crate) fn permissions_of_new_files() -> std::fs::Permissions {
     std::os::unix::fs::PermissionsExt::from_mode(0o666)
 }
 
+/// A file in a folder that has no name yet, where the system has such files: nobody finds it if we end before it gets one.
+pub(crate) fn unnamed_file(folder: &Path) -> Option<File> {
+    #[cfg(target_os = "linux")]
+    {
+        use rustix::fs::{Mode, OFlags, open};
+        let flags = OFlags::TMPFILE | OFlags::RDWR | OFlags::CLOEXEC;
+        open(folder, flags, Mode::from_raw_mode(0o666)).ok().map(File::from)
+    }
+    #[cfg(not(target_os = "linux"))]
+    {
+        let _ = folder;
+        None
+    }
+}
+
+/// Gives such a file its name.
+pub(crate) fn name_file(file: &File, name: &Path) -> std::io::Result<()> {
+    use rustix::fs::{AtFlags, CWD, linkat};
+    use std::os::fd::AsRawFd as _;
+    let open = format!("/proc/self/fd/{}", file.as_raw_fd());
+    Ok(linkat(CWD, open, CWD, name, AtFlags::SYMLINK_FOLLOW)?)
+}
+
 /// What makes two paths one file.
 pub(crate) fn identity(metadata: &Metadata) -> (u64, u64) {
     (metadata.dev(), metadata.ino())

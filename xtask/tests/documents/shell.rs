@@ -102,10 +102,13 @@ fn wait(mut child: Child, patience: Duration) -> Option<ExitStatus> {
     None
 }
 
-/// The folder of the binary, built once, with the profile and the features that `cargo test --workspace` builds it with.
+/// The folder of the binary: the one that `cargo xtask test` built with the tests, or else built now.
 fn built() -> &'static Path {
     static FOLDER: OnceLock<PathBuf> = OnceLock::new();
     FOLDER.get_or_init(|| {
+        if let Some(folder) = env::var_os("EVERBLOOM_BINARY").and_then(|file| Some(Path::new(&file).parent()?.into())) {
+            return folder;
+        }
         let test = env::current_exe().expect("the path of this test");
         let target = test.ancestors().nth(3).expect("target/debug/deps/documents");
         let mut cargo = Command::new(env::var("CARGO").unwrap_or_else(|_| "cargo".into()));

@@ -73,6 +73,7 @@ pub(crate) struct Compare {
 impl Compare {
     pub(crate) fn run(self) -> Result<Ending> {
         output::refuse_stdout(&self.files, &[])?;
+        self.filters.iter().try_for_each(refuse_list)?;
         let layout = Layout::new(&self.keys, &self.importance)?;
         let goal = self.wanted.goal();
         let goal = if layout.has_importance() { goal.with_importance() } else { goal };
@@ -207,6 +208,17 @@ impl Compare {
         }
         .with_names()
     }
+}
+
+/// Refuses several kinds in one spec, where a comma is between parameters.
+fn refuse_list(spec: &Spec) -> Result<()> {
+    let is_kind = |name: &str| name == forecast::AUTO || filters::KINDS.iter().any(|kind| kind.name == name);
+    let names: Vec<&str> = spec.kind().split(',').collect();
+    if names.len() < 2 || !names.iter().all(|name| is_kind(name)) {
+        return Ok(());
+    }
+    let repeated: Vec<String> = names.iter().map(|name| format!("--filter {name}")).collect();
+    Err(Failure::new(format!("--filter takes one filter, and can be repeated: {}", repeated.join(" "))))
 }
 
 /// What a table is sorted by.

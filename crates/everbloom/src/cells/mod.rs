@@ -5,6 +5,7 @@
 //! | [`buffer`] | 64-byte lines from the allocator: aligned, zeroed, fallible, on huge pages when large |
 //! | [`bits`] | single bits |
 //! | [`counters`] | saturating counters of 1 to 16 bits |
+//! | [`exact_counts`] | how often keys came, by 64 bits of their hashes |
 //! | `probed` | bits of keys anywhere among such bits, single and in batches |
 //! | `chosen` | some keys of a batch, for filters that ask further about a part of it |
 //! | [`blocks`] | 512-bit blocks with one bit in each of eight lanes |
@@ -19,6 +20,7 @@ pub mod blocks;
 pub mod buffer;
 pub(crate) mod chosen;
 pub mod counters;
+pub mod exact_counts;
 pub mod in_place;
 pub mod lanes;
 pub(crate) mod probed;

@@ -45,7 +45,7 @@ impl Looks {
     const AT_A_GLANCE: Self = Looks { most: 64, least: 4, most_bits: 1 << 24 };
 
     /// Often enough to integrate the rate of false positives over the run.
-    const CLOSE: Self = Looks { most: 256, least: 16, most_bits: 1 << 32 };
+    const CLOSE: Self = Looks { most: 2048, least: 16, most_bits: 1 << 30 };
 
     /// The ends of the parts of so many arrivals between which a filter of so many bits is looked at. Each lies at random in its
     /// share of the run, so that no period of the filter's agrees with them.

@@ -253,7 +253,8 @@ impl Count {
             // A double is exact up to 2^53; what is larger and round is meant as it is written.
             Err(_) => {
                 let count = number.parse::<f64>().unwrap_or(f64::NAN) * each as f64;
-                (count.fract() == 0.0 && count.abs() < 1e18).then_some(count as i128)
+                // What is far too large is refused for that.
+                (count.fract() == 0.0).then_some(count.clamp(-1e30, 1e30) as i128)
             }
         };
         count

@@ -11,7 +11,7 @@ use crate::progress::Screen;
 use crate::record::{Batch, FaultWatch, Layout, Part, RecordReader, for_each_batch};
 use crate::report::words::{self, LINES};
 use crate::report::{self, percent, short_size, thousands};
-use everbloom::internal::key::ByHash;
+use everbloom::internal::cells::exact_counts::ExactCounts;
 use everbloom::internal::promise::Standing;
 use everbloom::{AnyFilter, Hashing, KeyHash, filters};
 use serde::Serialize;
@@ -81,7 +81,7 @@ pub(super) fn run(dedup: &Dedup) -> Result<Ending> {
         repeats: watch.records() - lines.count - skipped,
         errors: watch.faults(),
         skipped,
-        exact: matches!(counter, Counter::Exact { .. }),
+        exact: matches!(counter, Counter::Exact(_)),
         filter: counter.filter(),
         predicted_fpr,
         estimated_fpr,
@@ -124,34 +124,28 @@ fn refuse_clashes(dedup: &Dedup) -> Result<()> {
 
 /// Where counts are kept.
 enum Counter {
-    /// By 64 bits of the hash, for no more than so many keys if there is a limit.
-    Exact { counts: ByHash<u64, u64>, limit: Option<Limit> },
+    /// Exactly.
+    Exact(ExactCounts),
     /// In a filter that counts.
     Estimated(Box<AnyFilter>),
 }
 
-/// So many keys, in so much memory.
-struct Limit {
-    keys: usize,
-    memory_bits: u64,
-}
-
-/// Bytes of a slot of a map of the standard library: a hash, its count, and a byte that says whether it is used.
-const SLOT_BYTES: u64 = 17;
-
 impl Counter {
     fn new(dedup: &Dedup) -> Result<Self> {
         if dedup.exact {
-            return Ok(Self::without_limit());
+            return Ok(Counter::Exact(ExactCounts::default()));
         }
         let memory = dedup.goal.wanted.memory.unwrap_or(DEFAULT_MEMORY_BITS);
         if dedup.goal.filter.is_bare() && dedup.goal.filter.kind() == everbloom::internal::forecast::AUTO {
-            return Self::exact(memory);
+            let counts = ExactCounts::within(memory).map_err(|_| {
+                Failure::new(format!("{} could not be allocated; give less --memory", short_size(memory)))
+            })?;
+            return Ok(Counter::Exact(counts));
         }
         let kind = filters::kind(&dedup.goal.filter)?;
         // As elsewhere, it grows beyond --memory.
         if kind.can.be_exact {
-            return Ok(Self::without_limit());
+            return Ok(Counter::Exact(ExactCounts::default()));
         }
         if !kind.can.count {
             let able = able();
@@ -169,35 +163,17 @@ impl Counter {
         Ok(Counter::Estimated(Box::new(plan.build()?)))
     }
 
-    /// As many keys as come.
-    fn without_limit() -> Self {
-        Counter::Exact { counts: ByHash::default(), limit: None }
-    }
-
-    /// As many keys as the memory holds. A map of the standard library has a power of two of slots, and uses seven in
-    /// eight of them.
-    fn exact(memory_bits: u64) -> Result<Self> {
-        let slots = (memory_bits / 8 / SLOT_BYTES).max(8);
-        let keys = (1usize << slots.ilog2().min(40)) / 8 * 7;
-        let mut counts = ByHash::default();
-        // Memory that is not touched is not taken.
-        counts.try_reserve(keys).map_err(|_| {
-            Failure::new(format!("{} could not be allocated; give less --memory", short_size(memory_bits)))
-        })?;
-        Ok(Counter::Exact { counts, limit: Some(Limit { keys, memory_bits }) })
-    }
-
     /// The rate of false positives, as promised and as it is: new lines that are taken for repeats.
     fn rates(&self) -> (f64, f64) {
         match self {
-            Counter::Exact { .. } => (0.0, 0.0),
+            Counter::Exact(_) => (0.0, 0.0),
             Counter::Estimated(filter) => (filter.promise().predicted_fpr, filter.status().estimated_fpr),
         }
     }
 
     fn hashing(&self, dedup: &Dedup) -> Hashing {
         match self {
-            Counter::Exact { .. } => dedup.goal.hashing(),
+            Counter::Exact(_) => dedup.goal.hashing(),
             Counter::Estimated(filter) => *filter.hashing(),
         }
     }
@@ -224,30 +200,20 @@ impl Counter {
     /// Counts a key once more.
     fn is_new(&mut self, hash: KeyHash) -> Result<bool> {
         match self {
-            Counter::Exact { counts, limit } => {
-                if let Some(count) = counts.get_mut(&hash.high) {
-                    *count += 1;
-                    return Ok(false);
-                }
-                if let Some(Limit { keys, memory_bits }) = limit
-                    && counts.len() >= *keys
-                {
-                    return Err(Failure::new(format!(
-                        "{} holds the exact counts of {} different lines, and there are more; give more --memory, or \
-                         --exact for as much as it takes, or --filter {} with --expect for estimates",
-                        short_size(*memory_bits),
-                        thousands(*keys as u64),
-                        able()
-                    )));
-                }
-                counts.try_reserve(1).map_err(|_| {
-                    let lines = thousands(counts.len() as u64);
-                    let remedy = format!("--filter {} with --expect has estimates in less", able());
-                    Failure::new(format!("there is no memory to count more than {lines} different lines; {remedy}"))
-                })?;
-                counts.insert(hash.high, 1);
-                Ok(true)
-            }
+            Counter::Exact(counts) => counts.add(hash).map_err(|_| {
+                let (lines, kinds) = (thousands(counts.len() as u64), able());
+                Failure::new(match counts.full_bits() {
+                    Some(bits) => format!(
+                        "{} holds the exact counts of {lines} different lines, and there are more; give more --memory, or \
+                         --exact for as much as it takes, or --filter {kinds} with --expect for estimates",
+                        short_size(bits)
+                    ),
+                    None => format!(
+                        "there is no memory to count more than {lines} different lines; --filter {kinds} with --expect \
+                         has estimates in less"
+                    ),
+                })
+            }),
             Counter::Estimated(filter) => Ok(filter.insert_hash(hash)),
         }
     }
@@ -256,7 +222,7 @@ impl Counter {
     fn of(&self, hash: KeyHash) -> String {
         let (count, most) = match self {
             _ if hash == NO_KEY => (1, u64::MAX),
-            Counter::Exact { counts, .. } => (counts.get(&hash.high).copied().unwrap_or(1), u64::MAX),
+            Counter::Exact(counts) => (counts.count(hash).max(1), u64::MAX),
             Counter::Estimated(filter) => match filter.as_multiplicity() {
                 Some(counts) => (counts.count_hash(hash), counts.most()),
                 None => (1, u64::MAX),
@@ -267,14 +233,14 @@ impl Counter {
 
     fn filter(&self) -> Option<String> {
         match self {
-            Counter::Exact { .. } => None,
+            Counter::Exact(_) => None,
             Counter::Estimated(filter) => Some(filter.spec().to_string()),
         }
     }
 
     fn memory_bits(&self) -> u64 {
         match self {
-            Counter::Exact { counts, .. } => (counts.capacity() as u64).div_ceil(7) * 8 * SLOT_BYTES * 8,
+            Counter::Exact(counts) => counts.memory_bits(),
             Counter::Estimated(filter) => filter.memory_bits(),
         }
     }
@@ -376,13 +342,10 @@ fn to_stdout(write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<()>
 fn summary(stats: &CountStats, counter: &Counter) -> String {
     let CountStats { items, written, repeats, .. } = stats;
     let source = match counter {
-        Counter::Exact { counts, .. } => {
-            let keys = counts.len() as f64;
-            format!(
-                "the counts are exact, but for a chance of {} that two lines share a hash",
-                percent(keys * keys / 2f64.powi(65))
-            )
-        }
+        Counter::Exact(counts) => format!(
+            "the counts are exact, but for a chance of {} that two lines share a hash",
+            percent(counts.collision())
+        ),
         Counter::Estimated(filter) => {
             let rate = stats.predicted_fpr.max(stats.estimated_fpr);
             let (was, is) = (if words::verb(rate) == "is" { "was" } else { "were" }, words::verb(rate));
