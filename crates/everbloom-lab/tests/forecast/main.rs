@@ -1,6 +1,7 @@
 //! Forecasts held to what filters do: settings drawn from a seed, every kind of the registry among them.
 
 mod choice;
+mod cost;
 mod learned;
 mod papers;
 mod readme;

@@ -5,6 +5,7 @@
 mod common;
 
 mod abilities;
+mod costs;
 mod forecasts;
 mod growth;
 mod parameters;

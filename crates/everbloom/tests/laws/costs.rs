@@ -1,0 +1,108 @@
+//! What holds of the cheapest filter, whatever the costs; names no filter.
+
+use everbloom::{Candidate, Cost, Goal, ImportanceMix, Price, Question, Recommendation, Stream};
+
+fn stream() -> Stream {
+    Stream::zipf(20_000, 6_000, 0.9).expect("a stream")
+}
+
+fn asked(goal: Goal) -> Question {
+    let mut question = Question::new(goal);
+    question.stream = Some(stream());
+    question
+}
+
+fn cheapest(cost: Cost, memory_bits: u64) -> Recommendation {
+    asked(Goal::new().memory_bits(memory_bits).cost(cost)).answer().expect("an answer")
+}
+
+fn total(candidate: &Candidate) -> f64 {
+    candidate.cost.expect("a cost").total()
+}
+
+#[test]
+fn a_dearer_error_is_made_no_more_often() {
+    let ratios = [(1.0, 100.0), (1.0, 5.0), (1.0, 1.0), (5.0, 1.0), (100.0, 1.0)];
+    let found: Vec<_> = ratios.map(|(fp, fnr)| cheapest(Cost::of(fp, fnr), 1 << 14).best.forecast).into();
+    for pair in found.windows(2) {
+        let (dear, cheap) = (&pair[0], &pair[1]);
+        // Forecasts of two filters on the same arrivals: each is off by its own error.
+        let slack = 4.0 * libm::hypot(dear.fnr_standard_error, cheap.fnr_standard_error);
+        assert!(dear.predicted_fnr <= cheap.predicted_fnr + slack, "{} then {}", dear.predicted_fnr, cheap.predicted_fnr);
+        let slack = 4.0 * libm::hypot(dear.standard_error, cheap.standard_error);
+        assert!(cheap.mean_fpr <= dear.mean_fpr + slack, "{} then {}", dear.mean_fpr, cheap.mean_fpr);
+    }
+}
+
+#[test]
+fn the_unit_of_costs_does_not_matter_and_the_cheapest_comes_first() {
+    let (cents, euros) = (cheapest(Cost::of(5.0, 1.0), 1 << 14), cheapest(Cost::of(0.05, 0.01), 1 << 14));
+    assert_eq!(cents.best.plan.spec, euros.best.plan.spec);
+    assert!((total(&cents.best) / total(&euros.best) - 100.0).abs() < 1e-6);
+    let costs: Vec<f64> = std::iter::once(&cents.best).chain(&cents.runners_up).map(total).collect();
+    assert!(costs.is_sorted(), "{costs:?}");
+    assert!(costs[0] < cents.without_filter.expect("a cost"), "{costs:?}");
+}
+
+#[test]
+fn more_memory_never_costs_more_unless_memory_does() {
+    let found = cheapest(Cost::of(1.0, 1.0), 1 << 14).curve.expect("a curve");
+    let costs: Vec<f64> = found.points.iter().map(|point| point.cost.total()).collect();
+    assert!(costs.len() > 5 && costs.windows(2).all(|pair| pair[1] <= pair[0]), "{costs:?}");
+    let memory = |per_mib: f64| {
+        let cost = Cost::of(1.0, 1.0).memory_per_mib(per_mib);
+        asked(Goal::new().cost(cost)).answer().expect("an answer").best.plan.memory_bits
+    };
+    let (free, cheap, dear) = (memory(0.0), memory(1_000.0), memory(1_000_000.0));
+    assert!(dear < cheap && cheap <= 2 * free, "{dear}, {cheap}, {free}");
+}
+
+#[test]
+fn limits_are_kept_or_it_is_said_what_stands_against_them() {
+    let limited = |fpr: f64, fnr: f64, memory_bits: u64| {
+        let mut question = asked(Goal::new().memory_bits(memory_bits).fpr(fpr).cost(Cost::of(1.0, 1.0)));
+        question.target_fnr = Some(fnr);
+        question.answer()
+    };
+    let kept = limited(0.01, 0.5, 1 << 15).expect("an answer").best;
+    assert!(kept.plan.promise.predicted_fpr <= 0.01 && kept.forecast.predicted_fnr <= 0.5, "{kept:?}");
+    let error = limited(0.001, 0.01, 1 << 12).expect_err("too little memory").to_string();
+    for part in ["false positives", "false negatives", "give about", "accept"] {
+        assert!(error.contains(part), "{part}: {error}");
+    }
+}
+
+#[test]
+fn what_costs_by_importance_is_kept_by_importance() {
+    let weighed = |price: Price| {
+        let mut question = asked(Goal::new().memory_bits(1 << 13).cost(Cost::of(1.0, price)));
+        question.stream = Some(stream().with_importance(ImportanceMix::uniform()));
+        question.answer().expect("an answer").best.forecast
+    };
+    let missed = |price: Price| {
+        let rows = weighed(price).errors_by_importance;
+        let of = |high: bool| {
+            let rows = rows.iter().filter(|row| (row.importance > 0.5) == high);
+            let sums = rows.fold((0.0, 0.0), |sum, row| (sum.0 + row.missed, sum.1 + row.duplicates));
+            sums.0 / sums.1
+        };
+        of(true) / of(false)
+    };
+    let steep = Price::table(5.0, &[(0.5, 0.0), (0.6, 1.0)]).expect("a table");
+    let (alike, by_importance) = (missed(Price::constant(5.0)), missed(steep));
+    assert!(by_importance < 0.9 * alike, "{by_importance} and {alike}");
+    let question = asked(Goal::new().memory_bits(1 << 13).cost(Cost::of(1.0, Price::linear(5.0))));
+    let error = question.answer().expect_err("no importances").to_string();
+    assert!(error.contains("importance"), "{error}");
+}
+
+#[test]
+fn what_is_no_cost_is_refused_when_it_is_planned() {
+    for cost in [Cost::of(-1.0, 1.0), Cost::of(0.0, 0.0), Cost::of(1.0, f64::NAN)] {
+        let error = Goal::new().memory_bits(1 << 14).cost(cost).plan("auto").expect_err("no cost").to_string();
+        assert!(error.contains("cost"), "{error}");
+    }
+    let mut question = asked(Goal::new().cost(Cost::of(1.0, 1.0)));
+    question.window = Some(everbloom::Window::Arrivals(100));
+    assert!(question.answer().is_err());
+}
