@@ -193,3 +193,108 @@ fn clients_that_are_too_many_are_told_and_servers_without_the_module_named() {
         assert!(error.contains("refuses") && !error.contains("secret"), "{error}");
     });
 }
+
+/// A primary whose replica hears of it through a link that can be frozen.
+fn pair(maker: common::Maker) -> (Server, Server, common::Link) {
+    let primary = Server::new(maker);
+    let link = common::Link::to(primary.port);
+    let line = format!("replicaof 127.0.0.1 {}", link.port());
+    let replica = common::Start::new(maker).with(&[&line]).start();
+    primary.wait_for(&replica);
+    (primary, replica, link)
+}
+
+#[test]
+fn what_a_replica_confirmed_is_not_lost_with_the_primary() {
+    on_every_server(|maker| {
+        for round in 0..times(2) {
+            let (mut primary, replica, link) = pair(maker);
+            let mut options = options(format!("redis://127.0.0.1:{},redis://127.0.0.1:{}", primary.port, replica.port));
+            options.replicas = 1;
+            let plan = plan("stable:shards=4");
+            let mut twin = plan.build().expect("memory");
+            let filter = Filter::create(&options, "kept", &plan, None).expect("a filter");
+            let mut writer = Writer::new(filter, "one").expect("a client");
+            let mut chance = Chance(seed() + 40 + round);
+            compare(&mut writer, &mut twin, &mut chance, 5);
+            // From here on nothing is confirmed, and a batch waits until the replica is the primary.
+            link.freeze();
+            let (hashes, _) = batch(twin.hashing(), &mut chance, 4000);
+            let mut verdicts = vec![Verdict::Duplicate; hashes.len()];
+            let applied = |server: &Server| server.info("everbloom", "observed").parse::<u64>().expect("a count");
+            let before = applied(&primary);
+            std::thread::scope(|scope| {
+                let sent = scope.spawn(|| writer.observe(&hashes, Importances::default(), &mut verdicts));
+                common::wait("the primary to have the batch", || applied(&primary) > before);
+                primary.kill();
+                replica.wire().ok("REPLICAOF NO ONE");
+                // A server without a replica confirms nothing, so another one joins.
+                let third = common::Start::new(maker).replica_of(&replica).start();
+                sent.join().expect("no panic").expect("a failover in time");
+                drop(third);
+            });
+            assert!(verdicts == observed(&mut twin, &hashes, Importances::default()), "verdicts differ");
+            assert_eq!(writer.forgotten(), 0);
+            let mut kept = Filter::open(&options, "kept", None).expect("a filter");
+            assert!(kept.save().expect("shards").to_bytes() == twin.to_bytes(), "the bytes differ");
+        }
+    });
+}
+
+#[test]
+fn what_no_replica_confirmed_may_be_lost_and_is_counted() {
+    on_every_server(|maker| {
+        let (mut primary, replica, link) = pair(maker);
+        let options = options(format!("redis://127.0.0.1:{},redis://127.0.0.1:{}", primary.port, replica.port));
+        let plan = plan("exact:shards=3");
+        let mut twin = plan.build().expect("memory");
+        let filter = Filter::create(&options, "lost", &plan, None).expect("a filter");
+        let mut writer = Writer::new(filter, "one").expect("a client");
+        let mut chance = Chance(seed() + 50);
+        compare(&mut writer, &mut twin, &mut chance, 5);
+        primary.wait_for(&replica);
+        let mut at_replica = twin.clone();
+        link.freeze();
+        compare(&mut writer, &mut twin, &mut chance, 5);
+        let lost = (twin.status().estimated_items.zip(at_replica.status().estimated_items)).map(|(all, kept)| all - kept);
+        primary.kill();
+        replica.wire().ok("REPLICAOF NO ONE");
+        // It goes on as if the lost batches had never been, and says how many keys they had.
+        compare(&mut writer, &mut at_replica, &mut chance, 3);
+        assert_eq!(Some(writer.forgotten() as f64), lost);
+        assert!(writer.forgotten() > 0);
+    });
+}
+
+#[test]
+fn slots_that_move_under_load_change_nothing() {
+    on_every_server(|maker| {
+        let mut cluster = Cluster::start(maker, 2, false);
+        let plan = plan("ranked:shards=8");
+        let mut twin = plan.build().expect("memory");
+        let filter = Filter::create(&options(cluster.urls()), "moving", &plan, None).expect("a filter");
+        let mut writer = Writer::new(filter, "one").expect("a client");
+        let mut chance = Chance(seed() + 60);
+        let done = std::sync::atomic::AtomicBool::new(false);
+        // The slots of the shards that the first node has, and a few around them.
+        let shards = (0..4).map(|shard| everbloom_redis_client::slot(everbloom_redis_client::shard_key("moving", shard, 8).as_bytes()));
+        let slots: Vec<u16> = shards.collect();
+        std::thread::scope(|scope| {
+            let (done, cluster) = (&done, &cluster);
+            scope.spawn(move || {
+                for slot in slots {
+                    cluster.move_slots(0, 1, slot.saturating_sub(1)..(slot + 2).min(8192));
+                }
+                done.store(true, std::sync::atomic::Ordering::SeqCst);
+            });
+            while !done.load(std::sync::atomic::Ordering::SeqCst) {
+                compare(&mut writer, &mut twin, &mut chance, 1);
+            }
+            compare(&mut writer, &mut twin, &mut chance, 3);
+        });
+        let info = writer.filter().info().expect("nodes");
+        assert_eq!(info.nodes.iter().map(|(_, shards)| *shards).max(), Some(8), "{:?}", info.nodes);
+        assert!(writer.filter().save().expect("shards").to_bytes() == twin.to_bytes(), "the bytes differ");
+        cluster.check("slots that moved");
+    });
+}

@@ -6,7 +6,7 @@
 //! `.with("window", 5)`, `words.contains(&"window")`, `word == "window"`.
 
 use crate::paths::{each_token, is_punct};
-use crate::sources::{Source, cli, core, only_known, python, redis};
+use crate::sources::{Source, cli, core, only_known, python, redis, redis_client};
 use everbloom::filters::KINDS;
 use proc_macro2::{Delimiter, Literal, TokenTree};
 use quote::ToTokens;
@@ -31,7 +31,7 @@ const STATED: &[(&str, &str, &str)] = &[
 fn only_the_registry_knows_the_filters_names() {
     let above = core().into_iter().filter(|source| source.room() != "filters");
     let mut found = Vec::new();
-    for source in above.chain(cli()).chain(redis()).chain(python()) {
+    for source in above.chain(cli()).chain(redis()).chain(redis_client()).chain(python()) {
         for (literal, text) in kind_names(&source).into_iter().chain(parameter_names(&source)) {
             found.push(source.offence(literal.span(), format!("names '{text}'")));
         }

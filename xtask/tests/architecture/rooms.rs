@@ -2,7 +2,7 @@
 
 use crate::files::same_or_bless;
 use crate::paths::{Named, named_paths};
-use crate::sources::{Offence, Source, cli, core, lab, only_known, python, redis, root};
+use crate::sources::{Offence, Source, cli, core, lab, only_known, python, redis, redis_client, root};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use syn::Item;
@@ -117,15 +117,15 @@ fn picture() -> String {
     for source in &sources {
         used.entry(source.room()).or_default().extend(used_rooms(source, &front).into_iter().map(|(room, _)| room));
     }
-    let mut lines = format!("{} → lab → cli, redis, python\n\n", ROOMS.join(" → "));
+    let mut lines = format!("{} → lab, client → cli, redis, python\n\n", ROOMS.join(" → "));
     for room in ROOMS.iter().filter(|room| used.contains_key(*room)) {
         let own = place(room);
         let arrow = |other: &&str| if place(other) > own { format!("↑{other}") } else { other.to_string() };
         let imported: Vec<String> = ROOMS.iter().filter(|other| used[*room].contains(**other)).map(arrow).collect();
         lines += &line(room, &imported);
     }
-    for (name, sources) in [("lab", lab()), ("cli", cli()), ("redis", redis()), ("python", python())] {
-        let crates = [("everbloom", "everbloom"), ("everbloom_lab", "lab")];
+    for (name, sources) in [("lab", lab()), ("client", redis_client()), ("cli", cli()), ("redis", redis()), ("python", python())] {
+        let crates = [("everbloom", "everbloom"), ("everbloom_lab", "lab"), ("everbloom_redis_client", "client")];
         let named: Vec<Named> = sources.iter().flat_map(|source| named_paths(&source.tree, &source.module)).collect();
         let imported = crates.iter().filter(|(path, _)| named.iter().any(|named| named.is_below(&[path])));
         lines += &line(name, &imported.map(|(_, name)| name.to_string()).collect::<Vec<_>>());

@@ -84,6 +84,11 @@ pub(crate) fn redis() -> Vec<Source> {
     crate_sources("crates/everbloom-redis/src/lib.rs")
 }
 
+/// The client of servers.
+pub(crate) fn redis_client() -> Vec<Source> {
+    crate_sources("crates/everbloom-redis-client/src/lib.rs")
+}
+
 /// The Python package's.
 pub(crate) fn python() -> Vec<Source> {
     crate_sources("crates/everbloom-py/src/lib.rs")

@@ -35,8 +35,8 @@ impl ServersArgs {
         self.redis.as_ref().map(|_| self.shards.unwrap_or(DEFAULT_SHARDS))
     }
 
-    /// Refuses half of what is needed.
-    pub(crate) fn check(&self) -> Result<()> {
+    /// Refuses half of what is needed; a state may know the name.
+    pub(crate) fn check(&self, has_state: bool) -> Result<()> {
         let others = [
             ("--name", self.name.is_some()),
             ("--shards", self.shards.is_some()),
@@ -44,8 +44,8 @@ impl ServersArgs {
             ("--patience", self.patience.is_some()),
         ];
         match (&self.redis, &self.name) {
-            (Some(_), None) => Err(Failure::new("--redis needs the filter's name; add --name NAME")),
-            (None, _) => match others.iter().find(|(_, is_given)| *is_given) {
+            (Some(_), None) if !has_state => Err(Failure::new("--redis needs the filter's name; add --name NAME")),
+            (None, _) => match others.iter().find(|(_, is_given)| *is_given && !has_state) {
                 Some((option, _)) => {
                     Err(Failure::new(format!("{option} is for a filter on servers; add --redis redis://HOST:PORT")))
                 }

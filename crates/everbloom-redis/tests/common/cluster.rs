@@ -16,8 +16,7 @@ impl Cluster {
         let node = |_| {
             // A free port and ten thousand may be no port at all.
             let bus = format!("cluster-port {}", free_port());
-            let settings =
-                ["cluster-enabled yes", "cluster-node-timeout 2000", "cluster-replica-validity-factor 0", &bus];
+            let settings = ["cluster-enabled yes", "cluster-node-timeout 5000", "cluster-replica-validity-factor 0", &bus];
             Start::new(maker).with(&settings).start()
         };
         let cluster = Cluster { nodes: (0..count).map(node).collect(), primaries };
@@ -66,6 +65,36 @@ impl Cluster {
     /// Addresses for clients: those of two nodes, which know the others.
     pub fn urls(&self) -> String {
         self.nodes.iter().take(2).map(|node| format!("redis://127.0.0.1:{}", node.port)).collect::<Vec<_>>().join(",")
+    }
+
+    /// Moves all slots of a range from one primary to another: key by key on Redis, as a stream of commands on Valkey.
+    pub fn move_slots(&self, from: usize, to: usize, slots: std::ops::Range<u16>) {
+        let (from, to) = (&self.nodes[from], &self.nodes[to]);
+        let id = |node: &Server| node.wire().say("CLUSTER MYID").text();
+        let (from_id, to_id) = (id(from), id(to));
+        if from.maker() == Maker::Valkey {
+            let (first, last) = (slots.start, slots.end - 1);
+            from.wire().ok(&format!("CLUSTER MIGRATESLOTS SLOTSRANGE {first} {last} NODE {to_id}"));
+            wait("a migration", || {
+                let shown = from.wire().say("CLUSTER GETSLOTMIGRATIONS");
+                let state = shown.items().first().and_then(|job| job.field("state")).map(Reply::text).unwrap_or_default();
+                assert!(!["failed", "canceled"].contains(&state.as_str()), "{shown:?}");
+                state == "success"
+            });
+            return;
+        }
+        let (mut source, mut target) = (from.wire(), to.wire());
+        for slot in slots {
+            target.ok(&format!("CLUSTER SETSLOT {slot} IMPORTING {from_id}"));
+            source.ok(&format!("CLUSTER SETSLOT {slot} MIGRATING {to_id}"));
+            let keys = source.say(&format!("CLUSTER GETKEYSINSLOT {slot} 1000"));
+            for key in keys.items().iter().map(Reply::text) {
+                let reply = source.call(&["MIGRATE", "127.0.0.1", &to.port.to_string(), &key, "0", "60000"]);
+                assert!(!reply.is_error(), "{reply:?}");
+            }
+            target.ok(&format!("CLUSTER SETSLOT {slot} NODE {to_id}"));
+            source.ok(&format!("CLUSTER SETSLOT {slot} NODE {to_id}"));
+        }
     }
 
     pub fn check(&mut self, after: &str) {

@@ -10,12 +10,12 @@ mod server;
 mod twin;
 mod wire;
 
-pub use cluster::Cluster;
+pub use cluster::{Cluster, wait};
 pub use cutter::Cutter;
 pub use link::Link;
 pub use payload::{Field, Payload, crc64, sign};
 pub use server::{Maker, Server, Start, free_port, on_every_server, servers};
-pub use twin::{IMPORTANCE, Twin, bits, kinds, packed, reserve};
+pub use twin::{IMPORTANCE, Twin, bits, kinds, packed, reserve, small_spec};
 pub use wire::{Reply, Wire};
 
 /// How often a test does what it does `few` times by default; `cargo xtask soak redis` says more.

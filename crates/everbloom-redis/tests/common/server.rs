@@ -60,12 +60,13 @@ pub struct Start {
     settings: Vec<String>,
     module_arguments: String,
     instructions: Option<&'static str>,
+    without_module: bool,
     database: Option<Vec<u8>>,
 }
 
 impl Start {
     pub fn new(maker: Maker) -> Start {
-        Start { maker, settings: Vec::new(), module_arguments: String::new(), instructions: None, database: None }
+        Start { maker, settings: Vec::new(), module_arguments: String::new(), instructions: None, without_module: false, database: None }
     }
 
     /// Lines of the server's configuration.
@@ -133,6 +134,11 @@ impl Server {
         Start::new(maker).start()
     }
 
+    /// As servers come.
+    pub fn without_module(maker: Maker) -> Server {
+        Start { without_module: true, ..Start::new(maker) }.start()
+    }
+
     /// Writes the configuration, starts the program and waits until it answers; else what it said.
     fn spawn(start: &Start, folder: &Path, port: u16) -> Result<Child, String> {
         let mut lines = vec![
@@ -143,8 +149,10 @@ impl Server {
             "repl-diskless-sync-delay 0".into(),
             format!("port {port}"),
             format!("dir {}", folder.display()),
-            format!("loadmodule {} {}", module().display(), start.module_arguments),
         ];
+        if !start.without_module {
+            lines.push(format!("loadmodule {} {}", module().display(), start.module_arguments));
+        }
         lines.extend(start.settings.iter().cloned());
         fs::write(folder.join("server.conf"), lines.join("\n") + "\n").expect("the configuration");
         Server::run(start, folder, port)

@@ -242,6 +242,9 @@ impl Dedup {
 
     fn work(self, held: Option<Held>) -> Result<Ending> {
         let started = Instant::now();
+        if held.as_ref().is_none_or(|held| held.saved.is_none()) {
+            self.servers.check(false)?;
+        }
         let layout = Layout::new(&self.keys, &self.importance)?.with_time(self.time.as_deref())?;
         self.check_header(&layout)?;
         let mut interrupt = Interrupt::new()?;
@@ -455,7 +458,7 @@ impl Dedup {
 
     /// Refuses what cannot be kept on servers.
     fn refuse_with_servers(&self) -> Result<()> {
-        self.servers.check()?;
+        self.servers.check(self.state.is_some())?;
         if self.servers.redis.is_none() {
             return Ok(());
         }
