@@ -147,9 +147,7 @@ fn plain_part(py: Python<'_>, part: &ArrayRef, act: &mut Act<'_>) -> PyResult<()
         DataType::UInt32 => signed::<UInt32Type>(py, part, act),
         DataType::UInt16 => signed::<UInt16Type>(py, part, act),
         DataType::UInt8 => signed::<UInt8Type>(py, part, act),
-        DataType::Boolean => {
-            taken(py, part, None, || part.as_boolean().iter().flatten().map(u64::from).collect(), act)
-        }
+        DataType::Boolean => taken(py, part, None, || part.as_boolean().iter().flatten().map(u64::from).collect(), act),
         DataType::Utf8 => bytes::<Utf8Type>(py, part, act),
         DataType::LargeUtf8 => bytes::<LargeUtf8Type>(py, part, act),
         DataType::Binary => bytes::<BinaryType>(py, part, act),

@@ -25,7 +25,8 @@ impl PyFilter {
             let twin = probe.clone();
             return py.detach(|| combine(&mut probe, &twin, how)).or_raise(py);
         }
-        let merged = self.state.changing_by(py, &other.state, |this, that| combine(&mut this.filter, &that.filter, how));
+        let merged =
+            self.state.changing_by(py, &other.state, |this, that| combine(&mut this.filter, &that.filter, how));
         merged.or_raise(py)
     }
 
