@@ -286,6 +286,8 @@ pub(crate) fn gathered<T>(
     for (index, value) in values.try_iter()?.take(rows.map_or(usize::MAX, |rows| rows.saturating_add(1))).enumerate() {
         if index % CHUNK == 0 {
             values.py().check_signals()?;
+            // Other threads run, which an iterator in C would keep from it.
+            values.py().detach(|| ());
             all.try_reserve(CHUNK).map_err(|_| PyMemoryError::new_err("there are too many values for the memory"))?;
         }
         all.push(convert(index, &value?)?);

@@ -150,6 +150,5 @@ def test_ablooms_suite(tmp_path):
     (suite / "conftest.py").write_text(ABLOOMS_CONFTEST)
     ran = run_pytest("", suite, str(suite), f"--rootdir={suite}", "--ignore", str(suite / "test_benchmark.py"), "-c", os.devnull)
     counts = dict((word, int(number)) for number, word in re.findall(r"(\d+) (passed|failed|error)", ran.stdout))
-    print(counts)
     # What fails asks for its own bytes, for attributes that cannot be set, and for its own hashes.
     assert counts.get("passed", 0) >= 481 and "error" not in counts, ran.stdout[-8000:] + ran.stderr

@@ -23,8 +23,11 @@ fn main() {
     let outside: Vec<u64> = (count..2 * count).map(key).collect();
     report("u64", count, &inside[..], &outside[..]);
     let (inside, outside) = (texts(&inside), texts(&outside));
-    let packed = |(bytes, offsets)| Packed::new(bytes, offsets).expect("rising offsets");
-    report("text", count, &packed((&inside.0, &inside.1[..])), &packed((&outside.0, &outside.1[..])));
+    report("text", count, &packed(&inside), &packed(&outside));
+}
+
+fn packed((bytes, offsets): &(Vec<u8>, Vec<i32>)) -> Packed<'_, i32> {
+    Packed::new(bytes, offsets).expect("rising offsets")
 }
 
 /// A column of addresses, and where each ends.
