@@ -17,7 +17,7 @@ pub(crate) struct Separation {
 pub(crate) fn field(line: &[u8], separation: Separation, number: usize) -> Result<Cow<'_, [u8]>, Problem> {
     let mut fields = Fields::new(line, separation);
     for _ in 0..number {
-        fields.skip().ok_or(Problem::MissingField(number + 1))??;
+        fields.pass().ok_or(Problem::MissingField(number + 1))??;
     }
     fields.next().ok_or(Problem::MissingField(number + 1))?
 }
@@ -54,7 +54,7 @@ impl<'l> Fields<'l> {
 
     /// Passes a field that nobody asked for.
     #[inline]
-    fn skip(&mut self) -> Option<Result<(), Problem>> {
+    fn pass(&mut self) -> Option<Result<(), Problem>> {
         let rest = self.rest.take()?;
         if self.separation.quoted && rest.first() == Some(&b'"') {
             return Some(self.quoted(&rest[1..]).map(drop));
