@@ -50,11 +50,10 @@ fn lines_that_plan_prints_are_accepted() {
         let mut pasted = 0;
         for row in rows.lines() {
             let Some(lines) = text_of(row, "redis") else { continue };
-            // As pasted into a shell; `-e` makes redis-cli fail where the server does.
+            // As pasted into a shell that finds this server; `-e` makes redis-cli fail where the server does.
             let program = servers().join("redis-cli");
-            let shell =
-                format!("set -e\nredis-cli() {{ '{}' -e -p {} \"$@\"; }}\n{lines}\n", program.display(), server.port);
-            let output = Command::new("sh").args(["-c", &shell]).output().expect("a shell");
+            let begin = format!("redis-cli() {{ '{}' -e -p {} \"$@\"; }}", program.display(), server.port);
+            let output = Command::new("bash").args(["-ec", &format!("{begin}\n{lines}")]).output().expect("bash");
             let said = String::from_utf8_lossy(&output.stdout).into_owned();
             let problem = String::from_utf8_lossy(&output.stderr).into_owned();
             assert!(output.status.success(), "{lines}\n{said}{problem}");

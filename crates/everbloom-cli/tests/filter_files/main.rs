@@ -8,7 +8,6 @@ mod refused;
 
 use common::{Folder, assert_refused, error_of, json_of};
 use std::fmt::Write as _;
-use std::io::Write as _;
 
 fn numbered(prefix: &str, count: usize) -> String {
     (0..count).fold(String::new(), |mut text, index| {

@@ -41,7 +41,7 @@ fn a_set_that_does_not_fit_is_refused_with_a_memory_and_a_rate_that_do() {
     for memory in ["4KiB", "1KiB", "64B", "100b"] {
         let refused = build(memory, "0.1%");
         assert_refused(&refused, "0.1%");
-        assert!(!common::exists(folder.path("keys.ebf")), "{memory}: a file was written");
+        assert!(!crate::common::exists(folder.path("keys.ebf")), "{memory}: a file was written");
         let message = error_of(&refused);
         let enough = message.split("; give ").nth(1).and_then(|rest| rest.split(' ').next()).expect("a size");
         assert!(build(enough, "0.1%").status.success(), "{message}");
@@ -74,7 +74,7 @@ fn specs_larger_than_the_memory_are_refused() {
             let refused = folder.run(&[command, "keys.txt", "-o", "out", "--filter", spec, "--memory", "64KiB"]);
             assert_refused(&refused, "64KiB");
             assert!(error_of(&refused).contains(size), "{spec}: {}", error_of(&refused));
-            assert!(!common::exists(folder.path("out")), "{spec}: a file was written");
+            assert!(!crate::common::exists(folder.path("out")), "{spec}: a file was written");
         }
     }
     // Filters that grow begin small, and nobody bounded the memory here.

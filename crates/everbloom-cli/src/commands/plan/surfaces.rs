@@ -132,6 +132,11 @@ impl Planned {
         self.importance_max.filter(|_| self.can.weigh_importance)
     }
 
+    /// The seed, where the kind does not hash in a way of its own.
+    fn own_seed(&self) -> Option<u64> {
+        self.seed.filter(|_| self.can.own_hash.is_none())
+    }
+
     /// The window, if it is one of time.
     fn time(&self) -> Option<String> {
         match self.window {
@@ -153,7 +158,7 @@ fn python(planned: &Planned) -> Option<String> {
     words.extend(planned.memory.as_ref().map(|size| format!("memory={size:?}")));
     words.extend(planned.fpr.as_ref().map(|rate| format!("fpr={rate:?}")));
     words.extend(planned.expect.map(|count| format!("expect={count}")));
-    words.extend(planned.seed.map(|seed| format!("seed={seed}")));
+    words.extend(planned.own_seed().map(|seed| format!("seed={seed}")));
     let importance = planned.weighed_importance();
     words.extend(importance.map(|max| format!("importance={max}")));
     let words = words.join(", ");
@@ -183,7 +188,7 @@ fn redis(planned: &Planned) -> Option<String> {
     words.extend(planned.expect.map(|count| format!("EXPECT {count}")));
     words.extend(time.map(|time| format!("WINDOW {time}")));
     words.extend(planned.weighed_importance().map(|max| format!("IMPORTANCE {max}")));
-    words.extend(planned.seed.filter(|_| planned.can.own_hash.is_none()).map(|seed| format!("SEED {seed}")));
+    words.extend(planned.own_seed().map(|seed| format!("SEED {seed}")));
     let reserve = words.join(" ");
     let importance =
         planned.weighed_importance().map_or_else(String::new, |max| format!(" IMPORTANCE {}", some_importance(max)));
