@@ -114,7 +114,8 @@ fn draw(count: u64, seed: u64, arrivals: u64) -> Vec<Verdict> {
 }
 
 fn hold(verdicts: &[Verdict], most_bad: usize) {
-    let bad: Vec<_> = verdicts.iter().filter(|verdict| !verdict.is_good()).map(|verdict| verdict.what.clone()).collect();
+    let bad: Vec<_> =
+        verdicts.iter().filter(|verdict| !verdict.is_good()).map(|verdict| verdict.what.clone()).collect();
     assert!(bad.len() <= most_bad, "more than 5 % dearer than the cheapest:\n{}", bad.join("\n"));
 }
 

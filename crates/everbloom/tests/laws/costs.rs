@@ -28,7 +28,12 @@ fn a_dearer_error_is_made_no_more_often() {
         let (dear, cheap) = (&pair[0], &pair[1]);
         // Forecasts of two filters on the same arrivals: each is off by its own error.
         let slack = 4.0 * libm::hypot(dear.fnr_standard_error, cheap.fnr_standard_error);
-        assert!(dear.predicted_fnr <= cheap.predicted_fnr + slack, "{} then {}", dear.predicted_fnr, cheap.predicted_fnr);
+        assert!(
+            dear.predicted_fnr <= cheap.predicted_fnr + slack,
+            "{} then {}",
+            dear.predicted_fnr,
+            cheap.predicted_fnr
+        );
         let slack = 4.0 * libm::hypot(dear.standard_error, cheap.standard_error);
         assert!(cheap.mean_fpr <= dear.mean_fpr + slack, "{} then {}", dear.mean_fpr, cheap.mean_fpr);
     }

@@ -3,6 +3,7 @@
 use super::{DEFAULT_MEMORY_BITS, Dedup};
 use crate::args::OnError;
 use crate::commands::learn;
+use crate::commands::plan::cost::saved;
 use crate::failure::{Failure, Result};
 use crate::progress::{Screen, Working};
 use crate::record::Layout;
@@ -79,16 +80,13 @@ impl Dedup {
 }
 
 fn said(from: &str, answer: &Recommendation) -> String {
-    let (plan, forecast) = (&answer.best.plan, &answer.best.forecast);
-    let (cost, without) =
-        (answer.best.cost.map_or(0.0, |cost| cost.total()), answer.without_filter.unwrap_or_default());
-    let saved = if without > cost { percent(1.0 - cost / without) } else { "0 %".into() };
+    let plan = &answer.best.plan;
     format!(
-        "planned by cost from {from}: {} with {} takes {saved} off what repeats would cost; it drops at most {} of the new lines \
-         and lets about {} of the repeats through",
-        plan.spec.kind(),
+        "planned by cost from {from}: with {} {}; {} drops at most {} of the new lines and lets about {} of the repeats through",
         short_size(plan.memory_bits),
+        saved(answer.best.cost.unwrap_or_default(), answer),
+        plan.spec.kind(),
         percent(plan.promise.predicted_fpr),
-        percent(forecast.predicted_fnr),
+        percent(answer.best.forecast.predicted_fnr),
     )
 }
