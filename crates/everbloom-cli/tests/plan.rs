@@ -425,3 +425,36 @@ fn the_least_memory_is_compared_with_the_others_by_the_same_forecasts() {
         );
     }
 }
+
+#[test]
+fn a_plan_by_cost_begins_with_what_errors_cost_and_keeps_its_limits() {
+    let folder = Folder::new();
+    folder.write("stream.txt", recent(40_000));
+    let costs = ["--cost-fp", "5", "--cost-fn", "1", "--stream", "stream.txt", "--memory", "2KiB"];
+    let text = text_of(&folder, &costs);
+    assert!(text.starts_with("With ") && text.contains(" errors cost about "), "{text}");
+    assert!(text.contains("\ncost of a line, by memory"), "{text}");
+    let free = plan(&folder, &costs);
+    let limited = plan(&folder, &[&costs[..], &["--max-fpr", "0.1%"]].concat());
+    assert!(limited["predicted_fpr"].as_f64() <= Some(0.001), "{limited}");
+    assert!(free["cost_per_arrival"].as_f64() <= limited["cost_per_arrival"].as_f64(), "{free}\n{limited}");
+    assert!(free["curve"].as_array().is_some_and(|curve| curve.len() > 3), "{free}");
+}
+
+#[test]
+fn what_is_no_cost_is_refused_in_words_of_the_command_line() {
+    let folder = Folder::new();
+    for wrong in ["-1", "nan", "5c", "inf", ""] {
+        let message = refused(&folder, &["--cost-fp", wrong, "--cost-fn", "1", "--expect", "1000"]);
+        assert!(message.contains("--cost-fp") && message.contains("without a unit"), "{wrong}: {message}");
+    }
+    for (arguments, part) in [
+        (&["--cost-fp", "1", "--expect", "1000"][..], "--cost-fn"),
+        (&["--cost-fp", "0", "--cost-fn", "0", "--expect", "1000"], "both 0"),
+        (&["--cost-fp", "1", "--cost-fn", "1"], "--expect"),
+        (&["--cost-fp", "1", "--cost-fn", "1", "--cost-fn-by-importance", "linear", "--expect", "1000"], "importance"),
+    ] {
+        let message = refused(&folder, arguments);
+        assert!(message.contains(part), "{part}: {message}");
+    }
+}

@@ -13,7 +13,7 @@ mod learn;
 #[cfg(feature = "pages")]
 mod man;
 mod merge;
-mod plan;
+pub(crate) mod plan;
 mod query;
 #[cfg(feature = "redis")]
 mod redis;

@@ -3,6 +3,7 @@
 use super::{DEFAULT_MEMORY_BITS, Dedup};
 use crate::args::OnError;
 use crate::commands::learn;
+use crate::commands::plan::cost::saved;
 use crate::failure::{Failure, Result};
 use crate::progress::{Screen, Working};
 use crate::record::Layout;
@@ -12,10 +13,15 @@ use everbloom::{Cost, Goal, Plan, Question, Recommendation, Stream};
 /// Lines of the files that are read twice, the first time to learn what they are like.
 const READ_AHEAD: u64 = 1 << 20;
 
+/// An input with fewer lines than this is planned for like one of so many.
+const FEWEST_KEYS: u64 = 1000;
+
 /// What is known of the stream, in words and as it is.
 struct Known {
     from: String,
     stream: Option<Stream>,
+    /// The most keys that can come, if all of the input was read.
+    most_keys: Option<u64>,
     /// Whether more comes than was read.
     goes_on: bool,
 }
@@ -37,8 +43,9 @@ impl Dedup {
         let known = self.known()?;
         let mut goal = Goal::new().hashing(self.goal.hashing()).cost(cost);
         let wanted = &self.goal.wanted;
-        (goal.memory_bits, goal.target_fpr, goal.expected_items) = (wanted.memory, wanted.fpr, wanted.expect);
-        if known.stream.is_none() && wanted.expect.is_none() && wanted.memory.is_none() {
+        (goal.memory_bits, goal.target_fpr, goal.expected_items) =
+            (wanted.memory, wanted.fpr, wanted.expect.or(known.most_keys));
+        if known.stream.is_none() && goal.expected_items.is_none() && wanted.memory.is_none() {
             goal = goal.memory_bits(DEFAULT_MEMORY_BITS);
         }
         goal.importance = layout.has_importance();
@@ -58,7 +65,7 @@ impl Dedup {
 
     /// What the files say of the stream, if they can be read twice.
     fn known(&self) -> Result<Known> {
-        let assumed = |from: &str| Known { from: from.into(), stream: None, goes_on: true };
+        let assumed = |from: &str| Known { from: from.into(), stream: None, most_keys: None, goes_on: true };
         if self.follow || self.files.is_empty() || !self.reads_only_files()? {
             return Ok(assumed("an assumed stream, since this input can be read only once"));
         }
@@ -70,25 +77,26 @@ impl Dedup {
             Ok(stream) => Known {
                 from: if is_all { "the input".into() } else { format!("the first {} lines", thousands(lines)) },
                 stream: Some(stream),
+                most_keys: None,
                 // What is saved goes on with other input.
                 goes_on: !is_all || self.state.is_some(),
             },
-            Err(_) => assumed("an assumed stream, since the input has too few repeats to learn from"),
+            Err(_) => Known {
+                most_keys: (is_all && self.state.is_none()).then_some(lines.max(FEWEST_KEYS)),
+                ..assumed("an assumed stream, since the input has too few repeats to learn from")
+            },
         })
     }
 }
 
 fn said(from: &str, answer: &Recommendation) -> String {
-    let (plan, forecast) = (&answer.best.plan, &answer.best.forecast);
-    let (cost, without) =
-        (answer.best.cost.map_or(0.0, |cost| cost.total()), answer.without_filter.unwrap_or_default());
-    let saved = if without > cost { percent(1.0 - cost / without) } else { "0 %".into() };
+    let plan = &answer.best.plan;
     format!(
-        "planned by cost from {from}: {} with {} takes {saved} off what repeats would cost; it drops at most {} of the new lines \
-         and lets about {} of the repeats through",
-        plan.spec.kind(),
+        "planned by cost from {from}: with {} {}; {} drops at most {} of the new lines and lets about {} of the repeats through",
         short_size(plan.memory_bits),
+        saved(answer.best.cost.unwrap_or_default(), answer),
+        plan.spec.kind(),
         percent(plan.promise.predicted_fpr),
-        percent(forecast.predicted_fnr),
+        percent(answer.best.forecast.predicted_fnr),
     )
 }

@@ -5,9 +5,9 @@ use super::sentence::is_stream;
 use super::stream::Repeats;
 use crate::args::{KeyArgs, OnError, Refresh};
 use clap::ValueEnum;
-use everbloom::Recommendation;
 use everbloom::internal::forecast;
 use everbloom::internal::promise::{Window, size_typed};
+use everbloom::{Holds, Recommendation};
 use std::time::Duration;
 
 /// On a stream, if one was described or the filter is made for one; otherwise for a set of keys.
@@ -33,7 +33,7 @@ pub(super) fn to_use(plan: &Plan, answer: &Recommendation, importance_max: Optio
     };
     option("memory", plan.memory.map(size_typed));
     option("fpr", plan.fpr.map(exact_rate));
-    option("expect", plan.expect.map(|count| count.to_string()));
+    option("expect", expected(plan, answer).map(|count| count.to_string()));
     option("seed", plan.seed.map(|seed| seed.to_string()));
     if let (Some(max), true) = (importance_max, on_stream) {
         words.push(format!("--importance FIELD --importance-max {max}"));
@@ -43,6 +43,14 @@ pub(super) fn to_use(plan: &Plan, answer: &Recommendation, importance_max: Optio
         words.push("-o keys.ebf".into());
     }
     words.join(" ")
+}
+
+/// The keys to expect: as given, or those for which the cheapest filter keeps what it promises.
+pub(super) fn expected(plan: &Plan, answer: &Recommendation) -> Option<u64> {
+    plan.expect.or(match (answer.best.cost, answer.best.plan.promise.holds) {
+        (Some(_), Holds::UntilItems(items)) => Some(items),
+        _ => None,
+    })
 }
 
 /// The window, if `dedup --window` would plan this kind for it.

@@ -86,7 +86,7 @@ impl CostRow {
             let kind = point.filter.split(':').next().unwrap_or_default();
             let row = format!(
                 "{:>9}  {bar:width$}  {:>8}  {kind:15}{marks}",
-                short_size(point.memory_bits),
+                size(point.memory_bits),
                 amount(point.cost_per_arrival)
             );
             text.push_str(row.trim_end());
@@ -108,8 +108,13 @@ impl PointRow {
     }
 }
 
+/// A size as short as can be.
+fn size(bits: u64) -> String {
+    if bits < 8 << 10 { format!("{} B", bits / 8) } else { short_size(bits) }
+}
+
 /// What is saved, as the beginning of a sentence.
-pub(super) fn saved(cost: ExpectedCost, answer: &Recommendation) -> String {
+pub(crate) fn saved(cost: ExpectedCost, answer: &Recommendation) -> String {
     let (total, arrivals) = (cost.total(), answer.stream.arrivals());
     let without = answer.without_filter.unwrap_or_default();
     let all = amount(total * arrivals as f64);

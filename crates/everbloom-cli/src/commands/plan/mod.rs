@@ -2,7 +2,7 @@
 
 mod chart;
 mod command;
-mod cost;
+pub(crate) mod cost;
 mod sentence;
 mod stream;
 mod surfaces;

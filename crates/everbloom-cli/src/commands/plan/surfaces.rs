@@ -66,7 +66,7 @@ pub(super) fn lines(plan: &Plan, answer: &Recommendation, importance_max: Option
         spec: answer.best.plan.spec.to_string(),
         memory: plan.memory.map(size_typed),
         fpr: plan.fpr.map(exact_rate),
-        expect: plan.expect,
+        expect: super::command::expected(plan, answer),
         seed: plan.seed,
         window: plan.window.filter(|_| plan.filter.is_none()),
         keeps_age: plan.refresh == Refresh::No,

@@ -258,11 +258,17 @@ impl Candidate {
         let most =
             parts.into_iter().max_by(|one, other| one.0.total_cmp(&other.0)).map_or(String::new(), |(_, text)| text);
         Some(match more {
-            more if theirs.total() == 0.0 || more >= 9.995 => {
-                format!("costs {} times as much: it {most}", (more + 1.0).min(1e6).round())
+            more if theirs.total() == 0.0 || more >= 1.0 => {
+                format!("costs {} times as much: it {most}", times(more + 1.0))
             }
             more if more < 0.005 => "costs as much, as far as a forecast tells".to_string(),
             more => format!("costs {:.0} % more: it {most}", 100.0 * more),
         })
     }
+}
+
+/// 2.4, 17, 1,000,000 and no more.
+fn times(factor: f64) -> String {
+    let factor = factor.min(1e6);
+    if factor < 9.95 { format!("{factor:.1}") } else { super::apart(factor.round() as u64) }
 }
