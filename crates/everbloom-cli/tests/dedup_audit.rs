@@ -102,7 +102,7 @@ fn keys_that_were_made_to_be_mistaken_are_noticed_by_the_audit_alone() {
     folder.output_of(&[&["dedup", "first.txt", "-o", "unique.txt", "--stats", "s.json"], &options[..]].concat());
     let spec = json_of(&folder.read("s.json"))["filter"].as_str().expect("a spec").to_string();
     let mut filter = Goal::new().filter(&spec).build().expect("a filter");
-    (0..1500).for_each(|key| drop(filter.insert(format!("first {key}").as_str())));
+    (0..1500).for_each(|key| assert!(filter.insert(format!("first {key}").as_str()) || key > 0));
     // Whoever knows the seed sends only new lines that the filter takes for repeats: it never sees too many new ones.
     let made = (0..1_000_000).map(|key| format!("made {key}")).filter(|line| filter.contains(line.as_str()));
     made.take(1000).for_each(|line| text += &(line + "\n"));
@@ -192,5 +192,6 @@ fn a_plan_is_made_anew_from_what_the_audit_saw() {
     let sigma = (15.0 / distinct(&sampled)).sqrt();
     assert!((distinct(&audited) / distinct(&sampled) - 1.0).abs() < 4.0 * sigma, "{audited} and {sampled}");
     let fnr = |plan: &serde_json::Value| plan["predicted_fnr"].as_f64().expect("a rate");
-    assert!((fnr(&audited) - fnr(&sampled)).abs() < 0.05, "{} and {}", fnr(&audited), fnr(&sampled));
+    // Lags are known by classes that double: what is missed of one class may be off by half of its share of the repeats.
+    assert!((fnr(&audited) - fnr(&sampled)).abs() < 0.1, "{} and {}", fnr(&audited), fnr(&sampled));
 }

@@ -38,9 +38,10 @@ impl Audit {
         for (id, Place { seen, votes }) in self.hot.ids.iter().zip(&self.hot.places) {
             out = out.u64(*id).u64(seen.arrival).u64(seen.anchor as u64).u64((*votes).into());
         }
-        out = out.u64(self.covered.arrivals).u64(self.covered.by_class.len() as u64);
-        for (code, (all, wrong)) in &self.covered.by_class {
-            out = out.u64((*code).into()).u64(*all).u64(*wrong);
+        let covered: Vec<_> = self.covered.iter().collect();
+        out = out.u64(self.covered.arrivals).u64(covered.len() as u64);
+        for (class, (all, wrong)) in covered {
+            out = out.u64(class.code().into()).u64(all).u64(wrong);
         }
         out = out.u64(self.keys.len() as u64);
         let mut keys: Vec<_> = self.keys.iter().collect();

@@ -13,6 +13,9 @@
 //! Where half of all keys are in the sample, less is unknown than if it was a small part. For many errors that is the factor
 //! 1 − θ above. For none it is −ln(1 − θ)/θ, because e keys that err all escape the sample with probability (1 − θ)^e.
 //!
+//! Whether a promise is broken is another question: it bounds a probability, and even all keys are but one draw from it. There
+//! the keys are taken as a small part of those that might have come, and covered arrivals as tries of their own.
+//!
 //! The rate of covered arrivals is known. The whole has the share of each, of which the sample's is estimated: both errors are
 //! put together as the limits of sums are (Zou and Donner, 2008).
 
@@ -58,6 +61,25 @@ impl Moments {
         self.yy += y * y;
     }
 
+    /// The interval of the probability to err that these, and what was covered, are draws from.
+    pub(super) fn chance(&self, covered: (u64, u64), share: f64, deviations: f64) -> Option<Measured> {
+        let (all, wrong) = (covered.0 as f64, covered.1 as f64);
+        let tries = |count: f64, wrong: f64, effective: f64| {
+            let p = if count > 0.0 { wrong / count } else { 0.0 };
+            (p, if count > 0.0 { wilson(p, effective, deviations) } else { (p, p) })
+        };
+        let of = self.x / share + all;
+        let weight = self.x / share / of;
+        let p = if self.x > 0.0 { self.y / self.x } else { 0.0 };
+        let effective = if self.x > 0.0 { self.effective(p, 0.0).min(self.x) } else { 0.0 };
+        let (one, other) = (tries(self.x, self.y, effective), tries(all, wrong, all));
+        let off =
+            |end: f64, other_end: f64| libm::hypot(weight * (one.0 - end), (1.0 - weight) * (other.0 - other_end));
+        let rate = weight * one.0 + (1.0 - weight) * other.0;
+        let (low, high) = (rate - off(one.1.0, other.1.0), rate + off(one.1.1, other.1.1));
+        (of > 0.0).then_some(Measured { rate, low: low.max(0.0), high: high.min(1.0), of })
+    }
+
     /// The rate of these and of what was covered: (all, wrong), all keys being `1/share` times the sampled ones.
     /// `uncovered` is how many arrivals were not covered at most. Nothing if there is nothing to have a rate of.
     pub(super) fn rate(&self, covered: (u64, u64), share: f64, uncovered: f64, deviations: f64) -> Option<Measured> {
@@ -93,7 +115,8 @@ impl Moments {
         let spread = (self.yy - 2.0 * p * self.xy + p * p * self.xx).max(0.0);
         let measured = if erring > 0.0 { spread / (self.x * p * (1.0 - p)) } else { 0.0 };
         let effect = (measured * erring + self.xx / self.x) / (erring + 1.0);
-        let (many, none) = (1.0 / (1.0 - share), -log1p(-share) / share);
+        let none = if share > 0.0 { -log1p(-share) / share } else { 1.0 };
+        let many = 1.0 / (1.0 - share);
         self.x / effect * (many * erring + none) / (erring + 1.0)
     }
 }
@@ -139,6 +162,19 @@ mod tests {
         assert_eq!(alone.rate, together.rate);
         let ratio = (together.high - together.low) / (alone.high - alone.low);
         assert!((ratio - 10f64.sqrt()).abs() < 0.2, "{ratio}");
+    }
+
+    #[test]
+    fn a_promise_is_not_broken_by_chance_though_all_keys_are_known() {
+        // 11 of 1,000 where 1 % is promised: a third of a standard deviation.
+        let mut moments = Moments::default();
+        (0..1000).for_each(|key| moments.add((1, u64::from(key < 11))));
+        let found = moments.chance((0, 0), 1.0, CERTAIN).expect("something to have a rate of");
+        assert!(found.rate > 0.01 && found.low < 0.01, "{found:?}");
+        (0..100_000).for_each(|key| moments.add((1, u64::from(key % 91 == 0))));
+        assert!(moments.chance((0, 0), 1.0, CERTAIN).expect("a rate").low < 0.01);
+        (0..1_000_000).for_each(|key| moments.add((1, u64::from(key % 91 == 0))));
+        assert!(moments.chance((0, 0), 1.0, CERTAIN).expect("a rate").low > 0.01, "ten standard deviations");
     }
 
     #[test]

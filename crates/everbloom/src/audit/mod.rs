@@ -55,6 +55,8 @@ pub const LEAST_BYTES: u64 = 4096;
 const MOST_BYTES: u64 = 1 << 32;
 /// Parts into which importances are divided.
 pub(crate) const IMPORTANCE_CLASSES: u32 = 8;
+/// Where the age of a key counts from that no window remembers.
+const NEVER: i64 = i64::MIN;
 /// What a key takes in the map: its id, what is known of it, a byte of the map's own.
 const KEY_BYTES: u64 = 33;
 
@@ -295,9 +297,9 @@ impl Audit {
     }
 
     /// A key as it is known after this arrival.
-    fn renewed(&self, seen: Seen, arrival: &Arrival, truth: Truth) -> Seen {
-        let renews = self.horizon.is_none_or(|horizon| horizon.renews);
-        let is_renewed = renews || arrival.verdict.is_distinct() || truth == Truth::New;
+    fn renewed(&self, seen: Seen, arrival: &Arrival) -> Seen {
+        // Where repeats do not renew a key, what was taken for one by mistake is not remembered either.
+        let is_renewed = self.horizon.is_none_or(|horizon| horizon.renews) || arrival.verdict.is_distinct();
         Seen { arrival: arrival.at, anchor: if is_renewed { arrival.place } else { seen.anchor } }
     }
 
@@ -314,7 +316,7 @@ impl Audit {
             for class in self.classes(truth, arrival.at - seen.arrival, arrival.importance) {
                 self.covered.add(class, truth.is_wrong(arrival.verdict));
             }
-            let renewed = self.renewed(seen, &arrival, truth);
+            let renewed = self.renewed(seen, &arrival);
             self.hot.renew(id, renewed);
         }
         if self.is_sampled(id) {
@@ -332,7 +334,7 @@ impl Audit {
         };
         let seen = followed.seen;
         let truth = self.truth(&seen, &arrival);
-        let renewed = self.renewed(seen, &arrival, truth);
+        let renewed = self.renewed(seen, &arrival);
         if let Some(followed) = self.keys.get_mut(&id) {
             followed.seen = renewed;
         }
@@ -361,7 +363,7 @@ impl Audit {
         if !self.is_sampled(id) {
             return;
         }
-        let seen = Seen { arrival: arrival.at, anchor: arrival.place };
+        let seen = self.renewed(Seen { arrival: 0, anchor: NEVER }, &arrival);
         let (division, importance) = (self.division, arrival.importance);
         let wrong = Truth::New.is_wrong(arrival.verdict);
         self.keys.insert(id, Followed { seen, head: NONE, division, importance, wrong });

@@ -6,7 +6,6 @@ use super::{Audit, IMPORTANCE_CLASSES, division_of, start_of};
 use crate::promise::{Error, Holds, Promise, Result};
 use crate::stream::Stream;
 use libm::exp2;
-use std::collections::BTreeMap;
 
 /// What an audit has found: rates with the intervals in which they are with a probability of 95 %.
 #[derive(Debug, Clone, PartialEq)]
@@ -87,7 +86,7 @@ pub struct Breach {
 }
 
 /// What rates are taken of.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Group {
     New,
     NewLast,
@@ -98,11 +97,37 @@ enum Group {
     Lag(u8),
 }
 
+impl Group {
+    fn index(self) -> usize {
+        match self {
+            Group::New => 0,
+            Group::NewLast => 1,
+            Group::Repeats => 2,
+            Group::RepeatsLast => 3,
+            Group::NewOf(importance) => 4 + usize::from(importance),
+            Group::RepeatsOf(importance) => 12 + usize::from(importance),
+            Group::Lag(lag) => 20 + usize::from(lag),
+        }
+    }
+}
+
+/// Groups in all: four, two for each importance, and the lags.
+const GROUPS: usize = 4 + 2 * IMPORTANCE_CLASSES as usize + 64;
+
+/// Counts by group: all and wrong.
+type Counts = [(u64, u64); GROUPS];
+
 /// Sums by group, over sampled keys and over covered arrivals.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Sums {
-    sampled: BTreeMap<Group, Moments>,
-    covered: BTreeMap<Group, (u64, u64)>,
+    sampled: [Moments; GROUPS],
+    covered: Counts,
+}
+
+impl Sums {
+    fn of(&self, group: Group) -> (Moments, (u64, u64)) {
+        (self.sampled[group.index()], self.covered[group.index()])
+    }
 }
 
 impl Audit {
@@ -156,7 +181,8 @@ impl Audit {
             (Group::RepeatsLast, fnr),
         ];
         let found = promised.into_iter().find_map(|(group, promised)| {
-            let (promised, certain) = (promised?, self.rate(&sums, group, CERTAIN)?);
+            let (sampled, covered) = sums.of(group);
+            let (promised, certain) = (promised?, sampled.chance(covered, self.share(), CERTAIN)?);
             let measured = self.rate(&sums, group, USUAL).filter(|_| certain.low > promised)?;
             let is_last = matches!(group, Group::NewLast | Group::RepeatsLast);
             Some(Breach { is_fpr: matches!(group, Group::New | Group::NewLast), is_last, measured, promised })
@@ -181,14 +207,22 @@ impl Audit {
         }
         let lags: Vec<(f64, f64)> = (report.by_lag.iter())
             .map(|lag| {
-                let middle = 1.5 * lag.from as f64;
-                // There is room for a lag only at arrivals − lag places.
-                let places = (arrivals - middle).max(1.0);
+                // There is room for a lag only at arrivals − lag places. Within a class shorter lags are the more frequent.
+                let places = (arrivals - lag.from as f64).max(1.0);
                 ((lag.below as f64).min(arrivals.max(1.0)), lag.measured_fnr.of * arrivals / places)
             })
             .collect();
-        let keys = report.estimated_keys.round().clamp(1.0, arrivals.max(1.0));
-        Stream::by_lag(self.arrivals, keys as u64, &lags)
+        let mut keys = report.estimated_keys.round().clamp(1.0, arrivals.max(1.0));
+        // Lags in classes that double, and keys from a sample, need not fit together: the nearest that do.
+        let mut stream = Stream::by_lag(self.arrivals, keys as u64, &lags);
+        for _ in 0..20 {
+            if stream.is_ok() {
+                break;
+            }
+            keys = (keys * 1.02 + 1.0).min(arrivals);
+            stream = Stream::by_lag(self.arrivals, keys as u64, &lags);
+        }
+        stream
     }
 
     /// The share of the keys that is followed.
@@ -202,15 +236,14 @@ impl Audit {
     }
 
     fn rate(&self, sums: &Sums, group: Group, deviations: f64) -> Option<Measured> {
-        let sampled = sums.sampled.get(&group).copied().unwrap_or_default();
-        let covered = sums.covered.get(&group).copied().unwrap_or_default();
+        let (sampled, covered) = sums.of(group);
         let uncovered = self.arrivals.saturating_sub(self.covered.arrivals) as f64;
         sampled.rate(covered, self.share(), uncovered, deviations)
     }
 
     fn sums(&self) -> Sums {
-        let (mut sums, last) = (Sums::default(), self.last_from());
-        let mut of_key = BTreeMap::new();
+        let mut sums = Sums { sampled: [Moments::default(); GROUPS], covered: [(0, 0); GROUPS] };
+        let last = self.last_from();
         // In one order, because sums of numbers that are not whole depend on it.
         let mut ids: Vec<u64> = self.keys.keys().copied().collect();
         ids.sort_unstable();
@@ -218,11 +251,12 @@ impl Audit {
             let first = (1, u64::from(followed.wrong));
             let firsts = [Class::NewAgain, Class::New(followed.division), Class::NewOf(followed.importance)];
             let firsts = firsts.into_iter().map(|class| (class, first));
-            of_key.clear();
+            let mut of_key = [(0, 0); GROUPS];
             firsts
                 .chain(self.tallies.of(followed.head))
                 .for_each(|(class, counts)| add(&mut of_key, class, counts, last));
-            of_key.iter().for_each(|(group, counts)| sums.sampled.entry(*group).or_default().add(*counts));
+            let counted = sums.sampled.iter_mut().zip(of_key).filter(|(_, counts)| counts.0 > 0);
+            counted.for_each(|(sum, counts)| sum.add(counts));
         }
         self.covered.iter().for_each(|(class, counts)| add(&mut sums.covered, class, counts, last));
         sums
@@ -230,9 +264,9 @@ impl Audit {
 }
 
 /// Adds the counts of a class to the groups that it belongs to.
-fn add(groups: &mut BTreeMap<Group, (u64, u64)>, class: Class, counts: (u64, u64), last: u8) {
+fn add(groups: &mut Counts, class: Class, counts: (u64, u64), last: u8) {
     let mut to = |group| {
-        let sum: &mut (u64, u64) = groups.entry(group).or_default();
+        let sum = &mut groups[Group::index(group)];
         *sum = (sum.0.saturating_add(counts.0), sum.1.saturating_add(counts.1));
     };
     match class {

@@ -1,7 +1,6 @@
 //! What was counted: of each followed key by classes, and of all covered arrivals together.
 
 use super::IMPORTANCE_CLASSES;
-use std::collections::BTreeMap;
 
 /// No tally.
 pub(super) const NONE: u32 = u32::MAX;
@@ -42,6 +41,18 @@ impl Class {
             Class::NewOf(value) => (5, value),
         };
         kind << 8 | u16::from(value)
+    }
+
+    /// Its place among all classes.
+    fn index(self) -> usize {
+        match self {
+            Class::Lag(value) => usize::from(value),
+            Class::Repeats(value) => 64 + usize::from(value),
+            Class::RepeatsOf(value) => 193 + usize::from(value),
+            Class::NewAgain => 201,
+            Class::New(value) => 202 + usize::from(value),
+            Class::NewOf(value) => 331 + usize::from(value),
+        }
     }
 
     /// The class that a number stands for, if there is one.
@@ -206,11 +217,21 @@ impl Tallies {
     }
 }
 
-/// What all covered arrivals came to.
-#[derive(Debug, Clone, PartialEq, Default)]
+/// Classes in all.
+const CLASSES: usize = 331 + IMPORTANCE_CLASSES as usize;
+
+/// What all covered arrivals came to: a few KiB.
+#[derive(Debug, Clone)]
 pub(super) struct Totals {
     pub(super) arrivals: u64,
-    pub(super) by_class: BTreeMap<u16, (u64, u64)>,
+    /// All and wrong, by class.
+    counts: Vec<(u64, u64)>,
+}
+
+impl Default for Totals {
+    fn default() -> Self {
+        Totals { arrivals: 0, counts: vec![(0, 0); CLASSES] }
+    }
 }
 
 impl Totals {
@@ -219,12 +240,14 @@ impl Totals {
     }
 
     pub(super) fn add_many(&mut self, class: Class, (all, wrong): (u64, u64)) {
-        let counts = self.by_class.entry(class.code()).or_default();
+        let counts = &mut self.counts[class.index()];
         *counts = (counts.0.saturating_add(all), counts.1.saturating_add(wrong));
     }
 
+    /// The classes of which something was counted, in one order.
     pub(super) fn iter(&self) -> impl Iterator<Item = (Class, (u64, u64))> + '_ {
-        self.by_class.iter().filter_map(|(code, counts)| Some((Class::of_code(*code)?, *counts)))
+        let classes = (0..6 << 8).filter_map(Class::of_code);
+        classes.map(|class| (class, self.counts[class.index()])).filter(|(_, counts)| counts.0 > 0)
     }
 
     pub(super) fn merge(&mut self, other: &Totals, shift: i16) {

@@ -16,7 +16,7 @@ use everbloom::{Importance, KeyHash, Verdict, filters};
 use std::time::{Duration, Instant};
 
 /// A first look at the audit after so many arrivals.
-pub(super) const FIRST_AUDIT_LOOK: u64 = 1 << 14;
+pub(super) const FIRST_AUDIT_LOOK: u64 = 1 << 16;
 
 /// What all blocks pass, one by one.
 pub(super) struct Judge {
