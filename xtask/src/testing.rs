@@ -21,6 +21,7 @@ const LONG: &[&str] = &[
     "hostile",
     "clients",
     "replicas",
+    "moving",
     "faults",
     "accuracy",
     "memory",

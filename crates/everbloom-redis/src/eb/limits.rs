@@ -13,12 +13,15 @@ pub(crate) fn most_bytes() -> u64 {
 
 /// Refuses a filter that would have so many bytes, of which so many are new. What must be obeyed is not refused.
 pub(crate) fn check(call: &Call<'_>, bytes: u64, new: u64) -> Result<(), Failure> {
+    if call.must_obey() {
+        return Ok(());
+    }
     match refusal_within(bytes, new, call.memory_left()) {
-        Some(problem) if !call.must_obey() => {
+        None => Ok(()),
+        Some(problem) => {
             COUNTERS.refused_by_limit.fetch_add(1, Relaxed);
             Err(Failure::new(problem))
         }
-        _ => Ok(()),
     }
 }
 

@@ -284,7 +284,7 @@ impl Value for Stored {
         let tokens = Tokens::from_bytes(&from.bytes()?)?;
         let length = from.number()?;
         let is_limited = from.is_limited();
-        if let Some(refusal) = limits::refusal_within(length, length, from.memory_left()).filter(|_| is_limited) {
+        if is_limited && let Some(refusal) = limits::refusal_within(length, length, from.memory_left()) {
             return Err(refusal);
         }
         let mut reader = from.stream(length);

@@ -184,7 +184,10 @@ impl Twin {
         let items = items(chance, 50);
         assert_eq!(wire.call(&["COPY", &self.key, &name, "REPLACE"]).number(), 1);
         wire.ok(&format!("EB.CLEAR {name}"));
-        other.insert_hashes(&self.hashes(&items));
+        // As arrivals, which is what the server takes them for: a filter that counts does not count repeats of these.
+        let (hashes, mut verdicts) = (self.hashes(&items), vec![Verdict::Distinct; items.len()]);
+        other.make_room(&hashes).expect("memory");
+        other.observe_hashes(&hashes, Importances::default(), &mut verdicts).expect("no importances");
         let mut command = self.command("EB.MADD", &items);
         command[1] = name.clone().into_bytes();
         let new = wire.call(&command).yeses();
