@@ -102,7 +102,8 @@ fn one_client_writes_what_a_filter_of_its_own_would() {
         for (name, options) in cases {
             let filter = options.iter().position(|word| *word == "--filter").map_or("auto", |at| options[at + 1]);
             let sharded = format!("{filter}:shards=16");
-            let kept: Vec<&str> = options.iter().copied().filter(|word| *word != "--filter" && *word != filter).collect();
+            let kept: Vec<&str> =
+                options.iter().copied().filter(|word| *word != "--filter" && *word != filter).collect();
             let local = done(folder, &[&["dedup", "rows.csv", "--filter", &sharded], kept.as_slice()].concat());
             let on_servers = ["dedup", "rows.csv", "--redis", &urls, "--name", name, "--shards", "16"];
             let remote = done(folder, &[&on_servers, options].concat());
@@ -114,7 +115,10 @@ fn one_client_writes_what_a_filter_of_its_own_would() {
             done(folder, &["redis", "save", name, "saved.ebf", "--redis", &urls]);
             done(folder, &["redis", "load", &format!("{name}2"), "saved.ebf", "--redis", &urls]);
             done(folder, &["redis", "save", &format!("{name}2"), "again.ebf", "--redis", &urls]);
-            assert!(fs::read(folder.join("saved.ebf")).expect("a file") == fs::read(folder.join("again.ebf")).expect("a file"));
+            assert!(
+                fs::read(folder.join("saved.ebf")).expect("a file")
+                    == fs::read(folder.join("again.ebf")).expect("a file")
+            );
             let info = String::from_utf8(done(folder, &["redis", "info", name, "--redis", &urls])).expect("text");
             assert!(info.contains("20,000") && info.contains("shards=16"), "{info}");
             done(folder, &["redis", "delete", name, "--redis", &urls]);
@@ -194,8 +198,9 @@ fn a_primary_that_dies_under_load_is_not_noticed_in_the_output() {
         let (folder, mut cluster) = (tempfile::tempdir().expect("a folder"), Cluster::start(maker, 3, true));
         let mut chance = Chance(seed() + 4);
         let (_, distinct) = parts(folder.path(), &mut chance, 2, times(20_000));
-        let clients: Vec<Child> =
-            (0..2).map(|file| client(folder.path(), &cluster.urls(), file, &["--replicas", "1", "--shards", "12"])).collect();
+        let clients: Vec<Child> = (0..2)
+            .map(|file| client(folder.path(), &cluster.urls(), file, &["--replicas", "1", "--shards", "12"]))
+            .collect();
         let grown = || fs::metadata(folder.path().join("out0")).map_or(0, |data| data.len()) > 200_000;
         common::wait("the first lines", grown);
         cluster.nodes[2].kill();

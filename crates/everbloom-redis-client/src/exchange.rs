@@ -240,7 +240,13 @@ impl Exchange {
     }
 
     /// Reads the answers of one node. What is not known to be kept as it was asked for stays pending.
-    fn receive(&mut self, address: &Address, indices: &[usize], written: &Written, round: &mut Round) -> Result<Progress, String> {
+    fn receive(
+        &mut self,
+        address: &Address,
+        indices: &[usize],
+        written: &Written,
+        round: &mut Round,
+    ) -> Result<Progress, String> {
         let connection = self.nodes.connection(address).map_err(|_| format!("{address}: the connection is lost"))?;
         let mut next = || loop {
             match connection.recv_response() {
@@ -267,7 +273,8 @@ impl Exchange {
             };
             is_kept = synced && reached >= i64::from(written.waits_for);
             if !is_kept {
-                round.trouble = format!("{address}: {reached} of {} replicas confirmed a batch in time", written.waits_for);
+                round.trouble =
+                    format!("{address}: {reached} of {} replicas confirmed a batch in time", written.waits_for);
             }
         }
         let mut progress = if is_kept { Progress::Done } else { Progress::Later };
@@ -349,9 +356,10 @@ fn outcome(address: &Address, value: Value) -> Outcome {
     match (error.code(), target()) {
         ("MOVED", Some(to)) => Outcome::Moved(to),
         ("ASK", Some(to)) => Outcome::Ask(to),
-        ("TRYAGAIN" | "CLUSTERDOWN" | "LOADING" | "MASTERDOWN" | "READONLY" | "NOREPLICAS" | "BUSY" | "UNBLOCKED", _) => {
-            Outcome::Later(format!("{address}: {text}"))
-        }
+        (
+            "TRYAGAIN" | "CLUSTERDOWN" | "LOADING" | "MASTERDOWN" | "READONLY" | "NOREPLICAS" | "BUSY" | "UNBLOCKED",
+            _,
+        ) => Outcome::Later(format!("{address}: {text}")),
         ("TOKENLOST", _) => Outcome::Refused(Error::TokenLost(format!("{address}: {text}"))),
         ("ERR", _) if text.to_ascii_lowercase().starts_with("err unknown command") && text.contains("EB.") => {
             let remedy = "load it with MODULE LOAD, or `loadmodule /usr/lib/everbloom/libeverbloom_redis.so` in its \

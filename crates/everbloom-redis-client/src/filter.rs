@@ -93,7 +93,9 @@ impl Opening {
 
     fn not_found(&self) -> Error {
         let name = &self.name;
-        Error::NotFound(format!("there is no filter '{name}' on these servers; `everbloom redis create {name}` makes one"))
+        Error::NotFound(format!(
+            "there is no filter '{name}' on these servers; `everbloom redis create {name}` makes one"
+        ))
     }
 }
 
@@ -130,7 +132,8 @@ impl Filter {
         opening.exchange.one(&key, &[b"HSETNX", key.as_bytes(), b"record", &bytes], how)?;
         let (there, state) = opening.record()?.ok_or_else(|| opening.not_found())?;
         if there.to_bytes() != bytes {
-            let problem = format!("the filter '{}' is '{}', and '{}' was asked for", opening.name, there.spec, record.spec);
+            let problem =
+                format!("the filter '{}' is '{}', and '{}' was asked for", opening.name, there.spec, record.spec);
             let remedy = "leave the options of the filter out, or take another name";
             return Err(Error::Exists(format!("{problem}; {remedy}")));
         }
@@ -142,7 +145,11 @@ impl Filter {
         let name = &self.name;
         match state {
             "ready" => return Ok(self),
-            "deleting" => return Err(Error::Exists(format!("'{name}' is being deleted; `everbloom redis delete {name}` finishes that"))),
+            "deleting" => {
+                return Err(Error::Exists(format!(
+                    "'{name}' is being deleted; `everbloom redis delete {name}` finishes that"
+                )));
+            }
             _ if !self.record.begins_empty => {
                 let remedy = format!("load it again with --replace, or `everbloom redis delete {name}`");
                 return Err(Error::Exists(format!("'{name}' is being loaded, or was left half-loaded; {remedy}")));
@@ -153,7 +160,11 @@ impl Filter {
         let loads: Vec<Request> = self.keys.iter().map(|key| self.load_request(key, &bytes, false)).collect();
         let answers = self.exchange.each(&loads, self.write())?;
         let busy: Vec<usize> = (0..answers.len()).filter(|at| is_busy(&answers[*at])).collect();
-        answers.into_iter().enumerate().filter(|(at, _)| !busy.contains(at)).try_for_each(|(_, answer)| answer.map(drop))?;
+        answers
+            .into_iter()
+            .enumerate()
+            .filter(|(at, _)| !busy.contains(at))
+            .try_for_each(|(_, answer)| answer.map(drop))?;
         self.check_found(&busy)?;
         self.mark_ready()?;
         Ok(self)
@@ -263,7 +274,9 @@ impl Filter {
         let mut shards = Vec::with_capacity(self.keys.len());
         for key in self.keys.clone() {
             let how = How { replicas: 0, from_replicas: self.from_replicas };
-            let Value::BulkString(bytes) = self.exchange.one(&key, &[b"EB.DUMP", key.as_bytes(), b"COMPRESSED"], how)? else {
+            let Value::BulkString(bytes) =
+                self.exchange.one(&key, &[b"EB.DUMP", key.as_bytes(), b"COMPRESSED"], how)?
+            else {
                 return Err(Error::Server(format!("{key}: EB.DUMP gave no bytes")));
             };
             shards.push(Decoder::new().limit(1 << 34).decode(&bytes)?);
@@ -272,7 +285,13 @@ impl Filter {
     }
 
     /// A filter of the library, put on servers. With `replace`, in the place of what has the name now.
-    pub fn load(options: &Options, name: &str, filter: AnyFilter, every: Option<Duration>, replace: bool) -> Result<Self> {
+    pub fn load(
+        options: &Options,
+        name: &str,
+        filter: AnyFilter,
+        every: Option<Duration>,
+        replace: bool,
+    ) -> Result<Self> {
         let mut opening = Opening::new(options, name, None)?;
         if let Some((record, _)) = opening.record()? {
             if !replace {

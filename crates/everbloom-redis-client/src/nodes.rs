@@ -66,7 +66,11 @@ impl Nodes {
     /// A server that reads may go to: another one each `turn`.
     pub(crate) fn any(&self, slot: u16, turn: usize) -> Option<&Address> {
         let owner = self.owner(slot)?;
-        if owner.replicas.is_empty() { Some(&owner.primary) } else { Some(&owner.replicas[turn % owner.replicas.len()]) }
+        if owner.replicas.is_empty() {
+            Some(&owner.primary)
+        } else {
+            Some(&owner.replicas[turn % owner.replicas.len()])
+        }
     }
 
     fn owner(&self, slot: u16) -> Option<&Owner> {
@@ -93,7 +97,8 @@ impl Nodes {
     /// Asks the servers who has which slots: those that are known, then those that were named.
     pub(crate) fn refresh(&mut self) -> Result<(), Trouble> {
         let named = self.seeds.iter().map(|seed| address(seed.addr()));
-        let known = self.owners.iter().flat_map(|owner| std::iter::once(&owner.primary).chain(&owner.replicas)).cloned();
+        let known =
+            self.owners.iter().flat_map(|owner| std::iter::once(&owner.primary).chain(&owner.replicas)).cloned();
         let mut candidates: Vec<Address> = named.chain(known).collect();
         let mut seen = std::collections::HashSet::new();
         candidates.retain(|address| seen.insert(address.clone()));
@@ -135,7 +140,8 @@ impl Nodes {
         match slots {
             // Servers that are no cluster, or proxies that do not show one.
             Value::ServerError(error) if error.code() == "ERR" || error.code() == "NOPERM" => {
-                let is_replica = matches!(&role, Value::Array(fields) if fields.first().and_then(text).as_deref() == Some("slave"));
+                let is_replica =
+                    matches!(&role, Value::Array(fields) if fields.first().and_then(text).as_deref() == Some("slave"));
                 Ok(if is_replica { Asked::Replica } else { Asked::Primary })
             }
             Value::ServerError(error) if ["NOAUTH", "WRONGPASS"].contains(&error.code()) => {
@@ -193,16 +199,16 @@ impl Nodes {
         };
         let opened = Client::open(info).and_then(|client| client.get_connection_with_timeout(self.timeout));
         let connection = opened.map_err(|error| match error.code() {
-            Some("NOAUTH" | "WRONGPASS" | "NOPERM") => {
-                Trouble::Lasting(Error::Server(format!("{to}: {LET_IN}")))
-            }
+            Some("NOAUTH" | "WRONGPASS" | "NOPERM") => Trouble::Lasting(Error::Server(format!("{to}: {LET_IN}"))),
             _ if error.kind() == redis::ErrorKind::AuthenticationFailed => Trouble::Lasting(Error::Server(format!(
                 "{to}: the server refuses the user or the password of its address"
             ))),
             _ => Trouble::Passing(format!("{to}: {}", shown(&error))),
         })?;
         let limits = connection.set_read_timeout(Some(self.timeout));
-        limits.and_then(|()| connection.set_write_timeout(Some(self.timeout))).map_err(|error| Trouble::Passing(format!("{to}: {}", shown(&error))))?;
+        limits
+            .and_then(|()| connection.set_write_timeout(Some(self.timeout)))
+            .map_err(|error| Trouble::Passing(format!("{to}: {}", shown(&error))))?;
         Ok(connection)
     }
 }
@@ -220,7 +226,9 @@ fn parsed(url: &str) -> Result<ConnectionInfo> {
     let url = url.replacen("valkey://", "redis://", 1);
     let info = url.as_str().into_connection_info().ok().filter(|_| url.starts_with("redis://"));
     let info = info.ok_or_else(|| {
-        Error::Usage(format!("'{shown}' is no address of a server; write redis://HOST:PORT, several with commas between"))
+        Error::Usage(format!(
+            "'{shown}' is no address of a server; write redis://HOST:PORT, several with commas between"
+        ))
     })?;
     // Nothing of ours is worth a round trip, and servers before 7.2 refuse it.
     let settings = info.redis_settings().clone().set_skip_set_lib_name();
@@ -294,8 +302,10 @@ mod tests {
 
     #[test]
     fn no_password_is_in_a_message() {
-        for url in ["rediss://me:secret@host:1", "redis://me:secret@:x/y/z", "http://me:secret@host", "me:secret@host"] {
-            let error = Nodes::new(url, Duration::from_secs(1)).err().map(|error| error.to_string()).unwrap_or_default();
+        for url in ["rediss://me:secret@host:1", "redis://me:secret@:x/y/z", "http://me:secret@host", "me:secret@host"]
+        {
+            let error =
+                Nodes::new(url, Duration::from_secs(1)).err().map(|error| error.to_string()).unwrap_or_default();
             assert!(!error.is_empty() && !error.contains("secret"), "{url}: {error}");
         }
         assert!(Nodes::new("redis://:secret@h:7001, redis://h:7002", Duration::from_secs(1)).is_ok());

@@ -67,7 +67,8 @@ mod tests {
     fn shards_lie_evenly_whatever_the_filter_is_called() {
         for name in ["clicks", "a", "größer", "x.y"] {
             for shards in [1, 3, 64, 128, 4096] {
-                let slots: Vec<u16> = (0..shards).map(|shard| slot(shard_key(name, shard, shards).as_bytes())).collect();
+                let slots: Vec<u16> =
+                    (0..shards).map(|shard| slot(shard_key(name, shard, shards).as_bytes())).collect();
                 for (shard, slot) in slots.iter().enumerate() {
                     assert!(part(shard as u32, shards).contains(slot), "{name} {shard} of {shards}");
                 }
@@ -76,7 +77,10 @@ mod tests {
                     let on = |node: u32| slots.iter().filter(|slot| part(node, nodes).contains(slot)).count() as i64;
                     let counts: Vec<i64> = (0..nodes).map(on).collect();
                     let (least, most) = (counts.iter().min(), counts.iter().max());
-                    assert!(most.zip(least).is_some_and(|(most, least)| most - least <= 2), "{name} {shards} {counts:?}");
+                    assert!(
+                        most.zip(least).is_some_and(|(most, least)| most - least <= 2),
+                        "{name} {shards} {counts:?}"
+                    );
                 }
             }
         }

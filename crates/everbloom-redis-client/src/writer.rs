@@ -56,7 +56,10 @@ impl Writer {
     pub fn resume(filter: Filter, client: &str, sessions: &[Session]) -> Result<Self> {
         if sessions.len() != filter.keys.len() {
             let (now, then) = (filter.keys.len(), sessions.len());
-            return Err(Error::Exists(format!("'{}' has {now} shards, and had {then}: it is another filter", filter.name())));
+            return Err(Error::Exists(format!(
+                "'{}' has {now} shards, and had {then}: it is another filter",
+                filter.name()
+            )));
         }
         let shards = sessions.iter().map(|session| Shard { session: *session, ..Shard::default() }).collect();
         Ok(Writer { filter, client: client.into(), shards, forgotten: 0, sent_bytes: 0 })
@@ -93,7 +96,12 @@ impl Writer {
     }
 
     /// Judges arrivals in order and remembers them, in batches of at most [`MOST_KEYS`].
-    pub fn observe(&mut self, hashes: &[KeyHash], importances: Importances<'_>, verdicts: &mut [Verdict]) -> Result<()> {
+    pub fn observe(
+        &mut self,
+        hashes: &[KeyHash],
+        importances: Importances<'_>,
+        verdicts: &mut [Verdict],
+    ) -> Result<()> {
         let mut done = 0;
         for (part, verdicts) in hashes.chunks(MOST_KEYS).zip(verdicts.chunks_mut(MOST_KEYS)) {
             self.deal(part, importances.skip(done), true);
@@ -230,7 +238,8 @@ impl Writer {
     fn explained(&self, error: Error) -> Error {
         match error {
             Error::TokenLost(text) => {
-                let problem = format!("{text}: the last batch of this client may have counted or not, so it stops here");
+                let problem =
+                    format!("{text}: the last batch of this client may have counted or not, so it stops here");
                 Error::TokenLost(format!("{problem}; see how many clients write to '{}' at once", self.filter.name()))
             }
             Error::Server(text) if text.contains("ERR not found") => {

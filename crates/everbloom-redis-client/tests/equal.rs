@@ -256,7 +256,8 @@ fn what_no_replica_confirmed_may_be_lost_and_is_counted() {
         let mut at_replica = twin.clone();
         link.freeze();
         compare(&mut writer, &mut twin, &mut chance, 5);
-        let lost = (twin.status().estimated_items.zip(at_replica.status().estimated_items)).map(|(all, kept)| all - kept);
+        let lost =
+            (twin.status().estimated_items.zip(at_replica.status().estimated_items)).map(|(all, kept)| all - kept);
         primary.kill();
         replica.wire().ok("REPLICAOF NO ONE");
         // It goes on as if the lost batches had never been, and says how many keys they had.
@@ -277,7 +278,9 @@ fn slots_that_move_under_load_change_nothing() {
         let mut chance = Chance(seed() + 60);
         let done = std::sync::atomic::AtomicBool::new(false);
         // The slots of the shards that the first node has, and a few around them.
-        let shards = (0..4).map(|shard| everbloom_redis_client::slot(everbloom_redis_client::shard_key("moving", shard, 8).as_bytes()));
+        let shards = (0..4).map(|shard| {
+            everbloom_redis_client::slot(everbloom_redis_client::shard_key("moving", shard, 8).as_bytes())
+        });
         let slots: Vec<u16> = shards.collect();
         std::thread::scope(|scope| {
             let (done, cluster) = (&done, &cluster);

@@ -124,7 +124,9 @@ fn picture() -> String {
         let imported: Vec<String> = ROOMS.iter().filter(|other| used[*room].contains(**other)).map(arrow).collect();
         lines += &line(room, &imported);
     }
-    for (name, sources) in [("lab", lab()), ("client", redis_client()), ("cli", cli()), ("redis", redis()), ("python", python())] {
+    for (name, sources) in
+        [("lab", lab()), ("client", redis_client()), ("cli", cli()), ("redis", redis()), ("python", python())]
+    {
         let crates = [("everbloom", "everbloom"), ("everbloom_lab", "lab"), ("everbloom_redis_client", "client")];
         let named: Vec<Named> = sources.iter().flat_map(|source| named_paths(&source.tree, &source.module)).collect();
         let imported = crates.iter().filter(|(path, _)| named.iter().any(|named| named.is_below(&[path])));

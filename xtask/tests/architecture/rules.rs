@@ -82,7 +82,9 @@ fn logarithms_and_powers_of_the_core_are_portable() {
 
 #[test]
 fn unsafe_has_four_addresses() {
-    let sources = [core(), cli(), lab(), redis(), redis_client(), python(), crate_sources("xtask/src/main.rs")].into_iter().flatten();
+    let sources = [core(), cli(), lab(), redis(), redis_client(), python(), crate_sources("xtask/src/main.rs")]
+        .into_iter()
+        .flatten();
     let outside = sources.filter(|source| !UNSAFE.iter().any(|place| source.file.starts_with(place)));
     let found = outside.flat_map(|source| words(&source, |word, _| (word == "unsafe").then(|| "unsafe".to_string())));
     only_known(

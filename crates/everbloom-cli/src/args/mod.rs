@@ -3,8 +3,8 @@
 mod goal;
 mod keys;
 mod promise;
-mod servers;
 pub(crate) mod quantity;
+mod servers;
 
 pub(crate) use goal::{DEFAULT_FPR, GoalArgs, WantedArgs};
 pub(crate) use keys::{ImportanceArgs, KeyArgs, OnError, Scale};

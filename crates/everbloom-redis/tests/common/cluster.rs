@@ -16,7 +16,8 @@ impl Cluster {
         let node = |_| {
             // A free port and ten thousand may be no port at all.
             let bus = format!("cluster-port {}", free_port());
-            let settings = ["cluster-enabled yes", "cluster-node-timeout 5000", "cluster-replica-validity-factor 0", &bus];
+            let settings =
+                ["cluster-enabled yes", "cluster-node-timeout 5000", "cluster-replica-validity-factor 0", &bus];
             Start::new(maker).with(&settings).start()
         };
         let cluster = Cluster { nodes: (0..count).map(node).collect(), primaries };
@@ -45,7 +46,9 @@ impl Cluster {
         wait("all nodes to know each other", || self.nodes.iter().all(knows));
         for (at, node) in self.nodes.iter().enumerate().skip(self.primaries) {
             let primary = self.nodes[at - self.primaries].wire().say("CLUSTER MYID").text();
-            wait("a replica", || node.wire().say(&format!("CLUSTER REPLICATE {primary}")) == Reply::Simple("OK".into()));
+            wait("a replica", || {
+                node.wire().say(&format!("CLUSTER REPLICATE {primary}")) == Reply::Simple("OK".into())
+            });
         }
         self.wait_until_whole();
     }
@@ -75,7 +78,8 @@ impl Cluster {
             from.wire().ok(&format!("CLUSTER MIGRATESLOTS SLOTSRANGE {first} {last} NODE {to_id}"));
             wait("a migration", || {
                 let shown = from.wire().say("CLUSTER GETSLOTMIGRATIONS");
-                let state = shown.items().first().and_then(|job| job.field("state")).map(Reply::text).unwrap_or_default();
+                let state =
+                    shown.items().first().and_then(|job| job.field("state")).map(Reply::text).unwrap_or_default();
                 assert!(!["failed", "canceled"].contains(&state.as_str()), "{shown:?}");
                 state == "success"
             });

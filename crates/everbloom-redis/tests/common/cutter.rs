@@ -29,11 +29,8 @@ impl Cutter {
                 }
                 let Ok(far) = TcpStream::connect((Ipv4Addr::LOCALHOST, port)) else { continue };
                 // Now and then right at the answer, which is short: after the batch counted, before that is known.
-                let limits = if chance.one_in(2) {
-                    [u64::MAX, chance.below(200)]
-                } else {
-                    [chance.below(most_bytes), u64::MAX]
-                };
+                let limits =
+                    if chance.one_in(2) { [u64::MAX, chance.below(200)] } else { [chance.below(most_bytes), u64::MAX] };
                 pass(&near, &far, limits, &counted);
             }
         });
@@ -62,7 +59,9 @@ fn pass(near: &TcpStream, far: &TcpStream, limits: [u64; 2], cuts: &Arc<AtomicU6
                 left -= passed as u64;
                 let is_over = to.write_all(&room[..passed]).is_err() || passed < count;
                 if is_over {
-                    if passed < count && !std::mem::replace(&mut *is_cut.lock().unwrap_or_else(PoisonError::into_inner), true) {
+                    if passed < count
+                        && !std::mem::replace(&mut *is_cut.lock().unwrap_or_else(PoisonError::into_inner), true)
+                    {
                         cuts.fetch_add(1, SeqCst);
                     }
                     break;

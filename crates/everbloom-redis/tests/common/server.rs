@@ -66,7 +66,14 @@ pub struct Start {
 
 impl Start {
     pub fn new(maker: Maker) -> Start {
-        Start { maker, settings: Vec::new(), module_arguments: String::new(), instructions: None, without_module: false, database: None }
+        Start {
+            maker,
+            settings: Vec::new(),
+            module_arguments: String::new(),
+            instructions: None,
+            without_module: false,
+            database: None,
+        }
     }
 
     /// Lines of the server's configuration.

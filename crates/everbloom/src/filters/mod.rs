@@ -297,7 +297,8 @@ pub fn join(spec: &Spec, mut shards: Vec<Box<dyn Filter>>) -> Result<Box<dyn Fil
     }
     let part = spec.without(SHARDS);
     let (hashing, promise) = (*shards[0].hashing(), shards[0].promise());
-    let belongs = |shard: &dyn Filter| *shard.spec() == part && *shard.hashing() == hashing && shard.promise() == promise;
+    let belongs =
+        |shard: &dyn Filter| *shard.spec() == part && *shard.hashing() == hashing && shard.promise() == promise;
     if let Some(at) = shards.iter().position(|shard| !belongs(shard.as_ref())) {
         let problem = format!("shard {at} is '{}', which does not belong to '{spec}'", shards[at].spec());
         return Err(Error::corrupt(problem));

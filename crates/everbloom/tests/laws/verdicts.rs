@@ -3,10 +3,10 @@
 use crate::common::{
     arrivals, bare_kinds, is_exact, is_seeded, large, never_forgets, observe_all, observe_batched, small, variants,
 };
-use everbloom::{Filter, Status};
 use everbloom::filters::{self, KINDS};
 use everbloom::internal::codec::{Decoder, encode, encode_to, encoded_bytes, summarise};
 use everbloom::internal::simd::InstructionSet;
+use everbloom::{Filter, Status};
 use std::io::Read;
 
 #[test]

@@ -356,9 +356,9 @@ impl Dedup {
         let Some(shards) = self.servers.shards() else { return Ok(spec.clone()) };
         match filters::shards_of(spec)? {
             1 => Ok(filters::in_shards(spec, shards)),
-            own if self.servers.shards.is_some_and(|shards| shards != own) => {
-                Err(Failure::new(format!("--filter has {own} shards, and --shards says {shards}; leave one of them out")))
-            }
+            own if self.servers.shards.is_some_and(|shards| shards != own) => Err(Failure::new(format!(
+                "--filter has {own} shards, and --shards says {shards}; leave one of them out"
+            ))),
             _ => Ok(spec.clone()),
         }
     }
@@ -368,7 +368,11 @@ impl Dedup {
     fn describes_filter(&self) -> bool {
         let wanted = &self.goal.wanted;
         let is_wanted = wanted.memory.or(wanted.expect).is_some() || wanted.fpr.is_some() || wanted.seed != 0;
-        is_wanted || self.exact || self.window.is_some() || self.servers.shards.is_some() || self.goal.filter != Spec::new(forecast::AUTO)
+        is_wanted
+            || self.exact
+            || self.window.is_some()
+            || self.servers.shards.is_some()
+            || self.goal.filter != Spec::new(forecast::AUTO)
     }
 
     /// How many lines a window of time is expected to have, if that is known.

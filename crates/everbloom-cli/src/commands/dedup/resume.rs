@@ -15,8 +15,8 @@ use crate::output;
 use crate::platform::{self, Interrupt};
 use crate::record::{FaultWatch, KeyOptions, Layout};
 use crate::report::words;
-use everbloom::internal::filter::Watch;
 use everbloom::filters;
+use everbloom::internal::filter::Watch;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Instant;
@@ -146,7 +146,9 @@ fn judge(dedup: &Dedup, mut memory: Memory, records: u64) -> Result<Judge> {
     };
     let is_exact_first = filters::kind(memory.spec())?.can.exact_first;
     let exact = match &memory {
-        Memory::Own(memory) if is_exact_first => Some(memory.status().arrivals).filter(|all| *all == memory.exact_arrivals()),
+        Memory::Own(memory) if is_exact_first => {
+            Some(memory.status().arrivals).filter(|all| *all == memory.exact_arrivals())
+        }
         _ => None,
     };
     Ok(Judge {

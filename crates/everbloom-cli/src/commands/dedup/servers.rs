@@ -86,7 +86,9 @@ impl Servers {
         let damaged = || Failure::new("the state is damaged; restore it from a copy, or remove it to start anew");
         if name != saved.name {
             let problem = format!("the state was saved with --name {}, not --name {name}", saved.name);
-            return Err(Failure::new(format!("{problem}; leave --name out to go on with it, or name another state file")));
+            return Err(Failure::new(format!(
+                "{problem}; leave --name out to go on with it, or name another state file"
+            )));
         }
         let (known, flight) = read(bytes).ok_or_else(damaged)?;
         let filter = Filter::open(&options, &name, None).map_err(failure)?;
