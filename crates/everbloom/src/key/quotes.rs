@@ -51,7 +51,7 @@ impl simd::Kernel for Finding<'_> {
 mod tests {
     use super::*;
     use crate::key::Generator;
-    use crate::simd::run_on_each;
+    use crate::simd::{Kernel, run_on_each};
 
     #[test]
     fn they_are_where_they_are_one_byte_at_a_time() {
@@ -88,7 +88,7 @@ mod tests {
         quotes: Vec<u64>,
     }
 
-    impl simd::Kernel for Filling<'_> {
+    impl Kernel for Filling<'_> {
         type Output = (bool, Vec<u64>);
 
         #[inline(always)]
