@@ -39,21 +39,26 @@ struct Looks {
     most: usize,
     least: usize,
     most_bits: u64,
+    at_random: bool,
 }
 
 impl Looks {
-    const AT_A_GLANCE: Self = Looks { most: 64, least: 4, most_bits: 1 << 24 };
+    const AT_A_GLANCE: Self = Looks { most: 64, least: 4, most_bits: 1 << 24, at_random: false };
 
     /// Often enough to integrate the rate of false positives over the run.
-    const CLOSE: Self = Looks { most: 2048, least: 16, most_bits: 1 << 30 };
+    const CLOSE: Self = Looks { most: 2048, least: 16, most_bits: 1 << 30, at_random: true };
 
-    /// The ends of the parts of so many arrivals between which a filter of so many bits is looked at. Each lies at random in its
-    /// share of the run, so that no period of the filter's agrees with them.
+    /// The ends of the parts of so many arrivals between which a filter of so many bits is looked at. Where the rate is
+    /// integrated, each lies at random in its share of the run, so that no period of the filter's agrees with them.
     fn ends(self, arrivals: usize, memory_bits: u64, seed: u64) -> Vec<usize> {
         let looks = self.most.min((self.most_bits / memory_bits.max(1)) as usize).max(self.least);
         let mut generator = Generator::seeded(seed);
-        let share = arrivals as f64 / looks as f64;
-        let mut ends: Vec<usize> = (0..looks).map(|look| (share * (look as f64 + generator.unit())) as usize).collect();
+        let part = arrivals.div_ceil(looks).max(1);
+        let mut ends: Vec<usize> = match self.at_random {
+            true => (0..looks).map(|look| (part as f64 * (look as f64 + generator.unit())) as usize).collect(),
+            false => (1..=looks).map(|look| look * part).collect(),
+        };
+        ends.retain(|end| *end < arrivals);
         ends.push(arrivals);
         ends.dedup();
         ends
