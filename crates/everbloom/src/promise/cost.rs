@@ -89,7 +89,7 @@ impl Price {
             if !(0.0..=1.0).contains(importance) {
                 return Err(problem(*importance, "an importance from 0 to 1, the greatest"));
             }
-            if !(*factor >= 0.0 && *factor <= MOST) {
+            if !(0.0..=MOST).contains(factor) {
                 return Err(problem(*factor, "a factor of at least 0"));
             }
         }
@@ -139,7 +139,7 @@ const MOST: f64 = 1e15;
 
 fn amount(name: &'static str, given: f64) -> Result<()> {
     match given {
-        given if given >= 0.0 && given <= MOST => Ok(()),
+        given if (0.0..=MOST).contains(&given) => Ok(()),
         given => {
             Err(Error::parameter(name, given, "a number from 0 to 1e15", "give costs in a unit of your own, such as 5"))
         }

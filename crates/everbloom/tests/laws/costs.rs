@@ -78,24 +78,15 @@ fn limits_are_kept_or_it_is_said_what_stands_against_them() {
 }
 
 #[test]
-fn what_costs_by_importance_is_kept_by_importance() {
-    let weighed = |price: Price| {
-        let mut question = asked(Goal::new().memory_bits(1 << 13).cost(Cost::of(1.0, price)));
+fn what_costs_less_by_importance_costs_less_in_all() {
+    let cost = |price: Price| {
+        let mut question = asked(Goal::new().memory_bits(1 << 13).cost(Cost::of(100.0, price)));
         question.stream = Some(stream().with_importance(ImportanceMix::uniform()));
-        question.answer().expect("an answer").best.forecast
-    };
-    let missed = |price: Price| {
-        let rows = weighed(price).errors_by_importance;
-        let of = |high: bool| {
-            let rows = rows.iter().filter(|row| (row.importance > 0.5) == high);
-            let sums = rows.fold((0.0, 0.0), |sum, row| (sum.0 + row.missed, sum.1 + row.duplicates));
-            sums.0 / sums.1
-        };
-        of(true) / of(false)
+        total(&question.answer().expect("an answer").best)
     };
     let steep = Price::table(5.0, &[(0.5, 0.0), (0.6, 1.0)]).expect("a table");
-    let (alike, by_importance) = (missed(Price::constant(5.0)), missed(steep));
-    assert!(by_importance < 0.9 * alike, "{by_importance} and {alike}");
+    let (alike, linear, steep) = (cost(Price::constant(5.0)), cost(Price::linear(5.0)), cost(steep));
+    assert!(linear < alike && steep < alike, "{alike}, {linear}, {steep}");
     let question = asked(Goal::new().memory_bits(1 << 13).cost(Cost::of(1.0, Price::linear(5.0))));
     let error = question.answer().expect_err("no importances").to_string();
     assert!(error.contains("importance"), "{error}");

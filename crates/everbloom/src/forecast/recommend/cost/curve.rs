@@ -105,7 +105,7 @@ impl CostCurve {
         let within = |point: &&CostPoint| most.is_none_or(|most| point.memory_bits <= most);
         if search.cost.memory_per_mib == 0.0 {
             let bits = self.points.iter().filter(within).map(|point| point.memory_bits);
-            return bits.filter(|bits| Some(*bits) <= self.bend_bits).last();
+            return bits.filter(|bits| Some(*bits) <= self.bend_bits).max();
         }
         let total = |point: &CostPoint| point.cost.total();
         let best = self.points.iter().filter(within).min_by(|one, other| total(one).total_cmp(&total(other)))?;

@@ -129,14 +129,14 @@ impl<'q> Search<'q> {
         let shortlisted = first_of_each(glanced.iter().filter(is_within)).filter(near).take(MOST_SHORTLISTED);
         for one in shortlisted.collect::<Vec<_>>() {
             let slow = filters::kind(&one.spec).is_ok_and(is_slow);
-            trials.around(one, if slow { &NEARBY_IN_VARIANTS } else { &NEARBY }, &[one.spec.clone()]);
+            trials.around(one, if slow { &NEARBY_IN_VARIANTS } else { &NEARBY }, std::slice::from_ref(&one.spec));
             if variants {
                 let best = trials.best_like(one).unwrap_or_else(|| one.clone());
                 trials.around(&best, if slow { &[1.0] } else { &NEARBY_IN_VARIANTS }, &self.variants_of(&best));
             }
         }
         for one in first_of_each(glanced.iter()).take(RUNNERS_UP + 1) {
-            trials.around(one, &[1.0], &[one.spec.clone()]);
+            trials.around(one, &[1.0], std::slice::from_ref(&one.spec));
         }
         trials.sorted().0
     }
