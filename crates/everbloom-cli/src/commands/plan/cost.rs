@@ -132,7 +132,7 @@ pub(crate) fn saved(cost: ExpectedCost, answer: &Recommendation) -> String {
 /// A cost with three digits that count.
 pub(super) fn amount(cost: f64) -> String {
     match cost {
-        cost if cost == 0.0 => "0".into(),
+        0.0 => "0".into(),
         cost if cost >= 1000.0 => thousands(cost.round() as u64),
         cost if cost < 1e-4 => format!("{cost:.2e}"),
         cost => {
