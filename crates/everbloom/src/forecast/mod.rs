@@ -8,7 +8,7 @@ use crate::filter::Filter;
 use crate::filters;
 use crate::promise::{Error, Goal, Plan, Result, Spec, Window};
 use crate::stream::{Forecast, Stream};
-use std::time::Duration;
+use core::time::Duration;
 
 pub use recommend::{Candidate, CostCurve, CostPoint, ExpectedCost, Question, Recommendation};
 

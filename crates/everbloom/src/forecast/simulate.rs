@@ -165,7 +165,8 @@ pub(super) fn simulated_in_full(plan: &Plan, stream: &Stream) -> Result<Option<F
     // A filter that is `divisor` times as small, on as much less of the stream, varies so much more.
     let of_runs = |of_small: f64| of_small / found.divisor + of_small / rounds;
     let (positives, negatives): (Vec<f64>, Vec<f64>) = found.rates.iter().copied().unzip();
-    let of_negatives = variance(&negatives).max(counts.negatives.standard_error().powi(2) * rounds);
+    let by_count = counts.negatives.standard_error();
+    let of_negatives = variance(&negatives).max(by_count * by_count * rounds);
     let predicted_fpr = counts.expected.rate();
     let of_positives = few_rounds(rounds as usize) * variance(&positives);
     let thrown = predicted_fpr * (1.0 - predicted_fpr) / (stream.distinct() as f64).max(1.0);
