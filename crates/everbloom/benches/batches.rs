@@ -4,8 +4,6 @@
 //! asked for in vain: the least of several rounds. The keys and the filter are those of the Python package's
 //! `tests/speed.py`, which puts its own numbers beside them.
 
-// What the benches share is more than this one needs.
-#[allow(dead_code)]
 mod harness;
 
 use everbloom::internal::FilterExt;

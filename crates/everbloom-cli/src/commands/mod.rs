@@ -27,7 +27,7 @@ use clap::Subcommand;
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     #[command(about = "Drop repeats from a stream, in fixed memory")]
-    Dedup(dedup::Dedup),
+    Dedup(Box<dedup::Dedup>),
     #[command(about = "Build a filter file from keys")]
     Build(build::Build),
     #[command(about = "Look up keys in a filter file")]

@@ -258,12 +258,15 @@ impl PyFilter {
     }
 }
 
+/// Answers a part of a batch.
+type Ask<'a> = dyn Fn(Python<'_>, Keys<'_>, &mut [bool]) -> PyResult<()> + 'a;
+
 /// Asks for many keys, some at a time: of a filter, or of one that is asked where it lies.
 pub(crate) fn ask_many<'py>(
     keys: &Bound<'py, PyAny>,
     out: Option<&Bound<'py, PyAny>>,
     hashing: &Hashing,
-    ask: &dyn Fn(Python<'_>, Keys<'_>, &mut [bool]) -> PyResult<()>,
+    ask: &Ask<'_>,
 ) -> PyResult<Bound<'py, PyAny>> {
     let room = Room::new(keys, out)?;
     let (mut all, mut found) = (Vec::new(), Vec::new());

@@ -180,14 +180,13 @@ impl Audit {
             (Group::Repeats, fnr),
             (Group::RepeatsLast, fnr),
         ];
-        let found = promised.into_iter().find_map(|(group, promised)| {
+        promised.into_iter().find_map(|(group, promised)| {
             let (sampled, covered) = sums.of(group);
             let (promised, certain) = (promised?, sampled.chance(covered, self.share(), CERTAIN)?);
             let measured = self.rate(&sums, group, USUAL).filter(|_| certain.low > promised)?;
             let is_last = matches!(group, Group::NewLast | Group::RepeatsLast);
             Some(Breach { is_fpr: matches!(group, Group::New | Group::NewLast), is_last, measured, promised })
-        });
-        found
+        })
     }
 
     /// What the stream was like: how many keys came, and how they came back. An error for windows, which count no key twice

@@ -194,6 +194,9 @@ pub struct Decoder<'d> {
     scheme: Option<&'d Arc<Scheme>>,
 }
 
+/// A filter, and what was written behind it.
+pub type Annexed = (Box<dyn Filter>, Option<Vec<u8>>);
+
 impl<'d> Decoder<'d> {
     /// A decoder that unpacks nothing beyond the length of its bytes, and has neither key nor scheme.
     pub fn new() -> Self {
@@ -228,7 +231,7 @@ impl<'d> Decoder<'d> {
     }
 
     /// Reads a filter, and what was saved beside it, if anything was.
-    pub fn read_annexed(self, source: &mut dyn Read, length: u64) -> Result<(Box<dyn Filter>, Option<Vec<u8>>)> {
+    pub fn read_annexed(self, source: &mut dyn Read, length: u64) -> Result<Annexed> {
         let limit = Some(self.limit.unwrap_or(length));
         let (filter, mut used, has_annex) = self.read_document(source, length, limit, 0)?;
         let mut annex = None;

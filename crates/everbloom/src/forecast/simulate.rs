@@ -45,8 +45,11 @@ struct Looks {
 impl Looks {
     const AT_A_GLANCE: Self = Looks { most: 64, least: 4, most_bits: 1 << 24, at_random: false };
 
-    /// Often enough to integrate the rate of false positives over the run.
-    const CLOSE: Self = Looks { most: 2048, least: 16, most_bits: 1 << 30, at_random: true };
+    /// Often enough to integrate the rate of false positives over all of so many rounds. Looking costs as much as it has to
+    /// read, so a large filter, whose rate changes slowly, is looked at less often.
+    fn close(rounds: f64) -> Self {
+        Looks { most: 2048, least: 8, most_bits: (MOST_BITS_LOOKED_AT / rounds) as u64, at_random: true }
+    }
 
     /// The ends of the parts of so many arrivals between which a filter of so many bits is looked at. Where the rate is
     /// integrated, each lies at random in its share of the run, so that no period of the filter's agrees with them.
@@ -138,6 +141,10 @@ const ARRIVALS_IN_FULL: f64 = 4e6;
 /// at least so often, since the rounds tell how much chance decides,
 const FEWEST_ROUNDS: f64 = 3.0;
 
+/// as long as the filters of all rounds have no more bits than this, and those that are looked at,
+const BITS_OF_ALL_ROUNDS: f64 = 268_435_456.0;
+const MOST_BITS_LOOKED_AT: f64 = 2_147_483_648.0;
+
 /// and at most so often: an error of a round is then an eighth of it in their mean.
 const MOST_ROUNDS_IN_FULL: f64 = 64.0;
 
@@ -156,9 +163,11 @@ pub(super) fn simulated_in_full(plan: &Plan, stream: &Stream) -> Result<Option<F
     let most_bits = (BITS_PER_ARRIVAL * arrivals).clamp(MOST_BITS, MOST_BITS_IN_FULL);
     let size = Size { arrivals, most_bits, shortens: false, sections: false };
     let first = numbered(stream, plan.memory_bits, size, 0);
-    let rounds = ARRIVALS_IN_FULL / first.hashes.len().max(1) as f64;
+    let rounds = (ARRIVALS_IN_FULL / first.hashes.len().max(1) as f64)
+        .min(BITS_OF_ALL_ROUNDS / most_bits.min(plan.memory_bits as f64));
     let rounds = rounds.clamp(FEWEST_ROUNDS, MOST_ROUNDS_IN_FULL).round();
-    let Some(found) = Rounds::run(plan, stream, size, first, (rounds as u64, Looks::CLOSE))? else { return Ok(None) };
+    let looks = Looks::close(rounds);
+    let Some(found) = Rounds::run(plan, stream, size, first, (rounds as u64, looks))? else { return Ok(None) };
     let counts = &found.counts;
     let forecast = counts.forecast(plan.promise, stream, found.zeros, found.divisor);
     let chosen = (1.0 - 1.0 / one_in) * counts.variance_by_keys();

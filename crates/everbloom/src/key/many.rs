@@ -156,8 +156,8 @@ mod tests {
                 for start in [0, 1, 500, 999, 1000] {
                     let (mut wide, mut other) = (vec![KeyHash::default(); 1000 - start], Vec::new());
                     other.resize(wide.len(), KeyHash::default());
-                    Packed::new(&bytes, &offsets).unwrap().hash(start, &hashing, &mut wide);
-                    Packed::new(&bytes, &narrow).unwrap().hash(start, &hashing, &mut other);
+                    Packed::new(&bytes, &offsets).expect("offsets that fit").hash(start, &hashing, &mut wide);
+                    Packed::new(&bytes, &narrow).expect("offsets that fit").hash(start, &hashing, &mut other);
                     let ends = offsets[start..].windows(2);
                     let alone = ends.map(|ends| hashing.hash(&bytes[ends[0] as usize..ends[1] as usize]));
                     assert_eq!(wide, alone.collect::<Vec<_>>(), "keys of up to {longest} bytes");
@@ -173,7 +173,7 @@ mod tests {
             let bytes = vec![7; 64 + spare];
             let offsets: Vec<i32> = (0..=16).map(|key| key * 4).collect();
             let mut hashes = [KeyHash::default(); 16];
-            Packed::new(&bytes, &offsets).unwrap().hash(0, &Hashing::default(), &mut hashes);
+            Packed::new(&bytes, &offsets).expect("offsets that fit").hash(0, &Hashing::default(), &mut hashes);
             assert_eq!(hashes, [Hashing::default().hash(&[7; 4]); 16]);
         }
     }

@@ -14,7 +14,7 @@ use std::sync::Arc;
 /// What remembers the lines.
 pub(super) enum Memory {
     Own(AnyFilter),
-    Servers(Servers),
+    Servers(Box<Servers>),
 }
 
 /// What a state has of it.
@@ -30,7 +30,7 @@ impl Memory {
         let planned = dedup.plan_memory(layout)?;
         let notes = planned.notes.clone();
         let memory = match dedup.servers.redis {
-            Some(_) => Memory::Servers(Servers::open(dedup, layout, &planned, interrupt)?),
+            Some(_) => Memory::Servers(Box::new(Servers::open(dedup, layout, &planned, interrupt)?)),
             None => Memory::Own(planned.build()?),
         };
         Ok((memory, notes))
@@ -41,7 +41,7 @@ impl Memory {
         match (kept, &saved.servers, &dedup.servers.redis) {
             (Kept::Filter(filter), _, None) => Ok(Memory::Own(filter)),
             (Kept::OnItsWay(bytes), Some(saved), Some(_)) => {
-                Ok(Memory::Servers(Servers::resume(dedup, saved, &bytes, interrupt)?))
+                Ok(Memory::Servers(Box::new(Servers::resume(dedup, saved, &bytes, interrupt)?)))
             }
             (_, _, None) => Err(Failure::new("the state belongs to a filter on servers; say where: --redis URL")),
             _ => Err(Failure::new("the state has a filter of its own; leave --redis out, or name another state file")),

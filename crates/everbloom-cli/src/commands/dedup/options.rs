@@ -95,7 +95,7 @@ fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<Dedup> {
         Command::Dedup(mut dedup) => {
             // Two ways to write a key are one.
             dedup.keys.key = KeyOptions::of(&dedup.keys).key();
-            Ok(dedup)
+            Ok(*dedup)
         }
         _ => Err(Failure::new("a state belongs to dedup")),
     }
