@@ -40,7 +40,7 @@ use engine::{Engine, Finished, Setup};
 use everbloom::internal::forecast;
 use everbloom::internal::promise::Standing;
 use everbloom::internal::stream::SpotCheck;
-use everbloom::{Goal, Plan, Promise, Spec, Window, filters};
+use everbloom::{Goal, Plan, Spec, Window, filters};
 use judge::Judge;
 use lock::Lock;
 use memory::Memory;
@@ -272,10 +272,6 @@ impl Dedup {
         let screen = Screen::of(writes_stdout || is_aside(&self.duplicates), self.promise.quiet);
         judge.progress = Bar::for_terminal(reader.blocks().consumed(), &self.files, screen).map(Progress::new);
         let forgets = judge.forgets();
-        if forgets && self.forgets_from_the_start(judge.watch.promise()) {
-            let kind = self.goal.filter.kind();
-            words::note(&format!("{kind} forgets old lines, so their repeats may pass; -v tells how many"));
-        }
         // A window is known to miss nothing.
         let is_checked = forgets && self.window.is_none() && judge.audit.is_none() && self.wants_summary();
         judge.spot_check = is_checked.then(SpotCheck::default);
@@ -327,12 +323,6 @@ impl Dedup {
     /// Whether people are to be told in the end what became of it.
     fn wants_summary(&self) -> bool {
         self.verbose || (std::io::stderr().is_terminal() && !self.promise.quiet)
-    }
-
-    /// Whether a kind that was named forgets before its memory is full, and nothing else would tell.
-    fn forgets_from_the_start(&self, promise: &Promise) -> bool {
-        let is_named = self.goal.filter.kind() != forecast::AUTO && self.window.is_none();
-        is_named && promise.exact_until.is_none() && !self.wants_summary() && !self.promise.quiet
     }
 
     /// What would have kept the promise.
