@@ -48,7 +48,8 @@ impl Looks {
     /// Often enough to integrate the rate of false positives over all of so many rounds. Looking costs as much as it has to
     /// read, so a large filter, whose rate changes slowly, is looked at less often.
     fn close(rounds: f64) -> Self {
-        Looks { most: 2048, least: 8, most_bits: (MOST_BITS_LOOKED_AT / rounds) as u64, at_random: true }
+        let most = (MOST_LOOKS / rounds) as usize;
+        Looks { most, least: 8, most_bits: (MOST_BITS_LOOKED_AT / rounds) as u64, at_random: true }
     }
 
     /// The ends of the parts of so many arrivals between which a filter of so many bits is looked at. Where the rate is
@@ -142,8 +143,9 @@ const ARRIVALS_IN_FULL: f64 = 4e6;
 const FEWEST_ROUNDS: f64 = 3.0;
 
 /// as long as the filters of all rounds have no more bits than this, and those that are looked at,
-const BITS_OF_ALL_ROUNDS: f64 = 268_435_456.0;
-const MOST_BITS_LOOKED_AT: f64 = 2_147_483_648.0;
+const BITS_OF_ALL_ROUNDS: f64 = 134_217_728.0;
+const MOST_BITS_LOOKED_AT: f64 = 536_870_912.0;
+const MOST_LOOKS: f64 = 4096.0;
 
 /// and at most so often: an error of a round is then an eighth of it in their mean.
 const MOST_ROUNDS_IN_FULL: f64 = 64.0;
