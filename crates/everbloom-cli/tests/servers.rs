@@ -125,10 +125,6 @@ fn one_client_writes_what_a_filter_of_its_own_would() {
             let gone = refused(folder, &["redis", "info", name, "--redis", &urls]);
             assert!(gone.contains("there is no filter"), "{gone}");
         }
-        // A window of time is turned by the servers.
-        let window = ["--name", "day", "--window", "24h", "--expect", "100k"];
-        done(folder, &[&["dedup", "rows.csv", "--redis", &urls], window.as_slice()].concat());
-        assert!(done(folder, &["dedup", "rows.csv", "--redis", &urls, "--name", "day"]).is_empty());
     });
 }
 
@@ -233,7 +229,7 @@ fn what_cannot_be_is_said_plainly() {
         (&["--name", "x"], "--redis"),
         (&["--redis", "localhost", "--name", "x"], "redis://"),
         (&["--redis", "rediss://h:1", "--name", "x"], "TLS"),
-        (&["--redis", "redis://h:1", "--name", "x", "--window", "100"], "--window 24h"),
+        (&["--redis", "redis://h:1", "--name", "x", "--window", "24h"], "EB.RESERVE"),
         (&["--redis", "redis://h:1", "--name", "x", "--counts"], "--counts"),
         (&["--redis", "redis://127.0.0.1:1", "--name", "a b"], "name"),
     ];

@@ -67,6 +67,12 @@ impl Opening {
         Ok(Opening { exchange, name: name.into(), options: options.clone() })
     }
 
+    /// Whether the server of the record has the module, before anything is written to it.
+    fn check_module(&mut self) -> Result<()> {
+        let key = format!("{}:module", record_key(&self.name));
+        self.exchange.one(&key, &asked(&key), How::default()).map(drop)
+    }
+
     /// The record and whether all of it is there.
     fn record(&mut self) -> Result<Option<(Record, String)>> {
         let key = record_key(&self.name);
@@ -125,6 +131,7 @@ impl Filter {
     }
 
     fn made(mut opening: Opening, record: Record) -> Result<Self> {
+        opening.check_module()?;
         let key = record_key(&opening.name);
         let how = How { replicas: opening.options.replicas, from_replicas: false };
         let bytes = record.to_bytes();
@@ -156,6 +163,9 @@ impl Filter {
             }
             _ => {}
         }
+        // A server without the module quotes what it does not know, and bytes of a filter are no text.
+        let asks: Vec<Request> = self.keys.iter().map(|key| Request::new(key, &asked(key))).collect();
+        self.exchange.each(&asks, How::default())?.into_iter().try_for_each(|answer| answer.map(drop))?;
         let bytes = codec::encode_compressed(self.record.shard.as_ref());
         let loads: Vec<Request> = self.keys.iter().map(|key| self.load_request(key, &bytes, false)).collect();
         let answers = self.exchange.each(&loads, self.write())?;
@@ -301,6 +311,8 @@ impl Filter {
             opening = Opening::new(options, name, None)?;
         }
         let spec = filter.spec().clone();
+        check_hashing(filter.hashing(), &spec)?;
+        opening.check_module()?;
         let shards = filters::split(filter.into_dyn());
         let mut empty = shards[0].try_clone_boxed()?;
         empty.clear();
@@ -392,8 +404,26 @@ pub fn turns(plan: &Plan, window: Duration) -> Result<Duration> {
 
 /// What a plan comes to.
 fn planned(plan: &Plan, every: Option<Duration>) -> Result<Record> {
+    check_hashing(&plan.hashing, &plan.spec)?;
     let shards = filters::shards_of(&plan.spec)?;
     Ok(Record { spec: plan.spec.clone(), shards, every, begins_empty: true, shard: filters::build_shard(plan)? })
+}
+
+/// A question that changes nothing, and is answered whether the key is there or not.
+fn asked(key: &str) -> [&[u8]; 3] {
+    [b"EB.EXISTS", key.as_bytes(), b"-"]
+}
+
+/// Clients send hashes, so a kind that hashes in a way of its own cannot be split.
+fn check_hashing(hashing: &Hashing, spec: &Spec) -> Result<()> {
+    match hashing.seed() {
+        Some(_) => Ok(()),
+        None => Err(Error::Usage(format!(
+            "{} filters hash keys by {}, and cannot be split over servers; take 'blocked' or 'scalable'",
+            spec.kind(),
+            hashing.name()
+        ))),
+    }
 }
 
 fn is_busy(answer: &Result<Value>) -> bool {

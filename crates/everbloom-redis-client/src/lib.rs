@@ -11,7 +11,7 @@
 //! use everbloom_redis_client::{Filter, Options, Writer};
 //!
 //! let plan = Goal::new().memory_bits(1 << 33).fpr(0.01).plan("auto:shards=64")?;
-//! let options = Options::new("redis://10.0.0.1:6379,redis://10.0.0.2:6379");
+//! let options = Options::new("redis://localhost:6379,redis://localhost:6380");
 //! let filter = Filter::open_or_create(&options, "clicks", &plan, None)?;
 //! let hashing = *filter.hashing();
 //! let mut writer = Writer::new(filter, "machine 1, process 4711")?;

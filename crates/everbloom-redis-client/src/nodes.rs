@@ -216,7 +216,9 @@ impl Nodes {
 /// Reads an address. What is wrong with it is said without the password.
 fn parsed(url: &str) -> Result<ConnectionInfo> {
     let shown = match url.rsplit_once('@') {
-        Some((secret, host)) => format!("{}://…@{host}", secret.split("://").next().unwrap_or("redis")),
+        Some((secret, host)) => {
+            format!("{}://…@{host}", secret.split_once("://").map_or("redis", |(scheme, _)| scheme))
+        }
         None => url.to_string(),
     };
     if url.starts_with("rediss://") || url.starts_with("valkeys://") {

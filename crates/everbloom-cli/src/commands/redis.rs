@@ -21,11 +21,11 @@ use std::time::Duration;
 #[command(after_help = with_exit_codes("\
 Examples:
   A filter for a billion keys at 1 %, and what became of it:
-    everbloom redis create clicks --expect 1G --fpr 1% --redis redis://10.0.0.1:6379
-    everbloom redis info clicks --redis redis://10.0.0.1:6379
+    everbloom redis create clicks --expect 1G --fpr 1% --redis redis://localhost:6379
+    everbloom redis info clicks --redis redis://localhost:6379
   From and into a file:
-    everbloom redis save clicks clicks.ebf --redis redis://10.0.0.1:6379
-    everbloom redis load clicks clicks.ebf --replace --redis redis://10.0.0.1:6379"))]
+    everbloom redis save clicks clicks.ebf --redis redis://localhost:6379
+    everbloom redis load clicks clicks.ebf --replace --redis redis://localhost:6379"))]
 pub(crate) enum Redis {
     /// Make an empty filter
     Create(Create),

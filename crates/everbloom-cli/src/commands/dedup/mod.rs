@@ -459,13 +459,9 @@ impl Dedup {
             let problem = "--audit follows keys from their first arrival, which may have been somebody else's";
             return Err(Failure::new(format!("{problem}; leave --audit out, or --redis")));
         }
-        if let Some(Window::Arrivals(_)) = self.window {
-            let problem = "a window of lines cannot be kept on several servers, which see different numbers of them";
-            return Err(Failure::new(format!("{problem}; give a time: --window 24h")));
-        }
-        if self.time.is_some() {
-            let problem = "with --redis a window turns by the servers' clocks, not by the times in the lines";
-            return Err(Failure::new(format!("{problem}; leave --time out")));
+        if self.window.is_some() {
+            let problem = "--redis keeps no windows yet: how many lines one has cannot be told from here";
+            return Err(Failure::new(format!("{problem}; leave --window out, or reserve one by EB.RESERVE … WINDOW")));
         }
         if self.state.is_some() && !self.reads_only_files()? {
             let problem = "with --redis a state needs files, of which a batch that was on its way can be read again";
