@@ -9,33 +9,42 @@ use crate::{filter_file, output};
 use clap::{Args, Subcommand};
 use everbloom::internal::forecast;
 use everbloom::{Holds, filters};
-use everbloom_redis_client::{Error, Filter, Options, turns};
+use everbloom_redis_client::{Error, Filter, Options};
 use serde::Serialize;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// Filters on Redis and Valkey servers that have everbloom's module, each split over the nodes of a cluster.
-///
-/// A filter NAME is a key for each shard, {NAME.i.k}, and a record, {NAME}. `everbloom dedup --redis URL --name NAME` uses it.
-#[derive(Debug, Subcommand)]
-#[command(after_help = with_exit_codes("\
+const EXAMPLES: &str = "\
 Examples:
   A filter for a billion keys at 1 %, and what became of it:
     everbloom redis create clicks --expect 1G --fpr 1% --redis redis://localhost:6379
     everbloom redis info clicks --redis redis://localhost:6379
   From and into a file:
     everbloom redis save clicks clicks.ebf --redis redis://localhost:6379
-    everbloom redis load clicks clicks.ebf --replace --redis redis://localhost:6379"))]
+    everbloom redis load clicks clicks.ebf --replace --redis redis://localhost:6379
+  It is no longer needed:
+    everbloom redis delete clicks --redis redis://localhost:6379";
+
+/// Filters on Redis and Valkey servers that have everbloom's module, each split over the nodes of a cluster.
+///
+/// A filter NAME is a key for each shard, {NAME.i.k}, and a record, {NAME}. `everbloom dedup --redis URL --name NAME` uses it.
+#[derive(Debug, Subcommand)]
+#[command(after_help = with_exit_codes(EXAMPLES))]
 pub(crate) enum Redis {
     /// Make an empty filter
+    #[command(after_help = EXAMPLES)]
     Create(Create),
     /// Show what a filter is, and what it counted
+    #[command(after_help = EXAMPLES)]
     Info(Info),
     /// Put a filter file on servers
+    #[command(after_help = EXAMPLES)]
     Load(Load),
     /// Write a filter on servers into a file
+    #[command(after_help = EXAMPLES)]
     Save(Save),
     /// Take a filter away from servers
+    #[command(after_help = EXAMPLES)]
     Delete(Delete),
 }
 
@@ -68,9 +77,6 @@ pub(crate) struct Create {
     /// How many keys the filter is split into [default: 64]
     #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u32).range(1..=4096))]
     shards: Option<u32>,
-    /// Forget what is older than this time, such as 24h, by the servers' clocks
-    #[arg(long, value_name = "TIME", value_parser = quantity::duration, conflicts_with = "filter")]
-    window: Option<Duration>,
 }
 
 #[derive(Debug, Args)]
@@ -205,26 +211,14 @@ fn table(document: &Document) -> String {
 
 impl Create {
     fn run(self) -> Result<Ending> {
-        let mut goal = self.goal.goal();
+        let goal = self.goal.goal();
         let shards = self.shards.unwrap_or(DEFAULT_SHARDS);
-        let plan = match self.window {
-            Some(window) => {
-                let arrivals = goal.expected_items.take();
-                if arrivals.is_none() {
-                    goal = goal.default_memory_bits(DEFAULT_MEMORY_BITS);
-                }
-                forecast::plan(&forecast::windowed_in_shards(window, arrivals, true, shards)?, &goal)?
-            }
-            None => {
-                let spec = match filters::shards_of(&self.goal.filter)? {
-                    1 => filters::in_shards(&self.goal.filter, shards),
-                    _ => self.goal.filter.clone(),
-                };
-                forecast::for_stream(&spec, &goal.default_memory_bits(DEFAULT_MEMORY_BITS))?
-            }
+        let spec = match filters::shards_of(&self.goal.filter)? {
+            1 => filters::in_shards(&self.goal.filter, shards),
+            _ => self.goal.filter.clone(),
         };
-        let every = self.window.map(|window| turns(&plan, window)).transpose().map_err(failure)?;
-        Filter::create(&self.which.options(), &self.which.name, &plan, every).map_err(failure)?;
+        let plan = forecast::for_stream(&spec, &goal.default_memory_bits(DEFAULT_MEMORY_BITS))?;
+        Filter::create(&self.which.options(), &self.which.name, &plan, None).map_err(failure)?;
         plan.notes.iter().for_each(|note| words::note(note));
         self.which.show(Format::Table)
     }
