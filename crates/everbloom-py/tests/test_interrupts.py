@@ -25,7 +25,9 @@ ENDLESS = {
 }
 
 PROGRAM = """
-import collections, itertools, os, subprocess
+import collections, itertools, os, signal, subprocess
+# Ctrl-C may be ignored by who started the tests.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 import numpy as np, pyarrow as pa, everbloom
 
 part = pa.array([7] * 65536)
