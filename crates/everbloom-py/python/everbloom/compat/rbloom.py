@@ -153,7 +153,7 @@ class Bloom:
     def load(cls, filepath: str | bytes | os.PathLike[Any], hash_func: _Hash) -> Bloom:
         bloom = cls._of(Filter("bloom:num_bits=8,num_hashes=1"), _checked(hash_func))
         bloom._check_stable("load")
-        bloom._cells = _bits(Filter.load(filepath))
+        bloom._cells = _bits(Filter.load(os.fsdecode(filepath)))
         return bloom
 
     @classmethod
