@@ -27,6 +27,14 @@ pub const MAX_PACKED_BITS: u32 = 57;
 /// Wider lanes than this are not needed: 2^−32 is the least rate of a full word.
 pub const MAX_LANE_BITS: u32 = 32;
 
+/// Numbers of keys that a word may have, 0 to 64; a power of two.
+const CLASSES: usize = 128;
+
+/// The keys of all words, given how many words have 0, 1, … of them.
+fn keys_of(words: &[u64; CLASSES]) -> u64 {
+    words.iter().zip(0..).map(|(words, keys)| words * keys).sum()
+}
+
 /// How a word is divided.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Shape {
@@ -109,8 +117,13 @@ impl Shape {
     /// How many lanes are in use.
     #[inline]
     pub fn occupied(&self, word: u64) -> u32 {
-        let free = self.first_zero(word);
-        if free <= self.last() { free / self.lane_bits } else { self.lanes }
+        self.lanes_before(self.first_zero(word)) as u32
+    }
+
+    /// How many lanes are in use if the first that is not has this shift.
+    #[inline]
+    fn lanes_before(&self, free: u32) -> usize {
+        (if free <= self.last() { free / self.lane_bits } else { self.lanes }) as usize
     }
 
     /// The word with the fingerprint at shift `to`, the lanes from there up to shift `from` moved one
@@ -267,44 +280,64 @@ impl Words {
         prefetch(self.buffer.bytes(), byte + 7);
     }
 
-    /// How many keys a word has.
-    fn keys(&self, word: u64) -> u32 {
-        self.wide.map_or_else(|| self.shape.occupied(word), |wide| wide.keys(word))
-    }
-
     /// How many keys there are in all, and the rate of false positives at this moment.
     ///
     /// Which prints of a word are equal takes longer to find than how many there are. So, of many words, one in so many is
     /// looked at that [`SAMPLED`] are: the deviation of their mean is a 512th of that of one word.
     pub fn keys_and_rate(&self) -> (u64, f64) {
-        // Of words with 0, 1, … keys: how many there are, how many were looked at, and the different prints of those.
-        let mut by_keys = vec![(0u64, 0u64, 0u64); self.shape.lanes as usize + 1];
-        let every = (self.length / SAMPLED).max(1);
-        for index in 0..self.length {
-            let word = self.get(index);
-            let keys = self.keys(word);
-            let (words, sampled, different) = &mut by_keys[keys as usize];
-            *words += 1;
-            // The first of each class, too, so that none goes without.
-            if index % every == 0 || *sampled == 0 {
-                *sampled += 1;
-                *different += u64::from(self.wide.map_or(keys, |wide| wide.different(word)));
-            }
-        }
-        let fingerprints = self.shape.max_fingerprint();
-        let prints = |keys: u32| self.wide.map_or(fingerprints, |wide| wide.prints(keys)) as f64;
-        let keys = by_keys.iter().zip(0..).map(|((words, ..), keys)| words * keys).sum();
-        let different = |(words, sampled, different): &(u64, u64, u64)| match words == sampled {
-            true => *different as f64,
-            false => *different as f64 / *sampled as f64 * *words as f64,
+        let words = self.words_by_keys();
+        let Some(wide) = self.wide else {
+            let keys = keys_of(&words);
+            return (keys, keys as f64 / (self.shape.max_fingerprint() as f64 * self.length as f64));
         };
-        let matches: f64 = by_keys.iter().zip(0..).map(|(class, keys)| different(class) / prints(keys)).sum();
-        (keys, matches / self.length as f64)
+        let every = (self.length / SAMPLED).max(1);
+        // Of words with 0, 1, … keys: how many were looked at, and the different prints of those.
+        let mut looked_at = [(0u64, 0u64); CLASSES];
+        for word in (0..self.length).step_by(every as usize).map(|index| self.get(index)) {
+            let keys = wide.keys(word);
+            let (sampled, different) = &mut looked_at[keys as usize % CLASSES];
+            *sampled += 1;
+            // One print differs from no other.
+            *different += u64::from(if keys > 1 { wide.different(word) } else { keys });
+        }
+        let different = |words: u64, keys: u32, (sampled, different): (u64, u64)| match sampled {
+            // So few have so many keys that none was met: at most all of their prints differ.
+            0 => words as f64 * f64::from(keys),
+            _ if sampled == words => different as f64,
+            _ => different as f64 / sampled as f64 * words as f64,
+        };
+        let classes = words.into_iter().zip(0..=self.shape.lanes).zip(looked_at);
+        let rates = classes.map(|((words, keys), found)| different(words, keys, found) / wide.prints(keys) as f64);
+        (keys_of(&words), rates.sum::<f64>() / self.length as f64)
     }
 
     /// How many keys there are in all.
     pub fn count_occupied(&self) -> u64 {
-        (0..self.length).map(|index| u64::from(self.keys(self.get(index)))).sum()
+        keys_of(&self.words_by_keys())
+    }
+
+    /// How many words have 0, 1, … keys.
+    fn words_by_keys(&self) -> [u64; CLASSES] {
+        match self.wide {
+            None => {
+                // What takes a division is done once for all words that are alike.
+                let by_place = self.words_by(|word| self.shape.first_zero(word));
+                let mut words = [0; CLASSES];
+                by_place.iter().zip(0..).for_each(|(count, free)| words[self.shape.lanes_before(free)] += count);
+                words
+            }
+            Some(wide) => self.words_by(|word| wide.keys(word)),
+        }
+    }
+
+    #[inline(always)]
+    fn words_by(&self, keys: impl Fn(u64) -> u32) -> [u64; CLASSES] {
+        // Most words have the same number of keys: one count alone would be waited for by the next word.
+        let mut counts = [[0; CLASSES]; 4];
+        for index in 0..self.length {
+            counts[index as usize % 4][keys(self.get(index)) as usize % CLASSES] += 1;
+        }
+        std::array::from_fn(|keys| counts.iter().map(|counts| counts[keys]).sum())
     }
 
     /// The bits that were allocated.
