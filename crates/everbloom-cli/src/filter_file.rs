@@ -6,7 +6,6 @@ use crate::failure::{Failure, Result};
 use crate::record::KeyOptions;
 use crate::report::words;
 use crate::{output, platform, scheme_file};
-use everbloom::internal::audit::Audit;
 use everbloom::internal::codec;
 use everbloom::{AnyFilter, Error, Filter};
 use std::fs::File;
@@ -16,36 +15,26 @@ use std::path::Path;
 /// What a compressed filter may take when nothing is said: 1 GiB.
 pub(crate) const UNPACKED_BITS: u64 = 1 << 33;
 
-/// Reads the filter in a file, built with this scheme if one is given; if it is compressed, it may unpack to
-/// `limit_bits`.
+/// Reads the filter in a file, with its audit if it has one, built with this scheme if one is given; if it is compressed, it may
+/// unpack to `limit_bits`.
 pub(crate) fn load(path: &Path, limit_bits: Option<u64>, scheme: Option<&Path>) -> Result<AnyFilter> {
-    Ok(load_audited(path, limit_bits, scheme)?.0)
-}
-
-/// The same with the audit that was saved beside it, if one was.
-pub(crate) fn load_audited(
-    path: &Path,
-    limit_bits: Option<u64>,
-    scheme: Option<&Path>,
-) -> Result<(AnyFilter, Option<Audit>)> {
     let scheme = scheme.map(scheme_file::load).transpose()?;
     let (mut file, length) = open(path)?;
     let length = dedup::filter_bytes(&mut file, length).map_err(|error| Failure::io(path.display(), &error))?;
     let mut reader = BufReader::with_capacity(1 << 16, file);
     let limit = limit_bits.unwrap_or(UNPACKED_BITS) / 8;
     let read = match &scheme {
-        Some(scheme) => codec::Decoder::new().limit(limit).scheme(scheme).read_annexed(&mut reader, length),
-        None => codec::Decoder::new().limit(limit).read_annexed(&mut reader, length),
+        Some(scheme) => codec::Decoder::new().limit(limit).scheme(scheme).read(&mut reader, length),
+        None => codec::Decoder::new().limit(limit).read(&mut reader, length),
     };
-    let (filter, annex) = read.map_err(|error| match error {
+    let filter = read.map_err(|error| match error {
         Error::Parameter { name: "unpacked size", given, .. } => {
             Failure::at(path, format!("is compressed and unpacks to {given}; allow that much with --memory"))
         }
         error => Failure::at(path, error),
     })?;
     scheme.map_or(Ok(()), |scheme| scheme_file::check(filter.as_ref(), &scheme))?;
-    let audit = annex.map(|annex| Audit::from_bytes(&annex)).transpose().map_err(|error| Failure::at(path, error))?;
-    Ok((filter.into(), audit))
+    Ok(filter.into())
 }
 
 /// Opens a filter file, and says how long it is.
@@ -119,21 +108,9 @@ pub(crate) fn hold(path: &Path) -> Result<File> {
 
 /// Saves a filter and the key options it was built with, replacing the file only once all is written.
 pub(crate) fn save(path: &Path, filter: &dyn Filter, keys: &KeyOptions, compress: bool) -> Result<()> {
-    save_audited(path, filter, None, keys, compress)
-}
-
-/// The same with an audit, which is not compressed, and so neither is its filter.
-pub(crate) fn save_audited(
-    path: &Path,
-    filter: &dyn Filter,
-    audit: Option<&Audit>,
-    keys: &KeyOptions,
-    compress: bool,
-) -> Result<()> {
-    let audit = audit.map(Audit::to_bytes);
     let note = keys.to_note()?;
     output::replace(path, |out| match compress {
-        true if audit.is_none() => codec::encode_compressed_to(filter, &note, out),
-        _ => codec::encode_annexed_to(filter, &note, audit.as_deref(), out),
+        true => codec::encode_compressed_to(filter, &note, out),
+        false => codec::encode_noted_to(filter, &note, out),
     })
 }

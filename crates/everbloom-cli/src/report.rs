@@ -1,6 +1,8 @@
 //! What commands print about filters, for people and for programs.
 
 pub(crate) mod audit;
+#[cfg(feature = "lab")]
+pub(crate) mod figures;
 pub(crate) mod paper;
 pub(crate) mod words;
 

@@ -3,29 +3,68 @@
 use crate::batch;
 use crate::errors::{OrRaise, parameter};
 use crate::plan::PyStream;
+use everbloom::internal::audit::usual_bytes;
 use everbloom::internal::forecast::{self, AUTO};
 use everbloom::internal::stream::Sample;
 use everbloom::{
-    Count, Goal, Hashing, Importance, ImportanceMix, ImportanceScale, Importances, Plan, Question, Rate,
-    Recommendation, SecretKey, Size, Span, Spec, Stream, Window,
+    AnyFilter, Cost, Count, Goal, Hashing, Importance, ImportanceMix, ImportanceScale, Importances, Plan, Question,
+    Rate, Recommendation, SecretKey, Size, Span, Spec, Stream, Window,
 };
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyBytes, PyDelta, PyDict, PyFloat, PyInt, PyString};
+use std::hash::{BuildHasher as _, Hasher as _};
 use std::time::Duration;
 
 /// The rate that is planned for where nobody asked for one, as on the command line.
 const USUAL_FPR: f64 = 0.001;
 
 /// Everything that `plan` and `Filter` take, but the spec.
-pub(crate) const KEYWORDS: [&str; 11] =
-    ["memory", "fpr", "expect", "fnr", "window", "stream", "importance", "compressed", "transmit", "seed", "secret"];
+pub(crate) const KEYWORDS: [&str; 15] = [
+    "memory",
+    "fpr",
+    "expect",
+    "fnr",
+    "window",
+    "stream",
+    "importance",
+    "cost_fp",
+    "cost_fn",
+    "memory_cost",
+    "audit",
+    "compressed",
+    "transmit",
+    "seed",
+    "secret",
+];
 
 /// What was asked for.
 pub(crate) struct Wanted {
     question: Question,
+    pub(crate) besides: Besides,
+}
+
+/// What belongs to a filter besides its plan.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Besides {
+    /// The length of the window, if it is one of time.
+    pub(crate) window: Option<Duration>,
     /// The largest importance, where arrivals have any.
     pub(crate) importance_max: Option<f64>,
+    /// The bits of its audit, or whatever is usual, if it is to be audited.
+    pub(crate) audit: Option<Option<u64>>,
+}
+
+impl Besides {
+    /// A filter that was planned, audited if that is wanted.
+    pub(crate) fn build(&self, plan: &Plan) -> everbloom::Result<AnyFilter> {
+        let filter = plan.build()?;
+        let Some(asked) = self.audit else { return Ok(filter) };
+        let bytes = asked.map_or(usual_bytes(plan.memory_bits), |bits| bits / 8);
+        // Random, so that no stream can avoid the keys that are followed.
+        let seed = std::collections::hash_map::RandomState::new().build_hasher().finish();
+        filter.audited(bytes, seed)
+    }
 }
 
 impl Wanted {
@@ -51,11 +90,18 @@ impl Wanted {
         if flag("compressed")? {
             goal = goal.compressed();
         }
+        let cost = cost(py, given("cost_fp")?, given("cost_fn")?, given("memory_cost")?)?;
+        let has_cost = cost.is_some();
+        if let Some(cost) = cost {
+            goal = goal.cost(cost);
+        }
         match given("transmit")? {
             Some(size) => {
                 let bits = to_size(&size, "transmit")?.named("transmit").get().or_raise(py)?;
                 goal = goal.transmitted_bytes(bits / 8);
             }
+            // Where errors have a cost, that decides.
+            None if has_cost => {}
             None => goal = goal.default_fpr(USUAL_FPR),
         }
         let importances = given("importance")?.map_or(Ok(None), |value| Importanced::new(&value))?;
@@ -77,7 +123,13 @@ impl Wanted {
                 _ => stream,
             });
         }
-        Ok(Wanted { question, importance_max: importances.map(|importances| importances.max) })
+        let audit = given("audit")?.map_or(Ok(None), |audit| to_audit(&audit))?;
+        let window = match question.window {
+            Some(Window::Time(time)) => Some(time),
+            _ => None,
+        };
+        let importance_max = importances.map(|importances| importances.max);
+        Ok(Wanted { question, besides: Besides { window, importance_max, audit } })
     }
 
     /// The filter to take, with what else could have been.
@@ -89,20 +141,47 @@ impl Wanted {
     /// The filter to take and nothing else, which is the same one.
     pub(crate) fn plan(&self, py: Python<'_>) -> PyResult<Plan> {
         let Question { goal, filter, window, stream, target_fnr, .. } = &self.question;
-        if window.is_some() || stream.is_some() || target_fnr.is_some() {
+        if window.is_some() || stream.is_some() || target_fnr.is_some() || goal.cost.is_some() {
             return self.answer(py).map(|answer| answer.best.plan);
         }
         let spec = filter.clone().unwrap_or_else(|| Spec::new(AUTO));
         py.detach(|| forecast::plan(&spec, goal)).or_raise(py)
     }
+}
 
-    /// The length of the window, if it is one of time.
-    pub(crate) fn time(&self) -> Option<Duration> {
-        match self.question.window {
-            Some(Window::Time(time)) => Some(time),
-            _ => None,
+/// What errors cost, if both are given.
+fn cost(
+    py: Python<'_>,
+    cost_fp: Option<Bound<'_, PyAny>>,
+    cost_fn: Option<Bound<'_, PyAny>>,
+    memory_cost: Option<Bound<'_, PyAny>>,
+) -> PyResult<Option<Cost>> {
+    let number = |value: Bound<'_, PyAny>, name: &str| match value.extract::<f64>() {
+        Ok(number) if is_number(&value) => Ok(number),
+        _ => Err(wrong(&value, name, "a number, in any unit that is the same for all costs")),
+    };
+    let missing =
+        |name| Err(parameter(py, name, "not given", "given, too", "say what both errors cost, such as 1 and 5"));
+    match (cost_fp, cost_fn, memory_cost) {
+        (Some(one), Some(other), memory) => {
+            let cost = Cost::of(number(one, "cost_fp")?, number(other, "cost_fn")?);
+            Ok(Some(match memory {
+                Some(memory) => cost.memory_per_mib(number(memory, "memory_cost")?),
+                None => cost,
+            }))
         }
+        (None, None, None) => Ok(None),
+        (Some(_), None, _) => missing("cost_fn"),
+        _ => missing("cost_fp"),
     }
+}
+
+/// `True`: as large as is usual. Anything else is a size.
+fn to_audit(value: &Bound<'_, PyAny>) -> PyResult<Option<Option<u64>>> {
+    if let Ok(flag) = value.cast::<PyBool>() {
+        return Ok(flag.is_true().then_some(None));
+    }
+    Ok(Some(Some(to_size(value, "audit")?.named("audit").get().or_raise(value.py())?)))
 }
 
 fn refuse_unknown(py: Python<'_>, keywords: Option<&Bound<'_, PyDict>>) -> PyResult<()> {

@@ -31,7 +31,7 @@ fn html<'py, T>(object: &Bound<'py, T>, what: &str) -> PyResult<Bound<'py, PyStr
 #[pymodule]
 mod _everbloom {
     #[pymodule_export]
-    use crate::filter::{PyFilter, Status, WindowStats};
+    use crate::filter::{Audit, Interval, LagInterval, PyFilter, Status, WindowStats};
     #[pymodule_export]
     use crate::hashes::Hashes;
     #[pymodule_export]

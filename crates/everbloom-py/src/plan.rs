@@ -2,7 +2,7 @@
 
 use crate::errors::OrRaise;
 use crate::filter::PyFilter;
-use crate::goal::{Wanted, learn, to_count};
+use crate::goal::{Besides, Wanted, learn, to_count};
 use crate::html;
 use everbloom::internal::filters;
 use everbloom::internal::promise::{rate_text, size_text};
@@ -10,7 +10,6 @@ use everbloom::internal::stream::RateAt as CoreRateAt;
 use everbloom::{Candidate, Forecast, Holds, Plan, Promise, Recommendation, Spec, Stream};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString};
-use std::time::Duration;
 
 /// Which filter to take for what is wanted, how large it is, what it promises and what to expect of it.
 ///
@@ -19,22 +18,30 @@ use std::time::Duration;
 /// importance: True if arrivals have importances from 0 to 1, the largest of them, or a sample of them. secret: 16 bytes,
 /// for keys that an adversary may choose. Where no fpr is asked for, 0.1 % is planned for.
 ///
+/// cost_fp, cost_fn: what a new key costs that is taken for a repeat, and a repeat that is taken for new, in any unit; the
+/// filter of least expected cost is taken, and fpr and fnr are limits. memory_cost: what a MiB costs for as long as the stream
+/// takes, so that the memory is chosen, too. audit: True, or a size, if the filter is to measure how often it errs.
+///
 /// >>> import everbloom
 /// >>> plan = everbloom.plan("bloom", expect=1_000_000, fpr="1%")
 /// >>> plan.spec
 /// 'bloom:num_bits=9592964,num_hashes=7'
 /// >>> plan.promise
 /// Promise(fpr=0.01, until_items=1000000)
+/// >>> clicks = everbloom.plan(memory="16KiB", stream="zipf:0.9", expect=50_000, cost_fp=1, cost_fn=5)
+/// >>> 0 < clicks.cost < clicks.cost_without_filter
+/// True
 #[pyfunction]
 #[pyo3(
     signature = (spec = "auto", **goal),
     text_signature = "(spec='auto', *, memory=None, fpr=None, expect=None, fnr=None, window=None, stream=None, \
-                      importance=False, compressed=False, transmit=None, seed=0, secret=None)"
+                      importance=False, cost_fp=None, cost_fn=None, memory_cost=None, audit=False, \
+                      compressed=False, transmit=None, seed=0, secret=None)"
 )]
 pub(crate) fn plan(py: Python<'_>, spec: &str, goal: Option<&Bound<'_, PyDict>>) -> PyResult<PyPlan> {
     let wanted = Wanted::new(spec, goal, py)?;
     let answer = wanted.answer(py)?;
-    Ok(PyPlan::new(answer, wanted.time(), wanted.importance_max))
+    Ok(PyPlan::new(answer, wanted.besides))
 }
 
 /// A filter on paper: every parameter fixed, nothing allocated.
@@ -44,14 +51,17 @@ pub(crate) struct PyPlan {
     runners_up: Vec<Candidate>,
     stream: Stream,
     assumed: bool,
-    window: Option<Duration>,
-    importance_max: Option<f64>,
+    without_filter: Option<f64>,
+    curve: Vec<(u64, f64)>,
+    besides: Besides,
 }
 
 impl PyPlan {
-    fn new(answer: Recommendation, window: Option<Duration>, importance_max: Option<f64>) -> Self {
-        let Recommendation { best, runners_up, stream, assumed, .. } = answer;
-        PyPlan { candidate: best, runners_up, stream, assumed, window, importance_max }
+    fn new(answer: Recommendation, besides: Besides) -> Self {
+        let Recommendation { best, runners_up, stream, assumed, without_filter, curve, .. } = answer;
+        let points = curve.iter().flat_map(|curve| &curve.points);
+        let curve = points.map(|point| (point.memory_bits.div_ceil(8), point.cost.total())).collect();
+        PyPlan { candidate: best, runners_up, stream, assumed, without_filter, curve, besides }
     }
 
     fn plan(&self) -> &Plan {
@@ -129,6 +139,24 @@ impl PyPlan {
         PyStream { stream: self.stream.clone() }
     }
 
+    /// What an arrival is expected to cost, where cost_fp and cost_fn were given.
+    #[getter]
+    fn cost(&self) -> Option<f64> {
+        self.candidate.cost.map(|cost| cost.total())
+    }
+
+    /// What it would cost to let every repeat through.
+    #[getter]
+    fn cost_without_filter(&self) -> Option<f64> {
+        self.without_filter
+    }
+
+    /// Sizes in bytes, each with the cost of an arrival at the cheapest filter of that size.
+    #[getter]
+    fn cost_curve(&self) -> Vec<(u64, f64)> {
+        self.curve.clone()
+    }
+
     /// Why this filter is recommended.
     #[getter]
     fn reason(&self) -> &str {
@@ -143,8 +171,9 @@ impl PyPlan {
             runners_up: Vec::new(),
             stream: self.stream.clone(),
             assumed: self.assumed,
-            window: self.window,
-            importance_max: self.importance_max,
+            without_filter: self.without_filter,
+            curve: Vec::new(),
+            besides: self.besides,
         };
         self.runners_up.iter().map(of).collect()
     }
@@ -161,7 +190,7 @@ impl PyPlan {
     /// >>> everbloom.plan("bloom", expect=1000).build().add("key")
     /// True
     fn build(&self, py: Python<'_>) -> PyResult<PyFilter> {
-        PyFilter::planned(py, self.plan(), self.window, self.importance_max)
+        PyFilter::planned(py, self.plan(), self.besides)
     }
 
     /// All of it as plain values.
@@ -181,6 +210,11 @@ impl PyPlan {
         stream.set_item("distinct", self.stream.distinct())?;
         stream.set_item("assumed", self.assumed)?;
         all.set_item("stream", stream)?;
+        if let Some(cost) = self.cost() {
+            all.set_item("cost", cost)?;
+            all.set_item("cost_without_filter", self.without_filter)?;
+            all.set_item("cost_curve", self.cost_curve())?;
+        }
         all.set_item("reason", self.reason())?;
         all.set_item("notes", self.notes())?;
         let others: Vec<_> = self.runners_up().iter().map(|plan| plan.to_dict(py)).collect::<PyResult<_>>()?;

@@ -2,7 +2,8 @@
 
 mod common;
 
-use common::{Chance, Maker, Server, Start, Twin, Wire, kinds, on_every_server, seed, times};
+use common::{Chance, Maker, Reply, Server, Start, Twin, Wire, kinds, on_every_server, seed, times};
+use std::collections::HashSet;
 
 /// A primary that logs every command, and a replica that is as different as it can be.
 fn pair(maker: Maker) -> (Server, Server) {
@@ -98,6 +99,77 @@ fn seeds_and_windows_of_time_come_from_the_primary() {
         assert!(!wire.call(&["EB.EXISTS", "window", "0"]).is_yes(), "a window of time forgets");
         primary.check("windows of time");
         replica.check("windows of time");
+    });
+}
+
+/// The keys that an audit follows are chosen by the primary's chance alone.
+#[test]
+fn an_audit_is_the_same_in_every_copy_and_tells_what_happened() {
+    on_every_server(|maker| {
+        let (mut primary, mut replica) = pair(maker);
+        let mut wire = primary.wire();
+        wire.ok("EB.RESERVE small stable MEMORY 4kb FPR 1% AUDIT 8kb");
+        wire.ok("EB.RESERVE exact stable MEMORY 4kb FPR 1% AUDIT 4mb NX");
+        wire.ok("EB.RESERVE usual stable MEMORY 4kb FPR 1% AUDIT NX");
+        wire.ok("EB.RESERVE window auto EXPECT 500 WINDOW 100ms AUDIT 64kb");
+        let keys = ["small", "exact", "usual", "window"];
+        let (mut chance, mut seen) = (Chance(seed()), HashSet::new());
+        let (mut new, mut repeats) = ((0u32, 0u32), (0u32, 0u32));
+        for round in 0..60 {
+            let items: Vec<String> = (0..500).map(|_| (chance.bits() % 5000).to_string()).collect();
+            for key in keys {
+                let verdicts = wire.say(&format!("EB.MADD {key} {}", items.join(" "))).yeses();
+                for (item, is_new) in items.iter().zip(verdicts).filter(|_| key == "exact") {
+                    let (counts, wrong) = match seen.insert(item.clone()) {
+                        true => (&mut new, !is_new),
+                        false => (&mut repeats, is_new),
+                    };
+                    *counts = (counts.0 + 1, counts.1 + u32::from(wrong));
+                }
+            }
+            if round % 20 == 0 {
+                std::thread::sleep(std::time::Duration::from_millis(15));
+            }
+        }
+        let status = wire.say("EB.STATUS exact");
+        let rate = |name: &str| status.field(name).expect("a rate").text().parse::<f64>().expect("a number");
+        assert_eq!(status.field("audit_one_in").map(Reply::number), Some(1));
+        for (name, (all, wrong)) in [("measured_fpr", new), ("measured_fnr", repeats)] {
+            let truth = f64::from(wrong) / f64::from(all);
+            assert!((rate(name) - truth).abs() < 1e-9, "{name}: {} where {truth} is counted", rate(name));
+        }
+        assert_eq!(status.field("standing").map(Reply::text).as_deref(), Some("kept"));
+        let sampled = wire.say("EB.STATUS small");
+        assert!(sampled.field("audit_one_in").map(Reply::number) > Some(1), "{sampled:?}");
+        assert_eq!(wire.say("EB.INFO small").field("audit_bytes").map(Reply::number), Some(8192));
+        assert_eq!(wire.say("EB.INFO usual").field("audit_bytes").map(Reply::number), Some(256 << 10));
+        keys.iter().for_each(|key| copies(&primary, &mut wire, key));
+        primary.wait_for(&replica);
+        let before = keys.map(|key| primary.digest(key));
+        assert_eq!(keys.map(|key| replica.digest(key)), before, "the replica");
+        wire.ok("DEBUG LOADAOF");
+        assert_eq!(keys.map(|key| primary.digest(key)), before, "all commands again");
+        primary.rewrite();
+        wire.ok("DEBUG LOADAOF");
+        assert_eq!(keys.map(|key| primary.digest(key)), before, "a rewritten append-only file");
+        wire.ok("DEBUG RELOAD");
+        assert_eq!(keys.map(|key| primary.digest(key)), before, "an RDB file");
+        // What was copied while it was empty follows the same keys, and can be merged.
+        wire.ok("EB.RESERVE one bloom EXPECT 1000 FPR 1% SEED 1 AUDIT 8kb");
+        wire.ok("EB.RESERVE other bloom EXPECT 1000 FPR 1% SEED 1 AUDIT 8kb");
+        assert_eq!(wire.say("COPY one two").number(), 1);
+        wire.say("EB.MADD one a b");
+        wire.say("EB.MADD two b c");
+        wire.ok("EB.MERGE UNION one two");
+        let refused = wire.say("EB.MERGE UNION one other").text();
+        assert!(refused.contains("COPY it while it is empty"), "{refused}");
+        wire.ok("CONFIG SET everbloom.max-filter-bytes 20000");
+        let refused = wire.say("EB.RESERVE f stable MEMORY 4kb AUDIT 64kb").text();
+        assert!(refused.contains("max-filter-bytes"), "{refused}");
+        let refused = wire.say("EB.RESERVE f stable MEMORY 4kb AUDIT 10").text();
+        assert!(refused.contains("AUDIT is ") && refused.contains("from 4KiB"), "{refused}");
+        primary.check("audits");
+        replica.check("audits");
     });
 }
 

@@ -22,7 +22,7 @@
 //! - [`Question`]: which filter errs least on a [`Stream`] like yours, and what to expect ([`Forecast`]).
 //! - [`Goal::window`] and [`TimeWindow`]: the last so many arrivals, or the last while.
 //! - [`Shared`] and [`AtomicBlocked`]: one filter, many threads. [`View`]: a filter in a mapped file.
-//! - [`Audited`]: how often a filter really errs, measured while it works.
+//! - [`AnyFilter::audited`]: how often a filter really errs, measured while it works.
 //! - [`querylog`]: fewer false hits, from a key list and a query log.
 //!
 //! A *promise* is a bound that is kept whatever comes; a *forecast* is what to expect on a stream that was described.
@@ -60,7 +60,7 @@ pub use filters::{
     Scalable, Spectral, Stable, Stacked,
 };
 pub use forecast::{Candidate, CostCurve, CostPoint, ExpectedCost, Question, Recommendation};
-pub use front::{AnyFilter, Auditable, Audited, Info, Shared, TimeWindow};
+pub use front::{AnyFilter, Info, Shared, TimeWindow};
 pub use key::{Hashing, Key, KeyHash, SecretKey};
 pub use promise::{
     Cost, Count, Error, Goal, Holds, Importance, ImportanceMix, ImportanceScale, Importances, Plan, Price, Promise,

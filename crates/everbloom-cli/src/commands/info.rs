@@ -31,6 +31,10 @@ pub(crate) struct Info {
     /// The most memory that a compressed filter may unpack to [default: 1GiB]
     #[arg(short, long, value_name = "SIZE", value_parser = quantity::size_in_bits)]
     memory: Option<u64>,
+    /// Also draw what its audit measured, as SVG
+    #[cfg(feature = "lab")]
+    #[arg(long, value_name = "FILE")]
+    chart: Option<PathBuf>,
 }
 
 #[derive(Debug, Serialize)]
@@ -75,11 +79,12 @@ impl Info {
         let compressed = filter_file::summary(&self.filter)?.compressed;
         let keys = filter_file::key_options(&self.filter)?;
         let working = Working::on("reading the filter", Screen::Free);
-        let (filter, audit) = filter_file::load_audited(&self.filter, self.memory, self.scheme.as_deref())?;
+        let filter = filter_file::load(&self.filter, self.memory, self.scheme.as_deref())?;
         let keys = (!keys.is_whole_lines()).then(|| keys.to_string());
-        let mut document = describe(filter.as_ref(), file_bytes, compressed, keys);
-        document.audit = audit.map(|audit| Audited::of(&audit.report()));
+        let document = describe(filter.as_ref(), file_bytes, compressed, keys);
         drop(working);
+        #[cfg(feature = "lab")]
+        self.chart.as_deref().map_or(Ok(()), |path| report::figures::audit(path, filter.audit_report().as_ref()))?;
         report::print(self.format, &document, || table(&document))?;
         Ok(Ending::Done)
     }
@@ -114,7 +119,7 @@ fn describe(filter: &dyn Filter, file_bytes: u64, compressed: bool, keys: Option
         file_bytes,
         compressed,
         keys,
-        audit: None,
+        audit: filter.audit().map(|audit| Audited::of(&audit.report())),
     }
 }
 

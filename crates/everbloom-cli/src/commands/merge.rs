@@ -4,10 +4,10 @@ use crate::args::{PromiseArgs, quantity, with_exit_codes};
 use crate::failure::{Ending, Failure, Result};
 use crate::progress::{Screen, Working};
 use crate::record::KeyOptions;
+use crate::report::audit;
 use crate::report::words::{self, KEYS};
 use crate::{filter_file, output};
 use clap::Args;
-use everbloom::internal::audit::Audit;
 use everbloom::internal::promise::Standing;
 use everbloom::{AnyFilter, filters};
 use std::path::PathBuf;
@@ -53,7 +53,7 @@ impl Merge {
         }
         let working = Working::on("merging", Screen::of(false, self.promise.quiet));
         let (first, others) = self.filters.split_first().ok_or_else(|| Failure::new("name at least two filters"))?;
-        let (mut merged, mut audit) = filter_file::load_audited(first, self.memory, self.scheme.as_deref())?;
+        let mut merged = filter_file::load(first, self.memory, self.scheme.as_deref())?;
         let mut keys = filter_file::key_options(first)?;
         for path in others {
             let other = filter_file::key_options(path)?;
@@ -64,15 +64,17 @@ impl Merge {
                 ));
                 keys = KeyOptions::default();
             }
-            let (other, other_audit) = filter_file::load_audited(path, self.memory, self.scheme.as_deref())?;
-            audit = self.merged_audit(audit, other_audit);
+            let other = filter_file::load(path, self.memory, self.scheme.as_deref())?;
+            merged = self.kept_audit(merged, &other);
             let merge = if self.intersection { AnyFilter::intersect } else { AnyFilter::merge };
             merge(&mut merged, &other).map_err(|error| Failure::at(path, error))?;
         }
         let (promise, status) = (merged.promise(), merged.status());
         drop(working);
         let is_broken = filters::standing(merged.as_ref(), &status) == Standing::Broken;
-        if is_broken {
+        if let Some(breach) = merged.breach() {
+            self.promise.broken(|| audit::breach(&breach, KEYS))?;
+        } else if is_broken {
             let remedy = match status.estimated_items {
                 Some(items) => format!("build all of them with --expect {}, and merge those", words::enough(items)),
                 None => "build all of them with --expect for all keys together, and merge those".into(),
@@ -80,20 +82,23 @@ impl Merge {
             self.promise.broken(|| format!("{}; {remedy}", words::seen_in_cells(&promise, &status, KEYS)))?;
         }
         let _working = Working::on("writing the filter", Screen::of(false, self.promise.quiet));
-        filter_file::save_audited(&self.output, merged.as_ref(), audit.as_ref(), &keys, self.compress)?;
+        filter_file::save(&self.output, merged.as_ref(), &keys, self.compress)?;
         Ok(self.promise.ending(is_broken))
     }
 
-    /// The audits of both filters as one, if there are two and they follow the same keys.
-    fn merged_audit(&self, audit: Option<Audit>, other: Option<Audit>) -> Option<Audit> {
-        let is_any = audit.is_some() || other.is_some();
-        let both = audit.zip(other).filter(|_| !self.intersection).and_then(|(mut audit, other)| {
-            audit.merge(&other).ok()?;
-            Some(audit)
-        });
-        if both.is_none() && is_any && !self.promise.quiet {
+    /// The filter with its audit, if that can be one with the other's.
+    fn kept_audit(&self, filter: AnyFilter, other: &AnyFilter) -> AnyFilter {
+        let keeps = match (filter.audit(), other.audit()) {
+            (None, None) => true,
+            (Some(audit), Some(other)) => !self.intersection && audit.clone().merge(other).is_ok(),
+            _ => false,
+        };
+        if keeps {
+            return filter;
+        }
+        if !self.promise.quiet {
             words::note("the merged file has no audit: those of the filters do not follow the same keys");
         }
-        both
+        filter.without_audit()
     }
 }

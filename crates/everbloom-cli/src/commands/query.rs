@@ -7,6 +7,7 @@ use crate::mapped::Mapped;
 use crate::output::Stdout;
 use crate::progress::Screen;
 use crate::record::{Batch, FaultWatch, Layout, Part, RecordReader, for_each_batch};
+use crate::report::audit;
 use crate::report::words::{self, KEYS};
 use crate::{filter_file, report};
 use clap::Args;
@@ -101,7 +102,9 @@ impl Query {
         // A promise without end is broken by nothing but full counters; a look at the cells is not needed otherwise.
         let may_break = filter.promise().holds != Holds::Always || filters::kind(filter.spec())?.can.count;
         let status = if may_break { filter.status() } else { Status::default() };
-        if may_break && filters::standing(filter.as_ref(), &status) == Standing::Broken {
+        if let Some(breach) = filter.breach() {
+            words::warn(&format!("{}: {}", self.filter.display(), audit::breach(&breach, KEYS)));
+        } else if may_break && filters::standing(filter.as_ref(), &status) == Standing::Broken {
             let seen = words::seen_in_cells(&filter.promise(), &status, KEYS);
             words::warn(&format!("{}: {seen}; build it anew with a larger --expect", self.filter.display()));
         }

@@ -115,7 +115,7 @@ fn is_reference(look: Look) -> bool {
 }
 
 /// The figure as SVG.
-pub(super) fn svg(figure: &Figure) -> Result<String> {
+pub fn svg(figure: &Figure) -> Result<String> {
     let mut text = String::new();
     draw(figure, &mut text)
         .map_err(|problem| Error::Io { message: format!("the chart cannot be drawn: {problem}") })?;

@@ -48,6 +48,7 @@ mod table;
 mod verdict;
 
 pub use chart::{Axis, Figure, Look, Panel, Point, Series};
+pub use draw::svg;
 pub use runner::{Progress, Ran, Request, run};
 pub use store::{Store, write_whole};
 pub use table::{Label, Row, Sample, Summary, Table};

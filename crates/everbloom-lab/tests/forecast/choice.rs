@@ -1,13 +1,11 @@
 //! What the planner recommends, beside the best that tuning every filter on the same stream finds.
 
-use crate::settings::{Kind, Setting};
+use crate::settings::Kind;
+use crate::stages::{self, Stage, is_near};
 use everbloom::internal::key::Generator;
-use everbloom::internal::stream::Sample;
-use everbloom::{AnyFilter, Goal, Hashing, Importances, Question, Spec, Stream, filters};
-use everbloom_lab::datasets::real;
-use everbloom_lab::evaluate::{self, Batch, Report, Source};
+use everbloom::{AnyFilter, Goal, Question, Spec, filters};
+use everbloom_lab::evaluate::{self, Report};
 use everbloom_lab::matched::{at_fpr, grid};
-use std::path::PathBuf;
 
 /// The recommendation's rate of false negatives, the best that tuning found, and those of the literature's filters.
 struct Verdict {
@@ -21,9 +19,8 @@ struct Verdict {
 }
 
 impl Verdict {
-    /// Within 5 % of the best, but for luck.
     fn is_good(&self) -> bool {
-        self.recommended <= 1.05 * self.best + 2.0 * self.sigma
+        is_near(self.recommended, self.best, self.sigma)
     }
 
     fn beats_the_literature(&self) -> bool {
@@ -37,9 +34,9 @@ fn contenders() -> Vec<Spec> {
     endless.chain(["bloom"]).map(Spec::new).collect()
 }
 
-fn judge(what: String, stream: &Stream, goal: Goal, source: &mut dyn Source) -> Verdict {
+fn judge(stage: &Stage, goal: Goal) -> Verdict {
     let mut question = Question::new(goal.clone());
-    question.stream = Some(stream.clone());
+    question.stream = Some(stage.stream.clone());
     let answer = question.answer().expect("an answer");
     let target = goal.target_fpr.expect("a target");
     let mut grids = Vec::new();
@@ -51,7 +48,7 @@ fn judge(what: String, stream: &Stream, goal: Goal, source: &mut dyn Source) -> 
         grids.push((spec, plans.len()));
         built.extend(plans.iter().map(|plan| plan.build().expect("a filter")));
     }
-    let outcome = evaluate::run(source, goal.hashing, built).expect("a run");
+    let outcome = evaluate::run(&mut *stage.source(), goal.hashing, built).expect("a run");
     let mut reports = outcome.reports.into_iter();
     let own = reports.next().expect("a report");
     let (mut best, mut stable, mut reservoir) = (f64::INFINITY, f64::INFINITY, f64::INFINITY);
@@ -73,7 +70,9 @@ fn judge(what: String, stream: &Stream, goal: Goal, source: &mut dyn Source) -> 
     let recommended = own.measured_fnr.expect("repeats");
     let sigma = (recommended * (1.0 - recommended) / own.total.duplicates as f64).sqrt();
     let what = format!(
-        "{what}: {} misses {:.3} % (forecast {:.3}) at an FPR of {:.3} %; best {:.3} % ({winner}), stable {:.3}, reservoir {:.3}",
+        "{}, {} bits, {target}: {} misses {:.3} % (forecast {:.3}) at an FPR of {:.3} %; best {:.3} % ({winner}), stable {:.3}, reservoir {:.3}",
+        stage.name,
+        goal.memory_bits.unwrap_or(0),
         own.filter,
         100.0 * recommended,
         100.0 * answer.best.forecast.predicted_fnr,
@@ -98,32 +97,19 @@ fn draw(count: u64, seed: u64, arrivals: u64) -> Vec<Verdict> {
                 _ => Kind::LogLag { distinct: 0.3 + 0.3 * unit },
             };
             let target_fpr = [0.1, 0.01][generator.below(2) as usize];
+            let stage = Stage::of_setting(kind, arrivals, seed + index);
             let bits_per_key = libm::exp2(2.5 * generator.unit() - 1.0);
-            let setting = Setting {
-                spec: "auto".into(),
-                kind,
-                arrivals,
-                bits_per_arrival: bits_per_key,
-                target_fpr,
-                seed: seed + index,
-            };
-            let stream = setting.stream();
-            let memory_bits = (stream.distinct() as f64 * bits_per_key) as u64;
-            let hashing = Hashing::seeded(seed + index);
-            let goal = Goal::new().memory_bits(memory_bits).fpr(target_fpr).hashing(hashing);
-            let goal = goal.expected_items(stream.distinct());
-            let what = format!("{kind:?}, {bits_per_key:.2} bits a key, {target_fpr}");
-            judge(what, &stream, goal, &mut setting.source())
+            judge(&stage, stage.goal(bits_per_key, seed + index).fpr(target_fpr))
         })
         .collect()
 }
 
 fn hold(verdicts: &[Verdict], most_bad: usize) {
-    let text = |bad: Vec<&Verdict>| bad.iter().map(|verdict| verdict.what.clone()).collect::<Vec<_>>().join("\n");
-    let bad: Vec<_> = verdicts.iter().filter(|verdict| !verdict.is_good()).collect();
-    assert!(bad.len() <= most_bad, "more than 5 % behind the best:\n{}", text(bad));
-    let worse: Vec<_> = verdicts.iter().filter(|verdict| !verdict.beats_the_literature()).collect();
-    assert!(worse.is_empty(), "behind the literature's filters:\n{}", text(worse));
+    let bad = |is_good: fn(&Verdict) -> bool| -> Vec<&str> {
+        verdicts.iter().filter(|verdict| !is_good(verdict)).map(|verdict| verdict.what.as_str()).collect()
+    };
+    stages::hold("more than 5 % behind the best", &bad(Verdict::is_good), most_bad);
+    stages::hold("behind the literature's filters", &bad(Verdict::beats_the_literature), 0);
 }
 
 #[test]
@@ -135,26 +121,11 @@ fn recommendations_are_near_the_best_of_three_settings() {
 #[ignore = "minutes: 600 filters on each of ten streams, one of them recorded"]
 fn recommendations_are_near_the_best_of_ten_settings() {
     let mut verdicts = draw(8, 11, 200_000);
-    for (memory_bits, target_fpr) in [(1 << 17, 0.01), (1 << 18, 0.1)] {
-        verdicts.extend(on_history(memory_bits, target_fpr));
+    if let Some(history) = Stage::recorded("history") {
+        for (memory_bits, target_fpr) in [(1 << 17, 0.01), (1 << 18, 0.1)] {
+            let goal = Goal::new().memory_bits(memory_bits).fpr(target_fpr);
+            verdicts.push(judge(&history, goal.expected_items(history.stream.distinct())));
+        }
     }
     hold(&verdicts, 1);
-}
-
-/// The recorded history, learned from itself; nothing where the data folder is absent.
-fn on_history(memory_bits: u64, target_fpr: f64) -> Option<Verdict> {
-    let folder = PathBuf::from(std::env::var_os("EVERBLOOM_DATA")?);
-    let open = || real::open(&folder, "history").expect("a readable recording");
-    let (mut source, mut sample, mut batch) = (open()?, Sample::default(), Batch::default());
-    loop {
-        batch.clear();
-        source.fill(&Hashing::default(), &mut batch).expect("arrivals");
-        if batch.hashes.is_empty() {
-            break;
-        }
-        sample.observe(&batch.hashes, Importances::default());
-    }
-    let stream = sample.finish().expect("enough repeats");
-    let goal = Goal::new().memory_bits(memory_bits).fpr(target_fpr).expected_items(stream.distinct());
-    Some(judge(format!("history, {memory_bits} bits, {target_fpr}"), &stream, goal, &mut open()?))
 }

@@ -1,19 +1,24 @@
 //! The cheapest filter that a search by cost finds, beside the cheapest that running all of them on the same stream finds.
+//!
+//! `EVERBLOOM_DATA=FOLDER cargo test -p everbloom-lab --test forecast -- --ignored --nocapture ten_settings` has recorded streams
+//! among the ten; `EVERBLOOM_SEED` draws others.
 
-use crate::settings::{Kind, Setting};
+use crate::settings::Kind;
+use crate::stages::{self, SHAPES, Stage, is_near, shaped};
 use everbloom::internal::key::Generator;
-use everbloom::internal::stream::Sample;
-use everbloom::{AnyFilter, Cost, Goal, Hashing, Importances, Plan, Question, Spec, Stream, filters};
-use everbloom_lab::datasets::real;
-use everbloom_lab::evaluate::{self, Batch, Report, Source};
+use everbloom::{AnyFilter, Cost, Goal, Hashing, Plan, Question, Spec, filters};
+use everbloom_lab::evaluate::{self, Report};
 use everbloom_lab::matched::grid;
 use std::collections::HashSet;
-use std::path::PathBuf;
 
 /// Rates around which all filters are planned, each times what `compare --matched` tries.
 const AROUND: [f64; 2] = [0.05, 0.001];
 
+/// The cheapest of hundreds is one that was lucky: it and the chosen one run again, with so many other hash functions.
+const AGAIN: u64 = 4;
+
 /// What errors cost.
+#[derive(Clone, Copy)]
 struct Prices {
     cost_fp: f64,
     cost_fn: f64,
@@ -27,20 +32,19 @@ struct Verdict {
 }
 
 impl Verdict {
-    /// Within 5 % of the cheapest, but for luck: the cheapest of hundreds is one that was lucky.
     fn is_good(&self) -> bool {
-        self.chosen <= 1.05 * self.best + 2.0 * self.sigma
+        is_near(self.chosen, self.best, self.sigma)
     }
 }
 
 impl Prices {
-    /// What an arrival cost, and the standard deviation of that.
+    /// What an arrival cost, and the variance of that.
     fn of(&self, report: &Report) -> (f64, f64) {
         let total = &report.total;
         let (dropped, missed) = (total.false_positives as f64, total.false_negatives as f64);
         let arrivals = (total.distinct + total.duplicates) as f64;
         let variance = dropped * self.cost_fp * self.cost_fp + missed * self.cost_fn * self.cost_fn;
-        ((dropped * self.cost_fp + missed * self.cost_fn) / arrivals, variance.sqrt() / arrivals)
+        ((dropped * self.cost_fp + missed * self.cost_fn) / arrivals, variance / (arrivals * arrivals))
     }
 }
 
@@ -61,24 +65,45 @@ fn everything(goal: &Goal) -> Vec<Plan> {
     plans
 }
 
-fn judge(what: &str, stream: &Stream, goal: Goal, prices: &Prices, source: &mut dyn Source) -> Verdict {
+/// The costs of plans on a stage, each with its variance.
+fn measure(stage: &Stage, plans: &[&Plan], hashing: Hashing, prices: &Prices) -> Vec<(f64, f64)> {
+    let build = |plan: &&Plan| -> AnyFilter {
+        let mut plan = (*plan).clone();
+        // Kinds that others know hash as they always do.
+        if plan.hashing.seed().is_some() {
+            plan.hashing = hashing;
+        }
+        plan.build().expect("a filter")
+    };
+    let outcome = evaluate::run(&mut *stage.source(), hashing, plans.iter().map(build).collect()).expect("a run");
+    outcome.reports.iter().map(|report| prices.of(report)).collect()
+}
+
+fn judge(stage: &Stage, bits_per_key: f64, prices: Prices, seed: u64) -> Verdict {
+    let goal = stage.goal(bits_per_key, seed);
     let mut question = Question::new(goal.clone().cost(Cost::of(prices.cost_fp, prices.cost_fn)));
-    question.stream = Some(stream.clone());
+    question.stream = Some(stage.stream.clone());
     let answer = question.answer().expect("an answer");
+    let own = &answer.best.plan;
     let plans = everything(&goal);
-    let mut built: Vec<AnyFilter> = vec![answer.best.plan.build().expect("a filter")];
-    built.extend(plans.iter().map(|plan| plan.build().expect("a filter")));
-    let outcome = evaluate::run(source, goal.hashing, built).expect("a run");
-    let (own, others) = outcome.reports.split_first().expect("a report");
-    let cheapest = others.iter().min_by(|one, other| prices.of(one).0.total_cmp(&prices.of(other).0)).expect("others");
-    let ((chosen, sigma), (best, _)) = (prices.of(own), prices.of(cheapest));
-    let forecast = answer.best.cost.expect("a cost").total();
+    let costs = measure(stage, &plans.iter().collect::<Vec<_>>(), goal.hashing, &prices);
+    let cheapest = plans.iter().zip(costs).min_by(|one, other| one.1.0.total_cmp(&other.1.0)).expect("others").0;
+    let (mut chosen, mut best, mut variance) = (0.0, 0.0, 0.0);
+    for round in 1..=AGAIN {
+        let costs = measure(stage, &[own, cheapest], Hashing::seeded(seed + 1000 * round), &prices);
+        chosen += costs[0].0 / AGAIN as f64;
+        best += costs[1].0 / AGAIN as f64;
+        variance += (costs[0].1 + costs[1].1) / (AGAIN * AGAIN) as f64;
+    }
+    let (sigma, forecast) = (variance.sqrt(), answer.best.cost.expect("a cost").total());
     let what = format!(
-        "{what}, {}:{} | {} | {chosen:.5} ± {sigma:.5} (forecast {forecast:.5}) | {best:.5} {} | {:.1} % | {} tried",
+        "{}, {bits_per_key:.2} bits a key, {:.3}:{:.3} | {} | {chosen:.5} ± {sigma:.5} (forecast {forecast:.5}) | {best:.5} {} | \
+         {:+.1} % | {} tried",
+        stage.name,
         prices.cost_fp,
         prices.cost_fn,
-        own.filter,
-        cheapest.filter,
+        own.spec,
+        cheapest.spec,
         100.0 * (chosen / best - 1.0),
         plans.len(),
     );
@@ -86,68 +111,49 @@ fn judge(what: &str, stream: &Stream, goal: Goal, prices: &Prices, source: &mut 
     Verdict { what, chosen, best, sigma }
 }
 
-/// Streams, memories and ratios of costs from 1:100 to 100:1, drawn from a seed.
-fn draw(count: u64, seed: u64, arrivals: u64) -> Vec<Verdict> {
+/// Memories and ratios of costs from 1:100 to 100:1, drawn from a seed, a setting for each stage.
+fn judge_all(stages: &[Stage], seed: u64) -> Vec<Verdict> {
     let mut generator = Generator::seeded(seed);
-    (0..count)
-        .map(|index| {
-            let unit = generator.unit();
-            let kind = match index % 3 {
-                0 => Kind::Zipf { distinct: 0.1 + 0.3 * unit, exponent: 0.6 + 0.5 * unit },
-                1 => Kind::LogLag { distinct: 0.2 + 0.5 * unit },
-                _ => Kind::Uniform { distinct: 0.3 + 0.4 * unit },
-            };
-            let ratio = libm::exp10(4.0 * generator.unit() - 2.0);
-            let prices = Prices { cost_fp: ratio.max(1.0), cost_fn: (1.0 / ratio).max(1.0) };
-            let bits_per_key = libm::exp2(4.0 * generator.unit() - 1.0);
-            let seed = seed + index;
-            let (spec, target_fpr) = ("auto".into(), 0.01);
-            let setting = Setting { spec, kind, arrivals, bits_per_arrival: bits_per_key, target_fpr, seed };
-            let stream = setting.stream();
-            let memory_bits = (stream.distinct() as f64 * bits_per_key) as u64;
-            let goal = Goal::new().memory_bits(memory_bits).hashing(Hashing::seeded(seed));
-            let goal = goal.expected_items(stream.distinct());
-            let what = format!("{kind:?}, {bits_per_key:.2} bits a key");
-            judge(&what, &stream, goal, &prices, &mut setting.source())
-        })
-        .collect()
+    let mut draw = |stage: &Stage| {
+        let ratio = libm::exp10(4.0 * generator.unit() - 2.0);
+        let prices = Prices { cost_fp: ratio.max(1.0), cost_fn: (1.0 / ratio).max(1.0) };
+        judge(stage, libm::exp2(4.0 * generator.unit() - 1.0), prices, seed)
+    };
+    stages.iter().map(&mut draw).collect()
 }
 
 fn hold(verdicts: &[Verdict], most_bad: usize) {
-    let bad: Vec<_> =
-        verdicts.iter().filter(|verdict| !verdict.is_good()).map(|verdict| verdict.what.clone()).collect();
-    assert!(bad.len() <= most_bad, "more than 5 % dearer than the cheapest:\n{}", bad.join("\n"));
+    let strictly = verdicts.iter().filter(|verdict| verdict.chosen <= 1.05 * verdict.best).count();
+    println!("{strictly} of {} within 5 % without any allowance for luck", verdicts.len());
+    let bad: Vec<&str> =
+        verdicts.iter().filter(|verdict| !verdict.is_good()).map(|verdict| verdict.what.as_str()).collect();
+    stages::hold("more than 5 % dearer than the cheapest", &bad, most_bad);
+}
+
+/// A described stream of each kind.
+fn described(arrivals: u64, seed: u64) -> [Stage; 3] {
+    let unit = Generator::seeded(seed ^ 0xd15c).unit();
+    [
+        Kind::Zipf { distinct: 0.1 + 0.3 * unit, exponent: 0.6 + 0.5 * unit },
+        Kind::LogLag { distinct: 0.2 + 0.5 * unit },
+        Kind::Uniform { distinct: 0.3 + 0.4 * unit },
+    ]
+    .map(|kind| Stage::of_setting(kind, arrivals, seed))
 }
 
 #[test]
 fn the_cheapest_is_near_the_cheapest_of_all_on_two_settings() {
-    hold(&draw(2, 5, 10_000), 0);
+    let [zipf, ..] = described(10_000, 5);
+    let pages = Stage::of_keys("recent pages", shaped("recent pages", 10_000, 5));
+    hold(&judge_all(&[zipf, pages], 5), 0);
 }
 
 #[test]
 #[ignore = "minutes: every filter on each of ten streams, recorded ones among them"]
 fn the_cheapest_is_near_the_cheapest_of_all_on_ten_settings() {
-    let mut verdicts = draw(8, 2026, 100_000);
-    for (memory_bits, cost_fp, cost_fn) in [(1 << 17, 1.0, 5.0), (1 << 19, 30.0, 1.0)] {
-        verdicts.extend(on_history(memory_bits, &Prices { cost_fp, cost_fn }));
-    }
-    hold(&verdicts, 1);
-}
-
-/// The recorded history, learned from itself; nothing where the data folder is absent.
-fn on_history(memory_bits: u64, prices: &Prices) -> Option<Verdict> {
-    let folder = PathBuf::from(std::env::var_os("EVERBLOOM_DATA")?);
-    let open = || real::open(&folder, "history").expect("a readable recording");
-    let (mut source, mut sample, mut batch) = (open()?, Sample::default(), Batch::default());
-    loop {
-        batch.clear();
-        source.fill(&Hashing::default(), &mut batch).expect("arrivals");
-        if batch.hashes.is_empty() {
-            break;
-        }
-        sample.observe(&batch.hashes, Importances::default());
-    }
-    let stream = sample.finish().expect("enough repeats");
-    let goal = Goal::new().memory_bits(memory_bits).expected_items(stream.distinct());
-    Some(judge(&format!("history, {memory_bits} bits"), &stream, goal, prices, &mut open()?))
+    let seed = std::env::var("EVERBLOOM_SEED").map_or(2026, |seed| seed.parse().expect("a number"));
+    let mut stages: Vec<Stage> = ["history", "urls", "clients"].into_iter().filter_map(Stage::recorded).collect();
+    stages.extend(SHAPES.map(|shape| Stage::of_keys(shape, shaped(shape, 100_000, seed))));
+    stages.extend(described(100_000, seed));
+    hold(&judge_all(&stages, seed), stages.len() / 10);
 }

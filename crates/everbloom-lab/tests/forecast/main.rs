@@ -6,6 +6,7 @@ mod learned;
 mod papers;
 mod readme;
 mod settings;
+mod stages;
 
 use settings::{Judgement, Setting, draw};
 

@@ -22,11 +22,14 @@ from ._errors import (
     VersionError,
 )
 from ._everbloom import (
+    Audit,
     Contender,
     Filter,
     Forecast,
     Hashes,
+    Interval,
     Kind,
+    LagInterval,
     Plan,
     Promise,
     RateAt,
@@ -44,6 +47,7 @@ from ._everbloom import (
 from ._unseen import unseen
 
 __all__ = [
+    "Audit",
     "Contender",
     "CorruptError",
     "Error",
@@ -51,7 +55,9 @@ __all__ = [
     "Forecast",
     "Hashes",
     "InfeasibleError",
+    "Interval",
     "Kind",
+    "LagInterval",
     "MismatchError",
     "ParameterError",
     "Plan",

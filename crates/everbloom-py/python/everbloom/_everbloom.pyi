@@ -17,11 +17,14 @@ _Path: TypeAlias = str | PathLike[str]
 _Item = TypeVar("_Item")
 
 __all__ = [
+    "Audit",
     "Contender",
     "Filter",
     "Forecast",
     "Hashes",
+    "Interval",
     "Kind",
+    "LagInterval",
     "Plan",
     "Promise",
     "RateAt",
@@ -49,6 +52,10 @@ def plan(
     window: int | str | timedelta | None = None,
     stream: str | Stream | _Keys | None = None,
     importance: bool | float | Iterable[float] = False,
+    cost_fp: float | None = None,
+    cost_fn: float | None = None,
+    memory_cost: float | None = None,
+    audit: bool | int | str = False,
     compressed: bool = False,
     transmit: int | str | None = None,
     seed: int = 0,
@@ -80,6 +87,10 @@ class Filter:
         window: int | str | timedelta | None = None,
         stream: str | Stream | _Keys | None = None,
         importance: bool | float | Iterable[float] = False,
+        cost_fp: float | None = None,
+        cost_fn: float | None = None,
+        memory_cost: float | None = None,
+        audit: bool | int | str = False,
         compressed: bool = False,
         transmit: int | str | None = None,
         seed: int = 0,
@@ -129,6 +140,7 @@ class Filter:
     def clear(self) -> None: ...
     def advance(self, generations: int = 1) -> None: ...
     def status(self) -> Status: ...
+    def audit(self) -> Audit | None: ...
     @property
     def spec(self) -> str: ...
     @property
@@ -212,6 +224,12 @@ class Plan:
     def forecast(self) -> Forecast: ...
     @property
     def stream(self) -> Stream: ...
+    @property
+    def cost(self) -> float | None: ...
+    @property
+    def cost_without_filter(self) -> float | None: ...
+    @property
+    def cost_curve(self) -> list[tuple[int, float]]: ...
     @property
     def reason(self) -> str: ...
     @property
@@ -322,6 +340,45 @@ class Status:
     def full_counters(self) -> int: ...
     @property
     def promise(self) -> str: ...
+
+@final
+class Interval:
+    @property
+    def rate(self) -> float: ...
+    @property
+    def low(self) -> float: ...
+    @property
+    def high(self) -> float: ...
+    @property
+    def of(self) -> float: ...
+
+@final
+class LagInterval:
+    @property
+    def lag(self) -> int: ...
+    @property
+    def fnr(self) -> Interval: ...
+
+@final
+class Audit:
+    @property
+    def arrivals(self) -> int: ...
+    @property
+    def followed_keys(self) -> int: ...
+    @property
+    def one_in(self) -> int: ...
+    @property
+    def fpr(self) -> Interval | None: ...
+    @property
+    def fnr(self) -> Interval | None: ...
+    @property
+    def recent_fpr(self) -> Interval | None: ...
+    @property
+    def recent_fnr(self) -> Interval | None: ...
+    @property
+    def by_lag(self) -> list[LagInterval]: ...
+    @property
+    def breach(self) -> str | None: ...
 
 @final
 class WindowStats:

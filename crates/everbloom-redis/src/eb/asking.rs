@@ -10,7 +10,7 @@ use crate::server::{Call, Failure, Reading};
 use everbloom::internal::codec;
 use everbloom::internal::filters::standing;
 use everbloom::internal::format::VERSION as FORMAT;
-use everbloom::{Filter, KeyHash};
+use everbloom::{AuditReport, Filter, KeyHash};
 
 /// `EB.EXISTS key item`
 pub(super) fn exists(call: &mut Call<'_>) -> Result<(), Failure> {
@@ -117,6 +117,9 @@ pub(super) fn info(call: &mut Call<'_>) -> Result<(), Failure> {
         ("token_clients", Field::Number(stored.tokens.clients() as u64)),
         ("token_clients_most", Field::Number(MOST_CLIENTS as u64)),
     ];
+    if let Some(audit) = filter.audit() {
+        fields.push(("audit_bytes", Field::Number(audit.memory_bits() / 8)));
+    }
     if let Some(turns) = stored.turns {
         fields.extend([("every_ms", Field::Number(turns.every)), ("generation", Field::Number(turns.generation))]);
     }
@@ -124,11 +127,29 @@ pub(super) fn info(call: &mut Call<'_>) -> Result<(), Failure> {
     Ok(())
 }
 
+/// What an audit found.
+fn audited(report: &AuditReport) -> Vec<(&'static str, Field)> {
+    let mut fields =
+        vec![("audit_keys", Field::Number(report.followed_keys)), ("audit_one_in", Field::Number(report.one_in))];
+    let rates = [
+        (["measured_fpr", "measured_fpr_low", "measured_fpr_high"], report.measured_fpr),
+        (["measured_fnr", "measured_fnr_low", "measured_fnr_high"], report.measured_fnr),
+        (["recent_fpr", "recent_fpr_low", "recent_fpr_high"], report.last.measured_fpr),
+        (["recent_fnr", "recent_fnr_low", "recent_fnr_high"], report.last.measured_fnr),
+    ];
+    for (names, measured) in rates {
+        let values = measured.map(|measured| [measured.rate, measured.low, measured.high]);
+        let field = |at: usize| values.map_or(Field::Nothing, |values| Field::Fraction(values[at]));
+        fields.extend(names.into_iter().enumerate().map(|(at, name)| (name, field(at))));
+    }
+    fields
+}
+
 /// `EB.STATUS key`
 pub(super) fn status(call: &mut Call<'_>) -> Result<(), Failure> {
     let stored = found(call)?;
     let status = stored.filter.status();
-    let fields = vec![
+    let mut fields = vec![
         ("fill", Field::Fraction(status.fill)),
         ("estimated_fpr", Field::Fraction(status.estimated_fpr)),
         ("estimated_items", status.estimated_items.map_or(Field::Nothing, Field::Fraction)),
@@ -137,6 +158,9 @@ pub(super) fn status(call: &mut Call<'_>) -> Result<(), Failure> {
         ("full_counters", Field::Number(status.full_counters)),
         ("standing", Field::Text(standing(&*stored.filter, &status).name().into())),
     ];
+    if let Some(report) = stored.filter.audit_report() {
+        fields.extend(audited(&report));
+    }
     reply_fields(call, fields);
     Ok(())
 }

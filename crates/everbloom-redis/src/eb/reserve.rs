@@ -5,6 +5,7 @@ use super::stored::{Scale, Stored, Turns, belongs};
 use super::words::{Words, text};
 use crate::server::{Call, Failure};
 use crate::settings::{self, DEFAULT_FPR, RANDOM_SEED};
+use everbloom::internal::audit::usual_bytes;
 use everbloom::internal::filters::{self, KINDS};
 use everbloom::internal::forecast::{AUTO, windowed};
 use everbloom::internal::promise::Spec;
@@ -21,7 +22,15 @@ struct Wanted {
     seed_is_given: bool,
     time: Option<Time>,
     promise: Option<Promised>,
+    audit: Option<Audited>,
     only_new: bool,
+}
+
+/// An audit that is asked for: its bytes, and the seed that chooses the keys which it follows, if they are given.
+#[derive(Clone, Copy)]
+struct Audited {
+    bytes: Option<u64>,
+    seed: Option<u64>,
 }
 
 /// A window of time, or a time between generations.
@@ -39,7 +48,8 @@ struct Promised {
     generation: u64,
 }
 
-const OPTIONS: &[&str] = &["MEMORY", "FPR", "EXPECT", "IMPORTANCE", "SEED", "EVERY", "WINDOW", "NX", "PROMISE"];
+const OPTIONS: &[&str] =
+    &["MEMORY", "FPR", "EXPECT", "IMPORTANCE", "SEED", "EVERY", "WINDOW", "AUDIT", "NX", "PROMISE"];
 const PLAN_OPTIONS: &[&str] = &["MEMORY", "FPR", "EXPECT", "IMPORTANCE", "EVERY", "WINDOW"];
 
 impl Wanted {
@@ -76,6 +86,7 @@ impl Wanted {
             }
             "EVERY" => self.time = Some(Time::Every(duration(words.text(option)?, "time")?)),
             "WINDOW" => self.time = Some(Time::Window(duration(words.text(option)?, "window")?)),
+            "AUDIT" => self.audit = Some(Audited::read(words)?),
             "NX" => self.only_new = true,
             _ => self.promise = Some(Promised::read(words)?),
         }
@@ -180,6 +191,21 @@ fn refuse_schemes(spec: &Spec) -> Result<(), Failure> {
     Err(Failure::new(problem))
 }
 
+impl Audited {
+    /// `[size [seed]]`
+    fn read(words: &mut Words<'_, '_>) -> Result<Self, Failure> {
+        let Some(size) = words.digits("AUDIT")? else { return Ok(Audited { bytes: None, seed: None }) };
+        let bytes = settings::size(size).named("audit").get()? / 8;
+        let seed = words.digits("AUDIT")?.map(|seed| super::words::number(seed.as_bytes(), "AUDIT")).transpose()?;
+        Ok(Audited { bytes: Some(bytes), seed })
+    }
+
+    /// The memory beside a filter of so many bits.
+    fn bytes(&self, filter_bits: u64) -> u64 {
+        self.bytes.unwrap_or_else(|| usual_bytes(filter_bits))
+    }
+}
+
 impl Promised {
     /// `fpr fnr holds generation`, of which all but the first may be `-`.
     fn read(words: &mut Words<'_, '_>) -> Result<Self, Failure> {
@@ -231,8 +257,15 @@ pub(super) fn reserve(call: &mut Call<'_>) -> Result<(), Failure> {
     if let Some(Promised { fpr, fnr, holds, .. }) = wanted.promise {
         (plan.promise.predicted_fpr, plan.promise.predicted_fnr, plan.promise.holds) = (fpr, fnr, holds);
     }
-    limits::check(call, plan.memory_bits / 8, plan.memory_bits / 8)?;
-    let mut stored = Stored::new(limits::made(call, plan.build())?);
+    let audit_bytes = wanted.audit.map_or(0, |audit| audit.bytes(plan.memory_bits));
+    let bytes = (plan.memory_bits / 8).saturating_add(audit_bytes);
+    limits::check(call, bytes, bytes)?;
+    let mut filter = limits::made(call, plan.build())?;
+    if let Some(audit) = wanted.audit {
+        // Random, so that no client can avoid the keys that are followed.
+        filter = filter.audited(format!("{audit_bytes}B").as_str(), audit.seed.unwrap_or_else(|| call.random()))?;
+    }
+    let mut stored = Stored::new(filter);
     stored.importance = wanted.importance;
     stored.turns = wanted.turns(&mut stored, call.now())?;
     let words = replicated(call.word(1), &stored);
@@ -255,6 +288,10 @@ fn replicated(key: &[u8], stored: &Stored) -> Vec<Vec<u8>> {
     }
     if let Some(turns) = stored.turns {
         words.extend([b"EVERY".to_vec(), format!("{}ms", turns.every).into_bytes()]);
+    }
+    if let Some(audit) = stored.filter.audit() {
+        let size = (audit.memory_bits() / 8).to_string();
+        words.extend([b"AUDIT".to_vec(), size.into_bytes(), audit.seed().to_string().into_bytes()]);
     }
     words.push(b"PROMISE".to_vec());
     let generation = stored.turns.map_or(0, |turns| turns.generation);

@@ -13,6 +13,15 @@ const MEMORY: Argument = Argument::new(c"size", Takes::Text).after(c"MEMORY").op
 const FPR: Argument = Argument::new(c"rate", Takes::Text).after(c"FPR").optional();
 const EXPECT: Argument = Argument::new(c"keys", Takes::Text).after(c"EXPECT").optional();
 const SEED: Argument = Argument::new(c"seed", Takes::Integer).after(c"SEED").optional();
+const AUDIT: Argument = Argument::new(
+    c"audit",
+    Takes::Block(&[
+        Argument::word(c"audit", c"AUDIT"),
+        Argument::new(c"size", Takes::Text).optional(),
+        Argument::new(c"seed", Takes::Integer).optional(),
+    ]),
+)
+.optional();
 const NX: Argument = Argument::word(c"nx", c"NX").optional();
 const TIME: Argument = Argument::new(
     c"time",
@@ -79,7 +88,7 @@ pub(super) static COMMANDS: &[Command] = &[
         arity: -3,
         summary: c"Plans a filter by its spec, or the best one for 'auto', and creates it.",
         complexity: c"O(N) with N bytes of memory",
-        arguments: &[KEY, SPEC, MEMORY, FPR, EXPECT, SCALE, SEED, TIME, NX],
+        arguments: &[KEY, SPEC, MEMORY, FPR, EXPECT, SCALE, SEED, TIME, AUDIT, NX],
         entry: Entry::writing(reserve::reserve, changing::repair),
         ..ADD
     },

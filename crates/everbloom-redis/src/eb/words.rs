@@ -65,6 +65,13 @@ impl<'c, 'a> Words<'c, 'a> {
         is
     }
 
+    /// The next word, if it begins with a digit: a value that may be left out.
+    pub(super) fn digits(&mut self, option: &str) -> Result<Option<&'a str>, Failure> {
+        let is_number =
+            self.next < self.call.len() && self.call.word(self.next).first().is_some_and(u8::is_ascii_digit);
+        if is_number { self.text(option).map(Some) } else { Ok(None) }
+    }
+
     /// The place of the next word.
     pub(super) fn place(&self) -> usize {
         self.next
@@ -111,6 +118,7 @@ fn in_redis_words(error: Error) -> String {
                 "importance" | "importance_max" => "IMPORTANCE",
                 "window" => "WINDOW",
                 "time" => "EVERY",
+                "audit" => "AUDIT",
                 name => name,
             };
             let remedy = remedy.replace("mend the record", "send another");
@@ -130,6 +138,9 @@ fn in_redis_words(error: Error) -> String {
                     format!("{option} is {}, but must be {needed}; {remedy}", rate.map_or(given, rate_text))
                 }
             }
+        }
+        Error::Mismatch { what: "their audits", .. } => {
+            "the filters' audits do not follow the same keys; reserve one with AUDIT and COPY it while it is empty, or none".into()
         }
         Error::Mismatch { what, left, right, .. } => {
             format!("the filters differ in {what} ({left} and {right}); reserve both with the same spec and SEED")

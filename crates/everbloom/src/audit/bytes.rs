@@ -3,40 +3,45 @@
 //! Numbers are little-endian and 64 bits wide but where said otherwise.
 //!
 //! ```text
-//! memory, seed, arrivals, newest time, halvings, flags (1 weighted, 2 horizon, 4 timed, 8 renews), within, beyond
-//! next vote, places; of each place id, arrival, anchor, votes
+//! memory, seed, arrivals, how far turns moved the window, halvings,
+//! flags (1 weighted, 2 horizon, 4 which counts arrivals, 8 and renews), within, beyond, turn
+//! places; of each place id, arrival, anchor, votes (256 more if the key is awaited)
 //! covered arrivals, classes; of each class its number, all, wrong
 //! keys; of each key, by ascending id: id, arrival, anchor, tallies (32 bits), division, importance, wrong, 0 (8 bits each);
 //!       of each tally its class, all, wrong in 16, 24 and 24 bits
 //! ```
 
-use super::hot::{Hot, Place};
+use super::divisions::{division_of, start_of};
+use super::hot::{Hot, MOST_VOTES, Place};
+use super::lots::Lots;
 use super::tallies::{self, Class, NONE};
-use super::{Audit, Followed, Horizon, IMPORTANCE_CLASSES, Seen, division_of, start_of};
+use super::{Audit, Followed, Horizon, IMPORTANCE_CLASSES, LATEST, Seen};
 use crate::format::{StateReader, StateWriter};
 use crate::promise::{Error, Result};
 
 impl Audit {
     /// The audit as bytes, which are the same on every machine.
     pub fn to_bytes(&self) -> Vec<u8> {
-        let horizon = self.horizon.unwrap_or(Horizon { within: 0, beyond: 0, timed: false, renews: false });
-        let flags = [self.weighted, self.horizon.is_some(), horizon.timed, horizon.renews];
+        let none = Horizon { within: 0, beyond: 0, turn: 0, counts_arrivals: false, renews: false };
+        let horizon = self.horizon.unwrap_or(none);
+        let flags = [self.weighted, self.horizon.is_some(), horizon.counts_arrivals, horizon.renews];
         let flags = flags.iter().rev().fold(0, |bits, flag| bits << 1 | u64::from(*flag));
         let start = [
             self.memory_bytes,
             self.seed,
             self.arrivals,
-            self.newest as u64,
+            self.turned,
             self.halvings.into(),
             flags,
             horizon.within,
             horizon.beyond,
-            self.hot.next_lot,
+            horizon.turn,
             self.hot.ids.len() as u64,
         ];
         let mut out = start.into_iter().fold(StateWriter::new(), StateWriter::u64);
-        for (id, Place { seen, votes }) in self.hot.ids.iter().zip(&self.hot.places) {
-            out = out.u64(*id).u64(seen.arrival).u64(seen.anchor as u64).u64((*votes).into());
+        for ((id, awaited), Place { seen, votes }) in self.hot.ids.iter().zip(&self.hot.awaited).zip(&self.hot.places) {
+            let is_awaited = u64::from(*awaited != 0) << 8;
+            out = out.u64(*id).u64(seen.arrival).u64(seen.anchor as u64).u64(u64::from(*votes) | is_awaited);
         }
         let covered: Vec<_> = self.covered.iter().collect();
         out = out.u64(self.covered.arrivals).u64(covered.len() as u64);
@@ -58,6 +63,14 @@ impl Audit {
         out.finish()
     }
 
+    /// How many bytes that makes.
+    pub fn encoded_bytes(&self) -> u64 {
+        let tallies: usize = self.keys.values().map(|followed| self.tallies.of(followed.head).count()).sum();
+        let words =
+            10 + self.hot.ids.len() * 4 + 2 + self.covered.iter().count() * 3 + 1 + self.keys.len() * 4 + tallies;
+        words as u64 * 8
+    }
+
     /// The audit in these bytes. They are trusted with nothing: no more is allocated than their length justifies.
     pub fn from_bytes(bytes: &[u8]) -> Result<Self> {
         let mut state = StateReader::new(bytes);
@@ -76,20 +89,20 @@ fn read(state: &mut StateReader<'_>) -> Result<Audit> {
     for word in &mut start {
         *word = state.u64()?;
     }
-    let [memory, seed, arrivals, newest, halvings, flags, within, beyond, next_lot, places] = start;
+    let [memory, seed, arrivals, turned, halvings, flags, within, beyond, turn, places] = start;
     let mut audit = Audit::new(memory, seed)?;
-    let is_sound = halvings < 64 && flags < 16 && arrivals < 1 << 62 && within <= beyond && next_lot <= arrivals + 64;
+    let is_sound = halvings < 64 && flags < 16 && arrivals < LATEST && turned <= LATEST && within <= beyond;
     if !is_sound || places != audit.hot.ids.len() as u64 {
         return Err(damaged());
     }
     let bit = |place: u32| flags >> place & 1 == 1;
-    audit.horizon = bit(1).then_some(Horizon { within, beyond, timed: bit(2), renews: bit(3) });
-    (audit.arrivals, audit.newest, audit.weighted) = (arrivals, newest as i64, bit(0));
+    audit.horizon = bit(1).then_some(Horizon { within, beyond, turn, counts_arrivals: bit(2), renews: bit(3) });
+    (audit.arrivals, audit.turned, audit.weighted) = (arrivals, turned, bit(0));
     audit.halvings = halvings as u32;
     audit.division = division_of(arrivals);
     audit.next_division = start_of(audit.division + 1);
     read_hot(state, &mut audit.hot, arrivals)?;
-    audit.hot.next_lot = next_lot;
+    audit.lots = Lots::after(arrivals, seed);
     audit.covered.arrivals = bounded(state.u64()?, arrivals)?;
     for _ in 0..state.u64()? {
         let class = class_of(state.u64()?)?;
@@ -101,10 +114,12 @@ fn read(state: &mut StateReader<'_>) -> Result<Audit> {
 }
 
 fn read_hot(state: &mut StateReader<'_>, hot: &mut Hot, arrivals: u64) -> Result<()> {
-    for (id, place) in hot.ids.iter_mut().zip(&mut hot.places) {
+    for ((id, awaited), place) in hot.ids.iter_mut().zip(&mut hot.awaited).zip(&mut hot.places) {
         *id = state.u64()?;
         let seen = Seen { arrival: bounded(state.u64()?, arrivals)?, anchor: state.u64()? as i64 };
-        *place = Place { seen, votes: bounded(state.u64()?, 64)? as u8 };
+        let votes = bounded(state.u64()?, 256 + u64::from(MOST_VOTES))?;
+        *awaited = if votes >= 256 { *id } else { 0 };
+        *place = Place { seen, votes: bounded(votes & 255, MOST_VOTES.into())? as u8 };
     }
     Ok(())
 }

@@ -16,10 +16,11 @@
 //! Whether a promise is broken is another question: it bounds a probability, and even all keys are but one draw from it. There
 //! the keys are taken as a small part of those that might have come, and covered arrivals as tries of their own.
 //!
-//! The rate of covered arrivals is known. The whole has the share of each, of which the sample's is estimated: both errors are
-//! put together as the limits of sums are (Zou and Donner, 2008).
+//! Of the covered arrivals some were counted, each by a lot of its own: their rate has Wilson's interval for so many, or none if
+//! all were counted. The whole has the share of each, which is estimated, too. All of these errors are put together as the
+//! limits of sums are (Zou and Donner, 2008).
 
-use libm::{log1p, sqrt};
+use libm::{hypot, log1p, sqrt};
 
 /// Standard deviations of an interval that holds the truth 19 times in 20.
 pub(super) const USUAL: f64 = 1.959_963_985;
@@ -38,6 +39,39 @@ pub struct Measured {
     pub high: f64,
     /// Arrivals of which it is a rate, as far as that is known.
     pub of: f64,
+}
+
+/// Covered arrivals that were counted, and with which probability each was.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Covered {
+    pub(super) all: f64,
+    pub(super) wrong: f64,
+    pub(super) share: f64,
+}
+
+impl Covered {
+    fn rate(&self) -> f64 {
+        if self.all > 0.0 { self.wrong / self.all } else { 0.0 }
+    }
+
+    /// How many there are.
+    fn estimated(&self) -> f64 {
+        self.all / self.share
+    }
+
+    /// The interval of the rate among all of them.
+    fn interval(&self, deviations: f64) -> (f64, f64) {
+        let p = self.rate();
+        match self.all > 0.0 && self.share < 1.0 {
+            true => wilson(p, self.all / (1.0 - self.share), deviations),
+            false => (p, p),
+        }
+    }
+
+    /// The variance of how many there are, by its square.
+    fn spread(&self) -> f64 {
+        if self.all > 0.0 { (1.0 - self.share) / self.all } else { 0.0 }
+    }
 }
 
 /// Sums over sampled keys: x is what was counted of a key, y what of that was wrong.
@@ -62,45 +96,51 @@ impl Moments {
     }
 
     /// The interval of the probability to err that these, and what was covered, are draws from.
-    pub(super) fn chance(&self, covered: (u64, u64), share: f64, deviations: f64) -> Option<Measured> {
-        let (all, wrong) = (covered.0 as f64, covered.1 as f64);
-        let tries = |count: f64, wrong: f64, effective: f64| {
-            let p = if count > 0.0 { wrong / count } else { 0.0 };
-            (p, if count > 0.0 { wilson(p, effective, deviations) } else { (p, p) })
+    pub(super) fn chance(&self, covered: Covered, share: f64, deviations: f64) -> Option<Measured> {
+        let tries = |count: f64, p: f64, effective: f64| match count > 0.0 {
+            true => wilson(p, effective, deviations),
+            false => (p, p),
         };
-        let of = self.x / share + all;
-        let weight = self.x / share / of;
-        let p = if self.x > 0.0 { self.y / self.x } else { 0.0 };
+        let (p, known) = (self.rate(), covered.rate());
         let effective = if self.x > 0.0 { self.effective(p, 0.0).min(self.x) } else { 0.0 };
-        let (one, other) = (tries(self.x, self.y, effective), tries(all, wrong, all));
-        let off =
-            |end: f64, other_end: f64| libm::hypot(weight * (one.0 - end), (1.0 - weight) * (other.0 - other_end));
-        let rate = weight * one.0 + (1.0 - weight) * other.0;
-        let (low, high) = (rate - off(one.1.0, other.1.0), rate + off(one.1.1, other.1.1));
+        let (sampled, counted) = (tries(self.x, p, effective), tries(covered.all, known, covered.all));
+        let of = self.x / share + covered.estimated();
+        let weight = self.x / share / of;
+        let off = |end: f64, other_end: f64| hypot(weight * (p - end), (1.0 - weight) * (known - other_end));
+        let rate = weight * p + (1.0 - weight) * known;
+        let (low, high) = (rate - off(sampled.0, counted.0), rate + off(sampled.1, counted.1));
         (of > 0.0).then_some(Measured { rate, low: low.max(0.0), high: high.min(1.0), of })
     }
 
-    /// The rate of these and of what was covered: (all, wrong), all keys being `1/share` times the sampled ones.
-    /// `uncovered` is how many arrivals were not covered at most. Nothing if there is nothing to have a rate of.
-    pub(super) fn rate(&self, covered: (u64, u64), share: f64, uncovered: f64, deviations: f64) -> Option<Measured> {
-        let (all, wrong) = (covered.0 as f64, covered.1 as f64);
-        let known = if all > 0.0 { wrong / all } else { 0.0 };
+    /// The rate of these and of what was covered, all keys being `1/share` times the sampled ones. `uncovered` is how many
+    /// arrivals were not covered at most. Nothing if there is nothing to have a rate of.
+    pub(super) fn rate_with(&self, covered: Covered, share: f64, uncovered: f64, deviations: f64) -> Option<Measured> {
+        let (known, (known_low, known_high)) = (covered.rate(), covered.interval(deviations));
+        let all = covered.estimated();
         if self.x == 0.0 {
             // As many keys as may have escaped the sample, with one arrival each.
             let hidden = if share < 1.0 { (deviations * deviations / share).min(uncovered) } else { 0.0 };
-            let (low, high) = (wrong / (all + hidden), (wrong + hidden) / (all + hidden));
+            let (low, high) = (known_low * all / (all + hidden), (known_high * all + hidden) / (all + hidden));
             return (all > 0.0).then_some(Measured { rate: known, low, high, of: all });
         }
         let estimated = self.x / share;
         let of = estimated + all;
-        let (weight, p) = (estimated / of, self.y / self.x);
+        let (weight, p) = (estimated / of, self.rate());
         let (low, high) = if share < 1.0 { wilson(p, self.effective(p, share), deviations) } else { (p, p) };
         // How far the weight may be off, times what that matters.
-        let by_weight =
-            deviations * (p - known).abs() * weight * (1.0 - weight) * sqrt((1.0 - share) * self.xx) / self.x;
+        let spread = (1.0 - share) * self.xx / (self.x * self.x) + covered.spread();
+        let by_weight = deviations * (p - known).abs() * weight * (1.0 - weight) * sqrt(spread);
         let rate = weight * p + (1.0 - weight) * known;
-        let off = |end: f64| sqrt((weight * (p - end)) * (weight * (p - end)) + by_weight * by_weight);
-        Some(Measured { rate, low: (rate - off(low)).max(0.0), high: (rate + off(high)).min(1.0), of })
+        let off = |end: f64, known_end: f64| {
+            hypot(hypot(weight * (p - end), (1.0 - weight) * (known - known_end)), by_weight)
+        };
+        let (low, high) = (rate - off(low, known_low), rate + off(high, known_high));
+        Some(Measured { rate, low: low.max(0.0), high: high.min(1.0), of })
+    }
+
+    /// The rate of these alone.
+    fn rate(&self) -> f64 {
+        if self.x > 0.0 { self.y / self.x } else { 0.0 }
     }
 
     /// How many independent arrivals tell as much.
@@ -135,7 +175,8 @@ mod tests {
     fn rate(keys: &[(u64, u64)], covered: (u64, u64), share: f64) -> Measured {
         let mut moments = Moments::default();
         keys.iter().for_each(|key| moments.add(*key));
-        moments.rate(covered, share, 1e9, USUAL).expect("something to have a rate of")
+        let covered = Covered { all: covered.0 as f64, wrong: covered.1 as f64, share: 1.0 };
+        moments.rate_with(covered, share, 1e9, USUAL).expect("something to have a rate of")
     }
 
     #[test]

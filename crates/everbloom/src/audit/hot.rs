@@ -3,17 +3,17 @@
 //! A key has one place in the table, found by bits that the sample does not use. One arrival in 32, by a lot that knows
 //! nothing of the sample either, is a vote for its key: it adds to the key that has the place, or takes away from it, and a key
 //! without votes gives way (the majority vote of Boyer and Moore, by places; Misra and Gries, 1982, is the same with more
-//! keys in one place). A key with more than half of the votes of its place is in it before long and stays. The table is one
-//! place wide so that an arrival of another key costs one load and one comparison.
+//! keys in one place). A key with more than half of the votes of its place is in it before long and stays.
+//!
+//! An arrival of a hot key is counted only if the one before it was drawn by a second lot, which waits for it. All other arrivals
+//! cost one load and one comparison with the key that is waited for, which is hardly ever the right one.
 
 use super::Seen;
 
-/// Arrivals between two votes, on average.
-pub(super) const BETWEEN_LOTS: u64 = 32;
 /// Votes beyond this are not counted, so that a key which was hot once gives way to one that is.
-const MOST_VOTES: u8 = 64;
+pub(super) const MOST_VOTES: u8 = 64;
 /// What a place takes.
-const PLACE_BYTES: u64 = 8 + 24;
+const PLACE_BYTES: u64 = 2 * 8 + 24;
 /// More keys than this are not hot.
 const MOST_PLACES: u64 = 1024;
 
@@ -22,14 +22,15 @@ const MOST_PLACES: u64 = 1024;
 pub(super) struct Hot {
     /// The key of each place; 0 if it has none.
     pub(super) ids: Vec<u64>,
+    /// The same where the key's next arrival is to be counted, 0 elsewhere.
+    pub(super) awaited: Vec<u64>,
     pub(super) places: Vec<Place>,
-    /// Arrivals before the next vote.
-    pub(super) next_lot: u64,
 }
 
 /// What is known of a key in the table.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub(super) struct Place {
+    /// Its last arrival, if the next one is awaited.
     pub(super) seen: Seen,
     pub(super) votes: u8,
 }
@@ -38,7 +39,7 @@ impl Hot {
     /// A table of no more than so many bytes.
     pub(super) fn new(bytes: u64) -> Self {
         let places = 1usize << (bytes / PLACE_BYTES).clamp(1, MOST_PLACES).ilog2();
-        Hot { ids: vec![0; places], places: vec![Place::default(); places], next_lot: 0 }
+        Hot { ids: vec![0; places], awaited: vec![0; places], places: vec![Place::default(); places] }
     }
 
     pub(super) fn bytes(&self) -> u64 {
@@ -51,38 +52,55 @@ impl Hot {
         (id >> 1) as usize & (self.ids.len() - 1)
     }
 
-    #[inline(always)]
     pub(super) fn has(&self, id: u64) -> bool {
         self.ids[self.place(id)] == id
     }
 
-    /// When a key was last seen, if it is here.
-    pub(super) fn seen(&self, id: u64) -> Option<Seen> {
-        self.has(id).then(|| self.places[self.place(id)].seen)
+    /// The first of these ids that is no more than a limit, or awaited.
+    #[inline(always)]
+    pub(super) fn first(&self, ids: impl Iterator<Item = u64>, limit: u64) -> Option<usize> {
+        let awaited = &self.awaited[..];
+        let mask = awaited.len() - 1;
+        ids.into_iter().position(|id| id <= limit || awaited[(id >> 1) as usize & mask] == id)
     }
 
-    pub(super) fn renew(&mut self, id: u64, seen: Seen) {
-        let place = self.place(id);
-        self.places[place].seen = seen;
-    }
-
-    /// Counts a vote; the key enters if its place is free and `is_known`.
-    pub(super) fn vote(&mut self, id: u64, seen: Seen, is_known: bool) {
+    /// When a key that is awaited was last seen. It is awaited no longer.
+    pub(super) fn take(&mut self, id: u64) -> Option<Seen> {
         let at = self.place(id);
-        let place = &mut self.places[at];
+        (self.awaited[at] == id).then(|| {
+            self.awaited[at] = 0;
+            self.places[at].seen
+        })
+    }
+
+    /// Waits for the next arrival of a key, if it is here.
+    pub(super) fn wait(&mut self, id: u64, seen: Seen) {
+        let at = self.place(id);
         if self.ids[at] == id {
-            place.votes = (place.votes + 1).min(MOST_VOTES);
-        } else if place.votes > 0 {
-            place.votes -= 1;
-        } else if is_known {
-            self.ids[at] = id;
-            *place = Place { seen, votes: 1 };
+            self.awaited[at] = id;
+            self.places[at].seen = seen;
         }
+    }
+
+    /// Counts a vote. A key that takes the place of another `may_enter`; whether it did.
+    pub(super) fn vote(&mut self, id: u64, may_enter: bool) -> bool {
+        let at = self.place(id);
+        let votes = &mut self.places[at].votes;
+        if self.ids[at] == id {
+            *votes = (*votes + 1).min(MOST_VOTES);
+        } else if *votes > 0 {
+            *votes -= 1;
+        } else if may_enter {
+            (self.ids[at], self.awaited[at], *votes) = (id, 0, 1);
+            return true;
+        }
+        false
     }
 
     /// Begins anew.
     pub(super) fn forget(&mut self) {
         self.ids.fill(0);
+        self.awaited.fill(0);
         self.places.fill(Place::default());
     }
 }

@@ -8,10 +8,14 @@
 //! - **A sample of the keys.** A key's 128 bits and the audit's own random seed make a number `u`; keys with `u` below a
 //!   threshold θ are followed from their first arrival on. When the memory is full θ is halved and the keys above it are
 //!   dropped with all their tallies, so that what remains has its whole history.
-//! - **The hottest keys**, whatever their `u`, in a small table ([`hot`]). Of a key that enters it late nothing is known of
-//!   before, so arrivals are counted there and not keys: an arrival is *covered* if its key was in the table when it came. It is
-//!   then known to be a repeat, with its lag, because the table saw the arrival before it. All other arrivals are the
-//!   sample's. Each arrival counts in one of the two ways, and which one does not depend on `u`.
+//! - **The hottest keys**, whatever their `u`, in a small table ([`hot`]), from the first halving on: until then every key is
+//!   followed. Of a key that enters the table late nothing is known of before, so arrivals are counted there and not keys: an
+//!   arrival is *covered* if its key is in the table when it comes. It is then known to be a repeat. To look at each of them
+//!   would cost a fifth of the time of a whole deduplication, so one in 32 is counted: those whose key's arrival before was
+//!   drawn by a lot, from when the table waits for the next one, which gives its lag. All other arrivals are the sample's.
+//!   Each arrival counts in one of the two ways, and which one does not depend on `u`: not on the sample, because the votes
+//!   that let keys into the table are a lot of their own ([`lots`]), and not by the first halving, because until then the
+//!   sample is all keys.
 //!
 //! # The estimates
 //!
@@ -23,7 +27,13 @@
 //! sampled. If k is sampled, u_k < θ, the same argument gives θ_k = θ. So k is sampled exactly if u_k < θ_k, where θ_k does not
 //! depend on u_k, and the expectation of \[k sampled\]/θ is P(u_k < θ_k)/θ_k = 1. ∎ (Thresholds of this kind are the
 //! *substitutable* ones of Ting, 2022.) The same argument for two keys shows that their terms are uncorrelated, and that
-//! Σ (1 − θ)/θ² y² over the sample estimates the variance without bias. Covered arrivals are counted, which has no variance.
+//! Σ (1 − θ)/θ² y² over the sample estimates the variance without bias.
+//!
+//! A covered arrival is counted if a lot was drawn at an earlier arrival, with a probability of 1/32 that depends neither on
+//! the stream nor on the votes nor on `u`, and two are counted independently. So 32 times what was counted estimates the sum
+//! over the covered arrivals without bias, and what was counted is a sample of arrivals that are independent of each other.
+//! (Where a window's keys are not renewed by repeats, the arrival before does not tell a key's age: there every covered arrival
+//! is counted.)
 //!
 //! A rate is a ratio of two such sums, with the bias of all ratio estimators, of the order of 1/(sampled keys). How its interval
 //! is found from the variance between keys is told in [`estimate`].
@@ -34,31 +44,50 @@
 //! of the arrivals. Older divisions are added up, so that a key has at most two tallies for it.
 
 mod bytes;
+mod divisions;
 mod estimate;
+mod horizon;
 mod hot;
+mod lots;
+mod merge;
 mod report;
 mod tallies;
 
-use crate::key::{KeyHash, finalise};
+use crate::key::KeyHash;
 use crate::promise::{Error, Importance, Importances, Result, Verdict};
+use divisions::{division_of, start_of};
+use horizon::Truth;
 use hot::Hot;
+use lots::{Lot, Lots};
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 use tallies::{Class, NONE, Tallies, Totals};
 
 pub use estimate::Measured;
-pub use report::{AuditReport, Breach, ByImportance, ByLag, LastPart};
+pub use horizon::Horizon;
+pub use report::{AuditReport, Breach, ByImportance, ByLag, LastPart, Missed};
 
 /// The least memory of an audit, in bytes.
 pub const LEAST_BYTES: u64 = 4096;
 /// The most: more keys would tell nothing more.
 const MOST_BYTES: u64 = 1 << 32;
+/// What is given where nobody says how much: one part of the filter's memory in so many, and no less than so many bytes.
+const USUAL_PARTS: u64 = 50;
+const USUAL_LEAST_BYTES: u64 = 256 << 10;
 /// Parts into which importances are divided.
 pub(crate) const IMPORTANCE_CLASSES: u32 = 8;
 /// Where the age of a key counts from that no window remembers.
 const NEVER: i64 = i64::MIN;
+/// Nothing comes later than this.
+const LATEST: u64 = 1 << 62;
 /// What a key takes in the map: its id, what is known of it, a byte of the map's own.
 const KEY_BYTES: u64 = 33;
+
+/// The memory of an audit beside a filter of so many bits, where nobody says how much: 2 %, and at least 256 KiB, because fewer
+/// keys would tell little.
+pub fn usual_bytes(filter_bits: u64) -> u64 {
+    (filter_bits / 8 / USUAL_PARTS).clamp(USUAL_LEAST_BYTES, MOST_BYTES)
+}
 
 /// Follows some keys of a stream exactly, and knows from them what a filter gets wrong.
 ///
@@ -81,8 +110,8 @@ pub struct Audit {
     seed: u64,
     horizon: Option<Horizon>,
     arrivals: u64,
-    /// The newest time, of arrivals that have one.
-    newest: i64,
+    /// How far turns have moved the window.
+    turned: u64,
     /// θ is 2^−halvings.
     halvings: u32,
     /// Whether importances were given.
@@ -91,24 +120,12 @@ pub struct Audit {
     most_keys: usize,
     tallies: Tallies,
     hot: Hot,
-    /// What the covered arrivals came to.
+    lots: Lots,
+    /// What was counted of the covered arrivals.
     covered: Totals,
     division: u8,
     /// The arrival that begins the next division.
     next_division: u64,
-}
-
-/// For a filter with a window: which arrivals are repeats to it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Horizon {
-    /// An arrival no farther from the last one of its key than this is a repeat.
-    pub within: u64,
-    /// One farther than this is new. What lies between, a window that forgets in steps may call either.
-    pub beyond: u64,
-    /// Whether this is microseconds; arrivals otherwise.
-    pub timed: bool,
-    /// Whether every arrival renews a key's age; only those called new otherwise.
-    pub renews: bool,
 }
 
 /// What is known of a key in the sample.
@@ -128,7 +145,7 @@ struct Followed {
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 struct Seen {
     arrival: u64,
-    /// Where its age in a window counts from: an arrival or a time.
+    /// The place in a window that its age counts from.
     anchor: i64,
 }
 
@@ -136,19 +153,10 @@ struct Seen {
 #[derive(Debug, Clone, Copy)]
 struct Arrival {
     at: u64,
-    /// Its place in a window: arrival or time.
+    /// Its place in a window.
     place: i64,
     importance: u8,
     verdict: Verdict,
-}
-
-/// What an arrival was.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Truth {
-    New,
-    Repeat,
-    /// A window may call it either.
-    Either,
 }
 
 /// Ids are uniform but for their first bits, which are zero.
@@ -169,33 +177,13 @@ impl Hasher for ById {
     }
 }
 
-/// The division of a stream that an arrival belongs to, counted from one: ⌊2 log2 n⌋ + 1.
-fn division_of(arrival: u64) -> u8 {
-    let n = arrival.max(1);
-    let whole = n.ilog2();
-    // n² ≥ 2^(2 whole + 1) is exact, and a logarithm is not.
-    let half = u32::from(u128::from(n) * u128::from(n) >= 1u128 << (2 * whole + 1));
-    (2 * whole + half + 1) as u8
-}
-
-/// The first arrival of a division.
-fn start_of(division: u8) -> u64 {
-    if division > 128 {
-        return u64::MAX;
-    }
-    let power = u32::from(division.max(1)) - 1;
-    let root = (1u128 << power).isqrt();
-    // Rounded up: the first whole number that is not below it.
-    (if root * root == 1u128 << power { root } else { root + 1 }) as u64
-}
-
 impl Audit {
     /// An audit that takes no more than this, and follows the keys that this seed chooses. A seed that whoever makes the
     /// stream does not know keeps the stream from avoiding the sample.
     pub fn new(memory_bytes: u64, seed: u64) -> Result<Self> {
         if !(LEAST_BYTES..=MOST_BYTES).contains(&memory_bytes) {
-            let needed = format!("from {LEAST_BYTES} bytes to 4 GiB");
-            return Err(Error::parameter("audit", memory_bytes, needed, "give 2 % of the filter's memory"));
+            let given = crate::promise::size_text(memory_bytes.saturating_mul(8));
+            return Err(Error::parameter("audit", given, "from 4KiB to 4GiB", "try 1MiB"));
         }
         let hot = Hot::new(memory_bytes / 16);
         // A map has a power of two of places, and uses seven in eight of them.
@@ -206,13 +194,14 @@ impl Audit {
             seed,
             horizon: None,
             arrivals: 0,
-            newest: i64::MIN,
+            turned: 0,
             halvings: 0,
             weighted: false,
             keys: HashMap::default(),
             most_keys: (places / 8 * 7) as usize,
             tallies: Tallies::new(most_tallies as usize),
             hot,
+            lots: Lots::after(0, seed),
             covered: Totals::default(),
             division: 1,
             next_division: start_of(2),
@@ -220,8 +209,8 @@ impl Audit {
     }
 
     /// For a filter with a window, to which old keys are new again. To be said before anything comes.
-    pub fn with_horizon(self, horizon: Horizon) -> Self {
-        Audit { horizon: Some(horizon), ..self }
+    pub fn with_horizon(self, horizon: impl Into<Option<Horizon>>) -> Self {
+        Audit { horizon: horizon.into(), ..self }
     }
 
     /// The most it takes.
@@ -234,40 +223,43 @@ impl Audit {
         self.arrivals
     }
 
-    /// Takes note of arrivals and the verdicts on them.
-    pub fn observe(&mut self, hashes: &[KeyHash], importances: Importances<'_>, verdicts: &[Verdict]) {
-        self.observe_timed(hashes, importances, verdicts, |_| 0);
+    /// The seed that chooses the keys which are followed.
+    pub fn seed(&self) -> u64 {
+        self.seed
     }
 
-    /// The same with the time of each arrival, in microseconds; one before an earlier one counts as that.
-    pub fn observe_timed(
-        &mut self,
-        hashes: &[KeyHash],
-        importances: Importances<'_>,
-        verdicts: &[Verdict],
-        time: impl Fn(usize) -> i64,
-    ) {
-        self.weighted |= matches!(importances, Importances::Each(_));
-        let timed = self.horizon.is_some_and(|horizon| horizon.timed);
+    /// Begins anew, with the same seed.
+    pub fn clear(&mut self) {
+        // What was made once can be made again.
+        if let Ok(new) = Audit::new(self.memory_bytes, self.seed) {
+            *self = new.with_horizon(self.horizon);
+        }
+    }
+
+    /// Takes note that the caller began so many generations of a window.
+    pub fn turn(&mut self, generations: u64) {
+        let turn = self.horizon.map_or(0, |horizon| horizon.turn);
+        self.turned = self.turned.saturating_add(turn.saturating_mul(generations)).min(LATEST);
+    }
+
+    /// Takes note of arrivals and the verdicts on them.
+    pub fn observe(&mut self, hashes: &[KeyHash], importances: Importances<'_>, verdicts: &[Verdict]) {
+        self.weighted |= !matches!(importances, Importances::All(Importance::FULL));
         let count = hashes.len().min(verdicts.len());
         let mut done = 0;
         while done < count {
-            // Up to the next arrival at which a key may enter the table of hot ones.
-            let lot = usize::try_from(self.hot.next_lot.saturating_sub(self.arrivals)).unwrap_or(usize::MAX);
-            let end = count.min(lot.saturating_add(1));
-            for index in done..end {
-                if timed {
-                    self.newest = self.newest.max(time(index));
-                }
-                let id = id_of(hashes[index], self.seed);
-                if self.is_sampled(id) || self.hot.has(id) || index == lot {
-                    let at = self.arrivals + index as u64 + 1;
-                    let place = if timed { self.newest } else { at as i64 };
-                    let importance = class_of(importances.at(index));
-                    self.follow(id, Arrival { at, place, importance, verdict: verdicts[index] });
-                }
+            // Most arrivals are none that is followed, awaited or drawn: this is all that they cost.
+            let lot = usize::try_from(self.lots.next() - self.arrivals - 1).unwrap_or(usize::MAX);
+            let (end, seed) = (count.min(lot), self.seed);
+            let ids = hashes[done.min(end)..end].iter().map(|hash| id_of(*hash, seed));
+            let next = self.hot.first(ids, self.limit()).map_or(end, |found| done + found);
+            if next == count {
+                break;
             }
-            done = end;
+            let at = self.arrivals + next as u64 + 1;
+            let (place, importance) = (self.place_of(at), class_of(importances.at(next)));
+            self.follow(id_of(hashes[next], seed), Arrival { at, place, importance, verdict: verdicts[next] });
+            done = next + 1;
         }
         self.arrivals += count as u64;
         if self.arrivals >= self.next_division {
@@ -280,50 +272,75 @@ impl Audit {
         self.is_sampled(id_of(hash, self.seed))
     }
 
-    #[inline(always)]
+    /// The largest id of the sample.
+    fn limit(&self) -> u64 {
+        u64::MAX >> self.halvings
+    }
+
     fn is_sampled(&self, id: u64) -> bool {
-        id <= u64::MAX >> self.halvings
+        id <= self.limit()
+    }
+
+    /// The place of an arrival in a window.
+    fn place_of(&self, at: u64) -> i64 {
+        let moved = if self.horizon.is_some_and(|horizon| horizon.counts_arrivals) { at } else { 0 };
+        (self.turned + moved) as i64
     }
 
     /// What an arrival was, of a key that was last seen so.
     fn truth(&self, seen: &Seen, arrival: &Arrival) -> Truth {
-        let Some(horizon) = self.horizon else { return Truth::Repeat };
-        let age = arrival.place.saturating_sub(seen.anchor).max(0) as u64;
-        match age {
-            age if age <= horizon.within => Truth::Repeat,
-            age if age > horizon.beyond => Truth::New,
-            _ => Truth::Either,
-        }
+        self.horizon.map_or(Truth::Repeat, |horizon| horizon.truth(arrival.place, seen.anchor))
+    }
+
+    /// Whether an arrival tells from where on its key's age counts, whatever came before. Where repeats do not renew a key,
+    /// what was taken for one by mistake is not remembered either.
+    fn renews(&self, verdict: Verdict) -> bool {
+        self.horizon.is_none_or(|horizon| horizon.renews) || verdict.is_distinct()
+    }
+
+    /// Whether every covered arrival is counted, and not only those that were waited for.
+    fn counts_each(&self) -> bool {
+        self.horizon.is_some_and(|horizon| !horizon.renews)
     }
 
     /// A key as it is known after this arrival.
     fn renewed(&self, seen: Seen, arrival: &Arrival) -> Seen {
-        // Where repeats do not renew a key, what was taken for one by mistake is not remembered either.
-        let is_renewed = self.horizon.is_none_or(|horizon| horizon.renews) || arrival.verdict.is_distinct();
-        Seen { arrival: arrival.at, anchor: if is_renewed { arrival.place } else { seen.anchor } }
+        let anchor = if self.renews(arrival.verdict) { arrival.place } else { seen.anchor };
+        Seen { arrival: arrival.at, anchor }
     }
 
-    /// An arrival of a key that is in the table or in the sample, or that is a vote.
+    /// An arrival of a key that is in the sample or awaited, or one that is drawn.
     #[inline(never)]
     fn follow(&mut self, id: u64, arrival: Arrival) {
         if arrival.at >= self.next_division {
             self.begin_division(arrival.at);
         }
-        let covered = self.hot.seen(id);
-        if let Some(seen) = covered {
-            let truth = self.truth(&seen, &arrival);
-            self.covered.arrivals += 1;
-            for class in self.classes(truth, arrival.at - seen.arrival, arrival.importance) {
-                self.covered.add(class, truth.is_wrong(arrival.verdict));
-            }
-            let renewed = self.renewed(seen, &arrival);
-            self.hot.renew(id, renewed);
+        let uses_table = self.halvings > 0;
+        let is_covered = uses_table && self.hot.has(id);
+        if let Some(seen) = self.hot.take(id) {
+            self.count_covered(id, seen, &arrival);
         }
         if self.is_sampled(id) {
-            self.follow_sampled(id, arrival, covered.is_some());
+            self.follow_sampled(id, arrival, is_covered);
         }
-        if arrival.at > self.hot.next_lot {
-            self.vote(id, arrival);
+        if arrival.at == self.lots.next() {
+            let lot = self.lots.take();
+            if uses_table {
+                self.draw(lot, id, &arrival);
+            }
+        }
+    }
+
+    /// An arrival of a hot key that was waited for.
+    fn count_covered(&mut self, id: u64, seen: Seen, arrival: &Arrival) {
+        let truth = self.truth(&seen, arrival);
+        self.covered.arrivals += 1;
+        for class in self.classes(truth, arrival.at - seen.arrival, arrival.importance) {
+            self.covered.add(class, truth.is_wrong(arrival.verdict));
+        }
+        if self.counts_each() {
+            let renewed = self.renewed(seen, arrival);
+            self.hot.wait(id, renewed);
         }
     }
 
@@ -388,7 +405,7 @@ impl Audit {
     /// Drops every second key with all that is known of it.
     fn halve(&mut self) {
         self.halvings = (self.halvings + 1).min(63);
-        let (limit, tallies) = (u64::MAX >> self.halvings, &mut self.tallies);
+        let (limit, tallies) = (self.limit(), &mut self.tallies);
         self.keys.retain(|id, followed| {
             if *id > limit {
                 tallies.free_all(followed.head);
@@ -416,105 +433,13 @@ impl Audit {
         self.keys.values_mut().for_each(|followed| tallies.keep_since(&mut followed.head, oldest));
     }
 
-    /// Lets a key into the table of hot ones, or speaks for the one that is there.
-    fn vote(&mut self, id: u64, arrival: Arrival) {
-        // How old a key is that was called a repeat is not known where repeats do not renew it.
-        let is_known = self.horizon.is_none_or(|horizon| horizon.renews) || arrival.verdict.is_distinct();
-        self.hot.vote(id, Seen { arrival: arrival.at, anchor: arrival.place }, is_known);
-        self.hot.next_lot = arrival.at + (finalise(arrival.at ^ self.seed) & (2 * hot::BETWEEN_LOTS - 1));
-    }
-
-    /// Takes in the audit of other arrivals, with the same seed, such as another shard's. Rates are then those of all
-    /// verdicts, each as it was given; lags are those within a shard.
-    pub fn merge(&mut self, other: &Audit) -> Result<()> {
-        if (self.seed, self.horizon) != (other.seed, other.horizon) {
-            let told = |audit: &Audit| format!("seed {:x}, window {:?}", audit.seed, audit.horizon);
-            return Err(Error::Mismatch {
-                what: "the keys that their audits follow",
-                left: told(self),
-                right: told(other),
-                remedy: "start the audits of all shards with one seed and one window",
-            });
-        }
-        while self.halvings < other.halvings {
-            self.halve();
-        }
-        let total = self.arrivals + other.arrivals;
-        // The last parts of both are the last part of the whole.
-        let division = division_of(total);
-        if division != self.division {
-            self.shift_divisions(division);
-        }
-        let shift = i16::from(self.division) - i16::from(other.division);
-        self.next_division = start_of(division + 1);
-        self.covered.merge(&other.covered, shift);
-        let mut theirs: Vec<_> = other.keys.iter().collect();
-        theirs.sort_unstable_by_key(|(id, _)| **id);
-        for (id, their) in theirs {
-            if self.is_sampled(*id) {
-                self.take_in(*id, their, &other.tallies, shift);
-            }
-        }
-        (self.arrivals, self.newest) = (total, self.newest.max(other.newest));
-        self.weighted |= other.weighted;
-        self.hot.forget();
-        self.hot.next_lot = self.arrivals;
-        Ok(())
-    }
-
-    /// Takes in a key of another audit.
-    fn take_in(&mut self, id: u64, their: &Followed, tallies: &Tallies, shift: i16) {
-        let first = tallies::shifted(their.division, shift);
-        if self.keys.contains_key(&id) {
-            // New to both: what is new once more is counted apart.
-            let classes = [Class::NewAgain, Class::New(first), Class::NewOf(their.importance)];
-            let count = if self.weighted { 3 } else { 2 };
-            classes[..count].iter().for_each(|class| self.add_many(id, *class, (1, u64::from(their.wrong))));
-        } else {
-            while self.keys.len() >= self.most_keys {
-                self.halve();
-            }
-            if !self.is_sampled(id) {
-                return;
-            }
-            self.keys.insert(id, Followed { head: NONE, division: first, ..*their });
-        }
-        for (class, counts) in tallies.of(their.head) {
-            self.add_many(id, class.shifted(shift), counts);
-        }
-        if let Some(mine) = self.keys.get_mut(&id) {
-            mine.seen.arrival = mine.seen.arrival.max(their.seen.arrival);
-            mine.seen.anchor = mine.seen.anchor.max(their.seen.anchor);
-        }
-    }
-
-    fn add_many(&mut self, id: u64, class: Class, counts: (u64, u64)) {
-        while let Some(followed) = self.keys.get_mut(&id)
-            && !self.tallies.add_many(&mut followed.head, class, counts)
-        {
-            self.halve();
-        }
-    }
-
-    /// Moves the divisions of the last part.
-    fn shift_divisions(&mut self, division: u8) {
-        let shift = i16::from(division) - i16::from(self.division);
-        self.division = division;
-        self.covered.shift(shift);
-        let tallies = &mut self.tallies;
-        for followed in self.keys.values_mut() {
-            followed.division = tallies::shifted(followed.division, shift);
-            tallies.shift(followed.head, shift);
-        }
-    }
-}
-
-impl Truth {
-    fn is_wrong(self, verdict: Verdict) -> bool {
-        match self {
-            Truth::New => !verdict.is_distinct(),
-            Truth::Repeat => verdict.is_distinct(),
-            Truth::Either => false,
+    /// An arrival that was drawn: it is a vote, or the next one of its key is waited for.
+    fn draw(&mut self, lot: Lot, id: u64, arrival: &Arrival) {
+        let seen = Seen { arrival: arrival.at, anchor: arrival.place };
+        let is_known = self.renews(arrival.verdict);
+        let has_entered = lot.is_vote && self.hot.vote(id, is_known);
+        if if self.counts_each() { has_entered } else { lot.is_wait } {
+            self.hot.wait(id, seen);
         }
     }
 }

@@ -1,9 +1,10 @@
 //! What an audit has found.
 
-use super::estimate::{CERTAIN, Measured, Moments, USUAL};
+use super::divisions::{division_of, start_of};
+use super::estimate::{CERTAIN, Covered, Measured, Moments, USUAL};
 use super::tallies::Class;
-use super::{Audit, IMPORTANCE_CLASSES, division_of, start_of};
-use crate::promise::{Error, Holds, Promise, Result};
+use super::{Audit, IMPORTANCE_CLASSES, lots};
+use crate::promise::{Error, Holds, Promise, Result, rate_text};
 use crate::stream::Stream;
 use libm::exp2;
 
@@ -17,7 +18,7 @@ pub struct AuditReport {
     pub followed_keys: u64,
     /// One key in so many is followed so; with 1 the rates are exact.
     pub one_in: u64,
-    /// Arrivals that were counted because their keys are among the hottest.
+    /// Arrivals of the hottest keys, about, which are looked at one by one; one in 32 of them.
     pub covered_arrivals: u64,
     /// How many keys there are, about.
     pub estimated_keys: f64,
@@ -85,6 +86,28 @@ pub struct Breach {
     pub promised: f64,
 }
 
+impl std::fmt::Display for Breach {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let (of, taken) = if self.is_fpr { ("new keys", "repeats") } else { ("repeats", "new") };
+        let (rate, promised) = (rate_text(self.measured.rate), rate_text(self.promised));
+        let part = if self.is_last { " of late" } else { "" };
+        write!(f, "{rate} of {of} were taken for {taken}{part}, instead of at most {promised}")
+    }
+}
+
+/// Repeats that a filter called new.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Missed {
+    /// How many there were, about; nothing if too few are followed to tell: the interval would be wider than the number.
+    pub repeats: Option<f64>,
+    /// Whether one was seen.
+    pub is_any: bool,
+    /// One key in so many is followed.
+    pub one_in: u64,
+    /// Three quarters of them, or more, came more than so many arrivals after their key was last seen: a power of two, less one.
+    pub mostly_after: u64,
+}
+
 /// What rates are taken of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Group {
@@ -122,11 +145,14 @@ type Counts = [(u64, u64); GROUPS];
 struct Sums {
     sampled: [Moments; GROUPS],
     covered: Counts,
+    /// The share of the covered arrivals that was counted.
+    covered_share: f64,
 }
 
 impl Sums {
-    fn of(&self, group: Group) -> (Moments, (u64, u64)) {
-        (self.sampled[group.index()], self.covered[group.index()])
+    fn of(&self, group: Group) -> (Moments, Covered) {
+        let (all, wrong) = self.covered[group.index()];
+        (self.sampled[group.index()], Covered { all: all as f64, wrong: wrong as f64, share: self.covered_share })
     }
 }
 
@@ -150,7 +176,7 @@ impl Audit {
             arrivals: self.arrivals,
             followed_keys: self.keys.len() as u64,
             one_in: 1 << self.halvings,
-            covered_arrivals: self.covered.arrivals,
+            covered_arrivals: self.covered_arrivals() as u64,
             estimated_keys: self.keys.len() as f64 / self.share(),
             measured_fpr: rate(Group::New),
             measured_fnr: rate(Group::Repeats),
@@ -163,6 +189,27 @@ impl Audit {
             by_importance: classes
                 .filter(|class| class.measured_fpr.is_some() || class.measured_fnr.is_some())
                 .collect(),
+        }
+    }
+
+    /// Repeats that were called new, and how long after their keys were last seen.
+    pub fn missed(&self) -> Missed {
+        let report = self.report();
+        let missed: Vec<(u64, f64)> =
+            report.by_lag.iter().map(|lag| (lag.from, lag.measured_fnr.rate * lag.measured_fnr.of)).collect();
+        let all: f64 = missed.iter().map(|(_, missed)| missed).sum();
+        let mut below = 0.0;
+        let mostly_after = missed.iter().find(|(_, missed)| {
+            below += missed;
+            below * 4.0 > all
+        });
+        let is_known = report.measured_fnr.is_none_or(|fnr| fnr.high - fnr.low <= fnr.rate);
+        let repeats = report.measured_fnr.map_or(0.0, |fnr| fnr.rate * fnr.of);
+        Missed {
+            repeats: is_known.then_some(repeats),
+            is_any: repeats > 0.0,
+            one_in: report.one_in,
+            mostly_after: mostly_after.map_or(0, |(from, _)| from - 1),
         }
     }
 
@@ -229,6 +276,16 @@ impl Audit {
         exp2(-f64::from(self.halvings))
     }
 
+    /// The share of the covered arrivals that is counted.
+    fn covered_share(&self) -> f64 {
+        if self.counts_each() { 1.0 } else { 1.0 / lots::ONE_IN as f64 }
+    }
+
+    /// How many arrivals were covered, about.
+    fn covered_arrivals(&self) -> f64 {
+        (self.covered.arrivals as f64 / self.covered_share()).min(self.arrivals as f64)
+    }
+
     /// The division that the last part begins with.
     fn last_from(&self) -> u8 {
         division_of(self.arrivals).saturating_sub(1).max(1)
@@ -236,12 +293,13 @@ impl Audit {
 
     fn rate(&self, sums: &Sums, group: Group, deviations: f64) -> Option<Measured> {
         let (sampled, covered) = sums.of(group);
-        let uncovered = self.arrivals.saturating_sub(self.covered.arrivals) as f64;
-        sampled.rate(covered, self.share(), uncovered, deviations)
+        let uncovered = (self.arrivals as f64 - self.covered_arrivals()).max(0.0);
+        sampled.rate_with(covered, self.share(), uncovered, deviations)
     }
 
     fn sums(&self) -> Sums {
-        let mut sums = Sums { sampled: [Moments::default(); GROUPS], covered: [(0, 0); GROUPS] };
+        let covered_share = self.covered_share();
+        let mut sums = Sums { sampled: [Moments::default(); GROUPS], covered: [(0, 0); GROUPS], covered_share };
         let last = self.last_from();
         // In one order, because sums of numbers that are not whole depend on it.
         let mut ids: Vec<u64> = self.keys.keys().copied().collect();

@@ -24,8 +24,8 @@ mod view;
 pub use crate::format::MAX_NOTE_BYTES;
 pub use view::View;
 
-use crate::filter::Restore;
-use crate::filter::{Body, Filter};
+use crate::audit::Audit;
+use crate::filter::{Audited, Body, Filter, Restore};
 use crate::filters;
 use crate::format::gaps::{Compressor, Expander};
 use crate::format::{self, BodyReader, BodyWriter, Coding, Header, StateReader};
@@ -37,7 +37,10 @@ use std::sync::Arc;
 
 /// The length of a filter's bytes.
 pub fn encoded_bytes(filter: &dyn Filter) -> u64 {
-    format::document_bytes(filter.spec().to_string().len(), filter.state().len(), body_bytes(&filter.body()))
+    let document =
+        format::document_bytes(filter.spec().to_string().len(), filter.state().len(), body_bytes(&filter.body()));
+    let annex = filter.audit().and_then(|audit| format::annex_bytes(audit.encoded_bytes()));
+    document + annex.unwrap_or(0)
 }
 
 fn body_bytes(body: &Body<'_>) -> u64 {
@@ -55,23 +58,12 @@ pub fn encode_to(filter: &dyn Filter, out: &mut dyn Write) -> std::io::Result<()
 
 /// Writes a filter with a note that [`summarise`] reads back: text without NUL, of at most [`MAX_NOTE_BYTES`].
 pub fn encode_noted_to(filter: &dyn Filter, note: &str, out: &mut dyn Write) -> std::io::Result<()> {
-    encode_annexed_to(filter, note, None, out)
-}
-
-/// Writes a filter with a note and an annex, which [`Decoder::read_annexed`] reads back.
-pub fn encode_annexed_to(
-    filter: &dyn Filter,
-    note: &str,
-    annex: Option<&[u8]>,
-    out: &mut dyn Write,
-) -> std::io::Result<()> {
     let body = filter.body();
-    let header = header(filter, Coding::Plain, note, body_bytes(&body))?;
-    out.write_all(&Header { has_annex: annex.is_some(), ..header }.encode())?;
+    out.write_all(&header(filter, Coding::Plain, note, body_bytes(&body))?.encode())?;
     let mut writer = BodyWriter::new(&mut *out);
     write_body(body, &mut writer)?;
     writer.finish()?;
-    annex.map_or(Ok(()), |annex| format::write_annex(annex, out))
+    write_audit(filter, out)
 }
 
 /// Writes a filter with its body compressed, if that makes it smaller; holds the compressed body meanwhile.
@@ -80,9 +72,14 @@ pub fn encode_compressed_to(filter: &dyn Filter, note: &str, out: &mut dyn Write
     write_body(filter.body(), &mut compressor)?;
     let Some(body) = compressor.finish() else { return encode_noted_to(filter, note, out) };
     out.write_all(&header(filter, Coding::Compressed, note, body.len() as u64)?.encode())?;
-    let mut writer = BodyWriter::new(out);
+    let mut writer = BodyWriter::new(&mut *out);
     writer.write_all(&body)?;
-    writer.finish()
+    writer.finish()?;
+    write_audit(filter, out)
+}
+
+fn write_audit(filter: &dyn Filter, out: &mut dyn Write) -> std::io::Result<()> {
+    filter.audit().map_or(Ok(()), |audit| format::write_annex(&audit.to_bytes(), out))
 }
 
 fn header(filter: &dyn Filter, coding: Coding, note: &str, body_bytes: u64) -> std::io::Result<Header> {
@@ -96,7 +93,7 @@ fn header(filter: &dyn Filter, coding: Coding, note: &str, body_bytes: u64) -> s
         kind_id: filters::id_of(spec),
         hash_id,
         coding,
-        has_annex: false,
+        has_annex: filter.audit().is_some(),
         seed,
         key_check,
         promise: filter.promise(),
@@ -194,9 +191,6 @@ pub struct Decoder<'d> {
     scheme: Option<&'d Arc<Scheme>>,
 }
 
-/// A filter, and what was written behind it.
-pub type Annexed = (Box<dyn Filter>, Option<Vec<u8>>);
-
 impl<'d> Decoder<'d> {
     /// A decoder that unpacks nothing beyond the length of its bytes, and has neither key nor scheme.
     pub fn new() -> Self {
@@ -225,24 +219,19 @@ impl<'d> Decoder<'d> {
         self.read(&mut &*bytes, bytes.len() as u64)
     }
 
-    /// Reads a filter of exactly `length` bytes; allocates no more than for [`Decoder::decode`].
+    /// Reads a filter of exactly `length` bytes, with its audit if it has one; allocates no more than for [`Decoder::decode`].
     pub fn read(self, source: &mut dyn Read, length: u64) -> Result<Box<dyn Filter>> {
-        Ok(self.read_annexed(source, length)?.0)
-    }
-
-    /// Reads a filter, and what was saved beside it, if anything was.
-    pub fn read_annexed(self, source: &mut dyn Read, length: u64) -> Result<Annexed> {
         let limit = Some(self.limit.unwrap_or(length));
-        let (filter, mut used, has_annex) = self.read_document(source, length, limit, 0)?;
-        let mut annex = None;
+        let (mut filter, mut used, has_annex) = self.read_document(source, length, limit, 0)?;
         if has_annex {
             let (bytes, taken) = format::read_annex(source, length - used)?;
-            (annex, used) = (Some(bytes), used + taken);
+            filter = Box::new(Audited::restored(filter, Audit::from_bytes(&bytes)?));
+            used += taken;
         }
         if used != length {
             return Err(Error::corrupt(format!("{} bytes follow the end of the filter", length - used)));
         }
-        Ok((filter, annex))
+        Ok(filter)
     }
 
     /// Reads one document of at most `available` bytes; says how many it took, and whether an annex follows. A compressed body may unpack

@@ -7,6 +7,7 @@
 //! All work is defined on [`KeyHash`]es, so that a key is hashed once however many filters are
 //! asked, and all of it has a batch form, because a batch can hash, prefetch and only then act.
 
+mod audited;
 mod base;
 mod keys;
 mod kind;
@@ -16,6 +17,7 @@ pub(crate) mod parameter;
 mod timeline;
 mod watch;
 
+use crate::audit::Audit;
 use crate::cells::buffer::Buffer;
 use crate::format::StateWriter;
 use crate::key::{Hashing, KeyHash};
@@ -23,6 +25,8 @@ use crate::promise::{Importance, Importances, Promise, Result, Spec, Status, Ver
 use crate::simd::pipelined;
 use std::any::Any;
 
+pub(crate) use audited::without_audit;
+pub use audited::{Audited, unaudited};
 pub use base::Base;
 pub(crate) use base::shows_base;
 pub use keys::{FilterExt, Unseen, UnseenExt};
@@ -192,6 +196,12 @@ pub trait Filter: Any + CloneBoxed + std::fmt::Debug + Send + Sync {
 
     /// The filter as one that counts, if it does.
     fn as_multiplicity(&self) -> Option<&dyn Multiplicity> {
+        None
+    }
+
+    #[doc(hidden)]
+    /// The audit beside it, if it has one: [`Audit::report`] is what it has found.
+    fn audit(&self) -> Option<&Audit> {
         None
     }
 

@@ -20,8 +20,9 @@ pub mod spectral;
 pub mod stable;
 pub mod stacked;
 
+use crate::audit::Horizon;
 use crate::filter::model::Effort;
-use crate::filter::{Base, Filter, Kind, Parameter, Restore, Watch};
+use crate::filter::{Base, Filter, Kind, Parameter, Restore, Watch, unaudited, without_audit};
 use crate::promise::{
     Error, Goal, Holds, Plan, Promise, Result, Spec, Standing, Status, rate_text, refuse_murmur, size_text, suggestion,
 };
@@ -189,9 +190,12 @@ fn held_to(filter: &dyn Filter) -> Promise {
     if is_exact { Promise { holds: Holds::Always, ..promise } } else { promise }
 }
 
-/// Whether a filter keeps its promise, as far as its contents tell.
+/// Whether a filter keeps its promise, as far as its contents and its audit tell.
 #[doc(hidden)]
 pub fn standing(filter: &dyn Filter, status: &Status) -> Standing {
+    if filter.audit().is_some_and(|audit| audit.breach(&filter.promise()).is_some()) {
+        return Standing::Broken;
+    }
     // Where keys are removed, few may be left while the counters that they filled stay full: only the fill tells.
     let may_be_fewer = kind(filter.spec()).is_ok_and(|kind| kind.can.remove);
     let arrivals = if may_be_fewer { u64::MAX } else { status.arrivals };
@@ -279,7 +283,8 @@ pub fn build_shard(plan: &Plan) -> Result<Box<dyn Filter>> {
 
 /// The shards of a filter, in the order of [`crate::KeyHash::shard`]; a filter without shards is its own only one.
 #[doc(hidden)]
-pub fn split(mut filter: Box<dyn Filter>) -> Vec<Box<dyn Filter>> {
+pub fn split(filter: Box<dyn Filter>) -> Vec<Box<dyn Filter>> {
+    let mut filter = without_audit(filter);
     let any: &mut dyn Any = filter.as_mut();
     match any.downcast_mut::<Sharded>() {
         Some(sharded) => sharded.take_shards(),
@@ -308,6 +313,20 @@ pub fn join(spec: &Spec, mut shards: Vec<Box<dyn Filter>>) -> Result<Box<dyn Fil
     }
     let base = Base::of_any_hash(spec.clone(), hashing, promise);
     Ok(Box::new(Sharded::of(shards, base, kind(spec)?.can)))
+}
+
+/// What a filter that keeps a window has to know and what it has to forget, for its audit; nothing for other filters, and for
+/// windows that do not turn by arrivals or by their caller as a whole.
+pub fn horizon(filter: &mut dyn Filter) -> Option<Horizon> {
+    let spec = filter.spec().clone();
+    let takes = kind(&spec).ok()?.can.window?;
+    let (by_caller, renews) = (takes.by_caller?, spec.get(takes.refresh?) != Some("no"));
+    let windowed = filter.as_windowed()?;
+    match spec.get(by_caller.0) == Some(by_caller.1) {
+        true => Some(Horizon::of_turns(windowed.generations(), renews)),
+        false if is_sharded(&spec) => None,
+        false => Some(Horizon::of_arrivals(windowed.window(), windowed.generations(), renews)),
+    }
 }
 
 pub(crate) fn is_sharded(spec: &Spec) -> bool {
@@ -372,6 +391,7 @@ impl TryFrom<&Counting> for Bloom {
 /// promise. An error for what has no counters to reduce.
 #[doc(hidden)]
 pub fn to_bits(filter: &dyn Filter) -> Result<Box<dyn Filter>> {
+    let filter = unaudited(filter);
     let any: &dyn Any = filter;
     if let Some(counting) = any.downcast_ref::<Counting>() {
         return Ok(Box::new(Bloom::try_from(counting)?));

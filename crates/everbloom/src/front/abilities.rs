@@ -1,6 +1,6 @@
 //! What only some kinds can do, asked of any filter: the answer, or an error that names the kinds which can.
 
-use crate::filter::{Abilities, Combine, Filter, Removal};
+use crate::filter::{Abilities, Combine, Filter, Removal, unaudited};
 use crate::filters;
 use crate::key::Key;
 use crate::promise::{Error, Result};
@@ -11,16 +11,16 @@ fn lacks(filter: &dyn Filter, operation: &'static str, can: fn(&Abilities) -> bo
 }
 
 pub(super) fn removal(filter: &mut dyn Filter) -> Result<&mut dyn Removal> {
-    let lacking = lacks(filter, "remove", |can| can.remove);
+    let lacking = match filter.audit() {
+        Some(_) => Error::unsupported("audited", "remove", "build it without an audit".into()),
+        None => lacks(filter, "remove", |can| can.remove),
+    };
     filter.as_removal().ok_or(lacking)
 }
 
 pub(super) fn remove(filter: &mut dyn Filter, key: &impl Key) -> Result<bool> {
     let hash = key.hash_with(filter.hashing());
-    match filter.as_removal() {
-        Some(filter) => Ok(filter.remove_hash(hash)),
-        None => Err(lacks(filter, "remove", |can| can.remove)),
-    }
+    Ok(removal(filter)?.remove_hash(hash))
 }
 
 pub(super) fn count(filter: &dyn Filter, key: &impl Key) -> Result<u64> {
@@ -31,8 +31,11 @@ pub(super) fn count(filter: &dyn Filter, key: &impl Key) -> Result<u64> {
 }
 
 pub(super) fn merge(filter: &mut dyn Filter, other: &dyn Filter, how: Combine) -> Result<()> {
+    let is_audited = filter.audit().is_some();
     match filter.as_merge() {
-        Some(filter) => filter.merge(other, how),
+        // What is not audited stays so.
+        Some(audited) if is_audited => audited.merge(other, how),
+        Some(filter) => filter.merge(unaudited(other), how),
         None => Err(lacks(filter, "be merged", |can| can.merge)),
     }
 }

@@ -2,14 +2,12 @@
 
 mod abilities;
 mod any;
-mod audited;
 mod info;
 mod shared;
 mod typed;
 mod window;
 
 pub use any::AnyFilter;
-pub use audited::{Auditable, Audited};
 pub use info::Info;
 pub use shared::Shared;
 pub use window::TimeWindow;

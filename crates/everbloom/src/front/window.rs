@@ -4,7 +4,7 @@ use super::AnyFilter;
 use crate::filter::{Timeline, Times};
 use crate::forecast;
 use crate::key::Key;
-use crate::promise::{Error, Goal, Importances, Result, Span, Verdict, Window};
+use crate::promise::{Error, Goal, Importances, Result, Size, Span, Verdict, Window};
 
 /// A filter of the last while: a key that came within it is never missed, and one that came before is forgotten.
 ///
@@ -43,6 +43,11 @@ impl TimeWindow {
         };
         let timeline = Timeline::new(length, windowed.generations(), windowed.window())?;
         Ok(TimeWindow { filter, timeline })
+    }
+
+    /// Audits the window, which must have seen nothing yet; as [`AnyFilter::audited`]. Repeats are those within the window.
+    pub fn audited(self, memory: impl Into<Size>, seed: u64) -> Result<Self> {
+        Ok(TimeWindow { filter: self.filter.audited(memory, seed)?, ..self })
     }
 
     /// Remembers a key that comes at this time; true if it seems new to the window.

@@ -17,13 +17,11 @@ mod kept;
 mod sample;
 pub mod scaled;
 pub mod sizing;
-mod spot_check;
 
 use crate::promise::{Error, ImportanceMix, MAX_ITEMS, Result};
 pub use footprint::{Footprint, LagCurve, RateBand};
 pub use forecast::{ErrorsAt, Forecast, Method, RateAt};
 pub use sample::Sample;
-pub use spot_check::{Missed, SpotCheck};
 use std::sync::Arc;
 
 /// How keys come back.

@@ -2,9 +2,10 @@
 
 use super::streams::{KINDS, SORTS, filter, keys, rate, run};
 use everbloom::filters;
-use everbloom::internal::audit::{Audit, Horizon};
+use everbloom::internal::audit::Audit;
+use everbloom::internal::codec::encoded_bytes;
 use everbloom::internal::key::Generator;
-use everbloom::{AnyFilter, Audited, Goal, Hashing, Importances, KeyHash, Verdict, View};
+use everbloom::{AnyFilter, Decoder, Goal, Hashing, Importances, KeyHash, TimeWindow, Verdict, View};
 
 fn hashes(keys: &[u64]) -> Vec<KeyHash> {
     keys.iter().map(|key| Hashing::default().hash_u64(*key)).collect()
@@ -30,17 +31,25 @@ fn an_audited_filter_answers_as_it_would_alone_whatever_its_kind() {
     for kind in filters::KINDS {
         let Ok(plan) = goal.plan(kind.name) else { continue };
         let mut alone = plan.build().expect("fits");
-        let mut audited = Audited::new(plan.build().expect("fits"), "4KiB", 9).expect("enough memory");
+        let mut audited = plan.build().expect("fits").audited("4KiB", 9).expect("enough memory");
         for key in keys("zipf 1.0", 5000, 3) {
             assert_eq!(audited.insert(key), alone.insert(key), "{}", kind.name);
         }
-        assert_eq!(audited.filter().to_bytes(), alone.to_bytes(), "{}", kind.name);
+        audited.insert_batch(&[1u64, 2, 3]);
+        alone.insert_batch(&[1u64, 2, 3]);
+        assert_eq!(audited.clone().without_audit().to_bytes(), alone.to_bytes(), "{}", kind.name);
         // The audit comes along, and who does not want it can leave it.
         let bytes = audited.to_bytes();
-        let copy = Audited::<AnyFilter>::from_bytes(&bytes).expect("whole");
-        assert_eq!((copy.report(), copy.to_bytes()), (audited.report(), bytes.clone()), "{}", kind.name);
-        assert_eq!(AnyFilter::from_bytes(&bytes).expect("whole").to_bytes(), alone.to_bytes(), "{}", kind.name);
-        assert!(Audited::new(alone, "4KiB", 9).is_err(), "{}: what came before is not known", kind.name);
+        assert_eq!(bytes.len() as u64, encoded_bytes(&*audited), "{}", kind.name);
+        let copy = AnyFilter::from_bytes(&bytes).expect("whole");
+        assert_eq!((copy.audit_report(), copy.to_bytes()), (audited.audit_report(), bytes.clone()), "{}", kind.name);
+        let limit = 1 << 20;
+        let packed = Decoder::new().limit(limit).decode(&audited.to_compressed_bytes()).map(AnyFilter::from);
+        assert_eq!(packed.expect("whole").to_bytes(), bytes, "{}", kind.name);
+        assert_eq!(copy.without_audit().to_bytes(), alone.to_bytes(), "{}", kind.name);
+        assert_eq!(audited.memory_bits(), alone.memory_bits() + (4 << 13), "{}", kind.name);
+        assert!(alone.audited("4KiB", 9).is_err(), "{}: what came before is not known", kind.name);
+        assert!(audited.audited("4KiB", 9).is_err(), "{}: it is audited already", kind.name);
     }
 }
 
@@ -200,11 +209,9 @@ fn a_promise_that_is_kept_is_never_called_broken_and_one_that_is_not_is() {
 fn a_window_is_audited_by_what_it_promises() {
     let window = 2000u64;
     let build = || Goal::new().window(window).fpr(0.02).build().expect("plans");
-    let generations = u64::from(build().as_windowed().expect("a window").generations());
-    let horizon =
-        Horizon { within: window, beyond: window + 2 * window.div_ceil(generations), timed: false, renews: true };
     for sort in ["uniform", "zipf 1.0", "phases", "one hot key"] {
         let mut filter = build();
+        let horizon = filters::horizon(&mut *filter).expect("a window");
         let audit = Audit::new(1 << 20, 6).expect("enough memory").with_horizon(horizon);
         let run = run(&mut filter, &keys(sort, 60_000, 4), audit, false);
         let report = run.audit.report();
@@ -245,7 +252,7 @@ fn bytes_that_lie_are_refused_or_harmless() {
 #[test]
 fn what_is_saved_beside_a_filter_is_checked_like_the_filter() {
     let filter = Goal::new().filter("blocked").expected_items(500).fpr(0.01).build().expect("plans");
-    let mut audited = Audited::new(filter, "4KiB", 1).expect("enough memory");
+    let mut audited = filter.audited("4KiB", 1).expect("enough memory");
     (0..500u64).for_each(|key| {
         audited.insert(key);
     });
@@ -253,7 +260,6 @@ fn what_is_saved_beside_a_filter_is_checked_like_the_filter() {
     for at in 0..bytes.len() {
         let mut damaged = bytes.clone();
         damaged[at] ^= 0x20;
-        assert!(Audited::<AnyFilter>::from_bytes(&damaged).is_err(), "byte {at}");
         assert!(AnyFilter::from_bytes(&damaged).is_err(), "byte {at}");
     }
     (0..bytes.len()).for_each(|length| assert!(AnyFilter::from_bytes(&bytes[..length]).is_err(), "cut at {length}"));
@@ -264,6 +270,90 @@ fn what_is_saved_beside_a_filter_is_checked_like_the_filter() {
     assert!(view.contains(&7u64) && view.verify().is_ok());
     assert!(View::open(&room[start..start + bytes.len() - 64], None).is_err());
     assert!(View::open(&room[start..start + bytes.len() + 64], None).is_err());
-    let plain = audited.filter().to_bytes();
-    assert!(Audited::<AnyFilter>::from_bytes(&plain).expect_err("no audit").to_string().contains("no audit"));
+    let plain = audited.without_audit();
+    assert_eq!((plain.audit_report(), plain.breach()), (None, None));
+}
+
+#[test]
+fn a_window_that_its_caller_turns_is_audited_by_its_turns() {
+    let second = 1_000_000;
+    for memory in ["1MiB", "8KiB"] {
+        let goal = Goal::new().expected_items(2000).fpr(0.02);
+        let mut recent = TimeWindow::new("1000s", &goal).and_then(|recent| recent.audited(memory, 3)).expect("plans");
+        let mut last = std::collections::HashMap::new();
+        let (mut missed, mut old) = (0, 0);
+        for (at, key) in (0i64..).zip(keys("zipf 0.8", 40_000, 4)) {
+            let (is_new, before) = (recent.insert(key, at * second), last.insert(key, at));
+            missed += u32::from(is_new && before.is_some_and(|before| at - before <= 1000));
+            old += u32::from(before.is_none_or(|before| at - before > 2000));
+        }
+        let report = recent.filter().audit_report().expect("it is audited");
+        assert_eq!(
+            (missed, report.measured_fnr.map(|fnr| fnr.rate)),
+            (0, Some(0.0)),
+            "none within the window is missed"
+        );
+        let fpr = report.measured_fpr.expect("keys are new again");
+        assert!(fpr.of >= 0.8 * f64::from(old) && fpr.low < 0.02, "{fpr:?}, {old} were new to the window");
+        assert_eq!(recent.filter().breach(), None);
+    }
+}
+
+#[test]
+fn an_audited_filter_refuses_what_its_audit_could_not_follow() {
+    let build = |seed: u64| {
+        let goal = Goal::new().filter("counting").expected_items(500).fpr(0.01);
+        goal.build().and_then(|filter| filter.audited("4KiB", seed)).expect("plans")
+    };
+    let (mut one, two, other) = (build(1), build(1), build(2));
+    one.insert("key");
+    let removed = one.remove("key").expect_err("the audit counts no insertions").to_string();
+    assert_eq!(removed, "audited filters cannot remove; build it without an audit");
+    let before = one.to_bytes();
+    for refused in [one.merge(&other), one.merge(&two.clone().without_audit()), one.intersect(&two)] {
+        let refused = refused.expect_err("audits that do not belong together").to_string();
+        assert!(refused.contains("without their audits"), "{refused}");
+    }
+    assert_eq!(one.to_bytes(), before, "and nothing is changed");
+    one.merge(&two).expect("one seed");
+    // What is not audited takes in what is.
+    let mut plain = two.without_audit();
+    plain.merge(&one).expect("one spec");
+    assert!(plain.contains("key") && plain.audit_report().is_none());
+}
+
+#[test]
+fn a_cleared_filter_is_audited_anew() {
+    let new = || Goal::new().filter("stable").memory("1KiB").fpr(0.1).build().and_then(|it| it.audited("4KiB", 5));
+    let (mut used, mut fresh) = (new().expect("plans"), new().expect("plans"));
+    keys("uniform", 20_000, 1).into_iter().for_each(|key| assert!(used.insert(key) || used.arrivals() > 1));
+    used.clear();
+    for key in keys("zipf 1.0", 20_000, 2) {
+        used.insert(key);
+        fresh.insert(key);
+    }
+    assert_eq!(used.audit_report(), fresh.audit_report());
+}
+
+#[test]
+fn hot_keys_are_known_as_well_as_they_are_covered() {
+    // Two arrivals in three are of one key, which is missed each tenth time; the others never.
+    let (keys, mut hot) = (keys("one hot key", 400_000, 3), 0u64);
+    let mut seen = std::collections::HashSet::new();
+    let verdict = |key: &u64| {
+        hot += u64::from(*key == 0);
+        Verdict::from_seen(!seen.insert(*key) && !(*key == 0 && hot % 10 == 0))
+    };
+    let verdicts: Vec<Verdict> = keys.iter().map(verdict).collect();
+    let (mut held, truth) = (0, (hot / 10) as f64);
+    for seed in 0..20 {
+        let report = audited(&hashes(&keys), &verdicts, 16 << 10, seed).report();
+        let fnr = report.measured_fnr.expect("repeats");
+        let repeats = (keys.len() - seen.len()) as f64;
+        held += u32::from((fnr.low..=fnr.high).contains(&(truth / repeats)));
+        // Whether the key is in the sample or not: it is covered, and the interval says so.
+        assert!(fnr.high - fnr.low < 0.03 && report.covered_arrivals > 200_000, "{report:?}");
+    }
+    // 95 % of 20, less four standard deviations.
+    assert!(held >= 15, "{held} of 20");
 }

@@ -2,57 +2,43 @@
 
 use super::Dedup;
 use super::judge::Judge;
-use crate::args::Refresh;
 use crate::failure::{Failure, Result};
 use crate::report::words::{self, LINES};
 use crate::report::{audit, short_size};
-use everbloom::internal::audit::{Audit, Horizon};
-use everbloom::{AnyFilter, Window};
+use everbloom::internal::audit::{Audit, usual_bytes};
+use everbloom::{AnyFilter, filters};
 use std::hash::{BuildHasher as _, Hasher as _};
 
-/// The least that is given unasked: 256 KiB. Fewer keys would tell little.
-const LEAST_BITS: u64 = 256 << 13;
-/// Unasked, one part of the filter's memory in so many.
-const PARTS: u64 = 50;
+/// What a check takes that nobody asked for.
+const SPOT_CHECK_BYTES: u64 = 2 << 20;
 
-/// The audit of a filter that has seen nothing yet, if one is wanted.
-pub(super) fn begin(dedup: &Dedup, filter: &mut AnyFilter) -> Result<Option<Audit>> {
-    let Some(asked) = dedup.audit else { return Ok(None) };
+/// A filter that has seen nothing yet, audited if that is wanted.
+pub(super) fn begin(dedup: &Dedup, mut filter: AnyFilter) -> Result<AnyFilter> {
+    let Some(asked) = dedup.audit else { return Ok(filter) };
     let whole = dedup.goal.wanted.memory.unwrap_or(filter.memory_bits());
-    let bits = asked.unwrap_or((whole / PARTS).max(LEAST_BITS));
+    let bytes = asked.map_or(usual_bytes(whole), |bits| bits / 8);
     // Random, so that no stream can avoid the keys that are followed.
     let seed = std::collections::hash_map::RandomState::new().build_hasher().finish();
-    let new = Audit::new(bits / 8, seed);
-    let new =
-        new.map_err(|_| Failure::new(format!("--audit takes from 4KiB to 4GiB, not {}; try 1MiB", short_size(bits))))?;
+    let size = short_size(bytes.saturating_mul(8));
+    let new = Audit::new(bytes, seed);
+    let new = new.map_err(|_| Failure::new(format!("--audit takes from 4KiB to 4GiB, not {size}; try 1MiB")))?;
     if !dedup.promise.quiet {
-        words::note(&format!(
-            "the audit takes {} beside the filter, and follows as many keys as fit",
-            short_size(bits)
-        ));
+        words::note(&format!("the audit takes {size} beside the filter, and follows as many keys as fit"));
     }
-    Ok(Some(match horizon(dedup, filter) {
-        Some(horizon) => new.with_horizon(horizon),
-        None => new,
-    }))
+    // Who asked for a window is told of repeats within it. Who named a filter that has one is told of all.
+    let horizon = dedup.window.and_then(|_| filters::horizon(filter.as_mut()));
+    Ok(filter.with_audit(new.with_horizon(horizon))?)
 }
 
-/// What a window has to know and what it has to forget. It forgets by generations, one or two too late.
-fn horizon(dedup: &Dedup, filter: &mut AnyFilter) -> Option<Horizon> {
-    let (within, timed) = match dedup.window? {
-        Window::Arrivals(lines) => (lines, false),
-        Window::Time(time) => (u64::try_from(time.as_micros()).unwrap_or(u64::MAX), true),
-        _ => return None,
-    };
-    let generations = filter.as_windowed().map_or(1, |windowed| u64::from(windowed.generations()).max(1));
-    let beyond = within.saturating_add(within.div_ceil(generations).saturating_mul(2));
-    Some(Horizon { within, beyond, timed, renews: dedup.refresh == Refresh::Yes })
+/// An audit of this run alone, for what a filter that forgets misses. The sample need not be random, as it judges nothing.
+pub(super) fn spot_check() -> Result<Audit> {
+    Ok(Audit::new(SPOT_CHECK_BYTES, 0)?)
 }
 
 impl Judge {
     /// Looks at the audit whenever the arrivals have doubled, and in the end.
     pub(super) fn look_at_audit(&mut self, is_end: bool) -> Option<Failure> {
-        let found = self.audit.as_ref().filter(|audit| is_end || audit.arrivals() >= self.audit_look)?;
+        let found = self.memory.audit().filter(|audit| is_end || audit.arrivals() >= self.audit_look)?;
         self.audit_look = found.arrivals().saturating_mul(2).max(super::judge::FIRST_AUDIT_LOOK);
         let breach = found.breach(self.watch.promise()).filter(|_| self.watch.broken_at().is_none())?;
         self.watch.break_at(self.records);

@@ -431,7 +431,7 @@ impl Saving {
             servers: judge.memory.on_servers(),
             ..self.journal.clone()
         };
-        self.interrupt.undisturbed(|| state::save(&self.lock, &judge.memory, judge.audit.as_ref(), &journal))?;
+        self.interrupt.undisturbed(|| state::save(&self.lock, &judge.memory, &journal))?;
         Ok(journal)
     }
 

@@ -10,9 +10,8 @@ use crate::record::{Batch, FaultWatch};
 use crate::report::thousands;
 use crate::report::words::{self, LINES};
 use everbloom::internal::audit::Audit;
-use everbloom::internal::filter::{Timeline, Times, Watch, Watched};
-use everbloom::internal::stream::SpotCheck;
-use everbloom::{Importance, KeyHash, Verdict, filters};
+use everbloom::internal::filter::{Timeline, Watch, Watched};
+use everbloom::{Importance, Importances, KeyHash, Verdict, filters};
 use std::time::{Duration, Instant};
 
 /// A first look at the audit after so many arrivals.
@@ -28,10 +27,8 @@ pub(super) struct Judge {
     /// Keys judged so far, while all of them were judged exactly by a filter that will have to forget if they go on.
     pub(super) exact: Option<u64>,
     /// Finds out what a filter that forgets missed, if that is to be told.
-    pub(super) spot_check: Option<SpotCheck>,
-    /// Measures how often the filter errs, if that is asked for.
-    pub(super) audit: Option<Audit>,
-    /// After how many arrivals it is looked at next.
+    pub(super) spot_check: Option<Audit>,
+    /// After how many arrivals the audit is looked at next.
     pub(super) audit_look: u64,
     pub(super) promise: PromiseArgs,
     /// What to do about a broken promise, in words.
@@ -70,21 +67,13 @@ impl Judge {
             verdicts,
             self.promise.stops(),
         )?;
-        if let Some(audit) = &mut self.audit {
-            let time = |key: usize| match times {
-                Some(Times::Each(times)) => times[key],
-                Some(Times::Now(now)) => now,
-                None => 0,
-            };
-            audit.observe_timed(&batch.hashes()[..judged], batch.importances(), &verdicts[..judged], time);
-        }
         let passed = passed.map(|key| batch.record_of_key(key));
         if let (Some(record), true) = (passed, self.promise.stops()) {
             batch.truncate(record);
             verdicts.truncate(judged);
         }
         if let Some(spot_check) = &mut self.spot_check {
-            spot_check.observe(batch.hashes(), verdicts);
+            spot_check.observe(batch.hashes(), Importances::default(), verdicts);
         }
         self.tell_change(batch);
         self.judged(batch, verdicts, passed, is_burst)
@@ -101,7 +90,7 @@ impl Judge {
             passed = passed.or(Some(batch.len().saturating_sub(1)));
         }
         if let Some(spot_check) = &mut self.spot_check {
-            spot_check.observe(batch.hashes(), verdicts);
+            spot_check.observe(batch.hashes(), Importances::default(), verdicts);
         }
         self.judged(batch, verdicts, passed, false)
     }

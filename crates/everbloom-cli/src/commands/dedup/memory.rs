@@ -7,6 +7,7 @@ use super::state::{Journal, OnServers};
 use crate::failure::{Failure, Result};
 use crate::platform::Interrupt;
 use crate::record::Layout;
+use everbloom::internal::audit::Audit;
 use everbloom::internal::filter::Watch;
 use everbloom::{AnyFilter, Hashing, Importances, KeyHash, Promise, Spec, Status, filters};
 use std::sync::Arc;
@@ -73,6 +74,14 @@ impl Memory {
         match self {
             Memory::Own(filter) => filter.memory_bits(),
             Memory::Servers(servers) => servers.memory_bits(),
+        }
+    }
+
+    /// What measures how often the filter errs, if that is asked for.
+    pub(super) fn audit(&self) -> Option<&Audit> {
+        match self {
+            Memory::Own(filter) => filter.audit(),
+            Memory::Servers(_) => None,
         }
     }
 

@@ -39,7 +39,6 @@ use clap::Args;
 use engine::{Engine, Finished, Setup};
 use everbloom::internal::forecast;
 use everbloom::internal::promise::Standing;
-use everbloom::internal::stream::SpotCheck;
 use everbloom::{Goal, Plan, Spec, Window, filters};
 use judge::Judge;
 use lock::Lock;
@@ -198,7 +197,7 @@ impl Dedup {
         let lock = Lock::take(path)?;
         let saved = state::load(&lock)?;
         let dedup = match &saved {
-            Some((_, _, journal)) => options::adopt(path, &journal.options)?.with_dash(),
+            Some((_, journal)) => options::adopt(path, &journal.options)?.with_dash(),
             None => this,
         };
         dedup.work(Some(Held { lock, saved }))
@@ -273,8 +272,8 @@ impl Dedup {
         judge.progress = Bar::for_terminal(reader.blocks().consumed(), &self.files, screen).map(Progress::new);
         let forgets = judge.forgets();
         // A window is known to miss nothing.
-        let is_checked = forgets && self.window.is_none() && judge.audit.is_none() && self.wants_summary();
-        judge.spot_check = is_checked.then(SpotCheck::default);
+        let is_checked = forgets && self.window.is_none() && judge.memory.audit().is_none() && self.wants_summary();
+        judge.spot_check = is_checked.then(audit::spot_check).transpose()?;
         let saving = saving.map(Arc::new);
         let setup = Setup { options: self.options(), saving: saving.clone(), interrupt: Arc::clone(&interrupt) };
         let mut ended = Engine::new(reader, judge, outputs, setup).run(self.threads());
@@ -512,10 +511,10 @@ impl Dedup {
             (Some(timeline), Memory::Own(memory)) => Some(WindowStats::new(timeline, memory)),
             _ => None,
         };
-        let missed = spot_check.take().map(SpotCheck::finish);
+        let missed = spot_check.take().map(|check| check.missed());
         let look = self.stats.is_some() || watch.standing() != Standing::Kept;
         let tallies = (tally, ended.outputs.total());
-        let audit = ended.judge.audit.as_ref().map(|audit| Audited::of(&audit.report()));
+        let audit = ended.judge.memory.audit().map(|audit| Audited::of(&audit.report()));
         let stats = Stats::new(tallies, &ended.judge, look, seconds, self.threads(), finished);
         let stats = stats.with(window, notes).audited(audit);
         if let Some(path) = &self.stats {

@@ -16,7 +16,6 @@ use crate::platform::{self, Interrupt};
 use crate::record::{FaultWatch, KeyOptions, Layout};
 use crate::report::words;
 use everbloom::filters;
-use everbloom::internal::audit::Audit;
 use everbloom::internal::filter::Watch;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -25,7 +24,7 @@ use std::time::Instant;
 /// A state that is ours, and what it holds.
 pub(super) struct Held {
     pub(super) lock: Lock,
-    pub(super) saved: Option<(Kept, Option<Audit>, Journal)>,
+    pub(super) saved: Option<(Kept, Journal)>,
 }
 
 /// What a run starts with.
@@ -64,11 +63,11 @@ pub(super) fn start(
             journal.notes = notes;
             (begin(dedup, memory)?, fresh(dedup)?, Vec::new())
         }
-        Some((kept, audit, saved)) => {
+        Some((kept, saved)) => {
             let memory = Memory::kept(dedup, kept, &saved, interrupt).map_err(|failure| failure.within(lock.path()))?;
             journal.options.clone_from(&saved.options);
             journal.notes.clone_from(&saved.notes);
-            let (retaken, judge, outputs, starts) = resumed(dedup, lock.path(), (memory, audit), saved)?;
+            let (retaken, judge, outputs, starts) = resumed(dedup, lock.path(), memory, saved)?;
             journal.carried = retaken.carried;
             (judge, outputs, starts)
         }
@@ -92,7 +91,7 @@ struct Retaken {
 fn resumed(
     dedup: &Dedup,
     path: &Path,
-    (memory, audit): (Memory, Option<Audit>),
+    memory: Memory,
     mut saved: Journal,
 ) -> Result<(Retaken, Judge, Outputs, Vec<Place>)> {
     let mut marks = Marks::new(std::mem::take(&mut saved.files), &dedup.files)?;
@@ -105,7 +104,6 @@ fn resumed(
     named.iter().try_for_each(|output| check_output(output, &saved.outputs))?;
 
     let mut judge = judge(dedup, memory, saved.tally.items)?;
-    judge.audit = audit;
     judge.faults = judge.faults.after(saved.tally.items, saved.tally.errors);
     if let (Some(timeline), Some(clock)) = (&mut judge.timeline, &saved.clock) {
         timeline.resume(clock).map_err(|error| Failure::at(path, error))?;
@@ -137,11 +135,11 @@ fn resumed(
 
 /// A new filter, and its audit if there is to be one.
 fn begin(dedup: &Dedup, memory: Memory) -> Result<Judge> {
-    let mut judge = judge(dedup, memory, 0)?;
-    if let Memory::Own(filter) = &mut judge.memory {
-        judge.audit = audit::begin(dedup, filter)?;
-    }
-    Ok(judge)
+    let memory = match memory {
+        Memory::Own(filter) => Memory::Own(audit::begin(dedup, filter)?),
+        servers => servers,
+    };
+    judge(dedup, memory, 0)
 }
 
 /// The filter, watched from here on.
@@ -169,7 +167,6 @@ fn judge(dedup: &Dedup, mut memory: Memory, records: u64) -> Result<Judge> {
         watch,
         faults: FaultWatch::new(dedup.keys.on_error, OnError::Keep),
         spot_check: None,
-        audit: None,
         audit_look: FIRST_AUDIT_LOOK,
         promise: dedup.promise,
         remedy: dedup.remedy(),

@@ -14,7 +14,6 @@ use crate::failure::{Failure, Result};
 use crate::fault::{self, Fallible};
 use crate::input::Mark;
 use crate::platform;
-use everbloom::internal::audit::Audit;
 use everbloom::internal::codec;
 use serde::{Deserialize, Serialize};
 use std::fs::File;
@@ -105,12 +104,9 @@ pub(super) struct LastKey {
 }
 
 /// Saves a state: aside, synced, renamed.
-pub(super) fn save(lock: &Lock, memory: &Memory, audit: Option<&Audit>, journal: &Journal) -> Result<()> {
+pub(super) fn save(lock: &Lock, memory: &Memory, journal: &Journal) -> Result<()> {
     match memory {
-        Memory::Own(filter) => {
-            let audit = audit.map(Audit::to_bytes);
-            write(lock, journal, |out| codec::encode_annexed_to(filter.as_ref(), &journal.note, audit.as_deref(), out))
-        }
+        Memory::Own(filter) => write(lock, journal, |out| codec::encode_noted_to(filter.as_ref(), &journal.note, out)),
         Memory::Servers(servers) => write(lock, journal, |out| out.write_all(&servers.on_its_way())),
     }
 }
@@ -142,7 +138,7 @@ fn write(lock: &Lock, journal: &Journal, memory: impl FnOnce(&mut dyn Write) -> 
 const NO_STATE: &str = "is not a state that dedup saved; name another file, or remove it";
 
 /// Reads a state, or `None` if there is none yet.
-pub(super) fn load(lock: &Lock) -> Result<Option<(Kept, Option<Audit>, Journal)>> {
+pub(super) fn load(lock: &Lock) -> Result<Option<(Kept, Journal)>> {
     let fail = |error: io::Error| Failure::io(lock.path().display(), &error);
     let mut file = lock.file().map_err(fail)?;
     let length = platform::data_of(&file).map_err(fail)?.len();
@@ -155,23 +151,20 @@ pub(super) fn load(lock: &Lock) -> Result<Option<(Kept, Option<Audit>, Journal)>
     read_whole(&mut file, footer).map(Some).map_err(|failure| failure.within(lock.path()))
 }
 
-fn read_whole(file: &mut File, footer: Footer) -> Result<(Kept, Option<Audit>, Journal)> {
+fn read_whole(file: &mut File, footer: Footer) -> Result<(Kept, Journal)> {
     let damaged = || Failure::new("the state is damaged; restore it from a copy, or remove it to start anew");
     let text = footer.journal(file).map_err(|error| Failure::io("the state", &error))?;
     file.rewind().map_err(|error| Failure::io("the state", &error))?;
     let mut hashed = Hashed { inner: BufReader::with_capacity(1 << 16, Fallible(file)), hash: Xxh3::new(), bytes: 0 };
     let journal: Result<Journal, _> = serde_json::from_slice(&text);
-    let (memory, audit) = match journal.as_ref().is_ok_and(|journal| journal.servers.is_some()) {
+    let memory = match journal.as_ref().is_ok_and(|journal| journal.servers.is_some()) {
         true => {
             let mut bytes = Vec::new();
             let read = (&mut hashed).take(footer.memory_bytes).read_to_end(&mut bytes);
             read.map_err(|error| Failure::io("the state", &error))?;
-            (Kept::OnItsWay(bytes), None)
+            Kept::OnItsWay(bytes)
         }
-        false => {
-            let (filter, annex) = codec::Decoder::new().read_annexed(&mut hashed, footer.memory_bytes)?;
-            (Kept::Filter(filter.into()), annex.map(|annex| Audit::from_bytes(&annex)).transpose()?)
-        }
+        false => Kept::Filter(codec::Decoder::new().read(&mut hashed, footer.memory_bytes)?.into()),
     };
     hashed.hash.update(&text);
     if hashed.hash.digest() != footer.checksum {
@@ -181,7 +174,7 @@ fn read_whole(file: &mut File, footer: Footer) -> Result<(Kept, Option<Audit>, J
     let journal = journal.map_err(|_| {
         Failure::new("the state was saved by another version of dedup; go on with that one, or name another state file")
     })?;
-    Ok((memory, audit, journal))
+    Ok((memory, journal))
 }
 
 /// Who saved a state, as far as that can be told.

@@ -5,8 +5,8 @@ use super::judge::Judge;
 use super::window::WindowStats;
 use crate::report::audit::Audited;
 use crate::report::{columns, percent, short_size, thousands, words};
+use everbloom::internal::audit::Missed;
 use everbloom::internal::promise::Standing;
-use everbloom::internal::stream::Missed;
 use everbloom::{Status, Window, filters};
 use serde::{Deserialize, Serialize};
 
@@ -240,18 +240,18 @@ impl Stats {
             _ if !told.forgets || self.collision_probability.is_some() => Some(format!("no repeat {through}")),
             (_, None) => None,
             // Of lines that an earlier run had seen nothing is known.
-            (_, Some(missed)) if missed.found == 0 && self.has_earlier_runs() => None,
+            (_, Some(missed)) if !missed.is_any && self.has_earlier_runs() => None,
             (_, Some(missed)) => Some(self.sampled(missed, through)),
         }
     }
 
     fn sampled(&self, missed: &Missed, through: &str) -> String {
         let of = if self.has_earlier_runs() { " of lines of this run" } else { "" };
-        match (missed.found, missed.repeats()) {
-            (0, Some(_)) => format!("no repeat {through}"),
-            (found, None) => format!(
+        match (missed.is_any, missed.repeats) {
+            (false, Some(_)) => format!("no repeat {through}"),
+            (is_any, None) => format!(
                 "{} repeats{of} {through} among the keys that were checked, 1 in {}",
-                if found == 0 { "no".into() } else { thousands(found) },
+                if is_any { "few" } else { "no" },
                 thousands(missed.one_in)
             ),
             (_, Some(repeats)) => {

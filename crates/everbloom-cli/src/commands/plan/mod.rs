@@ -70,6 +70,10 @@ pub(crate) struct Plan {
     /// How to print
     #[arg(long, value_name = "FORMAT", default_value = "table")]
     format: Format,
+    /// Also draw what errors cost against the memory, as SVG
+    #[cfg(feature = "lab")]
+    #[arg(long, value_name = "FILE", requires = "cost_fp")]
+    chart: Option<PathBuf>,
     #[command(flatten)]
     cost: CostArgs,
     #[command(flatten)]
@@ -85,6 +89,8 @@ impl Plan {
             let _working = Working::on("trying filters", Screen::Free);
             question.answer()?
         };
+        #[cfg(feature = "lab")]
+        self.chart.as_deref().map_or(Ok(()), |path| report::figures::cost(path, &answer))?;
         let command = command::to_use(&self, &answer, importance_max);
         let mut document = Document::new(&question, &answer, command);
         document.summary = sentence::of(&self, &answer);

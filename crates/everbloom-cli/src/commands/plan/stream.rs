@@ -67,8 +67,8 @@ impl Repeats {
 
 /// The stream that an audited state has seen.
 pub(super) fn of_state(path: &Path) -> Result<Stream> {
-    let (_, audit) = filter_file::load_audited(path, None, None)?;
-    let audit = audit.ok_or_else(|| {
+    let filter = filter_file::load(path, None, None)?;
+    let audit = filter.audit().ok_or_else(|| {
         Failure::at(path, "has no audit to learn from; save it with dedup --audit, or give a sample with --stream")
     })?;
     audit.stream().map_err(|error| Failure::at(path, error))
