@@ -3,6 +3,7 @@
 mod bench;
 mod bench_dedup;
 mod bench_redis;
+mod browser;
 mod dist;
 mod python;
 mod redis;
@@ -40,6 +41,7 @@ const TASKS: &[Task] = &[
         soak,
     ),
     ("redis", "Redis on loopback with the module, fetched without root; --valkey: Valkey", redis::run),
+    ("browser", "the pages in Debian's Chromium, fetched without root: every control, keys alone, axe", browser::run),
     ("ci", "lint, then test: what must hold before a change lands", ci),
     (
         "dist",

@@ -124,7 +124,7 @@ fn missing(maker: Maker, problem: &str) -> String {
 }
 
 fn redis(draft: &Path) -> Outcome {
-    let packages = packages(draft, &["redis-server", "redis-tools"])?;
+    let packages = packages(draft, &["redis-server", "redis-tools"], &[])?;
     let own = draft.join("redis");
     make(&own)?;
     for package in packages {
@@ -138,13 +138,15 @@ fn redis(draft: &Path) -> Outcome {
     Ok(())
 }
 
-/// Downloads these packages and the libraries that they name, and lists the files.
-fn packages(draft: &Path, names: &[&str]) -> Result<Vec<PathBuf>, String> {
+/// Downloads these packages and the libraries that they name, and lists the files. `how` goes to `apt-cache depends`.
+pub(crate) fn packages(draft: &Path, names: &[&str], how: &[&str]) -> Result<Vec<PathBuf>, String> {
     let downloads = draft.join("packages");
     make(&downloads)?;
     let fetch = |options: &[String]| -> Outcome {
         let apt = "apt-get, Debian's and Ubuntu's,";
-        let needed = run(Command::new("apt-cache").args(options).arg("depends").args(names).env("LC_ALL", "C"), apt)?;
+        let mut depends = Command::new("apt-cache");
+        depends.args(options).arg("depends").args(how).args(names).env("LC_ALL", "C");
+        let needed = run(&mut depends, apt)?;
         // The C library is the machine's own, or its loader would not fit.
         let depends = needed.lines().filter_map(|line| line.trim().strip_prefix("Depends: lib"));
         let mut wanted: Vec<String> = depends.map(|name| format!("lib{name}")).filter(|name| name != "libc6").collect();
@@ -227,16 +229,16 @@ fn launcher(script: &Path, program: &str, libraries: &[String]) -> Outcome {
     fs::rename(&draft, script).map_err(|error| format!("{}: {error}", script.display()))
 }
 
-fn executable(file: &Path) -> Outcome {
+pub(crate) fn executable(file: &Path) -> Outcome {
     fs::set_permissions(file, fs::Permissions::from_mode(0o755)).map_err(|error| format!("{}: {error}", file.display()))
 }
 
-fn make(folder: &Path) -> Outcome {
+pub(crate) fn make(folder: &Path) -> Outcome {
     fs::create_dir_all(folder).map_err(|error| format!("{}: {error}", folder.display()))
 }
 
 /// Puts an unpacked folder in its place, instead of what an earlier fetch left there.
-fn settle(unpacked: &Path, place: &Path) -> Outcome {
+pub(crate) fn settle(unpacked: &Path, place: &Path) -> Outcome {
     let say = |error: std::io::Error| format!("{}: {error}", place.display());
     if place.exists() {
         fs::remove_dir_all(place).map_err(say)?;
@@ -255,7 +257,7 @@ fn find(folder: &Path, wanted: fn(&Path) -> bool) -> Option<PathBuf> {
 }
 
 /// What a command prints, or what is wrong in one line; `tool` says what it is.
-fn run(command: &mut Command, tool: &str) -> Result<String, String> {
+pub(crate) fn run(command: &mut Command, tool: &str) -> Result<String, String> {
     let output = command.output().map_err(|error| format!("{tool} is not there ({error})"))?;
     if output.status.success() {
         return Ok(String::from_utf8_lossy(&output.stdout).into_owned());

@@ -3,8 +3,7 @@
 //! `cargo test` runs one test program after another, so that a core waits wherever the last test of one is
 //! alone. Here as many programs run as there are cores, the long ones first, with one thread each.
 
-use crate::servers;
-use crate::{Outcome, cargo, dist, python, root};
+use crate::{Outcome, browser, cargo, dist, python, root, servers};
 use serde_json::Value;
 use std::collections::VecDeque;
 use std::env;
@@ -20,9 +19,11 @@ const LONG: &[&str] = &[
     "compatible",
     "hostile",
     "clients",
+    "browser",
     "replicas",
     "moving",
     "faults",
+    "explore",
     "accuracy",
     "memory",
     "dist",
@@ -75,7 +76,8 @@ pub(crate) fn run(arguments: &[String]) -> Outcome {
 /// The same with these variables for the tests.
 pub(crate) fn run_with(arguments: &[String], variables: &[(&str, &str)]) -> Outcome {
     let servers = servers(variables)?;
-    let variables = &[variables, &[(servers::FOLDER, servers.as_str())]].concat();
+    let browser = browser(variables)?;
+    let variables = &[variables, &[(servers::FOLDER, servers.as_str()), (browser::FOLDER, browser.as_str())]].concat();
     let quick = arguments == ["--quick"];
     if !quick && !arguments.is_empty() {
         return cargo("test", &["--workspace"], arguments, variables);
@@ -109,6 +111,16 @@ fn servers(variables: &[(&str, &str)]) -> Result<String, String> {
     }
     missing.iter().for_each(|problem| eprintln!("SKIPPED: tests of the Redis module: {problem}"));
     Ok(servers::folder().display().to_string())
+}
+
+/// The folder of the browser that pages are tried in. Where none can be had, the tests go without it and say so.
+fn browser(variables: &[(&str, &str)]) -> Result<String, String> {
+    match browser::ensure() {
+        Err(missing) if variables.iter().any(|(name, _)| *name == NOTHING_SKIPPED) => return Err(missing),
+        Err(missing) => eprintln!("SKIPPED: the pages in a browser: {missing}"),
+        Ok(()) => {}
+    }
+    Ok(browser::folder().display().to_string())
 }
 
 /// The place of a program in [`LONG`], or its end.

@@ -2,8 +2,8 @@
 //!
 //! One file per subcommand in [`commands`]; around them the layers they share: [`args`] (what can be
 //! typed), [`input`] (bytes to whole records), [`record`] (records to keys), [`output`] and
-//! [`filter_file`] (results that never destroy what was there), [`mapped`] (filters where they lie). No
-//! algorithm lives here.
+//! [`filter_file`] (results that never destroy what was there), [`mapped`] (filters where they lie), `web` (pages on this
+//! machine). No algorithm lives here.
 
 mod args;
 mod commands;
@@ -20,6 +20,8 @@ mod progress;
 mod record;
 mod report;
 mod scheme_file;
+#[cfg(feature = "web")]
+mod web;
 
 use clap::{CommandFactory as _, Parser};
 use everbloom::internal::simd::InstructionSet;

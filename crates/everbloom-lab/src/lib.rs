@@ -7,9 +7,10 @@
 //! - [`spread`]: how far a measured rate may be off, by the choice of keys or by the seed.
 //! - [`simulators`]: cooperative caches and keyword search, request by request.
 //! - [`matched`]: filters tuned over a stated grid and compared at the same rate of false positives.
+//! - [`charts`]: what is drawn, as SVG.
 //! - [`suite`]: what an experiment is, and how experiments are run, kept, drawn and judged; [`experiments`]: all of them.
 //!
-//! Streams, simulators and experiments come with the feature `suite`, which is on unless it is turned off.
+//! Streams, simulators and experiments come with the feature `suite`, which is on unless it is turned off; charts have one of their own.
 //!
 //! ```
 //! use everbloom::{Goal, Hashing};
@@ -26,6 +27,8 @@
 //! # Ok::<(), everbloom::Error>(())
 //! ```
 
+#[cfg(feature = "charts")]
+pub mod charts;
 pub mod curve;
 #[cfg(feature = "suite")]
 pub mod datasets;

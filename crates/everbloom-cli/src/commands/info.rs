@@ -8,9 +8,9 @@ use crate::report::words;
 use crate::{filter_file, report};
 use clap::Args;
 use everbloom::internal::promise::Standing;
-use everbloom::{Filter, Holds, filters};
+use everbloom::{AnyFilter, Filter, Holds, filters};
 use serde::Serialize;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// Shows what a filter file holds and promises.
 #[derive(Debug, Args)]
@@ -38,7 +38,7 @@ pub(crate) struct Info {
 }
 
 #[derive(Debug, Serialize)]
-struct Document {
+pub(crate) struct Document {
     filter: String,
     memory_bits: u64,
     predicted_fpr: f64,
@@ -57,7 +57,7 @@ struct Document {
     #[serde(skip)]
     is_exact: bool,
     arrivals: u64,
-    fill: f64,
+    pub(crate) fill: f64,
     estimated_fpr: f64,
     estimated_items: Option<f64>,
     /// Counters that are full.
@@ -75,18 +75,60 @@ struct Document {
 
 impl Info {
     pub(crate) fn run(self) -> Result<Ending> {
-        let (_, file_bytes) = filter_file::open(&self.filter)?;
-        let compressed = filter_file::summary(&self.filter)?.compressed;
-        let keys = filter_file::key_options(&self.filter)?;
         let working = Working::on("reading the filter", Screen::Free);
-        let filter = filter_file::load(&self.filter, self.memory, self.scheme.as_deref())?;
-        let keys = (!keys.is_whole_lines()).then(|| keys.to_string());
-        let document = describe(filter.as_ref(), file_bytes, compressed, keys);
+        let (document, _filter) = Document::read(&self.filter, self.memory, self.scheme.as_deref())?;
         drop(working);
         #[cfg(feature = "lab")]
-        self.chart.as_deref().map_or(Ok(()), |path| report::figures::audit(path, filter.audit_report().as_ref()))?;
-        report::print(self.format, &document, || table(&document))?;
+        self.chart.as_deref().map_or(Ok(()), |path| report::figures::audit(path, _filter.audit_report().as_ref()))?;
+        report::print(self.format, &document, || report::columns(&document.rows()))?;
         Ok(Ending::Done)
+    }
+}
+
+impl Document {
+    /// What a file holds, and the filter; if it is compressed, it may unpack to `memory` bits.
+    pub(crate) fn read(path: &Path, memory: Option<u64>, scheme: Option<&Path>) -> Result<(Self, AnyFilter)> {
+        let (_, file_bytes) = filter_file::open(path)?;
+        let compressed = filter_file::summary(path)?.compressed;
+        let keys = filter_file::key_options(path)?;
+        let filter = filter_file::load(path, memory, scheme)?;
+        let keys = (!keys.is_whole_lines()).then(|| keys.to_string());
+        let document = describe(filter.as_ref(), file_bytes, compressed, keys);
+        Ok((document, filter))
+    }
+
+    /// Names and values, for people.
+    pub(crate) fn rows(&self) -> Vec<(&'static str, String)> {
+        let items = self.estimated_items.map_or("unknown".into(), |items| report::thousands(items.round() as u64));
+        let seed = self.seed.map_or(String::new(), |seed| format!(", seed {seed}"));
+        let compressed = if self.compressed { ", compressed" } else { "" };
+        // An empty filter errs never; a rate below what hashes justify is only called so.
+        let estimated = match self.estimated_fpr {
+            0.0 => report::percent(0.0),
+            rate => report::predicted(rate),
+        };
+        let mut rows = vec![
+            ("filter", self.filter.clone()),
+            ("memory", report::size(self.memory_bits)),
+            ("promise", promise(self)),
+            ("still holds", still_holds(self)),
+            ("forgets", forgets(self)),
+            ("predicted fpr", report::predicted(self.predicted_fpr)),
+        ];
+        if let Some(fnr) = self.predicted_fnr {
+            rows.push(("predicted fnr", report::percent(fnr)));
+        }
+        rows.extend([
+            ("arrivals", report::thousands(self.arrivals)),
+            ("fill", format!("{} of the cells are in use", report::percent(self.fill))),
+            ("estimated fpr", estimated),
+            ("estimated items", items),
+            ("hash", format!("{}{seed}", self.hash)),
+            ("file", format!("{} bytes{compressed}", report::thousands(self.file_bytes))),
+        ]);
+        rows.extend(self.keys.iter().map(|keys| ("keys", keys.clone())));
+        rows.extend(self.audit.iter().flat_map(Audited::rows));
+        rows
     }
 }
 
@@ -121,39 +163,6 @@ fn describe(filter: &dyn Filter, file_bytes: u64, compressed: bool, keys: Option
         keys,
         audit: filter.audit().map(|audit| Audited::of(&audit.report())),
     }
-}
-
-fn table(document: &Document) -> String {
-    let items = document.estimated_items.map_or("unknown".into(), |items| report::thousands(items.round() as u64));
-    let seed = document.seed.map_or(String::new(), |seed| format!(", seed {seed}"));
-    let compressed = if document.compressed { ", compressed" } else { "" };
-    // An empty filter errs never; a rate below what hashes justify is only called so.
-    let estimated = match document.estimated_fpr {
-        0.0 => report::percent(0.0),
-        rate => report::predicted(rate),
-    };
-    let mut rows = vec![
-        ("filter", document.filter.clone()),
-        ("memory", report::size(document.memory_bits)),
-        ("promise", promise(document)),
-        ("still holds", still_holds(document)),
-        ("forgets", forgets(document)),
-        ("predicted fpr", report::predicted(document.predicted_fpr)),
-    ];
-    if let Some(fnr) = document.predicted_fnr {
-        rows.push(("predicted fnr", report::percent(fnr)));
-    }
-    rows.extend([
-        ("arrivals", report::thousands(document.arrivals)),
-        ("fill", format!("{} of the cells are in use", report::percent(document.fill))),
-        ("estimated fpr", estimated),
-        ("estimated items", items),
-        ("hash", format!("{}{seed}", document.hash)),
-        ("file", format!("{} bytes{compressed}", report::thousands(document.file_bytes))),
-    ]);
-    rows.extend(document.keys.iter().map(|keys| ("keys", keys.clone())));
-    rows.extend(document.audit.iter().flat_map(Audited::rows));
-    report::columns(&rows)
 }
 
 fn promise(document: &Document) -> String {

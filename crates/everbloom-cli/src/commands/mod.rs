@@ -5,6 +5,8 @@ mod compare;
 #[cfg(feature = "pages")]
 mod completions;
 pub(crate) mod dedup;
+#[cfg(feature = "web")]
+mod explore;
 mod filters;
 mod info;
 #[cfg(feature = "lab")]
@@ -44,6 +46,9 @@ pub(crate) enum Command {
     Tune(tune::Tune),
     #[command(about = "Choose a filter: which kind, how large, and which errors to expect", after_help = PLAN_EXAMPLES)]
     Plan(plan::Plan),
+    #[cfg(feature = "web")]
+    #[command(about = "Look at errors on a page before you choose a filter")]
+    Explore(explore::Explore),
     #[command(about = "List the kinds of filters, or explain one and its parameters")]
     Filters(filters::Filters),
     /// Keep filters on Redis or Valkey servers, over the nodes of a cluster
@@ -60,6 +65,9 @@ pub(crate) enum Command {
     #[cfg(feature = "pages")]
     #[command(about = "Print the manual page of a command, or write all of them")]
     Man(man::Man),
+    #[cfg(not(feature = "web"))]
+    #[command(hide = true, disable_help_flag = true)]
+    Explore(LeftOut),
     #[cfg(not(feature = "redis"))]
     #[command(hide = true, disable_help_flag = true)]
     Redis(LeftOut),
@@ -75,19 +83,19 @@ pub(crate) enum Command {
 }
 
 /// A command that a small build goes without. It is known, so that whoever types it is told where it is.
-#[cfg(not(all(feature = "lab", feature = "pages", feature = "redis")))]
+#[cfg(not(all(feature = "lab", feature = "pages", feature = "redis", feature = "web")))]
 #[derive(Debug, clap::Args)]
 pub(crate) struct LeftOut {
     #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
     arguments: Vec<std::ffi::OsString>,
 }
 
-#[cfg(not(all(feature = "lab", feature = "pages", feature = "redis")))]
+#[cfg(not(all(feature = "lab", feature = "pages", feature = "redis", feature = "web")))]
 impl LeftOut {
     fn run(self) -> Result<Ending> {
         drop(self.arguments);
         Err(crate::failure::Failure::new(
-            "this everbloom was built without the lab, servers, manual pages and completions; `cargo build --release` has them",
+            "this everbloom was built without the lab, servers, pages, manual pages and completions; `cargo build --release` has them",
         ))
     }
 }
@@ -127,6 +135,7 @@ impl Command {
             Command::Compare(compare) => compare.run(),
             Command::Tune(tune) => tune.run(),
             Command::Plan(plan) => plan.run(),
+            Command::Explore(explore) => explore.run(),
             Command::Filters(filters) => filters.run(),
             Command::Redis(redis) => redis.run(),
             Command::Lab(lab) => lab.run(),

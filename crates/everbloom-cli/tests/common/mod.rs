@@ -2,6 +2,7 @@
 
 #![allow(dead_code, reason = "every test file uses a part of it")]
 
+pub(crate) mod http;
 pub(crate) mod live;
 
 use std::ffi::OsStr;

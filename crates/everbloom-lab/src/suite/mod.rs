@@ -38,17 +38,14 @@
 //! }
 //! ```
 
-pub mod chart;
-mod draw;
-mod draw_axis;
+mod plotted;
 pub mod report;
 pub mod runner;
 mod store;
 mod table;
 mod verdict;
 
-pub use chart::{Axis, Figure, Look, Panel, Point, Series};
-pub use draw::svg;
+pub use crate::charts::{Axis, Figure, Look, Panel, Point, Series, svg};
 pub use runner::{Progress, Ran, Request, run};
 pub use store::{Store, write_whole};
 pub use table::{Label, Row, Sample, Summary, Table};

@@ -2,7 +2,8 @@
 
 use super::store::{Found, Place};
 use super::table::csv;
-use super::{Cell, Conclusion, Context, Experiment, Row, Scale, Scope, Store, Table, draw, report};
+use super::{Cell, Conclusion, Context, Experiment, Row, Scale, Scope, Store, Table, report};
+use crate::charts;
 use everbloom::{Error, Result};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -188,7 +189,7 @@ impl Running {
             store.write(&Path::new(name).join(format!("{table_name}.csv")), csv(&table, table_name).as_bytes())?;
         }
         for figure in &conclusion.figures {
-            let drawn = draw::svg(figure).map_err(|error| within(name, &figure.name, error))?;
+            let drawn = charts::svg(figure).map_err(|error| within(name, &figure.name, error))?;
             store.write(&Path::new(name).join(format!("{}.svg", figure.name)), drawn.as_bytes())?;
             store.write(&Path::new(name).join(report::points_file(&figure.name)), figure.points().as_bytes())?;
         }

@@ -137,6 +137,44 @@ impl Stream {
         Ok(Stream { arrivals, repeats: Repeats::Lags(curve), importance: None })
     }
 
+    /// A stream in equal phases, each of which draws evenly from keys of its own, so many that `distinct` of all arrivals are
+    /// new. It is described by the lags of its repeats: that new keys come in bursts is not part of it.
+    ///
+    /// ```
+    /// use everbloom::Stream;
+    ///
+    /// let stream = Stream::in_phases(1_000_000, 200_000, 10)?;
+    /// // No key comes back after its phase.
+    /// assert!(stream.footprint().distinct(1e5) < 25_000.0);
+    /// # Ok::<(), everbloom::Error>(())
+    /// ```
+    pub fn in_phases(arrivals: u64, distinct: u64, phases: u64) -> Result<Self> {
+        checked_counts(arrivals, distinct)?;
+        if !(1..=distinct).contains(&phases) {
+            let needed = format!("between 1 and the {distinct} distinct keys");
+            return Err(Error::parameter("phases", phases, needed, "try 10"));
+        }
+        let one = Self::uniform((arrivals / phases).max(1), (distinct / phases).max(1))?;
+        let Repeats::Drawn { universe, .. } = one.repeats else { return Ok(one) };
+        let length = one.arrivals as f64;
+        // The repeats of a phase with a lag of up to so much: an arrival has one unless its key did not come since, or at all.
+        let repeats = |lag: f64| {
+            let came = -libm::expm1(-lag / universe);
+            (length - lag) * came + lag - universe * came
+        };
+        let steps = libm::ceil(2.0 * libm::log2(length)).max(1.0) as i32;
+        let lags = (0..=steps).map(|step| libm::exp2(0.5 * f64::from(step)).min(length));
+        let mut before = 0.0;
+        let weighed: Vec<_> = lags
+            .map(|lag| {
+                let weight = (repeats(lag) - before).max(1e-9);
+                before = repeats(lag);
+                (lag, weight)
+            })
+            .collect();
+        Self::by_lag(arrivals, distinct, &weighed)
+    }
+
     /// What is assumed of a stream if only its distinct keys are known: every second arrival is new, the others
     /// come back soon or much later, at lags of every order of magnitude equally often.
     pub fn assumed(distinct: u64) -> Result<Self> {
@@ -272,8 +310,9 @@ mod tests {
             Stream::by_lag(100_000, 30_000, &[(1.0, 1.0), (100.0, 2.0), (10_000.0, 1.0)]),
             Stream::assumed(50_000),
             Stream::zipf_of(20_000, 1.1),
+            Stream::in_phases(100_000, 30_000, 7),
         ];
-        let wanted = [49_000, 99_999, 20_000, 20_000, 30_000, 50_000, 20_000];
+        let wanted = [49_000, 99_999, 20_000, 20_000, 30_000, 50_000, 20_000, 30_000];
         for (stream, wanted) in streams.into_iter().zip(wanted) {
             let stream = stream.expect("a stream");
             let found = stream.distinct() as f64;
@@ -291,6 +330,7 @@ mod tests {
         }
         let error = Stream::zipf(1_000_000, 900_000, 1.5).expect_err("the first keys repeat").to_string();
         assert!(error.contains("at most"), "{error}");
+        assert!(Stream::in_phases(1000, 500, 0).is_err() && Stream::in_phases(1000, 500, 501).is_err());
         assert!(Stream::by_lag(1000, 500, &[]).is_err());
         assert!(Stream::by_lag(1000, 500, &[(5.0, -1.0)]).is_err());
         assert!(Stream::by_lag(1000, 500, &[(f64::NAN, 1.0)]).is_err());

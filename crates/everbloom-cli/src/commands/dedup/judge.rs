@@ -34,6 +34,9 @@ pub(super) struct Judge {
     /// What to do about a broken promise, in words.
     pub(super) remedy: &'static str,
     pub(super) progress: Option<Progress>,
+    /// What a page shows of the run.
+    #[cfg(feature = "web")]
+    pub(super) live: Option<super::live::Live>,
     pub(super) records: u64,
     pub(super) saved: Instant,
     pub(super) saved_records: u64,
@@ -109,7 +112,10 @@ impl Judge {
         }
         let wants_look = failure.is_none() && self.watch.wants_look(self.records, false);
         let failure = if wants_look { self.look() } else { failure };
-        Ok(failure.or_else(|| self.look_at_audit(false)))
+        let failure = failure.or_else(|| self.look_at_audit(false));
+        #[cfg(feature = "web")]
+        self.show_live(batch.len(), verdicts);
+        Ok(failure)
     }
 
     /// Says when the filter begins to forget.

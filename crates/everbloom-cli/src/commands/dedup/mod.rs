@@ -7,6 +7,8 @@ mod counts;
 mod engine;
 mod in_order;
 mod judge;
+#[cfg(feature = "web")]
+mod live;
 mod lock;
 mod marks;
 mod memory;
@@ -80,7 +82,9 @@ Examples:
   In steps, each run going on where the last one ended:
     everbloom dedup --state seen.ebf -o unique.txt lines.txt
   How often it errs on this very stream, measured:
-    everbloom dedup --filter ranked -m 1MiB --audit -v lines.txt > unique.txt"))]
+    everbloom dedup --filter ranked -m 1MiB --audit -v lines.txt > unique.txt
+  With a page that shows how it goes:
+    everbloom dedup --serve -o unique.txt lines.txt"))]
 pub(crate) struct Dedup {
     /// Files to read, .gz, .zst, .xz, .bz2 and .lz4 too [default: stdin]
     files: Vec<PathBuf>,
@@ -168,6 +172,11 @@ pub(crate) struct Dedup {
     /// With --state the audit goes on with the filter
     #[arg(long, value_name = "SIZE", num_args = 0..=1, require_equals = true, value_parser = quantity::size_in_bits, conflicts_with = "counts", help_heading = "Report")]
     audit: Option<Option<u64>>,
+    /// Show this run on a page of this machine, updated each second, with metrics for Prometheus at /metrics; --serve=PORT
+    /// takes a port of your choice
+    #[cfg(feature = "web")]
+    #[arg(long, value_name = "PORT", num_args = 0..=1, require_equals = true, default_missing_value = "0", conflicts_with = "counts", help_heading = "Report")]
+    serve: Option<u16>,
     #[command(flatten)]
     servers: ServersArgs,
     #[command(flatten)]
@@ -270,6 +279,10 @@ impl Dedup {
         let is_aside = |path: &Option<PathBuf>| path.as_deref().is_some_and(output::is_dash);
         let screen = Screen::of(writes_stdout || is_aside(&self.duplicates), self.promise.quiet);
         judge.progress = Bar::for_terminal(reader.blocks().consumed(), &self.files, screen).map(Progress::new);
+        #[cfg(feature = "web")]
+        if let Some(port) = self.serve {
+            judge.live = Some(live::Live::start(port)?);
+        }
         let forgets = judge.forgets();
         // A window is known to miss nothing.
         let is_checked = forgets && self.window.is_none() && judge.memory.audit().is_none() && self.wants_summary();

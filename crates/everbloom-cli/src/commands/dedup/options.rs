@@ -14,7 +14,7 @@ use std::path::Path;
 pub(super) type Typed = (String, String);
 
 /// The options that are no part of a state, because a run with other ones gives the same verdicts.
-const FREE: [&str; 21] = [
+const FREE: [&str; 22] = [
     "--redis",
     "--patience",
     "--replicas",
@@ -23,6 +23,7 @@ const FREE: [&str; 21] = [
     "--state",
     "--checkpoint",
     "--stats",
+    "--serve",
     "--threads",
     "--flag",
     "--only-duplicates",

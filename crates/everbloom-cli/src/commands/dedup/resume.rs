@@ -171,6 +171,8 @@ fn judge(dedup: &Dedup, mut memory: Memory, records: u64) -> Result<Judge> {
         promise: dedup.promise,
         remedy: dedup.remedy(),
         progress: None,
+        #[cfg(feature = "web")]
+        live: None,
         records,
         saved: Instant::now(),
         saved_records: records,

@@ -1,5 +1,7 @@
 //! `everbloom plan`: which filter, how large, and what errors it will make.
 
+#[cfg(feature = "web")]
+mod asked;
 mod chart;
 mod command;
 pub(crate) mod cost;
@@ -7,6 +9,9 @@ mod sentence;
 mod stream;
 mod surfaces;
 mod text;
+
+#[cfg(feature = "web")]
+pub(crate) use asked::{Asked, Sampled};
 
 use crate::args::{CostArgs, DEFAULT_FPR, Format, KeyArgs, Refresh, quantity};
 use crate::failure::{Ending, Result};
@@ -17,7 +22,7 @@ use clap::Args;
 use everbloom::internal::forecast::limit::{self, Limit};
 use everbloom::internal::promise::Window;
 use everbloom::internal::stream::Method;
-use everbloom::{Candidate, Goal, Hashing, Holds, ImportanceMix, Question, Recommendation, Spec};
+use everbloom::{Candidate, Goal, Hashing, Holds, ImportanceMix, Question, Recommendation, Spec, Stream};
 use everbloom_lab::spread::STATED_ERRORS;
 use serde::Serialize;
 use std::path::PathBuf;
@@ -54,7 +59,7 @@ pub(crate) struct Plan {
     /// The seed of hashing and of every random choice [default: 0]
     #[arg(long, value_name = "NUMBER", value_parser = quantity::seed)]
     seed: Option<u64>,
-    /// How keys come back: uniform, zipf:EXPONENT, lag:FILE (per line a lag, and the weight of the repeats up to it and
+    /// How keys come back: uniform, zipf:EXPONENT, phases:COUNT (uniform, from other keys in each), lag:FILE (per line a lag, and the weight of the repeats up to it and
     /// beyond the lag of the line before), or a sample of the stream, .gz, .zst, .xz, .bz2 and .lz4 too
     #[arg(long, value_name = "HOW")]
     stream: Option<Repeats>,
@@ -84,22 +89,33 @@ impl Plan {
     pub(crate) fn run(self) -> Result<Ending> {
         let mix = self.importance.as_ref().map(Mix::load).transpose()?;
         let (mix, importance_max) = mix.unzip();
-        let question = self.question(mix, importance_max)?;
+        let question = self.question(mix, importance_max, None)?;
         let answer = {
             let _working = Working::on("trying filters", Screen::Free);
             question.answer()?
         };
         #[cfg(feature = "lab")]
         self.chart.as_deref().map_or(Ok(()), |path| report::figures::cost(path, &answer))?;
-        let command = command::to_use(&self, &answer, importance_max);
-        let mut document = Document::new(&question, &answer, command);
-        document.summary = sentence::of(&self, &answer);
-        document.commands = surfaces::lines(&self, &answer, importance_max, &document.command);
+        let document = self.document(&question, &answer, importance_max);
         report::print(self.format, &document, || text::render(&document, &answer, &Paper::of_stdout()))?;
         Ok(Ending::Done)
     }
 
-    fn question(&self, mix: Option<ImportanceMix>, importance_max: Option<f64>) -> Result<Question> {
+    fn document(&self, question: &Question, answer: &Recommendation, importance_max: Option<f64>) -> Document {
+        let command = command::to_use(self, answer, importance_max);
+        let mut document = Document::new(question, answer, command);
+        document.summary = sentence::of(self, answer);
+        document.commands = surfaces::lines(self, answer, importance_max, &document.command);
+        document
+    }
+
+    /// What is asked; of a stream that was `learned` already, if there is one.
+    fn question(
+        &self,
+        mix: Option<ImportanceMix>,
+        importance_max: Option<f64>,
+        learned: Option<Stream>,
+    ) -> Result<Question> {
         let mut goal = Goal::new();
         (goal.memory_bits, goal.target_fpr, goal.expected_items) = (self.memory, self.fpr, self.expect);
         goal = goal.hashing(Hashing::seeded(self.seed.unwrap_or_default()));
@@ -114,9 +130,12 @@ impl Plan {
         (question.target_fnr, question.window) = (self.fnr, self.window);
         question.keep_age = self.refresh == Refresh::No;
         question.filter = self.filter.clone();
-        let learned = self.from_state.as_deref().map(stream::of_state).transpose()?;
-        let described = self.stream.as_ref().map(|repeats| repeats.load(self)).transpose()?;
-        if let Some(stream) = learned.or(described) {
+        let stream = match (learned, &self.from_state, &self.stream) {
+            (Some(learned), ..) => Some(learned),
+            (None, Some(path), _) => Some(stream::of_state(path)?),
+            (None, None, described) => described.as_ref().map(|repeats| repeats.load(self)).transpose()?,
+        };
+        if let Some(stream) = stream {
             question.stream = Some(match mix {
                 Some(mix) => stream.with_importance(mix),
                 None => stream,

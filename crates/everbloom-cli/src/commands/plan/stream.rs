@@ -19,6 +19,7 @@ const ARRIVALS_PER_KEY: u64 = 2;
 pub(super) enum Repeats {
     Uniform,
     Zipf(f64),
+    Phases(u64),
     Lags(PathBuf),
     Sample(PathBuf),
 }
@@ -34,12 +35,16 @@ impl FromStr for Repeats {
                 Ok(exponent) if exponent > 0.0 && exponent <= 10.0 => Ok(Repeats::Zipf(exponent)),
                 _ => Err("must have an exponent between 0 and 10, such as zipf:1.1".into()),
             },
+            Some(("phases", count)) => match count.parse() {
+                Ok(count) if count > 0 => Ok(Repeats::Phases(count)),
+                _ => Err("must have a number of phases, such as phases:10".into()),
+            },
             Some(("lag", path)) if !path.is_empty() => Ok(Repeats::Lags(path.into())),
             Some(("lag", _)) => {
                 Err("must name a file, as lag:FILE, with a lag and the weight of the repeats up to it on each line"
                     .into())
             }
-            _ if text.is_empty() => Err("must be uniform, zipf:1.1, lag:FILE or a file".into()),
+            _ if text.is_empty() => Err("must be uniform, zipf:1.1, phases:10, lag:FILE or a file".into()),
             _ => Ok(Repeats::Sample(text.into())),
         }
     }
@@ -58,6 +63,7 @@ impl Repeats {
         let stream = match self {
             Repeats::Zipf(exponent) if plan.arrivals.is_none() => Stream::zipf_of(distinct, *exponent),
             Repeats::Zipf(exponent) => Stream::zipf(arrivals, distinct, *exponent),
+            Repeats::Phases(count) => Stream::in_phases(arrivals, distinct, *count),
             Repeats::Lags(path) => Stream::by_lag(arrivals, distinct, &lags(path)?),
             _ => Stream::uniform(arrivals, distinct),
         };

@@ -32,7 +32,7 @@ pub(super) fn render(document: &Document, answer: &Recommendation, paper: &Paper
     text
 }
 
-fn rows(document: &Document) -> Vec<(&'static str, String)> {
+pub(super) fn rows(document: &Document) -> Vec<(&'static str, String)> {
     let best = &document.best;
     let promise = match (document.promise, document.promised_items) {
         (_, Some(_)) if document.promised_window.is_some() => {

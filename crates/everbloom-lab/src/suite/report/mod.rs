@@ -7,8 +7,8 @@ mod page;
 pub use markdown::markdown;
 pub use page::html;
 
-use super::chart::Figure;
 use super::{Conclusion, Experiment, Label, Outcome, Scope, Store, Summary, Table, Verdict};
+use crate::charts::Figure;
 use crate::experiments;
 use everbloom::{Error, Result};
 use serde::{Deserialize, Serialize};

@@ -48,8 +48,9 @@ impl Paper {
 pub fn html(stores: &[Store], results: &[Results]) -> Result<String> {
     let mut page = format!(
         "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><meta name=\"viewport\" \
-         content=\"width=device-width, initial-scale=1\"><title>What the lab found: everbloom</title><style>{STYLE}</style></head>\n\
+         content=\"width=device-width, initial-scale=1\"><title>What the lab found: everbloom</title><style>{}{STYLE}</style></head>\n\
          <body><a class=\"skip\" href=\"#findings\">To the findings</a>\n<header><h1>What the lab found</h1>\n<p class=\"quiet\">{}</p></header>\n<main>\n",
+        crate::charts::STYLE,
         escape(&subtitle(results))
     );
     say_findings(&mut page, results);

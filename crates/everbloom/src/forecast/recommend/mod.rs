@@ -4,6 +4,7 @@
 //! other can miss less. Where none fits, every kind for endless streams is tried in every variant that its
 //! plan leaves open, first on a short simulation of the stream, then the best of them on a longer one.
 
+mod at_once;
 mod contest;
 mod cost;
 mod least_memory;

@@ -6,6 +6,7 @@
 //! FP, FN and importance, and the Bloom Filter should minimize the cost, given a set of constraints".
 
 mod curve;
+mod explore;
 mod search;
 
 use super::{Candidate, Question, RUNNERS_UP, Recommendation};
@@ -35,7 +36,7 @@ impl ExpectedCost {
         self.false_positives + self.false_negatives + self.memory
     }
 
-    fn of(cost: &Cost, forecast: &Forecast, memory_bits: u64, stream: &Stream) -> Self {
+    pub(super) fn of(cost: &Cost, forecast: &Forecast, memory_bits: u64, stream: &Stream) -> Self {
         let rows = &forecast.errors_by_importance;
         ExpectedCost {
             false_positives: forecast.mean_fpr

@@ -1,6 +1,13 @@
-//! What a chart shows; how it looks is the business of `draw`.
+//! Charts, of the lab's results and of whatever else numbers are drawn for: what one shows; how it looks is the business of
+//! `draw`.
 
-use super::table::{Label, Sample, Summary, Table};
+mod draw;
+mod draw_axis;
+
+pub use draw::svg;
+
+/// What a page needs for its charts to look right in dark mode, too; for `figure svg`.
+pub const STYLE: &str = include_str!("charts.css");
 
 /// One or several panels under one title, with one legend.
 #[derive(Debug, Clone)]
@@ -22,7 +29,7 @@ impl Figure {
     }
 
     /// Every point as CSV; the axes are named in its first line where all panels have the same.
-    pub(super) fn points(&self) -> String {
+    pub fn points(&self) -> String {
         let same = |axis: fn(&Panel) -> &Axis| {
             let mut names = self.panels.iter().map(|panel| axis(panel).name.as_str());
             names.next().filter(|first| names.all(|name| name == *first))
@@ -76,24 +83,6 @@ impl Panel {
     #[must_use]
     pub fn series(mut self, series: Series) -> Self {
         self.series.push(series);
-        self
-    }
-
-    /// Adds a [`Series::from_table`] for each of these values of a label, named for it, of the rows that also have
-    /// the `other` labels.
-    #[must_use]
-    pub fn each<'a>(
-        mut self,
-        look: Look,
-        (table, rows): (&Table, &str),
-        axes: (&str, &str, f64),
-        (label, names): (&str, impl IntoIterator<Item = &'a str>),
-        other: &[(&str, Label)],
-    ) -> Self {
-        for name in names {
-            let labels: Vec<_> = other.iter().cloned().chain([(label, name.into())]).collect();
-            self.series.push(Series::from_table(name, look, (table, rows), axes, &labels));
-        }
         self
     }
 }
@@ -175,31 +164,11 @@ impl Point {
     pub fn new(x: f64, y: f64) -> Self {
         Point { x, y, error: 0.0 }
     }
-
-    /// The mean of a sample, times `unit`, with its standard error.
-    pub fn of(x: f64, sample: &Sample, unit: f64) -> Self {
-        Point { x, y: sample.mean() * unit, error: sample.error() * unit }
-    }
 }
 
 impl Series {
     /// A series.
     pub fn new(name: impl Into<String>, look: Look, points: impl IntoIterator<Item = Point>) -> Self {
         Series { name: name.into(), look, points: points.into_iter().collect() }
-    }
-
-    /// The means of `value`, times `unit`, over the numeric label `x`, of the rows with these labels.
-    pub fn from_table(
-        name: impl Into<String>,
-        look: Look,
-        (table, rows): (&Table, &str),
-        (x, value, unit): (&str, &str, f64),
-        labels: &[(&str, Label)],
-    ) -> Self {
-        let summaries = table.summary(rows);
-        let point = |summary: &Summary| Some(Point::of(summary.label(x)?.number()?, summary.sample(value)?, unit));
-        let mut points: Vec<_> = summaries.iter().filter(|summary| summary.has(labels)).filter_map(point).collect();
-        points.sort_by(|a, b| a.x.total_cmp(&b.x));
-        Series { name: name.into(), look, points }
     }
 }

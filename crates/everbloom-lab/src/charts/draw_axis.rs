@@ -1,6 +1,6 @@
 //! Axes with round numbers on them.
 
-use super::chart::Axis;
+use super::Axis;
 use plotters::coord::ranged1d::{KeyPointHint, NoDefaultFormatting, Ranged, ValueFormatter};
 use std::ops::Range;
 

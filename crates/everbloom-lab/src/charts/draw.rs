@@ -3,8 +3,8 @@
 //! Colours are Okabe and Ito's, which colour-blind readers can tell apart, and every series has a mark
 //! of its own besides. A series of the same name looks the same in every chart.
 
-use super::chart::{Axis, Figure, Look, Panel, Point, Series};
 use super::draw_axis::Span;
+use super::{Axis, Figure, Look, Panel, Point, Series};
 use everbloom::{Error, Result};
 use plotters::coord::Shift;
 use plotters::prelude::*;
@@ -136,13 +136,16 @@ fn draw(figure: &Figure, text: &mut String) -> Drawn {
     let width = columns as u32 * panel.0 + 2 * MARGIN;
     let styles = Styles::of(figure);
     let legend = legend_lines(&styles, width);
-    let head = TITLE_HEIGHT + legend.len() as u32 * LEGEND_LINE + 4;
+    let title_height = if figure.title.is_empty() { MARGIN } else { TITLE_HEIGHT };
+    let head = title_height + legend.len() as u32 * LEGEND_LINE + 4;
     let height = head + rows as u32 * panel.1 + MARGIN;
     let canvas = SVGBackend::with_string(text, (width, height)).into_drawing_area();
     canvas.fill(&WHITE)?;
-    let title = (FONT, 17).into_font().style(FontStyle::Bold).color(&INK);
-    canvas.draw(&Text::new(figure.title.clone(), (MARGIN as i32 + 4, 12), title))?;
-    draw_legend(&canvas, &legend)?;
+    if !figure.title.is_empty() {
+        let title = (FONT, 17).into_font().style(FontStyle::Bold).color(&INK);
+        canvas.draw(&Text::new(figure.title.clone(), (MARGIN as i32 + 4, 12), title))?;
+    }
+    draw_legend(&canvas, &legend, title_height)?;
     let (_, below) = canvas.split_vertically(head);
     let below = below.margin(0, MARGIN, MARGIN, MARGIN);
     for (area, panel) in below.split_evenly((rows, columns)).iter().zip(&figure.panels) {
@@ -171,10 +174,10 @@ fn legend_lines(styles: &Styles, width: u32) -> Vec<LegendLine<'_>> {
     if styles.0.len() <= 1 { Vec::new() } else { lines }
 }
 
-fn draw_legend(canvas: &Canvas<'_>, lines: &[LegendLine<'_>]) -> Drawn {
+fn draw_legend(canvas: &Canvas<'_>, lines: &[LegendLine<'_>], top: u32) -> Drawn {
     let words = (FONT, 13).into_font().color(&INK).pos(Pos::new(HPos::Left, VPos::Center));
     for (number, line) in lines.iter().enumerate() {
-        let middle = (TITLE_HEIGHT + number as u32 * LEGEND_LINE + LEGEND_LINE / 2) as i32;
+        let middle = (top + number as u32 * LEGEND_LINE + LEGEND_LINE / 2) as i32;
         for (left, (name, look, style)) in line {
             let left = *left as i32;
             let ends = [(left, middle), (left + 26, middle)];
