@@ -5,10 +5,11 @@
 #[path = "../../everbloom-redis/tests/common/mod.rs"]
 mod common;
 
-use common::{Chance, Cluster, Maker, Server, on_every_server, seed, times};
+use common::{Chance, Cluster, Maker, Server, on_every_server, seed, share};
 use std::collections::{HashMap, HashSet};
-use std::fs;
-use std::path::{Path, PathBuf};
+use std::fs::{self, File};
+use std::io::{BufRead as _, BufReader, BufWriter, Write as _};
+use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
 use tempfile::TempDir;
 
@@ -35,37 +36,40 @@ fn refused(folder: &Path, words: &[&str]) -> String {
     text
 }
 
-/// Lines with repeats, 70 in 100 on average, long enough for a block to be a thousand of them.
-fn lines(chance: &mut Chance, count: u64, universe: u64) -> Vec<String> {
-    let line = |number: u64| format!("{number:08}{}\n", "x".repeat(100));
-    (0..count).map(|_| line(chance.below(universe))).collect()
-}
+/// Bytes of a line, so that a block is a thousand of them.
+const LINE: usize = 109;
 
-/// Files of parts of one stream, and its distinct lines.
-fn parts(folder: &Path, chance: &mut Chance, files: u64, count: u64) -> (Vec<PathBuf>, HashSet<String>) {
-    let universe = files * count * 3 / 10;
+/// Files of parts of one stream, in which 70 lines in 100 are repeats on average, and the numbers of its distinct lines.
+fn parts(folder: &Path, chance: &mut Chance, files: u64, count: u64) -> HashSet<u32> {
+    let (universe, padding) = (files * count * 3 / 10, "x".repeat(LINE - 9));
     let mut all = HashSet::new();
-    let write = |file: u64| {
-        let lines = lines(chance, count, universe);
-        let path = folder.join(format!("part{file}"));
-        fs::write(&path, lines.concat()).expect("a file");
-        all.extend(lines);
-        path
-    };
-    ((0..files).map(write).collect(), all)
+    for file in 0..files {
+        let mut out = BufWriter::new(File::create(folder.join(format!("part{file}"))).expect("a file"));
+        for _ in 0..count {
+            let number = chance.below(universe) as u32;
+            writeln!(out, "{number:08}{padding}").expect("room");
+            all.insert(number);
+        }
+        out.flush().expect("room");
+    }
+    all
 }
 
-/// How often each line was written.
-fn written(folder: &Path, files: u64) -> HashMap<String, u32> {
+/// How often each line was written. What a killed process wrote half of a line of is no line.
+fn written(folder: &Path, files: u64) -> HashMap<u32, u32> {
     let mut counts = HashMap::new();
     for file in 0..files {
-        let text = fs::read_to_string(folder.join(format!("out{file}"))).unwrap_or_default();
-        text.split_inclusive('\n').for_each(|line| *counts.entry(line.to_string()).or_default() += 1);
+        let Ok(out) = File::open(folder.join(format!("out{file}"))) else { continue };
+        let lines = BufReader::new(out).split(b'\n').map(|line| line.expect("a line"));
+        for line in lines.filter(|line| line.len() == LINE - 1) {
+            let number = std::str::from_utf8(&line[..8]).expect("text").parse().expect("a number");
+            *counts.entry(number).or_default() += 1;
+        }
     }
     counts
 }
 
-fn assert_each_once(folder: &Path, files: u64, distinct: &HashSet<String>) {
+fn assert_each_once(folder: &Path, files: u64, distinct: &HashSet<u32>) {
     let counts = written(folder, files);
     let twice: Vec<_> = counts.iter().filter(|(_, count)| **count > 1).take(3).collect();
     let missing: Vec<_> = distinct.iter().filter(|line| !counts.contains_key(*line)).take(3).collect();
@@ -132,7 +136,7 @@ fn one_client_writes_what_a_filter_of_its_own_would() {
 fn eight_processes_write_each_line_once() {
     on_every_server(|maker| {
         let (folder, mut cluster) = (tempfile::tempdir().expect("a folder"), Cluster::start(maker, 3, true));
-        let (_, distinct) = parts(folder.path(), &mut Chance(seed() + 2), 8, times(5000));
+        let distinct = parts(folder.path(), &mut Chance(seed() + 2), 8, share(1_250_000));
         let clients: Vec<Child> = (0..8).map(|file| client(folder.path(), &cluster.urls(), file, &[])).collect();
         clients.into_iter().for_each(succeeds);
         assert_each_once(folder.path(), 8, &distinct);
@@ -175,11 +179,11 @@ fn clients_that_are_killed_go_on_with_their_state_and_lose_nothing() {
     on_every_server(|maker| {
         let (folder, cluster) = (tempfile::tempdir().expect("a folder"), Cluster::start(maker, 2, false));
         let mut chance = Chance(seed() + 3);
-        let (_, distinct) = parts(folder.path(), &mut chance, 3, times(20_000));
+        let distinct = parts(folder.path(), &mut chance, 3, share(200_000).max(20_000));
         let state = |file: u64| vec!["--state".to_string(), format!("state{file}"), "-q".into()];
         let kills = run_killed(&folder, &cluster.urls(), &mut chance, 3, &state);
         eprintln!("{kills} clients were killed");
-        assert!(kills > 0);
+        assert!(kills >= share(30));
         assert_each_once(folder.path(), 3, &distinct);
         // A run that ended has nothing more to do.
         let again = client(folder.path(), &cluster.urls(), 0, &["--state", "state0"]);
@@ -189,11 +193,37 @@ fn clients_that_are_killed_go_on_with_their_state_and_lose_nothing() {
 }
 
 #[test]
+fn a_client_that_is_killed_without_a_state_loses_a_block_for_each_thread_at_most() {
+    on_every_server(|maker| {
+        let server = Server::new(maker);
+        let (url, mut chance, mut lost) = (format!("redis://127.0.0.1:{}", server.port), Chance(seed() + 5), 0);
+        for round in 0..share(30) {
+            let folder = tempfile::tempdir().expect("a folder");
+            let (folder, name) = (folder.path(), format!("round{round}"));
+            let distinct = parts(folder, &mut chance, 1, 20_000);
+            let words = ["dedup", "--redis", &url, "--name", &name, "--exact", "--threads", "2", "part0", "-o"];
+            let mut killed = everbloom(folder, &[&words[..], &["out0"]].concat()).spawn().expect("a client");
+            let limit = chance.below(distinct.len() as u64 * LINE as u64 * 9 / 10);
+            let grown = || fs::metadata(folder.join("out0")).map_or(0, |data| data.len()) > limit;
+            common::wait("some lines", grown);
+            let _ = (killed.kill(), killed.wait());
+            done(folder, &[&words[..], &["out1"]].concat());
+            let counts = written(folder, 2);
+            assert!(counts.values().all(|count| *count == 1), "round {round}: a line was written twice");
+            let missing = distinct.len() - counts.len();
+            assert!(missing <= 2 * (512 << 10) / LINE, "round {round}: {missing} lines are lost");
+            lost += missing;
+        }
+        eprintln!("{} clients were killed without a state, and lost {lost} lines", share(30));
+    });
+}
+
+#[test]
 fn a_primary_that_dies_under_load_is_not_noticed_in_the_output() {
     on_every_server(|maker| {
         let (folder, mut cluster) = (tempfile::tempdir().expect("a folder"), Cluster::start(maker, 3, true));
         let mut chance = Chance(seed() + 4);
-        let (_, distinct) = parts(folder.path(), &mut chance, 2, times(20_000));
+        let distinct = parts(folder.path(), &mut chance, 2, share(200_000).max(20_000));
         let clients: Vec<Child> = (0..2)
             .map(|file| client(folder.path(), &cluster.urls(), file, &["--replicas", "1", "--shards", "12"]))
             .collect();
@@ -217,6 +247,54 @@ fn a_primary_that_dies_under_load_is_not_noticed_in_the_output() {
 }
 
 #[test]
+fn windows_on_servers_keep_what_they_say() {
+    on_every_server(|maker| {
+        let (folder, server) = (tempfile::tempdir().expect("a folder"), Server::new(maker));
+        let (folder, url) = (folder.path(), format!("redis://127.0.0.1:{}", server.port));
+        let mut chance = Chance(seed() + 6);
+        let text: String = (0..20_000).map(|_| format!("{}\n", chance.below(6000))).collect();
+        fs::write(folder.join("lines"), &text).expect("a file");
+        let at = |name: &'static str| ["dedup", "lines", "-v", "--redis", &url, "--name", name].map(str::to_string);
+        let run = |name: &'static str, more: &[&str]| {
+            let words = at(name);
+            let output = run(folder, &[&words.each_ref().map(String::as_str), more].concat());
+            assert!([Some(0), Some(3)].contains(&output.status.code()), "{}", String::from_utf8_lossy(&output.stderr));
+            let lines = output.stdout.iter().filter(|byte| **byte == b'\n').count();
+            (output.stdout, lines, String::from_utf8_lossy(&output.stderr).into_owned())
+        };
+        // A window of lines is that of one machine.
+        let local = done(folder, &["dedup", "lines", "--window", "3000", "--fpr", "1%"]);
+        let (remote, _, told) = run("lines", &["--window", "3000", "--fpr", "1%"]);
+        assert!(local == remote && told.contains("no repeat within 3,000 lines of all machines got through"), "{told}");
+        // One of time finds what came before, whoever asks, and forgets it when it has turned.
+        let day = ["--window", "300000d", "--expect", "20000", "--fpr", "1%"];
+        let distinct = text.lines().collect::<HashSet<_>>().len();
+        let (_, lines, told) = run("day", &day);
+        // At most 1 in 100 of the lines that are new is missing, and four standard deviations more.
+        let missing = distinct - lines;
+        assert!(missing as f64 <= distinct as f64 * 0.01 + 4.0 * (distinct as f64 * 0.01).sqrt(), "{missing}");
+        assert!(told.contains("promised 1") && told.contains("no repeat within 300000d got through"), "{told}");
+        let (_, lines, told) = run("day", &[]);
+        assert!(lines == 0 && told.contains("no repeat within 300000d got through"), "{lines}: {told}");
+        let mut wire = server.wire();
+        let shards = wire.call(&["KEYS", "{day.*}"]);
+        assert_eq!(shards.items().len(), 64);
+        let turn = |key: &common::Reply| server.wire().ok(&format!("EB.ADVANCE {} 100", key.text()));
+        shards.items().iter().for_each(turn);
+        assert!(run("day", &day).1 > distinct * 9 / 10);
+        // More than planned is said, once, and nothing else is promised.
+        let few = ["--window", "300000d", "--expect", "100", "--fpr", "1%"];
+        let (_, _, told) = run("few", &few);
+        assert!(told.contains("planned for") && told.contains("lines within 300000d from all machines"), "{told}");
+        assert!(told.contains("The promise was broken"), "{told}");
+        let other = ["dedup", "lines", "--redis", &url, "--name", "few", "--window", "1d", "--expect", "100"];
+        assert!(refused(folder, &other).contains("was asked for"));
+        let info = String::from_utf8(done(folder, &["redis", "info", "day", "--redis", &url])).expect("text");
+        assert!(info.contains("300000d, planned for"), "{info}");
+    });
+}
+
+#[test]
 fn what_cannot_be_is_said_plainly() {
     let folder = tempfile::tempdir().expect("a folder");
     let folder = folder.path();
@@ -224,12 +302,13 @@ fn what_cannot_be_is_said_plainly() {
     let nobody = ["dedup", "lines", "--redis", "redis://me:secret@127.0.0.1:1", "--name", "x", "--patience", "1s"];
     let text = refused(folder, &nobody);
     assert!(text.contains("127.0.0.1:1") && !text.contains("secret"), "{text}");
-    let cases: [(&[&str], &str); 7] = [
+    let cases: [(&[&str], &str); 8] = [
         (&["--redis", "redis://h:1"], "--name"),
         (&["--name", "x"], "--redis"),
         (&["--redis", "localhost", "--name", "x"], "redis://"),
         (&["--redis", "rediss://h:1", "--name", "x"], "TLS"),
-        (&["--redis", "redis://h:1", "--name", "x", "--window", "24h"], "EB.RESERVE"),
+        (&["--redis", "redis://h:1", "--name", "x", "--window", "1000", "--shards", "8"], "leave --shards out"),
+        (&["--redis", "redis://h:1", "--name", "x", "--window", "24h", "--time", "1"], "leave --time out"),
         (&["--redis", "redis://h:1", "--name", "x", "--counts"], "--counts"),
         (&["--redis", "redis://127.0.0.1:1", "--name", "a b"], "name"),
     ];

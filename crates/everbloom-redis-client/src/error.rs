@@ -45,6 +45,14 @@ impl fmt::Display for Error {
     }
 }
 
+impl Error {
+    /// What to do about it: the last part of what is shown.
+    pub fn remedy(&self) -> String {
+        let text = self.to_string();
+        text.rsplit_once("; ").map_or(String::new(), |(_, remedy)| remedy.to_string())
+    }
+}
+
 impl std::error::Error for Error {}
 
 impl From<everbloom::Error> for Error {

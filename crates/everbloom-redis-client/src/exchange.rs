@@ -9,14 +9,16 @@
 //! A command may be carried out although its answer is lost, and is then sent again. So only commands that may come twice
 //! belong here: reads, writes that are the same twice, and batches with a token.
 
+use crate::Options;
 use crate::error::{Error, Result};
 use crate::nodes::{Address, Nodes, Trouble, pack, shown, text_of};
 use redis::Value;
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// Who is told of trouble, and may end it.
-pub trait Watcher: Send {
+pub trait Watcher: std::fmt::Debug + Send + Sync {
     /// Whether to give up now.
     fn should_stop(&self) -> bool {
         false
@@ -27,6 +29,7 @@ pub trait Watcher: Send {
 }
 
 /// Nobody.
+#[derive(Debug)]
 pub(crate) struct Nobody;
 
 impl Watcher for Nobody {}
@@ -35,15 +38,19 @@ impl Watcher for Nobody {}
 pub(crate) struct Request {
     pub(crate) slot: u16,
     pub(crate) packed: Vec<u8>,
-    /// A key of the slot for a write that only WAIT needs.
-    sync_key: String,
+    key: String,
 }
 
 impl Request {
     pub(crate) fn new(key: &str, words: &[&[u8]]) -> Self {
+        Self::at(crate::slots::slot(key.as_bytes()), key, words)
+    }
+
+    /// The same where the slot is known.
+    pub(crate) fn at(slot: u16, key: &str, words: &[&[u8]]) -> Self {
         let mut packed = Vec::with_capacity(64 + words.iter().map(|word| word.len() + 16).sum::<usize>());
         pack(&mut packed, words);
-        Request { slot: crate::slots::slot(key.as_bytes()), packed, sync_key: format!("{key}:sync") }
+        Request { slot, packed, key: key.into() }
     }
 }
 
@@ -61,7 +68,7 @@ pub(crate) struct Exchange {
     pub(crate) nodes: Nodes,
     patience: Duration,
     timeout: Duration,
-    watcher: Box<dyn Watcher>,
+    watcher: Arc<dyn Watcher>,
     turn: usize,
 }
 
@@ -83,15 +90,11 @@ enum Outcome {
 }
 
 impl Exchange {
-    pub(crate) fn new(urls: &str, patience: Duration, watcher: Box<dyn Watcher>) -> Result<Self> {
+    pub(crate) fn new(options: &Options) -> Result<Self> {
+        let Options { urls, patience, watcher, .. } = options.clone();
         // A few attempts must fit into the patience, and a slow command into an attempt.
         let timeout = (patience / 4).clamp(Duration::from_millis(500), Duration::from_secs(15));
-        Ok(Exchange { nodes: Nodes::new(urls, timeout)?, patience, timeout, watcher, turn: 0 })
-    }
-
-    /// Replaces whoever is told of trouble.
-    pub(crate) fn watch(&mut self, watcher: Box<dyn Watcher>) {
-        self.watcher = watcher;
+        Ok(Exchange { nodes: Nodes::new(&urls, timeout)?, patience, timeout, watcher, turn: 0 })
     }
 
     /// Carries out one command.
@@ -127,7 +130,7 @@ impl Exchange {
                     self.nodes.drop_all();
                     let seconds = self.patience.as_secs_f64();
                     let remedy = "see to the servers and run it again, or give it more time";
-                    return Err(Error::Unreachable(format!("{}; gave up after {seconds} s: {remedy}", round.trouble)));
+                    return Err(Error::Unreachable(format!("{}; gave up after {seconds} s; {remedy}", round.trouble)));
                 }
                 if start.elapsed() >= SILENCE && !said {
                     self.watcher.notice(&format!("{}; trying again", round.trouble));
@@ -229,7 +232,7 @@ impl Exchange {
             if again {
                 // WAIT looks at what this connection wrote. A batch that is answered from before writes nothing, and may
                 // have been written through another connection: a write behind it makes WAIT mean both.
-                let key = &requests[indices[indices.len() - 1]].sync_key;
+                let key = format!("{}:sync", requests[indices[indices.len() - 1]].key);
                 pack(&mut out, &[b"SET", key.as_bytes(), b"", b"PX", b"1000"]);
                 written.syncs = true;
             }

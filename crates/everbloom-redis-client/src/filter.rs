@@ -2,14 +2,14 @@
 
 use crate::Options;
 use crate::error::{Error, Result};
-use crate::exchange::{Exchange, How, Nobody, Request, Watcher};
+use crate::exchange::{Exchange, How, Request};
 use crate::nodes::{Trouble, text};
 use crate::record::Record;
-use crate::slots::{record_key, shard_key};
+use crate::slots::{record_key, shard_key, slot};
 use everbloom::internal::codec::{self, Decoder};
 use everbloom::internal::filter::Watch;
 use everbloom::internal::filters;
-use everbloom::internal::promise::Spec;
+use everbloom::internal::promise::{Spec, Standing};
 use everbloom::{AnyFilter, Hashing, KeyHash, Plan, Promise, Status};
 use redis::Value;
 use std::time::Duration;
@@ -18,11 +18,20 @@ use std::time::Duration;
 pub struct Filter {
     pub(crate) exchange: Exchange,
     pub(crate) keys: Vec<String>,
+    /// The slots of the keys.
+    pub(crate) slots: Vec<u16>,
     name: String,
     record: Record,
+    /// Generations and arrivals of a shard's window, if it has one.
+    window: (u32, u64),
     from_replicas: bool,
     pub(crate) replicas: u32,
+    /// The shard that is looked at next.
+    looked: usize,
 }
+
+/// Shards that a look takes: they are alike, because hashes deal the keys out.
+const LOOKED_AT: usize = 16;
 
 /// What servers say of a filter.
 #[derive(Debug, Clone, PartialEq)]
@@ -52,14 +61,13 @@ struct Opening {
 }
 
 impl Opening {
-    fn new(options: &Options, name: &str, watcher: Option<Box<dyn Watcher>>) -> Result<Self> {
+    fn new(options: &Options, name: &str) -> Result<Self> {
         let is_fit = |sign: char| !sign.is_control() && !sign.is_whitespace() && sign != '{' && sign != '}';
         if name.is_empty() || name.len() > 200 || !name.chars().all(is_fit) {
             let needed = "1 to 200 bytes without spaces and braces";
             return Err(Error::Usage(format!("'{}' is no name for a filter: {needed}", name.escape_debug())));
         }
-        let watcher = watcher.unwrap_or_else(|| Box::new(Nobody));
-        let mut exchange = Exchange::new(&options.urls, options.patience, watcher)?;
+        let mut exchange = Exchange::new(options)?;
         // A first look: a wrong password need not be tried for a minute.
         if let Err(Trouble::Lasting(error)) = exchange.nodes.refresh() {
             return Err(error);
@@ -90,11 +98,13 @@ impl Opening {
         Error::Server(format!("the key {} is something else than a filter's record", record_key(&self.name)))
     }
 
-    fn with(self, record: Record) -> Filter {
-        let keys = (0..record.shards).map(|shard| shard_key(&self.name, shard, record.shards)).collect();
+    fn with(self, mut record: Record) -> Filter {
+        let window = record.shard.as_windowed().map_or((0, 0), |shard| (shard.generations(), shard.window()));
+        let keys: Vec<String> = (0..record.shards).map(|shard| shard_key(&self.name, shard, record.shards)).collect();
+        let slots = keys.iter().map(|key| slot(key.as_bytes())).collect();
         let Opening { exchange, name, options } = self;
         let Options { from_replicas, replicas, .. } = options;
-        Filter { exchange, keys, name, record, from_replicas, replicas }
+        Filter { exchange, keys, slots, name, record, window, from_replicas, replicas, looked: 0 }
     }
 
     fn not_found(&self) -> Error {
@@ -107,27 +117,28 @@ impl Opening {
 
 impl Filter {
     /// A filter that is there.
-    pub fn open(options: &Options, name: &str, watcher: Option<Box<dyn Watcher>>) -> Result<Self> {
-        let mut opening = Opening::new(options, name, watcher)?;
+    pub fn open(options: &Options, name: &str) -> Result<Self> {
+        let mut opening = Opening::new(options, name)?;
         match opening.record()? {
             None => Err(opening.not_found()),
             Some((record, state)) => opening.with(record).finished(&state),
         }
     }
 
-    /// A new one; an error if there is one of this name, unless it is the same and somebody made it at the same time.
-    pub fn create(options: &Options, name: &str, plan: &Plan, every: Option<Duration>) -> Result<Self> {
-        let mut opening = Opening::new(options, name, None)?;
+    /// A new one, with a window of time or without; an error if there is one of this name, unless it is the same and somebody
+    /// made it at the same time.
+    pub fn create(options: &Options, name: &str, plan: &Plan, window: Option<Duration>) -> Result<Self> {
+        let mut opening = Opening::new(options, name)?;
         if opening.record()?.is_some() {
             let remedy = "take another name, or delete it";
             return Err(Error::Exists(format!("there is a filter '{name}' already; {remedy}")));
         }
-        Self::made(opening, planned(plan, every)?)
+        Self::made(opening, planned(plan, window)?)
     }
 
     /// The filter of this name, or a new one. One that is there must be what was planned.
-    pub fn open_or_create(options: &Options, name: &str, plan: &Plan, every: Option<Duration>) -> Result<Self> {
-        Self::made(Opening::new(options, name, None)?, planned(plan, every)?)
+    pub fn open_or_create(options: &Options, name: &str, plan: &Plan, window: Option<Duration>) -> Result<Self> {
+        Self::made(Opening::new(options, name)?, planned(plan, window)?)
     }
 
     fn made(mut opening: Opening, record: Record) -> Result<Self> {
@@ -139,8 +150,8 @@ impl Filter {
         opening.exchange.one(&key, &[b"HSETNX", key.as_bytes(), b"record", &bytes], how)?;
         let (there, state) = opening.record()?.ok_or_else(|| opening.not_found())?;
         if there.to_bytes() != bytes {
-            let problem =
-                format!("the filter '{}' is '{}', and '{}' was asked for", opening.name, there.spec, record.spec);
+            let (name, there, asked) = (&opening.name, there.described(), record.described());
+            let problem = format!("the filter '{name}' is {there}, and {asked} was asked for");
             let remedy = "leave the options of the filter out, or take another name";
             return Err(Error::Exists(format!("{problem}; {remedy}")));
         }
@@ -229,8 +240,8 @@ impl Filter {
         let sum = |name: &str| infos.iter().filter_map(|info| field(info, name)?.parse::<u64>().ok()).sum();
         let mut nodes: Vec<(String, u32)> =
             self.exchange.nodes.primaries().into_iter().map(|address| (address, 0)).collect();
-        for key in &self.keys {
-            let address = self.exchange.nodes.primary(crate::slots::slot(key.as_bytes()));
+        for slot in &self.slots {
+            let address = self.exchange.nodes.primary(*slot);
             nodes.iter_mut().filter(|(node, _)| Some(node) == address).for_each(|(_, shards)| *shards += 1);
         }
         Ok(Info {
@@ -250,10 +261,32 @@ impl Filter {
         Ok(Status::of_parts(&parts))
     }
 
+    /// The same of a few shards, others each time, where the rate is all that is asked for.
+    pub fn sampled_status(&mut self) -> Result<Status> {
+        let (count, start) = (self.keys.len(), self.looked);
+        let looked_at = LOOKED_AT.min(count);
+        self.looked = (start + looked_at) % count;
+        let keys: Vec<usize> = (start..start + looked_at).map(|at| at % count).collect();
+        let parts: Vec<Status> = self.ask("EB.STATUS", &keys)?.iter().map(status_of).collect();
+        Ok(Status::of_parts(&parts))
+    }
+
     fn ask_all(&mut self, command: &str) -> Result<Vec<Value>> {
-        let requests: Vec<Request> =
-            self.keys.iter().map(|key| Request::new(key, &[command.as_bytes(), key.as_bytes()])).collect();
-        self.exchange.all(&requests, How { replicas: 0, from_replicas: self.from_replicas })
+        let all: Vec<usize> = (0..self.keys.len()).collect();
+        self.ask(command, &all)
+    }
+
+    fn ask(&mut self, command: &str, shards: &[usize]) -> Result<Vec<Value>> {
+        let request = |shard: &usize| {
+            let key = &self.keys[*shard];
+            Request::new(key, &[command.as_bytes(), key.as_bytes()])
+        };
+        let requests: Vec<Request> = shards.iter().map(request).collect();
+        let answers = self.exchange.all(&requests, How { replicas: 0, from_replicas: self.from_replicas });
+        answers.map_err(|error| match error {
+            Error::Server(text) if text.contains("ERR not found") => self.gone(),
+            other => other,
+        })
     }
 
     /// Whether keys are inside. Replicas may answer, if the options say so.
@@ -266,17 +299,29 @@ impl Filter {
             places.push(place);
         }
         let asked: Vec<usize> = (0..parts.len()).filter(|shard| !parts[*shard].1.is_empty()).collect();
-        let request = |shard: &usize| {
+        // A server finds nothing in a key that is gone, so it is asked for the key, too.
+        let requests = |shard: &usize| {
             let key = &self.keys[*shard];
-            Request::new(key, &[b"EB.EXISTSHASHES", key.as_bytes(), &parts[*shard].0])
+            let there = Request::new(key, &[b"EXISTS", key.as_bytes()]);
+            [Request::new(key, &[b"EB.EXISTSHASHES", key.as_bytes(), &parts[*shard].0]), there]
         };
-        let requests: Vec<Request> = asked.iter().map(request).collect();
+        let requests: Vec<Request> = asked.iter().flat_map(requests).collect();
         let answers = self.exchange.all(&requests, How { replicas: 0, from_replicas: self.from_replicas })?;
-        for (shard, answer) in asked.iter().zip(answers) {
-            let bits = bits_of(&answer, parts[*shard].1.len())?;
+        for (shard, answer) in asked.iter().zip(answers.chunks_exact(2)) {
+            if answer[1] == Value::Int(0) {
+                return Err(self.gone());
+            }
+            let bits = bits_of(&answer[0], parts[*shard].1.len())?;
             parts[*shard].1.iter().zip(bits).for_each(|(place, bit)| found[*place] = bit);
         }
         Ok(())
+    }
+
+    /// What it means if a shard is not there.
+    pub(crate) fn gone(&self) -> Error {
+        let name = &self.name;
+        let problem = format!("the filter '{name}' was deleted meanwhile, or a server lost a part of it");
+        Error::NotFound(format!("{problem}; `everbloom redis info {name}` says what is there"))
     }
 
     /// All of it as one filter: the bytes of the library's on the same arrivals. Each shard is as it is when its turn comes.
@@ -294,26 +339,32 @@ impl Filter {
         Ok(AnyFilter::from(filters::join(&self.record.spec, shards)?))
     }
 
-    /// A filter of the library, put on servers. With `replace`, in the place of what has the name now.
+    /// A filter of the library, put on servers. With `replace`, in the place of what has the name now. One whose window is
+    /// turned by time needs to be told how long it is.
     pub fn load(
         options: &Options,
         name: &str,
         filter: AnyFilter,
-        every: Option<Duration>,
+        window: Option<Duration>,
         replace: bool,
     ) -> Result<Self> {
-        let mut opening = Opening::new(options, name, None)?;
+        let spec = filter.spec().clone();
+        check_hashing(filter.hashing(), &spec)?;
+        let mut shards = filters::split(filter.into_dyn());
+        let every = turns(shards[0].as_mut(), window)?;
+        if every.is_none() && filters::is_turned_by_caller(&spec) {
+            let problem = "its window is one of time, of which the file does not say how long it is";
+            return Err(Error::Usage(format!("{problem}; give the window, such as 24h")));
+        }
+        let mut opening = Opening::new(options, name)?;
         if let Some((record, _)) = opening.record()? {
             if !replace {
                 return Err(Error::Exists(format!("there is a filter '{name}' already; --replace loads in its place")));
             }
             opening.with(record).delete()?;
-            opening = Opening::new(options, name, None)?;
+            opening = Opening::new(options, name)?;
         }
-        let spec = filter.spec().clone();
-        check_hashing(filter.hashing(), &spec)?;
         opening.check_module()?;
-        let shards = filters::split(filter.into_dyn());
         let mut empty = shards[0].try_clone_boxed()?;
         empty.clear();
         let record = Record { spec, shards: shards.len() as u32, every, begins_empty: false, shard: empty };
@@ -332,7 +383,7 @@ impl Filter {
 
     /// Takes it away, even half-made.
     pub fn delete_named(options: &Options, name: &str) -> Result<()> {
-        let mut opening = Opening::new(options, name, None)?;
+        let mut opening = Opening::new(options, name)?;
         let (record, _) = opening.record()?.ok_or_else(|| opening.not_found())?;
         opening.with(record).delete()
     }
@@ -377,36 +428,61 @@ impl Filter {
         self.record.shard.memory_bits().saturating_mul(self.record.shards.into())
     }
 
-    /// Watches over its promise.
+    /// Watches over its promise. How many keys a window of time has on all machines is not known here: its cells are
+    /// looked at.
     pub fn watch(&self) -> Watch {
-        filters::watch(self.record.shard.as_ref())
+        let (generations, arrivals) = self.window;
+        if self.record.every.is_none() || generations == 0 {
+            return filters::watch(self.record.shard.as_ref());
+        }
+        let looked_at = LOOKED_AT.min(self.keys.len()) as u64;
+        Watch::over_cells(&self.promise(), arrivals.div_ceil(generations.into()).saturating_mul(looked_at))
+    }
+
+    /// Whether it keeps its promise, as far as what it looks like tells.
+    pub fn standing(&self, status: &Status) -> Standing {
+        match (self.window(), self.watch().is_broken_by(status)) {
+            (None, _) => filters::standing(self.record.shard.as_ref(), status),
+            (Some(_), true) => Standing::Broken,
+            (Some(_), false) => Standing::Kept,
+        }
+    }
+
+    /// The window of time that the servers turn, and how many arrivals it was planned for.
+    pub fn window(&self) -> Option<(Duration, u64)> {
+        let (generations, arrivals) = self.window;
+        let millis = u64::try_from(self.record.every?.as_millis()).ok()?.checked_mul(generations.into())?;
+        // What rounding up a generation added is of no interest to anybody.
+        let rounding = millis % 1000;
+        let is_rounding = millis >= 60_000 && rounding < generations.into();
+        let length = Duration::from_millis(if is_rounding { millis - rounding } else { millis });
+        Some((length, filters::window_in_shards(arrivals, self.record.shards)))
     }
 
     /// Whether the servers are a cluster.
     pub fn is_clustered(&self) -> bool {
         self.exchange.nodes.is_cluster()
     }
-
-    /// Who is told of trouble from now on.
-    pub fn set_watcher(&mut self, watcher: Box<dyn Watcher>) {
-        self.exchange.watch(watcher);
-    }
 }
 
-/// The time between generations of a planned filter that keeps a window of time, rounded up: together they are never
-/// shorter than it.
-pub fn turns(plan: &Plan, window: Duration) -> Result<Duration> {
-    let mut shard = filters::build_shard(plan)?;
-    let generations = shard.as_windowed().map_or(1, |windowed| windowed.generations()).max(1);
-    let every = window.as_millis().div_ceil(generations.into()).max(1);
-    Ok(Duration::from_millis(u64::try_from(every).unwrap_or(u64::MAX)))
+/// The time between generations of a window with so many of them, rounded up: together they are never shorter than it.
+fn turns(shard: &mut dyn everbloom::Filter, window: Option<Duration>) -> Result<Option<Duration>> {
+    let Some(window) = window else { return Ok(None) };
+    let spec = shard.spec().clone();
+    let Some(windowed) = shard.as_windowed().filter(|_| filters::is_turned_by_caller(&spec)) else {
+        return Err(Error::Usage(format!("'{spec}' has no window of time; leave the window out")));
+    };
+    let every = window.as_millis().div_ceil(windowed.generations().max(1).into()).max(1);
+    Ok(Some(Duration::from_millis(u64::try_from(every).unwrap_or(u64::MAX))))
 }
 
 /// What a plan comes to.
-fn planned(plan: &Plan, every: Option<Duration>) -> Result<Record> {
+fn planned(plan: &Plan, window: Option<Duration>) -> Result<Record> {
     check_hashing(&plan.hashing, &plan.spec)?;
+    let mut shard = filters::build_shard(plan)?;
+    let every = turns(shard.as_mut(), window)?;
     let shards = filters::shards_of(&plan.spec)?;
-    Ok(Record { spec: plan.spec.clone(), shards, every, begins_empty: true, shard: filters::build_shard(plan)? })
+    Ok(Record { spec: plan.spec.clone(), shards, every, begins_empty: true, shard })
 }
 
 /// A question that changes nothing, and is answered whether the key is there or not.

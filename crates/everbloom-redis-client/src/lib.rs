@@ -38,10 +38,11 @@ mod writer;
 
 pub use error::{Error, Result};
 pub use exchange::Watcher;
-pub use filter::{Filter, Info, turns};
+pub use filter::{Filter, Info};
 pub use slots::{SLOTS, record_key, shard_key, slot};
 pub use writer::{MOST_KEYS, Session, Writer};
 
+use std::sync::Arc;
 use std::time::Duration;
 
 /// How servers are reached.
@@ -56,11 +57,14 @@ pub struct Options {
     pub replicas: u32,
     /// Whether replicas may be asked, which may lag behind.
     pub from_replicas: bool,
+    /// Who is told of trouble, and may end it.
+    pub watcher: Arc<dyn Watcher>,
 }
 
 impl Options {
     /// A minute's patience; primaries only.
     pub fn new(urls: impl Into<String>) -> Self {
-        Options { urls: urls.into(), patience: Duration::from_secs(60), replicas: 0, from_replicas: false }
+        let (patience, watcher) = (Duration::from_secs(60), Arc::new(exchange::Nobody));
+        Options { urls: urls.into(), patience, replicas: 0, from_replicas: false, watcher }
     }
 }

@@ -4,6 +4,7 @@ use crate::error::{Error, Result};
 use crate::slots::SLOTS;
 use redis::{Client, Connection, ConnectionAddr, ConnectionInfo, IntoConnectionInfo as _, Value};
 use std::collections::HashMap;
+use std::io::Write as _;
 use std::time::Duration;
 
 /// A server, as `host:port`.
@@ -290,9 +291,10 @@ pub(crate) fn shown(error: &redis::RedisError) -> String {
 
 /// Adds a command to what is sent.
 pub(crate) fn pack(out: &mut Vec<u8>, words: &[&[u8]]) {
-    out.extend_from_slice(format!("*{}\r\n", words.len()).as_bytes());
+    // A vector takes whatever is written to it.
+    let _ = write!(out, "*{}\r\n", words.len());
     for word in words {
-        out.extend_from_slice(format!("${}\r\n", word.len()).as_bytes());
+        let _ = write!(out, "${}\r\n", word.len());
         out.extend_from_slice(word);
         out.extend_from_slice(b"\r\n");
     }

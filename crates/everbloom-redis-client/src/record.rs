@@ -67,6 +67,14 @@ impl Record {
         Ok(Record { spec, shards, every: (every > 0).then(|| Duration::from_millis(every)), begins_empty, shard })
     }
 
+    /// What it is, for people who asked for something else.
+    pub(crate) fn described(&self) -> String {
+        match self.every {
+            Some(every) => format!("'{}' with a generation every {every:?}", self.spec),
+            None => format!("'{}'", self.spec),
+        }
+    }
+
     /// Fields for whoever looks at the hash.
     pub(crate) fn for_people(&self) -> [(&'static str, String); 4] {
         let seed = self.shard.hashing().seed().map_or(String::new(), |seed| seed.to_string());

@@ -27,6 +27,8 @@ pub struct Writer {
     client: String,
     shards: Vec<Shard>,
     forgotten: u64,
+    /// Keys of the last batch, while not all shards have answered it.
+    unanswered: usize,
     /// Bytes that were sent and received, for whoever measures.
     sent_bytes: u64,
 }
@@ -38,8 +40,9 @@ struct Shard {
     hashes: Vec<u8>,
     importances: Vec<u8>,
     places: Vec<u32>,
-    /// New keys of the last batches that were acknowledged.
+    /// New keys of the last batches that were acknowledged, up to the one of this number.
     acknowledged: VecDeque<u32>,
+    acknowledged_to: u64,
 }
 
 impl Writer {
@@ -62,7 +65,7 @@ impl Writer {
             )));
         }
         let shards = sessions.iter().map(|session| Shard { session: *session, ..Shard::default() }).collect();
-        Ok(Writer { filter, client: client.into(), shards, forgotten: 0, sent_bytes: 0 })
+        Ok(Writer { filter, client: client.into(), shards, forgotten: 0, unanswered: 0, sent_bytes: 0 })
     }
 
     /// How far it is with each shard.
@@ -96,6 +99,9 @@ impl Writer {
     }
 
     /// Judges arrivals in order and remembers them, in batches of at most [`MOST_KEYS`].
+    ///
+    /// After an error nobody knows whether the batch counted. Given the same keys again, it gets the verdicts that it should
+    /// have had; given others, the batch that was cut off counts first.
     pub fn observe(
         &mut self,
         hashes: &[KeyHash],
@@ -104,11 +110,29 @@ impl Writer {
     ) -> Result<()> {
         let mut done = 0;
         for (part, verdicts) in hashes.chunks(MOST_KEYS).zip(verdicts.chunks_mut(MOST_KEYS)) {
-            self.deal(part, importances.skip(done), true);
+            if !self.is_unanswered(part) {
+                self.settle()?;
+                self.deal(part, importances.skip(done), true);
+            }
             self.send(verdicts)?;
             done += part.len();
         }
         Ok(())
+    }
+
+    /// Whether these are the keys of a batch that was cut off.
+    fn is_unanswered(&self, hashes: &[KeyHash]) -> bool {
+        let is_dealt = |shard: &Shard| {
+            let own = shard.places.iter().zip(shard.hashes.chunks_exact(16));
+            own.into_iter().all(|(place, hash)| packed(hashes[*place as usize]) == hash)
+        };
+        self.unanswered > 0 && self.unanswered == hashes.len() && self.shards.iter().all(is_dealt)
+    }
+
+    /// Sends a batch again that was cut off.
+    fn settle(&mut self) -> Result<()> {
+        let mut verdicts = vec![Verdict::Distinct; self.unanswered];
+        if verdicts.is_empty() { Ok(()) } else { self.send(&mut verdicts) }
     }
 
     /// Deals a batch of at most [`MOST_KEYS`] out to the shards, and numbers it; not `is_new` is one that may have been sent
@@ -134,6 +158,7 @@ impl Writer {
         for shard in self.shards.iter_mut().filter(|shard| is_new && !shard.places.is_empty()) {
             shard.session.sequence += 1;
         }
+        self.unanswered = hashes.len();
     }
 
     /// Sends what was dealt out, until every shard has answered; the verdicts are in the order of the batch. After an error the
@@ -165,6 +190,7 @@ impl Writer {
             self.register(&waiting)?;
             waiting.iter().for_each(|at| self.shards[*at].session.sequence = 1);
         }
+        self.unanswered = 0;
         Ok(())
     }
 
@@ -180,7 +206,7 @@ impl Writer {
             words.extend([&b"IMPORTANCES"[..], &shard.importances]);
         }
         words.extend([&b"TOKEN"[..], client.as_bytes(), sequence.as_bytes()]);
-        Request::new(key, &words)
+        Request::at(self.filter.slots[at], key, &words)
     }
 
     /// The name of the client at a shard.
@@ -209,6 +235,10 @@ impl Writer {
             verdicts[*place as usize] = if bit { Verdict::Distinct } else { Verdict::Duplicate };
             new += u32::from(bit);
         }
+        if shard.acknowledged_to == shard.session.sequence {
+            return Ok(());
+        }
+        shard.acknowledged_to = shard.session.sequence;
         shard.acknowledged.push_back(new);
         if shard.acknowledged.len() > MOST_REMEMBERED {
             shard.acknowledged.pop_front();
@@ -231,6 +261,7 @@ impl Writer {
         let lost = (shard.session.sequence - 1 - last) as usize;
         self.forgotten += shard.acknowledged.iter().rev().take(lost).map(|new| u64::from(*new)).sum::<u64>();
         shard.acknowledged.clear();
+        shard.acknowledged_to = 0;
         shard.session = Session { generation: shard.session.generation + 1, sequence: 0 };
     }
 
@@ -240,11 +271,10 @@ impl Writer {
             Error::TokenLost(text) => {
                 let problem =
                     format!("{text}: the last batch of this client may have counted or not, so it stops here");
-                Error::TokenLost(format!("{problem}; see how many clients write to '{}' at once", self.filter.name()))
+                let remedy = "no more than 64 may write at once, and none after the filter was deleted and made again";
+                Error::TokenLost(format!("{problem}; see who writes to '{}': {remedy}", self.filter.name()))
             }
-            Error::Server(text) if text.contains("ERR not found") => {
-                Error::NotFound(format!("a shard of '{}' is gone: {text}", self.filter.name()))
-            }
+            Error::Server(text) if text.contains("ERR not found") => self.filter.gone(),
             other => other,
         }
     }

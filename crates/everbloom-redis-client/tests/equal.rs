@@ -3,8 +3,9 @@
 #[path = "../../everbloom-redis/tests/common/mod.rs"]
 mod common;
 
-use common::{Chance, Cluster, Cutter, Server, kinds, on_every_server, seed, small_spec, times};
-use everbloom::{AnyFilter, Goal, Hashing, Importance, Importances, KeyHash, Plan, Verdict};
+use common::{Chance, Cluster, Cutter, Server, is_soak, kinds, on_every_server, seed, share, small_spec, times};
+use everbloom::internal::forecast;
+use everbloom::{AnyFilter, Goal, Hashing, Importance, Importances, KeyHash, Plan, Verdict, Window};
 use everbloom_redis_client::{Error, Filter, Options, Writer};
 use std::time::Duration;
 
@@ -88,9 +89,48 @@ fn every_kind_judges_as_the_library_does_and_is_the_same_when_saved() {
             let expected: Vec<bool> = hashes.iter().map(|hash| twin.contains_hash(*hash)).collect();
             assert_eq!(found, expected, "{}", kind.name);
             Filter::delete_named(&options, &name).expect("deleted");
-            assert!(matches!(Filter::open(&options, &name, None), Err(Error::NotFound(_))));
+            assert!(matches!(Filter::open(&options, &name), Err(Error::NotFound(_))));
         }
         cluster.check("filters of every kind");
+    });
+}
+
+#[test]
+fn windows_of_time_judge_as_the_librarys_do_wherever_they_turn() {
+    on_every_server(|maker| {
+        let mut cluster = Cluster::start(maker, 3, false);
+        // So long that no clock turns it meanwhile.
+        let long = Duration::from_secs(10_000 * 365 * 86_400);
+        let spec = forecast::windowed_in_shards(&Window::Time(long), Some(4000), true, 7).expect("a spec");
+        let plan = Goal::new().fpr(0.05).hashing(Hashing::seeded(3)).plan(&spec.to_string()).expect("a plan");
+        let mut twin = plan.build().expect("memory");
+        let filter = Filter::create(&options(cluster.urls()), "recent", &plan, Some(long)).expect("a filter");
+        let (window, planned) = filter.window().expect("a window");
+        // Each shard's part is rounded up.
+        assert!(window >= long && (4000..=4007).contains(&planned), "{window:?} {planned}");
+        let mut writer = Writer::new(filter, "one").expect("a client");
+        let mut chance = Chance(seed() + 70);
+        for _ in 0..times(20) {
+            compare(&mut writer, &mut twin, &mut chance, 2);
+            let generations = 1 + chance.below(5);
+            for shard in 0..7 {
+                let key = everbloom_redis_client::shard_key("recent", shard, 7);
+                let words = ["EB.ADVANCE", &key, &generations.to_string()];
+                let turned = cluster.nodes.iter().filter(|node| !node.wire().call(&words).is_error()).count();
+                assert_eq!(turned, 1, "{key}");
+            }
+            (0..generations).for_each(|_| twin.advance().expect("a window"));
+        }
+        let saved = writer.filter().save().expect("shards");
+        assert!(saved.to_bytes() == twin.to_bytes(), "the bytes differ");
+        assert!(!writer.filter().watch().is_broken_by(&writer.filter().sampled_status().expect("a status")));
+        // A file does not say how long its window is.
+        let loaded = |window| Filter::load(&options(cluster.urls()), "again", saved.clone(), window, false);
+        assert!(matches!(loaded(None), Err(Error::Usage(_))));
+        assert_eq!(loaded(Some(long)).expect("loaded").window(), Some((window, planned)));
+        let other = Filter::open_or_create(&options(cluster.urls()), "recent", &plan, Some(long / 2));
+        assert!(matches!(&other, Err(Error::Exists(text)) if text.contains("generation every")));
+        cluster.check("windows");
     });
 }
 
@@ -108,7 +148,7 @@ fn a_file_without_shards_and_a_single_server_work_the_same() {
         let again = Filter::load(&url(server.port), "plain", twin.clone(), None, false);
         assert!(matches!(again, Err(Error::Exists(_))));
         Filter::load(&url(server.port), "plain", twin.clone(), None, true).expect("replaced");
-        let mut opened = Filter::open(&url(server.port), "plain", None).expect("it is there");
+        let mut opened = Filter::open(&url(server.port), "plain").expect("it is there");
         assert!(opened.save().expect("a shard").to_bytes() == twin.to_bytes());
         server.check("a file without shards");
     });
@@ -162,17 +202,18 @@ fn connections_cut_anywhere_lose_nothing_and_count_nothing_twice() {
         Writer::new(filter, "one").map(drop).expect("registered");
         // With a way that is cut, from the first word on.
         let filter = loop {
-            match Filter::open(&url(cutter.port()), "cut", None) {
+            match Filter::open(&url(cutter.port()), "cut") {
                 Ok(filter) => break filter,
                 Err(error) => assert!(matches!(error, Error::Unreachable(_)), "{error}"),
             }
         };
         let mut writer = Writer::resume(filter, "one", &[Default::default(); 4]).expect("a client");
         let mut chance = Chance(seed() + 9);
-        while cutter.cuts() < times(100) {
+        while cutter.cuts() < share(1000).max(100) {
             compare(&mut writer, &mut twin, &mut chance, 5);
         }
-        let mut direct = Filter::open(&url(server.port), "cut", None).expect("a filter");
+        eprintln!("{} cuts", cutter.cuts());
+        let mut direct = Filter::open(&url(server.port), "cut").expect("a filter");
         assert!(direct.save().expect("shards").to_bytes() == twin.to_bytes(), "the bytes differ");
         assert_eq!(writer.forgotten(), 0);
     });
@@ -186,7 +227,7 @@ fn clients_that_are_too_many_are_told_and_servers_without_the_module_named() {
         let filter = Filter::create(&url(server.port), "busy", &plan, None).expect("a filter");
         let mut first = Writer::new(filter, "first").expect("a client");
         for number in 0..64 {
-            let filter = Filter::open(&url(server.port), "busy", None).expect("a filter");
+            let filter = Filter::open(&url(server.port), "busy").expect("a filter");
             Writer::new(filter, &format!("client {number}")).map(drop).expect("a client");
         }
         let hashes: Vec<KeyHash> = (0..50u128).map(|key| KeyHash::from(key << 64 | key.wrapping_mul(977))).collect();
@@ -194,7 +235,7 @@ fn clients_that_are_too_many_are_told_and_servers_without_the_module_named() {
         assert!(matches!(told, Err(Error::TokenLost(_))), "{told:?}");
         server.wire().ok("ACL SETUSER guest on >secret ~* +@all");
         let wrong = options(format!("redis://guest:wrong-secret@127.0.0.1:{}", server.port));
-        let error = Filter::open(&wrong, "busy", None).err().map(|error| error.to_string()).unwrap_or_default();
+        let error = Filter::open(&wrong, "busy").err().map(|error| error.to_string()).unwrap_or_default();
         assert!(error.contains("refuses") && !error.contains("secret"), "{error}");
     });
 }
@@ -212,7 +253,7 @@ fn pair(maker: common::Maker) -> (Server, Server, common::Link) {
 #[test]
 fn what_a_replica_confirmed_is_not_lost_with_the_primary() {
     on_every_server(|maker| {
-        for round in 0..times(2) {
+        for round in 0..share(20) {
             let (mut primary, replica, link) = pair(maker);
             let mut options = options(format!("redis://127.0.0.1:{},redis://127.0.0.1:{}", primary.port, replica.port));
             options.replicas = 1;
@@ -240,35 +281,55 @@ fn what_a_replica_confirmed_is_not_lost_with_the_primary() {
             });
             assert!(verdicts == observed(&mut twin, &hashes, Importances::default()), "verdicts differ");
             assert_eq!(writer.forgotten(), 0);
-            let mut kept = Filter::open(&options, "kept", None).expect("a filter");
+            let mut kept = Filter::open(&options, "kept").expect("a filter");
             assert!(kept.save().expect("shards").to_bytes() == twin.to_bytes(), "the bytes differ");
+            rejoin(&mut primary, &replica);
         }
+        eprintln!("{} primaries were killed, and nothing that a replica had confirmed was lost", share(20));
     });
+}
+
+/// A primary that was killed comes back as a replica of its replica, and is the same.
+fn rejoin(old: &mut Server, new: &Server) {
+    old.start_again();
+    old.wire().ok(&format!("REPLICAOF 127.0.0.1 {}", new.port));
+    new.wait_for(old);
+    let keys = new.wire().call(&["KEYS", "*"]);
+    assert!(keys.items().len() > 3, "{keys:?}");
+    for key in keys.items().iter().map(common::Reply::text) {
+        assert_eq!(old.digest(&key), new.digest(&key), "{key}");
+    }
 }
 
 #[test]
 fn what_no_replica_confirmed_may_be_lost_and_is_counted() {
     on_every_server(|maker| {
-        let (mut primary, replica, link) = pair(maker);
-        let options = options(format!("redis://127.0.0.1:{},redis://127.0.0.1:{}", primary.port, replica.port));
-        let plan = plan("exact:shards=3");
-        let mut twin = plan.build().expect("memory");
-        let filter = Filter::create(&options, "lost", &plan, None).expect("a filter");
-        let mut writer = Writer::new(filter, "one").expect("a client");
-        let mut chance = Chance(seed() + 50);
-        compare(&mut writer, &mut twin, &mut chance, 5);
-        primary.wait_for(&replica);
-        let mut at_replica = twin.clone();
-        link.freeze();
-        compare(&mut writer, &mut twin, &mut chance, 5);
-        let lost =
-            (twin.status().estimated_items.zip(at_replica.status().estimated_items)).map(|(all, kept)| all - kept);
-        primary.kill();
-        replica.wire().ok("REPLICAOF NO ONE");
-        // It goes on as if the lost batches had never been, and says how many keys they had.
-        compare(&mut writer, &mut at_replica, &mut chance, 3);
-        assert_eq!(Some(writer.forgotten() as f64), lost);
-        assert!(writer.forgotten() > 0);
+        let mut forgotten = 0;
+        for round in 0..share(20) {
+            let (mut primary, replica, link) = pair(maker);
+            let options = options(format!("redis://127.0.0.1:{},redis://127.0.0.1:{}", primary.port, replica.port));
+            let plan = plan("exact:shards=3");
+            let mut twin = plan.build().expect("memory");
+            let filter = Filter::create(&options, "lost", &plan, None).expect("a filter");
+            let mut writer = Writer::new(filter, "one").expect("a client");
+            let mut chance = Chance(seed() + 50 + round);
+            compare(&mut writer, &mut twin, &mut chance, 5);
+            primary.wait_for(&replica);
+            let mut at_replica = twin.clone();
+            link.freeze();
+            compare(&mut writer, &mut twin, &mut chance, 5);
+            let items = |filter: &AnyFilter| filter.status().estimated_items.expect("a count");
+            let lost = items(&twin) - items(&at_replica);
+            primary.kill();
+            replica.wire().ok("REPLICAOF NO ONE");
+            // It goes on as if the lost batches had never been, and says how many keys they had.
+            compare(&mut writer, &mut at_replica, &mut chance, 3);
+            assert_eq!(writer.forgotten() as f64, lost);
+            assert!(writer.forgotten() > 0);
+            forgotten += writer.forgotten();
+            rejoin(&mut primary, &replica);
+        }
+        eprintln!("{} primaries were killed without WAIT, and lost {forgotten} keys, all of them told", share(20));
     });
 }
 
@@ -281,21 +342,16 @@ fn slots_that_move_under_load_change_nothing() {
         let filter = Filter::create(&options(cluster.urls()), "moving", &plan, None).expect("a filter");
         let mut writer = Writer::new(filter, "one").expect("a client");
         let mut chance = Chance(seed() + 60);
-        let done = std::sync::atomic::AtomicBool::new(false);
         // The slots of the shards that the first node has, and a few around them.
         let shards = (0..4).map(|shard| {
             everbloom_redis_client::slot(everbloom_redis_client::shard_key("moving", shard, 8).as_bytes())
         });
-        let slots: Vec<u16> = shards.collect();
+        let around = |slot: u16| slot.saturating_sub(1)..(slot + 2).min(8192);
+        let slots: Vec<_> = if is_soak() { vec![0..8192] } else { shards.map(around).collect() };
         std::thread::scope(|scope| {
-            let (done, cluster) = (&done, &cluster);
-            scope.spawn(move || {
-                for slot in slots {
-                    cluster.move_slots(0, 1, slot.saturating_sub(1)..(slot + 2).min(8192));
-                }
-                done.store(true, std::sync::atomic::Ordering::SeqCst);
-            });
-            while !done.load(std::sync::atomic::Ordering::SeqCst) {
+            let cluster = &cluster;
+            let moving = scope.spawn(move || slots.into_iter().for_each(|slots| cluster.move_slots(0, 1, slots)));
+            while !moving.is_finished() {
                 compare(&mut writer, &mut twin, &mut chance, 1);
             }
             compare(&mut writer, &mut twin, &mut chance, 3);

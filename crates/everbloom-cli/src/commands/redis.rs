@@ -8,10 +8,11 @@ use crate::report::{self, columns, percent, short_size, thousands, words};
 use crate::{filter_file, output};
 use clap::{Args, Subcommand};
 use everbloom::internal::forecast;
-use everbloom::{Holds, filters};
-use everbloom_redis_client::{Error, Filter, Options};
+use everbloom::{Holds, Window, filters};
+use everbloom_redis_client::{Error, Filter, Options, Watcher};
 use serde::Serialize;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 const EXAMPLES: &str = "\
@@ -19,6 +20,8 @@ Examples:
   A filter for a billion keys at 1 %, and what became of it:
     everbloom redis create clicks --expect 1G --fpr 1% --redis redis://localhost:6379
     everbloom redis info clicks --redis redis://localhost:6379
+  One that forgets what is older than a day:
+    everbloom redis create recent --window 24h --expect 1G --fpr 1% --redis redis://localhost:6379
   From and into a file:
     everbloom redis save clicks clicks.ebf --redis redis://localhost:6379
     everbloom redis load clicks clicks.ebf --replace --redis redis://localhost:6379
@@ -77,6 +80,10 @@ pub(crate) struct Create {
     /// How many keys the filter is split into [default: 64]
     #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u32).range(1..=4096))]
     shards: Option<u32>,
+    /// Forget what is older than this (24h, 90s, 7d), by the servers' clocks; planned for --expect keys in a window, or
+    /// for as many as --memory holds
+    #[arg(long, value_name = "TIME", value_parser = quantity::duration, conflicts_with = "filter")]
+    window: Option<Duration>,
 }
 
 #[derive(Debug, Args)]
@@ -100,6 +107,9 @@ pub(crate) struct Load {
     /// The most memory that a compressed filter may unpack to [default: 1GiB]
     #[arg(short, long, value_name = "SIZE", value_parser = quantity::size_in_bits)]
     memory: Option<u64>,
+    /// How long the window of the filter is, if it is one of time: a file does not say
+    #[arg(long, value_name = "TIME", value_parser = quantity::duration)]
+    window: Option<Duration>,
 }
 
 #[derive(Debug, Args)]
@@ -129,7 +139,9 @@ struct Document {
     promised_items: Option<u64>,
     observed: u64,
     distinct: u64,
-    every_seconds: Option<f64>,
+    window_seconds: Option<f64>,
+    /// Keys of a window that it was planned for.
+    planned_arrivals: Option<u64>,
     /// Primaries, and how many shards each has.
     nodes: Vec<(String, u32)>,
 }
@@ -153,6 +165,16 @@ fn failure(error: Error) -> Failure {
     Failure::new(error)
 }
 
+/// Tells people why it takes long.
+#[derive(Debug)]
+struct Ear;
+
+impl Watcher for Ear {
+    fn notice(&self, text: &str) {
+        words::note(text);
+    }
+}
+
 impl Which {
     fn options(&self) -> Options {
         let named = self.redis.clone().or_else(|| std::env::var("EVERBLOOM_REDIS").ok());
@@ -160,11 +182,12 @@ impl Which {
         options.patience = self.patience.unwrap_or(options.patience);
         options.replicas = self.replicas.unwrap_or(0);
         options.from_replicas = self.from_replicas;
+        options.watcher = Arc::new(Ear);
         options
     }
 
     fn open(&self) -> Result<Filter> {
-        Filter::open(&self.options(), &self.name, None).map_err(failure)
+        Filter::open(&self.options(), &self.name).map_err(failure)
     }
 
     fn show(&self, format: Format) -> Result<Ending> {
@@ -177,10 +200,14 @@ impl Which {
             shards: info.shards,
             memory_bytes: info.memory_bytes,
             predicted_fpr: promise.predicted_fpr,
-            promised_items: if let Holds::UntilItems(items) = promise.holds { Some(items) } else { None },
+            promised_items: match (promise.holds, filter.window()) {
+                (Holds::UntilItems(items), None) => Some(items),
+                _ => None,
+            },
             observed: info.observed,
             distinct: info.distinct,
-            every_seconds: info.every.map(|every| every.as_secs_f64()),
+            window_seconds: filter.window().map(|(window, _)| window.as_secs_f64()),
+            planned_arrivals: filter.window().map(|(_, planned)| planned),
             nodes: info.nodes,
         };
         report::print(format, &document, || table(&document))?;
@@ -203,8 +230,9 @@ fn table(document: &Document) -> String {
         ("new", thousands(document.distinct)),
         ("shards on nodes", nodes.join(", ")),
     ];
-    if let Some(seconds) = document.every_seconds {
-        rows.push(("a generation", words::span(Duration::from_secs_f64(seconds))));
+    if let (Some(seconds), Some(planned)) = (document.window_seconds, document.planned_arrivals) {
+        let window = words::span(Duration::from_secs_f64(seconds));
+        rows.push(("window", format!("{window}, planned for {} arrivals", thousands(planned))));
     }
     columns(&rows)
 }
@@ -217,8 +245,16 @@ impl Create {
             1 => filters::in_shards(&self.goal.filter, shards),
             _ => self.goal.filter.clone(),
         };
-        let plan = forecast::for_stream(&spec, &goal.default_memory_bits(DEFAULT_MEMORY_BITS))?;
-        Filter::create(&self.which.options(), &self.which.name, &plan, None).map_err(failure)?;
+        let plan = match self.window {
+            None => forecast::for_stream(&spec, &goal.default_memory_bits(DEFAULT_MEMORY_BITS))?,
+            Some(window) => {
+                let arrivals = self.goal.wanted.expect;
+                let spec = forecast::windowed_in_shards(&Window::Time(window), arrivals, true, shards)?;
+                let goal = if arrivals.is_some() { goal } else { goal.default_memory_bits(DEFAULT_MEMORY_BITS) };
+                forecast::plan(&spec, &goal)?
+            }
+        };
+        Filter::create(&self.which.options(), &self.which.name, &plan, self.window).map_err(failure)?;
         plan.notes.iter().for_each(|note| words::note(note));
         self.which.show(Format::Table)
     }
@@ -227,7 +263,8 @@ impl Create {
 impl Load {
     fn run(self) -> Result<Ending> {
         let filter = filter_file::load(&self.file, self.memory, None)?;
-        Filter::load(&self.which.options(), &self.which.name, filter, None, self.replace).map_err(failure)?;
+        let (options, name) = (self.which.options(), &self.which.name);
+        Filter::load(&options, name, filter, self.window, self.replace).map_err(failure)?;
         Ok(Ending::Done)
     }
 }

@@ -48,6 +48,11 @@ pub(crate) struct Block {
 }
 
 impl Block {
+    /// One with more room than usual, where every block is worth a journey to servers.
+    pub(crate) fn large() -> Self {
+        Block { bytes: vec![0; LONG_BYTES], ..Block::default() }
+    }
+
     /// The records.
     pub(crate) fn bytes(&self) -> &[u8] {
         &self.bytes[..self.filled]

@@ -156,6 +156,19 @@ pub(crate) fn busier_window(watch: &Watch, window: Duration, status: &Status) ->
     still_broken(watch, came, status, LINES.rated, LINES.mistaken)
 }
 
+/// More in a window than planned, or all at once, as the cells show.
+pub(crate) fn crowded_window(promise: &Promise, window: Duration, planned: u64, status: &Status) -> String {
+    let (window, planned) = (span(window), thousands(planned));
+    format!(
+        "the promise is broken: the filter was planned for {planned} lines within {window} from all machines, evenly, and \
+         more came; about {} of new lines {} taken for a repeat by mistake now, instead of at most {}, though no repeat \
+         within {window} gets through",
+        about(status.estimated_fpr),
+        verb(status.estimated_fpr),
+        at_most(promise.predicted_fpr),
+    )
+}
+
 fn still_broken(watch: &Watch, came: String, status: &Status, rated: &str, mistaken: &str) -> String {
     format!(
         "the promise stays broken: {came}, and the filter was planned for {}; about {} of {rated} {} {mistaken} now, instead \

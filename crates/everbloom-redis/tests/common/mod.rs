@@ -23,6 +23,11 @@ pub fn times(few: u64) -> u64 {
     few * soak().0
 }
 
+/// The hundredth of a count, and all of it in a soak of 100.
+pub fn share(full: u64) -> u64 {
+    (full * soak().0).div_ceil(100)
+}
+
 /// Whether this is a soak, which may take long and look at the clock.
 pub fn is_soak() -> bool {
     std::env::var_os("EVERBLOOM_SOAK").is_some()

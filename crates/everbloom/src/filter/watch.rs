@@ -67,11 +67,14 @@ impl Watch {
 
     /// Watches windows of time that a filter with this promise was planned for.
     pub fn over_window(promise: &Promise, timeline: &Timeline) -> Self {
-        // With as many arrivals as planned the rate varies with the keys of a generation, and with the sample of the
-        // cells that a status is taken from.
-        let keys = timeline.planned_in_generation().clamp(1, 4096) as f64;
-        let silent_rate = promise.predicted_fpr * (1.0 + 4.0 / sqrt(keys));
+        let silent_rate = rate_of_window(promise, timeline.planned_in_generation());
         Watch { silent_rate, ..Self::until(*promise, timeline.planned()) }
+    }
+
+    /// Watches windows of time whose arrivals others count: the rate that the cells show tells. They are planned for so
+    /// many keys in a generation.
+    pub fn over_cells(promise: &Promise, in_generation: u64) -> Self {
+        Watch { silent_rate: rate_of_window(promise, in_generation), ..Self::by_looks(promise) }
     }
 
     /// Watches a filter whose keys fade, so that its verdicts do not tell how many are inside.
@@ -147,7 +150,11 @@ impl Watch {
 
     /// Whether a look shows for the first time that the promise is broken.
     pub fn is_broken_by(&self, status: &Status) -> bool {
-        self.broken_at.is_none() && self.promise.standing(status) == Standing::Broken
+        let is_broken = match self.silent_rate.is_finite() {
+            true => self.is_passed_by(status.estimated_fpr),
+            false => self.promise.standing(status) == Standing::Broken,
+        };
+        self.broken_at.is_none() && is_broken
     }
 
     /// Counts the new keys among some verdicts, and says at which of them there is something to say.
@@ -258,7 +265,7 @@ impl Watch {
         }
     }
 
-    /// Whether what a window's filter looked like in the end breaks the promise.
+    /// Whether what a window's filter looked like breaks the promise.
     pub fn is_passed_by(&self, highest_fpr: f64) -> bool {
         highest_fpr > self.silent_rate
     }
@@ -271,6 +278,12 @@ impl Watch {
         let doublings = (self.came / self.limit.max(1)).max(1).ilog2();
         self.silent_until = self.limit.max(1).checked_mul(2 << doublings).map_or(u64::MAX, |next| next - 1);
     }
+}
+
+/// The rate up to which a window keeps its promise. With as many arrivals as planned it varies with the keys of a
+/// generation, and with the sample of the cells that a status is taken from.
+fn rate_of_window(promise: &Promise, in_generation: u64) -> f64 {
+    promise.predicted_fpr * (1.0 + 4.0 / sqrt(in_generation.clamp(1, 4096) as f64))
 }
 
 #[cfg(test)]
@@ -402,6 +415,22 @@ mod tests {
         // As many as planned, evenly, for ten windows.
         let times: Vec<i64> = (0..20_000).map(|arrival| arrival * 30_000).collect();
         assert_eq!(told(2000, &times, 100, false).0, [0; 0]);
+    }
+
+    #[test]
+    fn where_others_count_the_cells_tell_whether_a_window_is_too_busy() {
+        for (times, is_broken) in [(1, false), (3, true)] {
+            let (mut filter, timeline) = minute(2000);
+            let watch = Watch::over_cells(&filter.promise(), timeline.planned_in_generation());
+            let in_generation = (timeline.planned_in_generation() * times) as usize;
+            // Ten windows, so that many more came in all than were planned for one.
+            let generations = filter.as_windowed().map_or(0, |windowed| windowed.generations());
+            for part in arrivals(in_generation * 10 * generations as usize, 1 << 60).chunks(in_generation) {
+                filter.insert_hashes(part);
+                filter.advance().expect("a window");
+            }
+            assert_eq!(watch.is_broken_by(&filter.status()), is_broken, "{times} times as many");
+        }
     }
 
     #[test]

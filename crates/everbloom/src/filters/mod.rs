@@ -275,6 +275,19 @@ pub fn in_shards(spec: &Spec, count: u32) -> Spec {
     spec.clone().with(SHARDS, count)
 }
 
+/// The arrivals of a window in all, of which each of `count` shards keeps `share`.
+#[doc(hidden)]
+pub fn window_in_shards(share: u64, count: u32) -> u64 {
+    sharded::items_of_share(share, count.into())
+}
+
+/// Whether the window of such a filter stands still unless somebody turns it.
+#[doc(hidden)]
+pub fn is_turned_by_caller(spec: &Spec) -> bool {
+    let by_caller = kind(spec).ok().and_then(|kind| kind.can.window?.by_caller);
+    by_caller.is_some_and(|(parameter, value)| spec.get(parameter) == Some(value))
+}
+
 /// One shard of what a plan describes, empty: all of them are alike.
 #[doc(hidden)]
 pub fn build_shard(plan: &Plan) -> Result<Box<dyn Filter>> {

@@ -84,7 +84,7 @@ pub(crate) fn largest_share(items: u64, count: u64) -> u64 {
 }
 
 /// The keys in all at which the fullest of `count` shards has `share`.
-fn items_of_share(share: u64, count: u64) -> u64 {
+pub(super) fn items_of_share(share: u64, count: u64) -> u64 {
     largest(share.saturating_mul(count), |items| largest_share(items, count) <= share)
 }
 

@@ -8,7 +8,6 @@ use crate::filter::Filter;
 use crate::filters;
 use crate::promise::{Error, Goal, Plan, Result, Spec, Window};
 use crate::stream::{Forecast, Stream};
-use core::time::Duration;
 
 pub use recommend::{Candidate, CostCurve, CostPoint, ExpectedCost, Question, Recommendation};
 
@@ -58,11 +57,16 @@ pub fn windowed(window: &Window, arrivals: Option<u64>, refresh: bool) -> Result
     })
 }
 
-/// The same for a window of time in shards, each with its part of the arrivals. A window of arrivals cannot be kept in
-/// shards: one that gets a frequent key would count its repeats, and forget sooner than the others.
-pub fn windowed_in_shards(window: Duration, arrivals: Option<u64>, refresh: bool, shards: u32) -> Result<Spec> {
-    let share = arrivals.map(|arrivals| filters::sharded::largest_share(arrivals, shards.into()));
-    Ok(filters::in_shards(&windowed(&Window::Time(window), share, refresh)?, shards))
+/// The same in shards: of a window of time, each with its part of the arrivals. A window of arrivals cannot be kept in
+/// shards, and gets none: one that gets a frequent key would count its repeats, and forget sooner than the others.
+pub fn windowed_in_shards(window: &Window, arrivals: Option<u64>, refresh: bool, shards: u32) -> Result<Spec> {
+    match window {
+        Window::Arrivals(_) => windowed(window, arrivals, refresh),
+        Window::Time(_) => {
+            let share = arrivals.map(|arrivals| filters::sharded::largest_share(arrivals, shards.into()));
+            Ok(filters::in_shards(&windowed(window, share, refresh)?, shards))
+        }
+    }
 }
 
 /// A plan that forgets nothing while `items` distinct keys come, and keeps the rate when more do; `None` if the memory is too

@@ -39,6 +39,7 @@ pub(super) struct Engine {
     saving: Option<Arc<Saving>>,
     /// Whether last records can be taken back from where they are written.
     takes_back: bool,
+    on_servers: bool,
     interrupt: Arc<Interrupt>,
     failure: Mutex<Option<Failure>>,
 }
@@ -102,6 +103,7 @@ impl Engine {
         let Setup { options, saving, interrupt } = setup;
         let takes_back = saving.is_some() && outputs.main.is_file() && judge.memory.takes_back();
         let (hashing, framing) = (*judge.memory.hashing(), reader.blocks().framing());
+        let on_servers = judge.memory.on_servers().is_some();
         Engine {
             intake: Mutex::new(Intake { reader, turn: 0, is_over: false, last: None }),
             judge: InOrder::new(judge),
@@ -112,6 +114,7 @@ impl Engine {
             long_output: Mutex::default(),
             saving,
             takes_back,
+            on_servers,
             interrupt,
             failure: Mutex::new(None),
         }
@@ -223,7 +226,8 @@ impl Engine {
     fn work(&self) {
         let _guard = CloseOnPanic(self);
         // Before a long record takes what memory there is.
-        let mut worker = Worker { batch: Batch::with_room(), ..Worker::default() };
+        let block = if self.on_servers { Block::large() } else { Block::default() };
+        let mut worker = Worker { block, batch: Batch::with_room(), ..Worker::default() };
         while let Some(taken) = self.take(&mut worker.block) {
             match self.process(&mut worker, &taken) {
                 Ok(true) => worker.block.release(),

@@ -110,8 +110,8 @@ impl Judge {
         if let Some(progress) = &mut self.progress {
             progress.show(self.memory.memory_bits(), verdicts);
         }
-        let wants_look = failure.is_none() && self.watch.wants_look(self.records, false);
-        let failure = if wants_look { self.look() } else { failure };
+        let wants_look = self.watch.wants_look(self.records, false) || self.memory.wants_look();
+        let failure = if failure.is_none() && wants_look { self.look() } else { failure };
         let failure = failure.or_else(|| self.look_at_audit(false));
         #[cfg(feature = "web")]
         self.show_live(batch.len(), verdicts);
@@ -156,11 +156,15 @@ impl Judge {
 
     /// Looks at the cells, where the verdicts do not tell all.
     fn look(&mut self) -> Option<Failure> {
-        let status = self.memory.status();
+        let status = self.memory.look();
         if !self.watch.is_broken_by(&status) {
             return None;
         }
         self.watch.break_at(self.records);
+        if let Some((window, planned)) = self.memory.shared_window() {
+            let text = words::crowded_window(self.watch.promise(), window, planned, &status);
+            return self.say(|remedy| format!("{text}; {remedy}"));
+        }
         let text = words::seen_in_cells(self.watch.promise(), &status, LINES);
         self.say(|_| text)
     }

@@ -9,8 +9,9 @@ use crate::platform::Interrupt;
 use crate::record::Layout;
 use everbloom::internal::audit::Audit;
 use everbloom::internal::filter::Watch;
-use everbloom::{AnyFilter, Hashing, Importances, KeyHash, Promise, Spec, Status, filters};
+use everbloom::{AnyFilter, Hashing, Importances, KeyHash, Promise, Spec, Status, Window, filters};
 use std::sync::Arc;
+use std::time::Duration;
 
 /// What remembers the lines.
 pub(super) enum Memory {
@@ -135,6 +136,43 @@ impl Memory {
         }
     }
 
+    /// The window that is kept: the one that was asked for, or that others gave a filter on servers.
+    pub(super) fn window(&self, asked: Option<Window>) -> Option<Window> {
+        asked.or_else(|| self.shared_window().map(|(time, _)| Window::Time(time)))
+    }
+
+    /// A window of time that servers turn, and the lines that it was planned for.
+    pub(super) fn shared_window(&self) -> Option<(Duration, u64)> {
+        match self {
+            Memory::Own(_) => None,
+            Memory::Servers(servers) => servers.window(),
+        }
+    }
+
+    /// Whether it is time for a look at what others do to the window.
+    pub(super) fn wants_look(&self) -> bool {
+        match self {
+            Memory::Own(_) => false,
+            Memory::Servers(servers) => servers.wants_look(),
+        }
+    }
+
+    /// A look that tells whether the promise is kept.
+    pub(super) fn look(&mut self) -> Status {
+        match self {
+            Memory::Own(filter) => filter.status(),
+            Memory::Servers(servers) => servers.look(),
+        }
+    }
+
+    /// Whether lines that were acknowledged are lost.
+    pub(super) fn has_lost(&self) -> bool {
+        match self {
+            Memory::Own(_) => false,
+            Memory::Servers(servers) => servers.has_lost(),
+        }
+    }
+
     /// What is to be said in the end.
     pub(super) fn note(&self) -> Option<String> {
         match self {
@@ -167,6 +205,10 @@ impl Servers {
     fn memory_bits(&self) -> u64 { match *self {} }
     fn status(&self) -> Status { match *self {} }
     fn watch(&self) -> Watch { match *self {} }
+    fn window(&self) -> Option<(Duration, u64)> { match *self {} }
+    fn wants_look(&self) -> bool { match *self {} }
+    fn look(&mut self) -> Status { match *self {} }
+    fn has_lost(&self) -> bool { match *self {} }
     fn deal(&mut self, _: &[KeyHash], _: Importances<'_>) -> Result<bool> { match *self {} }
     fn settle(&mut self) { match *self {} }
     fn sessions(&self) -> OnServers { match *self {} }

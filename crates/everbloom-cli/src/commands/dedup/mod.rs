@@ -267,7 +267,10 @@ impl Dedup {
         let says = is_worse && !self.wants_summary() && !self.promise.quiet;
         notes.iter().filter(|_| says).for_each(|note| words::note(note));
         if self.reads_the_past()? && !self.promise.quiet {
-            words::note("the window counts the time at which lines are read; --time FIELD takes it from the lines");
+            words::note(match self.servers.redis {
+                Some(_) => "the window counts the time at which lines reach the servers, by the servers' clocks",
+                None => "the window counts the time at which lines are read; --time FIELD takes it from the lines",
+            });
         }
         // Only from a file can a record be taken back.
         let takes_back = saving.is_some() && outputs.main.is_file() && judge.memory.takes_back();
@@ -285,7 +288,8 @@ impl Dedup {
         }
         let forgets = judge.forgets();
         // A window is known to miss nothing.
-        let is_checked = forgets && self.window.is_none() && judge.memory.audit().is_none() && self.wants_summary();
+        let is_windowed = judge.memory.window(self.window).is_some();
+        let is_checked = forgets && !is_windowed && judge.memory.audit().is_none() && self.wants_summary();
         judge.spot_check = is_checked.then(audit::spot_check).transpose()?;
         let saving = saving.map(Arc::new);
         let setup = Setup { options: self.options(), saving: saving.clone(), interrupt: Arc::clone(&interrupt) };
@@ -375,11 +379,9 @@ impl Dedup {
         }
         if let Some(window) = self.window {
             let refresh = self.refresh == Refresh::Yes;
-            let spec = match (self.servers.shards(), window) {
-                (Some(shards), Window::Time(time)) => {
-                    forecast::windowed_in_shards(time, self.timed_arrivals(), refresh, shards)?
-                }
-                _ => forecast::windowed(&window, self.timed_arrivals(), refresh)?,
+            let spec = match self.servers.shards() {
+                Some(shards) => forecast::windowed_in_shards(&window, self.timed_arrivals(), refresh, shards)?,
+                None => forecast::windowed(&window, self.timed_arrivals(), refresh)?,
             };
             return Ok(forecast::plan(&spec, &goal)?);
         }
@@ -471,13 +473,20 @@ impl Dedup {
             let problem = "--audit follows keys from their first arrival, which may have been somebody else's";
             return Err(Failure::new(format!("{problem}; leave --audit out, or --redis")));
         }
-        if self.window.is_some() {
-            let problem = "--redis keeps no windows yet: how many lines one has cannot be told from here";
-            return Err(Failure::new(format!("{problem}; leave --window out, or reserve one by EB.RESERVE … WINDOW")));
+        if self.time.is_some() {
+            let problem = "--time would turn one window by the lines of many machines, none of which knows how far the others are";
+            let remedy = "leave --time out, and the window counts when lines reach the servers, or leave --redis out";
+            return Err(Failure::new(format!("{problem}; {remedy}")));
+        }
+        if let (Some(Window::Arrivals(_)), Some(2..)) = (self.window, self.servers.shards) {
+            let problem = "a window of lines in several shards would be shorter in one that gets a frequent line";
+            let remedy = "leave --shards out, and it is one key on one server, or give a window of time: --window 24h";
+            return Err(Failure::new(format!("{problem}; {remedy}")));
         }
         if self.state.is_some() && !self.reads_only_files()? {
             let problem = "with --redis a state needs files, of which a batch that was on its way can be read again";
-            return Err(Failure::new(format!("{problem}; name them, or leave --state out")));
+            let remedy = "write the lines to a file and follow it with -F, or leave --state out";
+            return Err(Failure::new(format!("{problem}; {remedy}")));
         }
         Ok(())
     }
@@ -534,7 +543,17 @@ impl Dedup {
             output::replace_text(path, &report::json(&stats)?)?;
         }
         if self.wants_summary() {
-            let told = Told { mode: self.options().mode, window: self.window, forgets: ended.judge.forgets(), missed };
+            // After a failover that lost lines, nothing is known of their repeats.
+            let (memory, has_lost) = (&ended.judge.memory, ended.judge.memory.has_lost());
+            let window = memory.window(self.window).filter(|_| !has_lost);
+            let is_shared = memory.on_servers().is_some();
+            let told = Told {
+                mode: self.options().mode,
+                window,
+                is_shared,
+                forgets: has_lost || ended.judge.forgets(),
+                missed,
+            };
             words::say(stats.summary(&told));
             stats.notes.iter().for_each(|note| words::note(note));
         }

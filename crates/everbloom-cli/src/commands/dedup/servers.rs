@@ -15,6 +15,8 @@ use everbloom::{Hashing, Importance, Importances, KeyHash, Plan, Promise, Spec, 
 use everbloom_redis_client::{Error, Filter, Options, Session, Watcher, Writer};
 use std::collections::VecDeque;
 use std::hash::{BuildHasher as _, Hasher as _, RandomState};
+use std::sync::atomic::AtomicBool;
+use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -34,13 +36,26 @@ pub(super) struct Servers {
     dealt: Option<(usize, Vec<(KeyHash, Importance)>)>,
     /// When the servers were last asked what all have counted.
     asked: Option<Instant>,
+    /// When a window was last looked at.
+    looked: Option<Instant>,
+    /// Whether a look was not answered.
+    is_blind: AtomicBool,
 }
 
 /// How often others' counts are looked at.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 
+/// How often a window is looked at: about as often as it turns.
+const LOOKS_IN_A_WINDOW: u32 = 24;
+
 /// Passes trouble on to people, and signals to whoever waits for a server.
 struct Ear(Arc<Interrupt>, bool);
+
+impl std::fmt::Debug for Ear {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        out.write_str("Ear")
+    }
+}
 
 impl Watcher for Ear {
     fn should_stop(&self) -> bool {
@@ -58,13 +73,13 @@ impl Servers {
     /// The filter of this name, made as planned if it is not there. One that is there is taken as it is, unless something else is
     /// asked for.
     pub(super) fn open(dedup: &Dedup, layout: &Layout, plan: &Plan, interrupt: &Arc<Interrupt>) -> Result<Self> {
-        let (options, name) = options(dedup);
+        let (options, name) = options(dedup, interrupt);
         let opened = match dedup.describes_filter() {
             true => Err(Error::NotFound(String::new())),
-            false => Filter::open(&options, &name, None),
+            false => Filter::open(&options, &name),
         };
         let filter = match opened {
-            Err(Error::NotFound(_)) => Filter::open_or_create(&options, &name, plan, every(dedup, plan)?),
+            Err(Error::NotFound(_)) => Filter::open_or_create(&options, &name, plan, dedup.window_time()),
             other => other,
         };
         let filter = filter.map_err(failure)?;
@@ -77,12 +92,12 @@ impl Servers {
         let random = RandomState::new().build_hasher().finish();
         let client = format!("{random:016x}-{}", std::process::id());
         let writer = Writer::new(filter, &client).map_err(failure)?;
-        Ok(Self::of(dedup, name, writer, interrupt))
+        Ok(Self::of(dedup, name, writer))
     }
 
     /// A client that was here before, with what was on its way when it ended.
     pub(super) fn resume(dedup: &Dedup, saved: &OnServers, bytes: &[u8], interrupt: &Arc<Interrupt>) -> Result<Self> {
-        let (options, name) = options(dedup);
+        let (options, name) = options(dedup, interrupt);
         let damaged = || Failure::new("the state is damaged; restore it from a copy, or remove it to start anew");
         if name != saved.name {
             let problem = format!("the state was saved with --name {}, not --name {name}", saved.name);
@@ -91,7 +106,7 @@ impl Servers {
             )));
         }
         let (known, flight) = read(bytes).ok_or_else(damaged)?;
-        let filter = Filter::open(&options, &name, None).map_err(failure)?;
+        let filter = Filter::open(&options, &name).map_err(failure)?;
         let sessions: Vec<Session> = saved
             .sessions
             .iter()
@@ -106,13 +121,12 @@ impl Servers {
         };
         writer.deal(&hashes, importances, false);
         writer.send(&mut verdicts).map_err(failure)?;
-        let mut servers = Self::of(dedup, name, writer, interrupt);
+        let mut servers = Self::of(dedup, name, writer);
         servers.known = known.into_iter().chain(hashes.into_iter().zip(verdicts)).collect();
         Ok(servers)
     }
 
-    fn of(dedup: &Dedup, name: String, mut writer: Writer, interrupt: &Arc<Interrupt>) -> Self {
-        writer.filter().set_watcher(Box::new(Ear(Arc::clone(interrupt), dedup.promise.quiet)));
+    fn of(dedup: &Dedup, name: String, writer: Writer) -> Self {
         let (spec, hashing) = (writer.filter_ref().spec().clone(), *writer.filter_ref().hashing());
         Servers {
             writer: Mutex::new(writer),
@@ -124,6 +138,8 @@ impl Servers {
             known: VecDeque::new(),
             dealt: None,
             asked: None,
+            looked: None,
+            is_blind: AtomicBool::new(false),
         }
     }
 
@@ -232,33 +248,64 @@ impl Servers {
         self.writer().filter_ref().watch()
     }
 
-    /// What the cells say; of servers that do not answer, nothing.
+    /// What the cells say; of servers that do not answer, nothing, which is said in the end.
     pub(super) fn status(&self) -> Status {
-        self.writer().filter().status().unwrap_or_default()
+        self.answered(self.writer().filter().status())
     }
 
-    /// What a failover cost, if it did.
+    /// The same for the watch over the promise: of a window, a few shards tell.
+    pub(super) fn look(&mut self) -> Status {
+        if self.window().is_none() {
+            return self.status();
+        }
+        self.looked = Some(Instant::now());
+        self.answered(self.writer().filter().sampled_status())
+    }
+
+    fn answered(&self, status: Result<Status, Error>) -> Status {
+        status.unwrap_or_else(|_| {
+            self.is_blind.store(true, Relaxed);
+            Status::default()
+        })
+    }
+
+    /// A window of time that the servers turn, and the lines that it was planned for.
+    pub(super) fn window(&self) -> Option<(Duration, u64)> {
+        self.writer().filter_ref().window()
+    }
+
+    /// Whether a window was not looked at for the time of a generation.
+    pub(super) fn wants_look(&self) -> bool {
+        let Some((window, _)) = self.window() else { return false };
+        let pause = (window / LOOKS_IN_A_WINDOW).max(LOOK_EVERY);
+        self.looked.is_none_or(|looked| looked.elapsed() >= pause)
+    }
+
+    /// Whether servers forgot what they acknowledged.
+    pub(super) fn has_lost(&self) -> bool {
+        self.writer().forgotten() > 0
+    }
+
+    /// What a failover cost, if it did, and what is not known.
     pub(super) fn note(&self) -> Option<String> {
         let lost = self.writer().forgotten();
-        let remedy = "--replicas 1 waits until a replica has them";
-        (lost > 0).then(|| {
-            let lines = thousands(lost);
-            format!("servers forgot {lines} lines in a failover, repeats of which are written again; {remedy}")
-        })
+        if lost > 0 {
+            let (lines, remedy) = (thousands(lost), "--replicas 1 waits until a replica has them");
+            return Some(format!(
+                "servers forgot {lines} lines in a failover, repeats of which are written again; {remedy}"
+            ));
+        }
+        let is_blind = self.is_blind.load(Relaxed);
+        is_blind.then(|| "servers did not say how full the filter is, so its promise may be broken".into())
     }
 }
 
-fn options(dedup: &Dedup) -> (Options, String) {
+fn options(dedup: &Dedup, interrupt: &Arc<Interrupt>) -> (Options, String) {
     let mut options = Options::new(dedup.servers.redis.clone().unwrap_or_default());
+    options.watcher = Arc::new(Ear(Arc::clone(interrupt), dedup.promise.quiet));
     options.replicas = dedup.servers.replicas.unwrap_or(0);
     options.patience = dedup.servers.patience.unwrap_or(options.patience);
     (options, dedup.servers.name.clone().unwrap_or_default())
-}
-
-/// The time between generations of a window, rounded up: together they are never shorter than it.
-fn every(dedup: &Dedup, plan: &Plan) -> Result<Option<Duration>> {
-    let Some(window) = dedup.window_time() else { return Ok(None) };
-    everbloom_redis_client::turns(plan, window).map(Some).map_err(failure)
 }
 
 pub(crate) fn failure(error: Error) -> Failure {

@@ -234,7 +234,8 @@ impl Stats {
     fn missed(&self, told: &Told, through: &str) -> Option<String> {
         match (told.window, &told.missed) {
             (Some(Window::Arrivals(lines)), _) => {
-                Some(format!("no repeat within {} lines {through}", thousands(lines)))
+                let of = if told.is_shared { " of all machines" } else { "" };
+                Some(format!("no repeat within {} lines{of} {through}", thousands(lines)))
             }
             (Some(Window::Time(time)), _) => Some(format!("no repeat within {} {through}", words::span(time))),
             _ if !told.forgets || self.collision_probability.is_some() => Some(format!("no repeat {through}")),
@@ -280,8 +281,10 @@ impl Stats {
 #[derive(Debug)]
 pub(super) struct Told {
     pub(super) mode: Mode,
-    /// The window that was asked for.
+    /// The window that is kept.
     pub(super) window: Option<Window>,
+    /// Whether others write to the filter, too.
+    pub(super) is_shared: bool,
     pub(super) forgets: bool,
     /// What a filter that forgets has missed in this run, if that is known.
     pub(super) missed: Option<Missed>,
