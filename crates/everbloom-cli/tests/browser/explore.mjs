@@ -1,5 +1,5 @@
 // `everbloom explore`: node explore.mjs ADDRESS FILTER SAMPLE
-import { VIEWS, accessible, assert, fitsWidth, open, picture, tabbed, withBrowser } from "./common.mjs";
+import { VIEWS, accessible, assert, fitsWidth, loaded, open, picture, tabbed, withBrowser } from "./common.mjs";
 import { readFileSync } from "node:fs";
 import { basename } from "node:path";
 
@@ -24,11 +24,9 @@ async function set(page, name, value) {
 
 async function looks(browser) {
   for (const view of VIEWS) {
-    const { page, context, view: name, bytes, check } = await open(browser, address, view);
+    const { page, context, view: name, check } = await open(browser, address, view);
     await done(page);
-    const paint = await page.evaluate(() => performance.getEntriesByName("first-contentful-paint")[0]?.startTime);
-    console.log(`${name}: first paint after ${Math.round(paint)} ms, page and assets ${bytes()} bytes`);
-    assert.ok(bytes() < 300_000);
+    await loaded(page);
     assert.ok((await said(page)).includes("by simulation"));
     await accessible(page, name);
     await fitsWidth(page, name);
