@@ -1,9 +1,9 @@
-// `everbloom explore`: node explore.mjs ADDRESS FILTER SAMPLE
+// `everbloom explore`: node explore.mjs ADDRESS FILTER SAMPLE PART
 import { VIEWS, accessible, assert, fitsWidth, loaded, open, picture, tabbed, withBrowser } from "./common.mjs";
 import { readFileSync } from "node:fs";
 import { basename } from "node:path";
 
-const [address, filter, sample] = process.argv.slice(2);
+const [address, filter, sample, part] = process.argv.slice(2);
 const done = (page) => page.waitForFunction(() => document.getElementById("state").textContent === "Done.", null, { timeout: 120_000 });
 const said = (page) => page.locator("#sentence").textContent();
 const isRefusal = (text) => text.includes("status of 400");
@@ -153,9 +153,4 @@ async function files(browser) {
   await context.close();
 }
 
-await withBrowser(async (browser) => {
-  await looks(browser);
-  await controls(browser);
-  await keyboard(browser);
-  await files(browser);
-});
+await withBrowser({ looks, controls, keyboard, files }[part]);
