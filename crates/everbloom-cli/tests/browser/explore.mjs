@@ -1,9 +1,9 @@
-// `everbloom explore`: node explore.mjs ADDRESS FILTER SAMPLE
-import { VIEWS, accessible, assert, fitsWidth, open, picture, tabbed, withBrowser } from "./common.mjs";
+// `everbloom explore`: node explore.mjs ADDRESS FILTER SAMPLE PART
+import { VIEWS, accessible, assert, fitsWidth, loaded, open, picture, tabbed, withBrowser } from "./common.mjs";
 import { readFileSync } from "node:fs";
 import { basename } from "node:path";
 
-const [address, filter, sample] = process.argv.slice(2);
+const [address, filter, sample, part] = process.argv.slice(2);
 const done = (page) => page.waitForFunction(() => document.getElementById("state").textContent === "Done.", null, { timeout: 120_000 });
 const said = (page) => page.locator("#sentence").textContent();
 const isRefusal = (text) => text.includes("status of 400");
@@ -24,11 +24,9 @@ async function set(page, name, value) {
 
 async function looks(browser) {
   for (const view of VIEWS) {
-    const { page, context, view: name, bytes, check } = await open(browser, address, view);
+    const { page, context, view: name, check } = await open(browser, address, view);
     await done(page);
-    const paint = await page.evaluate(() => performance.getEntriesByName("first-contentful-paint")[0]?.startTime);
-    console.log(`${name}: first paint after ${Math.round(paint)} ms, page and assets ${bytes()} bytes`);
-    assert.ok(bytes() < 300_000);
+    await loaded(page);
     assert.ok((await said(page)).includes("by simulation"));
     await accessible(page, name);
     await fitsWidth(page, name);
@@ -155,9 +153,4 @@ async function files(browser) {
   await context.close();
 }
 
-await withBrowser(async (browser) => {
-  await looks(browser);
-  await controls(browser);
-  await keyboard(browser);
-  await files(browser);
-});
+await withBrowser({ looks, controls, keyboard, files }[part]);

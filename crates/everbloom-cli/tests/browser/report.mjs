@@ -7,8 +7,6 @@ await withBrowser(async (browser) => {
   for (const view of VIEWS) {
     const { page, context, view: name, check } = await open(browser, address, view);
     assert.ok((await page.locator("figure svg").count()) > 0);
-    const paint = await page.evaluate(() => performance.getEntriesByName("first-contentful-paint")[0]?.startTime);
-    console.log(`${name}: first paint after ${Math.round(paint)} ms`);
     await accessible(page, name);
     await fitsWidth(page, name);
     await picture(page, "report-" + name);

@@ -10,7 +10,13 @@ function element(name, text) {
 }
 
 function show(run) {
-  byId("rows").replaceChildren(...run.rows.flatMap(([name, value]) => [element("dt", name.trim()), element("dd", value)]));
+  const row = ([name, value]) => {
+    const [title, text] = [element("dt", name.trim()), element("dd", value)];
+    // What belongs to the row before stands a little to the right, as in a terminal.
+    title.classList.toggle("part", name.startsWith(" "));
+    return [title, text];
+  };
+  byId("rows").replaceChildren(...run.rows.flatMap(row));
   const drawn = new DOMParser().parseFromString(run.svg, "image/svg+xml").documentElement;
   drawn.setAttribute("role", "img");
   drawn.setAttribute("aria-label", "lines a second and repeats of the last minutes");

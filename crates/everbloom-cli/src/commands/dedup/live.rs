@@ -137,7 +137,11 @@ impl Run {
             (Standing::Broken, None) => "broken".into(),
             (Standing::None, _) => "nothing is promised of this filter".into(),
         };
-        rows.extend([("promise", promise), ("filter", seen.filter.clone()), ("memory", short_size(seen.memory_bits))]);
+        rows.extend([
+            ("promise", promise),
+            ("filter", seen.filter.replacen(':', ": ", 1).replace(',', ", ")),
+            ("memory", short_size(seen.memory_bits)),
+        ]);
         rows.extend(seen.audit.iter().flat_map(Audited::rows));
         rows
     }

@@ -140,7 +140,7 @@ async function refresh() {
     byId("error").hidden = true;
     markWrong("");
     if (first.told) show(first);
-    say("By formula so far; simulating.", true);
+    say(first.told ? "By formula so far; simulating." : "No formula tells this; simulating.", true);
     said.set("page", page);
     show(await ask("/api/simulate", said, signal));
     say("Simulated; drawing what more memory gains.", true);
@@ -174,7 +174,8 @@ function listRows(list, rows) {
 
 function show(answer) {
   const { document: plan, rows } = answer.told;
-  byId("sentence").replaceChildren(plan.summary + " ", how(answer.method));
+  // A number and its per cent stay on one line.
+  byId("sentence").replaceChildren(plan.summary.replaceAll(" %", "\u00a0%") + " ", how(answer.method));
   listRows(byId("rows"), rows);
   showLines(plan.commands);
   const wanted = answer.charts.map((chart) => chart.name).concat("by_memory", "frontier");

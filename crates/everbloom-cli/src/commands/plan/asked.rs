@@ -4,7 +4,8 @@ use super::stream::Repeats;
 use super::{Document, Plan, stream::Mix, text};
 use crate::failure::{Result, from_usage};
 use clap::{CommandFactory as _, Parser};
-use everbloom::{Question, Recommendation, Stream};
+use everbloom::internal::forecast::AUTO;
+use everbloom::{Question, Recommendation, Stream, filters};
 use serde::Serialize;
 
 /// The options of `plan`, without its name before them.
@@ -46,6 +47,9 @@ impl Asked {
             plan.stream = Some(Repeats::Sample(sample.name.into()));
             sample.stream
         });
+        if let Some(spec) = plan.filter.as_ref().filter(|spec| spec.kind() != AUTO) {
+            filters::kind(spec)?;
+        }
         let question = plan.question(mix, importance_max, learned)?;
         Ok(Asked { plan, question, importance_max })
     }
