@@ -45,12 +45,13 @@ pub(crate) fn run(options: &Options) -> Outcome {
     };
     let folder = servers::folder().join("bench");
     fs::create_dir_all(&folder).map_err(|error| format!("{}: {error}", folder.display()))?;
-    let line_bytes = write_parts(&folder, options.items).map_err(|error| error.to_string())?;
+    let (line_bytes, distinct) = write_parts(&folder, options.items).map_err(|error| error.to_string())?;
     for maker in &options.makers {
         let program = servers::ensure(*maker)?;
         let mut rounds = Vec::new();
         for round in 0..=options.rounds {
             let measured = measure(&program, &module, &binary, &folder, options.items, line_bytes)?;
+            check(&folder, distinct)?;
             eprintln!("xtask: round {round} of {}", options.rounds);
             // The first one warms up.
             rounds.extend((round > 0).then_some(measured));
@@ -60,19 +61,35 @@ pub(crate) fn run(options: &Options) -> Outcome {
     fs::remove_dir_all(&folder).map_err(|error| error.to_string())
 }
 
-/// A file for each client, in which 70 lines in 100 came before in one of them; the bytes of a line.
-fn write_parts(folder: &Path, lines: usize) -> std::io::Result<usize> {
+/// Whether the clients wrote every line once, but for the false positives that are promised and four standard deviations.
+fn check(folder: &Path, distinct: usize) -> Outcome {
+    let mut written = 0;
+    for part in 0..CLIENTS {
+        let text = fs::read(folder.join(format!("out{part}"))).map_err(|error| error.to_string())?;
+        written += text.iter().filter(|byte| **byte == b'\n').count();
+    }
+    let mistaken = 0.01 * distinct as f64;
+    match written <= distinct && (distinct - written) as f64 <= mistaken + 4.0 * mistaken.sqrt() {
+        true => Ok(()),
+        false => Err(format!("{written} lines were written, and {distinct} are different")),
+    }
+}
+
+/// A file for each client, in which 70 lines in 100 came before in one of them; the bytes of a line, and how many are different.
+fn write_parts(folder: &Path, lines: usize) -> std::io::Result<(usize, usize)> {
     let universe = (lines * CLIENTS * 3 / 10) as u64;
-    let line = |number: u64| format!("user-{:010},page-{:06}\n", mixed(number) % 10_000_000_000, number % 1_000_000);
+    let line = |number: u64| format!("user-{number:010},page-{:06}\n", mixed(number) % 1_000_000);
+    let mut came = vec![false; universe as usize];
     for part in 0..CLIENTS {
         let mut out = BufWriter::new(File::create(folder.join(format!("part{part}")))?);
         for place in 0..lines {
             let number = mixed((part * lines + place) as u64) % universe;
+            came[number as usize] = true;
             out.write_all(line(number).as_bytes())?;
         }
         out.flush()?;
     }
-    Ok(line(0).len())
+    Ok((line(0).len(), came.iter().filter(|came| **came).count()))
 }
 
 fn measure(
@@ -114,7 +131,7 @@ fn clients(binary: &Path, folder: &Path, options: &[&str], at_once: bool) -> Res
     for part in 0..CLIENTS {
         let mut command = Command::new(binary);
         command.arg("dedup").arg(folder.join(format!("part{part}"))).args(options);
-        command.stdin(Stdio::null()).stdout(Stdio::null());
+        command.arg("-o").arg(folder.join(format!("out{part}"))).stdin(Stdio::null());
         running.push(command.spawn().map_err(|error| format!("{}: {error}", binary.display()))?);
         if !at_once || part + 1 == CLIENTS {
             for mut client in running.drain(..) {

@@ -19,8 +19,8 @@ const DAY: Duration = Duration::from_secs(86_400);
 const PEAK: f64 = 3.0;
 /// Lines of 32 bytes in a block of dedup, which is a batch.
 const BATCH: f64 = 16_384.0;
-/// What a command has beside its hashes: the words, a key, a token.
-const COMMAND_BYTES: f64 = 135.0;
+/// What a command and its answer have beside hashes and bits: the words, a key, a token.
+const COMMAND_BYTES: f64 = 115.0;
 /// Memory of a node that filters use.
 const NODE_BYTES: u64 = 8 << 30;
 
