@@ -12,7 +12,7 @@
 //! hundred answers are written, and no item is hashed. Nothing that takes a hundred items can cost less.
 
 use crate::servers::{self, Maker};
-use crate::{Outcome, redis};
+use crate::{Outcome, bench_cluster, redis};
 use std::fs;
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
@@ -20,7 +20,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-const USAGE: &str = "cargo xtask bench-redis [--rounds N] [--items N] [redis|valkey]";
+const USAGE: &str = "cargo xtask bench-redis [cluster] [--rounds N] [--items N] [redis|valkey]";
 
 /// Keys that a filter has taken before it is measured, at most.
 const WARM: usize = 200_000;
@@ -29,10 +29,10 @@ const WARM: usize = 200_000;
 const BATCH: usize = 100;
 const HASHES: usize = 1000;
 
-struct Options {
-    rounds: usize,
-    items: usize,
-    makers: Vec<Maker>,
+pub(crate) struct Options {
+    pub(crate) rounds: usize,
+    pub(crate) items: usize,
+    pub(crate) makers: Vec<Maker>,
 }
 
 impl Options {
@@ -55,12 +55,15 @@ impl Options {
 }
 
 pub(crate) fn run(arguments: &[String]) -> Outcome {
+    if let Some((_, rest)) = arguments.split_first().filter(|(first, _)| *first == "cluster") {
+        return bench_cluster::run(&Options::parse(rest)?);
+    }
     let options = Options::parse(arguments)?;
     let programs: Vec<PathBuf> =
         options.makers.iter().map(|maker| servers::ensure(*maker)).collect::<Result<_, _>>()?;
     let module = redis::module()?;
     for (maker, program) in options.makers.iter().zip(programs) {
-        let server = Server::start(&program, &module)?;
+        let server = Server::start(&program, &module, &[])?;
         let times = measure(&server, &options)?;
         print!("{}", table(*maker, &server.version, &options, &times));
     }
@@ -242,14 +245,14 @@ fn scattered(key: u64) -> u64 {
 }
 
 /// 64 bits that look random (SplitMix64).
-fn mixed(number: u64) -> u64 {
+pub(crate) fn mixed(number: u64) -> u64 {
     let mut bits = number.wrapping_mul(0x9e37_79b9_7f4a_7c15);
     bits = (bits ^ (bits >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     bits = (bits ^ (bits >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
     bits ^ (bits >> 31)
 }
 
-fn command(words: &[&[u8]]) -> Vec<u8> {
+pub(crate) fn command(words: &[&[u8]]) -> Vec<u8> {
     let mut bytes = format!("*{}\r\n", words.len()).into_bytes();
     for word in words {
         bytes.extend(format!("${}\r\n", word.len()).bytes());
@@ -260,7 +263,7 @@ fn command(words: &[&[u8]]) -> Vec<u8> {
 }
 
 /// Sends a request and reads so many replies.
-fn exchange(wire: &mut TcpStream, request: &[u8], replies: usize) -> Result<Vec<u8>, String> {
+pub(crate) fn exchange(wire: &mut TcpStream, request: &[u8], replies: usize) -> Result<Vec<u8>, String> {
     wire.write_all(request).map_err(|error| error.to_string())?;
     let (mut bytes, mut room) = (Vec::new(), [0; 1 << 16]);
     loop {
@@ -298,21 +301,21 @@ fn complete(bytes: &[u8], replies: usize) -> bool {
 }
 
 /// A server on loopback; killed when it is dropped.
-struct Server {
+pub(crate) struct Server {
     child: Child,
-    port: u16,
+    pub(crate) port: u16,
     version: String,
 }
 
 impl Server {
-    fn start(program: &Path, module: &Path) -> Result<Server, String> {
+    pub(crate) fn start(program: &Path, module: &Path, settings: &[&str]) -> Result<Server, String> {
         let port = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))
             .and_then(|socket| socket.local_addr())
             .map_err(|error| error.to_string())?
             .port();
         let mut command = Command::new(program);
         command.args(["--bind", "127.0.0.1", "--save", "", "--appendonly", "no", "--port", &port.to_string()]);
-        command.arg("--loadmodule").arg(module).stdin(Stdio::null()).stdout(Stdio::null());
+        command.args(settings).arg("--loadmodule").arg(module).stdin(Stdio::null()).stdout(Stdio::null());
         let child = command.spawn().map_err(|error| format!("{}: {error}", program.display()))?;
         let mut server = Server { child, port, version: String::new() };
         server.version = redis::wait(&mut server.child, port)?;
@@ -320,9 +323,17 @@ impl Server {
         Ok(server)
     }
 
+    /// What it answers to a line of words.
+    pub(crate) fn ask(&self, line: &str) -> Result<String, String> {
+        let mut wire = TcpStream::connect((Ipv4Addr::LOCALHOST, self.port)).map_err(|error| error.to_string())?;
+        let words: Vec<&[u8]> = line.split(' ').map(str::as_bytes).collect();
+        let reply = String::from_utf8_lossy(&exchange(&mut wire, &command(&words), 1)?).into_owned();
+        if reply.starts_with('-') { Err(format!("{line}: {}", reply.trim())) } else { Ok(reply) }
+    }
+
     /// Nanoseconds that the thread which carries out commands has run, where the kernel counts them; else what
     /// `/proc/PID/stat` has, in hundredths of a second.
-    fn cpu(&self) -> Result<f64, String> {
+    pub(crate) fn cpu(&self) -> Result<f64, String> {
         let read = |name: &str| fs::read_to_string(format!("/proc/{}/{name}", self.child.id()));
         if let Some(nanoseconds) = read("schedstat").ok().and_then(|text| text.split(' ').next()?.parse::<f64>().ok()) {
             return Ok(nanoseconds);
@@ -359,7 +370,7 @@ fn table(maker: Maker, version: &str, options: &Options, times: &[Vec<f64>]) -> 
     text + "\n"
 }
 
-fn quartiles(mut values: Vec<f64>) -> [f64; 3] {
+pub(crate) fn quartiles(mut values: Vec<f64>) -> [f64; 3] {
     values.sort_by(f64::total_cmp);
     [1, 2, 3].map(|quarter| values.get((values.len().saturating_sub(1)) * quarter / 4).copied().unwrap_or(f64::NAN))
 }

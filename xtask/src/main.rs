@@ -1,6 +1,7 @@
 //! Project tasks: `cargo xtask TASK`. One line of [`TASKS`] each.
 
 mod bench;
+mod bench_cluster;
 mod bench_dedup;
 mod bench_redis;
 mod browser;
@@ -37,7 +38,8 @@ const TASKS: &[Task] = &[
     (
         "soak",
         "dedup through so many days of signals, rotation and full disks [1000], from a seed on [0]; redis: the module's \
-         tests at so many times their length [100], from a seed on [0], of all kinds or some [bloom,stable,…]",
+         tests at so many times their length [100], from a seed on [0], of all kinds or some [bloom,stable,…]; cluster: \
+         clients of many servers, at so many hundredths of the full counts [100]",
         soak,
     ),
     ("redis", "Redis on loopback with the module, fetched without root; --valkey: Valkey", redis::run),
@@ -92,12 +94,28 @@ fn accuracy(arguments: &[String]) -> Outcome {
 
 /// What follows is a count, and a seed to begin with; behind `redis` it is for the module.
 fn soak(arguments: &[String]) -> Outcome {
-    if let Some((_, rest)) = arguments.split_first().filter(|(first, _)| *first == "redis") {
-        return soak_redis(rest);
+    match arguments.split_first() {
+        Some((first, rest)) if first == "redis" => return soak_redis(rest),
+        Some((first, rest)) if first == "cluster" => return soak_cluster(rest),
+        _ => {}
     }
     let days = if arguments.is_empty() { "1000".to_string() } else { arguments.join(" ") };
     let fixed = ["--package", "everbloom-cli", "--test", "schedules", "--", "--nocapture"];
     cargo("test", &fixed, &[], &[("EVERBLOOM_SOAK", days.as_str())])
+}
+
+/// Clients of many servers that are killed, cut off and moved about, at so many hundredths of the full counts.
+fn soak_cluster(arguments: &[String]) -> Outcome {
+    let missing = servers::ensure_all();
+    if !missing.is_empty() {
+        return Err(missing.join("; "));
+    }
+    let times = if arguments.is_empty() { "100".to_string() } else { arguments.join(" ") };
+    let servers = servers::folder().display().to_string();
+    let variables = [("EVERBLOOM_SOAK", times.as_str()), (servers::FOLDER, &servers), (testing::NOTHING_SKIPPED, "1")];
+    let shown = ["--nocapture", "--test-threads=1"].map(String::from);
+    cargo("test", &["--package", "everbloom-redis-client", "--test", "equal", "--"], &shown, &variables)?;
+    cargo("test", &["--package", "everbloom-cli", "--test", "servers", "--"], &shown, &variables)
 }
 
 /// Every test of the module, at so many times its length, which takes hours; of the kinds that the third word names.

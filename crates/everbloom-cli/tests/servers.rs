@@ -155,21 +155,20 @@ fn run_killed(folder: &TempDir, urls: &str, chance: &mut Chance, files: u64, mor
         (file, child, length + 1 + chance.below(200_000))
     };
     running.extend((0..files).map(|file| start(file, chance)));
-    while let Some((file, mut child, limit)) = running.pop() {
-        loop {
+    while !running.is_empty() {
+        for (file, mut child, limit) in std::mem::take(&mut running) {
+            let length = fs::metadata(folder.path().join(format!("out{file}"))).map_or(0, |data| data.len());
             if child.try_wait().expect("a client").is_some() {
                 succeeds(child);
-                break;
-            }
-            let length = fs::metadata(folder.path().join(format!("out{file}"))).map_or(0, |data| data.len());
-            if length >= limit {
+            } else if length >= limit {
                 let _ = (child.kill(), child.wait());
                 kills += 1;
                 running.push(start(file, chance));
-                break;
+            } else {
+                running.push((file, child, limit));
             }
-            std::thread::sleep(std::time::Duration::from_millis(1));
         }
+        std::thread::sleep(std::time::Duration::from_millis(1));
     }
     kills
 }

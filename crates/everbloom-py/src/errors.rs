@@ -71,9 +71,27 @@ fn exception(py: Python<'_>, error: &Error, message: &str) -> PyResult<PyErr> {
         }
         _ => ("Error", ""),
     };
-    let module = ERRORS.get_or_try_init(py, || py.import("everbloom._errors").map(Bound::unbind))?;
-    let value = module.bind(py).getattr(class)?.call((message, remedy), Some(&fields))?;
+    let value = errors(py)?.getattr(class)?.call((message, remedy), Some(&fields))?;
     Ok(PyErr::from_value(value))
+}
+
+/// The exception of what servers did not do.
+pub(crate) fn server_error(py: Python<'_>, error: everbloom_redis_client::Error) -> PyErr {
+    use everbloom_redis_client::Error as ServerError;
+    let class = match error {
+        ServerError::Filter(error) => return raised(py, error),
+        ServerError::Usage(_) => "UsageError",
+        ServerError::NotFound(_) => "NotFoundError",
+        ServerError::Exists(_) => "ExistsError",
+        _ => "ServerError",
+    };
+    let made = errors(py).and_then(|errors| errors.getattr(class)?.call1((error.to_string(), error.remedy())));
+    made.map_or_else(|problem| problem, PyErr::from_value)
+}
+
+/// The Python half of this file.
+fn errors(py: Python<'_>) -> PyResult<&Bound<'_, PyModule>> {
+    Ok(ERRORS.get_or_try_init(py, || py.import("everbloom._errors").map(Bound::unbind))?.bind(py))
 }
 
 /// A value that a caller gave and that cannot be used.

@@ -4,6 +4,7 @@ use crate::batch;
 use crate::errors::{OrRaise, parameter};
 use crate::plan::PyStream;
 use everbloom::internal::audit::usual_bytes;
+use everbloom::internal::filters;
 use everbloom::internal::forecast::{self, AUTO};
 use everbloom::internal::stream::Sample;
 use everbloom::{
@@ -18,6 +19,9 @@ use std::time::Duration;
 
 /// The rate that is planned for where nobody asked for one, as on the command line.
 const USUAL_FPR: f64 = 0.001;
+
+/// The memory of a filter on servers where nobody gave one, as on the command line: 64 MiB.
+const USUAL_MEMORY_BITS: u64 = 64 << 23;
 
 /// Everything that `plan` and `Filter` take, but the spec.
 pub(crate) const KEYWORDS: [&str; 15] = [
@@ -146,6 +150,40 @@ impl Wanted {
         }
         let spec = filter.clone().unwrap_or_else(|| Spec::new(AUTO));
         py.detach(|| forecast::plan(&spec, goal)).or_raise(py)
+    }
+
+    /// A filter for servers, in so many shards.
+    pub(crate) fn plan_in_shards(&self, py: Python<'_>, shards: u32) -> PyResult<Plan> {
+        let Question { goal, filter, window, stream, target_fnr, .. } = &self.question;
+        let spec_first = "plan without servers, and give the spec that comes out";
+        let given = [
+            ("stream", stream.is_some(), spec_first),
+            ("fnr", target_fnr.is_some(), spec_first),
+            ("cost_fp", goal.cost.is_some(), spec_first),
+            (
+                "audit",
+                self.besides.audit.is_some(),
+                "audit a filter of one process, or reserve it with EB.RESERVE … AUDIT",
+            ),
+        ];
+        if let Some((name, _, remedy)) = given.into_iter().find(|(_, is_given, _)| *is_given) {
+            return Err(parameter(py, name, "given", "left out for a filter on servers", remedy));
+        }
+        let bounded = goal.clone().default_memory_bits(USUAL_MEMORY_BITS);
+        let planned = py.detach(|| match window {
+            Some(window) => {
+                let arrivals = goal.expected_items.filter(|_| matches!(window, Window::Time(_)));
+                let spec = forecast::windowed_in_shards(window, arrivals, true, shards)?;
+                let is_known = arrivals.is_some() || matches!(window, Window::Arrivals(_));
+                forecast::plan(&spec, if is_known { goal } else { &bounded })
+            }
+            None => {
+                let spec = filter.clone().unwrap_or_else(|| Spec::new(AUTO));
+                let is_whole = filters::shards_of(&spec)? == 1;
+                forecast::for_stream(&if is_whole { filters::in_shards(&spec, shards) } else { spec }, &bounded)
+            }
+        });
+        planned.or_raise(py)
     }
 }
 
@@ -281,6 +319,21 @@ pub(crate) fn to_count(value: &Bound<'_, PyAny>, name: &'static str) -> PyResult
         return Ok(Count::from(value.str()?.to_str()?));
     }
     Err(wrong(value, name, "a number such as 10**6 or a text such as '1e6'"))
+}
+
+/// A time: a number of seconds, a text such as `60s`, or a `timedelta`.
+pub(crate) fn to_span(value: &Bound<'_, PyAny>, name: &'static str) -> PyResult<Duration> {
+    let text = match value.cast::<PyString>() {
+        Ok(text) => text.to_str()?.to_string(),
+        Err(_) if value.is_instance_of::<PyDelta>() => {
+            format!("{}s", value.call_method0("total_seconds")?.extract::<f64>()?)
+        }
+        Err(_) => match value.extract::<f64>() {
+            Ok(seconds) if is_number(value) => format!("{seconds}s"),
+            _ => return Err(wrong(value, name, "a number of seconds or a text such as '60s'")),
+        },
+    };
+    Span::from(text.as_str()).named(name).get().or_raise(value.py())
 }
 
 fn to_window(value: &Bound<'_, PyAny>) -> PyResult<Window> {

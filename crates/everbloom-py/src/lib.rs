@@ -16,6 +16,7 @@ mod hashes;
 mod keys;
 mod mapped;
 mod plan;
+mod redis;
 mod tune;
 mod view;
 
@@ -30,6 +31,8 @@ fn html<'py, T>(object: &Bound<'py, T>, what: &str) -> PyResult<Bound<'py, PyStr
 
 #[pymodule]
 mod _everbloom {
+    use pyo3::prelude::*;
+
     #[pymodule_export]
     use crate::filter::{Audit, Interval, LagInterval, PyFilter, Status, WindowStats};
     #[pymodule_export]
@@ -40,6 +43,12 @@ mod _everbloom {
     use crate::tune::{PyContender, PyScheme, PyTuned, tune};
     #[pymodule_export]
     use crate::view::PyView;
+
+    #[pymodule_init]
+    fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
+        // `everbloom.redis` calls it Filter.
+        module.add("RedisFilter", module.py().get_type::<crate::redis::PyRedisFilter>())
+    }
 
     #[pymodule_export]
     #[allow(non_upper_case_globals)]

@@ -454,7 +454,7 @@ impl Filter {
         let millis = u64::try_from(self.record.every?.as_millis()).ok()?.checked_mul(generations.into())?;
         // What rounding up a generation added is of no interest to anybody.
         let rounding = millis % 1000;
-        let is_rounding = millis >= 60_000 && rounding < generations.into();
+        let is_rounding = millis >= 60_000 && rounding < u64::from(generations);
         let length = Duration::from_millis(if is_rounding { millis - rounding } else { millis });
         Some((length, filters::window_in_shards(arrivals, self.record.shards)))
     }

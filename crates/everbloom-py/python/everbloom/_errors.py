@@ -7,13 +7,17 @@ from typing import Any
 __all__ = [
     "CorruptError",
     "Error",
+    "ExistsError",
     "InfeasibleError",
     "MismatchError",
+    "NotFoundError",
     "ParameterError",
     "SchemeError",
     "SecretKeyError",
+    "ServerError",
     "SpecError",
     "UnsupportedError",
+    "UsageError",
     "VersionError",
 ]
 
@@ -106,3 +110,19 @@ class SchemeError(Error, ValueError):
 
     needed: str
     given: str
+
+
+class ServerError(Error, ConnectionError):
+    """Servers that cannot be reached, refuse to let us in, lack the module, or forgot this process."""
+
+
+class UsageError(Error, ValueError):
+    """An address or a name for servers that is none, or a filter that was opened before a fork."""
+
+
+class NotFoundError(Error, LookupError):
+    """There is no filter of this name on the servers."""
+
+
+class ExistsError(Error, ValueError):
+    """There is another filter of this name on the servers."""

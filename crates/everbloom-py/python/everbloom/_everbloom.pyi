@@ -28,6 +28,7 @@ __all__ = [
     "Plan",
     "Promise",
     "RateAt",
+    "RedisFilter",
     "Scheme",
     "Status",
     "Stream",
@@ -323,6 +324,72 @@ class Kind:
     def never_forgets(self) -> bool: ...
     @property
     def endless(self) -> bool: ...
+
+@final
+class RedisFilter:
+    def __new__(
+        cls,
+        name: str,
+        url: str | None = None,
+        spec: str = "auto",
+        *,
+        shards: int | None = None,
+        replicas: int = 0,
+        from_replicas: bool = False,
+        patience: float | str | timedelta | None = None,
+        memory: int | str | None = None,
+        fpr: float | str | None = None,
+        expect: float | str | None = None,
+        window: int | str | timedelta | None = None,
+        importance: bool | float | Iterable[float] = False,
+        seed: int = 0,
+    ) -> Self: ...
+    def add(self, key: _Key, /, *, importance: float | None = None) -> bool: ...
+    def __contains__(self, key: _Key, /) -> bool: ...
+    def update(self, *keys: _Keys) -> None: ...
+    def add_many(self, keys: _Keys, *, importance: Any = None, out: NDArray[np.bool_] | None = None) -> NDArray[np.bool_]: ...
+    def contains_many(self, keys: _Keys, *, out: NDArray[np.bool_] | None = None) -> NDArray[np.bool_]: ...
+    def unseen(
+        self,
+        items: Iterable[_Item],
+        *,
+        key: Callable[[_Item], _Key] | None = None,
+        importance: float | Callable[[_Item], float] | None = None,
+    ) -> Iterator[_Item]: ...
+    def hashes(self, keys: _Keys) -> Hashes: ...
+    def status(self) -> Status: ...
+    def info(self) -> dict[str, Any]: ...
+    def copy(self) -> Filter: ...
+    @staticmethod
+    def delete(name: str, url: str | None = None, *, patience: float | str | timedelta | None = None) -> None: ...
+    @staticmethod
+    def load(
+        name: str,
+        filter: Filter,
+        url: str | None = None,
+        *,
+        replace: bool = False,
+        replicas: int = 0,
+        patience: float | str | timedelta | None = None,
+    ) -> RedisFilter: ...
+    @property
+    def name(self) -> str: ...
+    @property
+    def spec(self) -> str: ...
+    @property
+    def kind(self) -> str: ...
+    @property
+    def parameters(self) -> dict[str, int | float | str]: ...
+    @property
+    def seed(self) -> int | None: ...
+    @property
+    def promise(self) -> Promise: ...
+    @property
+    def never_forgets(self) -> bool: ...
+    @property
+    def importance_max(self) -> float: ...
+    @property
+    def forgotten(self) -> int: ...
 
 @final
 class Status:

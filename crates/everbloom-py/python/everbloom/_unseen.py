@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
-from ._everbloom import Filter
+from ._everbloom import Filter, RedisFilter
 
 
 def unseen_by(
@@ -17,6 +17,16 @@ def unseen_by(
 ) -> Iterator[Any]:
     """The items that are new to a filter, which remembers every one."""
     return _plain(seen, iter(items), key) if importance is None and at is None else _full(seen, iter(items), key, importance, at)
+
+
+def unseen_on_servers(
+    seen: RedisFilter, items: Iterable[Any], key: Callable[[Any], Any] | None, importance: Any
+) -> Iterator[Any]:
+    """The same for a filter on servers, which has its own clock."""
+    for item in items:
+        weight = importance(item) if callable(importance) else importance
+        if seen.add(item if key is None else key(item), importance=weight):
+            yield item
 
 
 def _plain(seen: Filter, items: Iterator[Any], key: Callable[[Any], Any] | None) -> Iterator[Any]:

@@ -6,7 +6,7 @@ use crate::batch::{self, Keys, Part, arrays};
 use crate::errors::{OrRaise, parameter};
 use everbloom::internal::Multiplicity;
 use everbloom::internal::filters;
-use everbloom::{AnyFilter, Error, Hashing, Importance, Importances, Result, Verdict};
+use everbloom::{AnyFilter, Error, Hashing, Importance, ImportanceScale, Importances, Result, Verdict};
 use pyo3::buffer::PyBuffer;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyTuple};
@@ -48,7 +48,7 @@ fn no_time(at: &Bound<'_, PyAny>) -> PyErr {
 }
 
 /// What every key of a batch has: one value for all, or one for each row.
-enum Given<T> {
+pub(crate) enum Given<T> {
     Nothing,
     All(T),
     Each(Vec<T>),
@@ -56,12 +56,12 @@ enum Given<T> {
 
 impl<T: Copy> Given<T> {
     /// Refuses another number of values than of keys, where that is known before.
-    fn check(&self, name: &'static str, keys: &Bound<'_, PyAny>) -> PyResult<()> {
+    pub(crate) fn check(&self, name: &'static str, keys: &Bound<'_, PyAny>) -> PyResult<()> {
         keys.len().map_or(Ok(()), |rows| self.check_rows(keys.py(), name, rows))
     }
 
     /// The same once all rows came.
-    fn check_rows(&self, py: Python<'_>, name: &'static str, rows: usize) -> PyResult<()> {
+    pub(crate) fn check_rows(&self, py: Python<'_>, name: &'static str, rows: usize) -> PyResult<()> {
         match self {
             Given::Each(values) if values.len() != rows => Err(wrong_count(py, name, values.len(), rows)),
             _ => Ok(()),
@@ -69,7 +69,13 @@ impl<T: Copy> Given<T> {
     }
 
     /// The values of a part's keys, of which the first row is `start`.
-    fn of(&self, py: Python<'_>, name: &'static str, start: usize, part: &Part<'_>) -> PyResult<Option<Vec<T>>> {
+    pub(crate) fn of(
+        &self,
+        py: Python<'_>,
+        name: &'static str,
+        start: usize,
+        part: &Part<'_>,
+    ) -> PyResult<Option<Vec<T>>> {
         match self {
             Given::Nothing => Ok(None),
             Given::All(value) => Ok(Some(vec![*value; part.keys.len()])),
@@ -92,18 +98,23 @@ fn wrong_count(py: Python<'_>, name: &'static str, values: usize, rows: usize) -
     parameter(py, name, format!("{values} values long"), &needed, "give as many as there are keys, or one for all")
 }
 
-impl PyFilter {
-    fn importances(&self, value: Option<&Bound<'_, PyAny>>, rows: Option<usize>) -> PyResult<Given<Importance>> {
-        let Some(value) = value else { return Ok(Given::Nothing) };
-        let py = value.py();
-        if let Ok(number) = value.extract::<f64>() {
-            return self.scale.of(number).map(Given::All).or_raise(py);
-        }
-        let numbers = batch::numbers(value, "importance", rows)?;
-        let each: Result<Vec<_>> = numbers.iter().map(|number| self.scale.of(*number)).collect();
-        each.map(Given::Each).or_raise(py)
+/// The importances of a batch.
+pub(crate) fn importances(
+    scale: &ImportanceScale,
+    value: Option<&Bound<'_, PyAny>>,
+    rows: Option<usize>,
+) -> PyResult<Given<Importance>> {
+    let Some(value) = value else { return Ok(Given::Nothing) };
+    let py = value.py();
+    if let Ok(number) = value.extract::<f64>() {
+        return scale.of(number).map(Given::All).or_raise(py);
     }
+    let numbers = batch::numbers(value, "importance", rows)?;
+    let each: Result<Vec<_>> = numbers.iter().map(|number| scale.of(*number)).collect();
+    each.map(Given::Each).or_raise(py)
+}
 
+impl PyFilter {
     fn times(&self, value: Option<&Bound<'_, PyAny>>, rows: Option<usize>) -> PyResult<Given<i64>> {
         let Some(value) = value else { return Ok(Given::Nothing) };
         let py = value.py();
@@ -179,7 +190,7 @@ impl PyFilter {
     ) -> PyResult<Bound<'py, PyAny>> {
         let room = Room::new(keys, out)?;
         let rows = keys.len().ok();
-        let (importances, times) = (self.importances(importance, rows)?, self.times(at, rows)?);
+        let (importances, times) = (importances(&self.scale, importance, rows)?, self.times(at, rows)?);
         importances.check("importance", keys)?;
         times.check("at", keys)?;
         let (mut all, mut start) = (Vec::new(), 0);
@@ -282,14 +293,14 @@ pub(crate) fn ask_many<'py>(
 }
 
 /// Where verdicts go: an array that the caller gave, or a new one.
-struct Room<'py> {
+pub(crate) struct Room<'py> {
     given: Option<(Bound<'py, PyAny>, Bound<'py, PyAny>)>,
     py: Python<'py>,
 }
 
 impl<'py> Room<'py> {
     /// Looks at the room, and for NumPy, before a key is taken.
-    fn new(keys: &Bound<'py, PyAny>, out: Option<&Bound<'py, PyAny>>) -> PyResult<Self> {
+    pub(crate) fn new(keys: &Bound<'py, PyAny>, out: Option<&Bound<'py, PyAny>>) -> PyResult<Self> {
         let py = keys.py();
         let given = match out {
             None => {
@@ -302,7 +313,7 @@ impl<'py> Room<'py> {
     }
 
     /// The array, with what was answered; the caller's own has it even if the batch failed half-way.
-    fn filled(self, answers: &[u8], done: PyResult<()>) -> PyResult<Bound<'py, PyAny>> {
+    pub(crate) fn filled(self, answers: &[u8], done: PyResult<()>) -> PyResult<Bound<'py, PyAny>> {
         let py = self.py;
         let Some((out, view)) = self.given else {
             done?;

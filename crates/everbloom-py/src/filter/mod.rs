@@ -13,7 +13,7 @@ mod state;
 
 pub(crate) use audit::{Audit, Interval, LagInterval};
 pub(crate) use bytes::buffer_bytes;
-pub(crate) use many::ask_many;
+pub(crate) use many::{Given, Room, ask_many, importances};
 pub(crate) use state::hashed;
 
 use crate::errors::{OrRaise, parameter};
@@ -23,7 +23,7 @@ use crate::plan::{PyPromise, parameters_of};
 use crate::{html, keys};
 use everbloom::internal::filter::Windowed;
 use everbloom::internal::filters;
-use everbloom::internal::promise::size_text;
+use everbloom::internal::promise::{Standing, size_text};
 use everbloom::{AnyFilter, Filter, Hashing, Importance, ImportanceScale, Importances, Plan, Scheme, Verdict};
 use guarded::{Guarded, Reading, Writing};
 use note::Note;
@@ -107,6 +107,16 @@ impl PyFilter {
 
     fn changing<T: Send>(&self, py: Python<'_>, change: impl FnOnce(&mut State) -> T + Send) -> T {
         self.state.changing(py, change)
+    }
+
+    /// A copy of the filter, and the length of its window if that is one of time.
+    pub(crate) fn for_servers(&self, py: Python<'_>) -> (AnyFilter, Option<Duration>) {
+        self.looking(py, |state| (state.filter.clone(), state.timeline.as_ref().map(|timeline| timeline.window())))
+    }
+
+    /// The largest importance that was given, if one was.
+    pub(crate) fn largest_importance(&self) -> Option<f64> {
+        self.importance_max
     }
 
     /// A copy of everything but the lock.
@@ -360,15 +370,7 @@ impl PyFilter {
             let status = state.filter.status();
             (status, filters::standing(state.filter.as_ref(), &status))
         });
-        Status {
-            arrivals: status.arrivals,
-            fill: status.fill,
-            estimated_fpr: status.estimated_fpr,
-            estimated_items: status.estimated_items,
-            refused: status.refused,
-            full_counters: status.full_counters,
-            promise: standing.name(),
-        }
+        Status::new(&status, standing)
     }
 
     /// How often the filter really erred so far, with intervals that hold the truth 19 times in 20; None if it was built without
@@ -512,6 +514,20 @@ pub(crate) struct Status {
     full_counters: u64,
     /// Whether the promise still holds: "kept", "broken" or "none".
     promise: &'static str,
+}
+
+impl Status {
+    pub(crate) fn new(status: &everbloom::Status, standing: Standing) -> Self {
+        Status {
+            arrivals: status.arrivals,
+            fill: status.fill,
+            estimated_fpr: status.estimated_fpr,
+            estimated_items: status.estimated_items,
+            refused: status.refused,
+            full_counters: status.full_counters,
+            promise: standing.name(),
+        }
+    }
 }
 
 #[pymethods]
