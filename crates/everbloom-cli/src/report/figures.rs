@@ -25,12 +25,16 @@ pub(crate) fn cost(path: &Path, answer: &Recommendation) -> Result<()> {
             panel = panel.series(Series::new("no filter: every repeat is let through", Look::Reference, ends));
         }
     }
+    let bits = answer.best.plan.memory_bits;
     let bend = curve.bend_bits.and_then(|bits| points.iter().find(|point| point.x == bits as f64 / KIB));
-    if let Some(bend) = bend {
-        panel = panel.series(Series::new("from here on a doubling saves little", Look::Marks, [*bend]));
+    let mut taken = format!("taken: {}", answer.best.plan.spec.kind());
+    match bend {
+        Some(_) if curve.bend_bits == Some(bits) => taken += "; from here on a doubling saves little",
+        Some(bend) => panel = panel.series(Series::new("from here on a doubling saves little", Look::Marks, [*bend])),
+        None => {}
     }
-    let taken = Point::new(answer.best.plan.memory_bits as f64 / KIB, chosen.total());
-    panel = panel.series(Series::new(format!("taken: {}", answer.best.plan.spec.kind()), Look::Marks, [taken]));
+    let at = Point::new(bits as f64 / KIB, chosen.total());
+    panel = panel.series(Series::new(taken, Look::Marks, [at]));
     let stream = format!("{} lines with {} keys", answer.stream.arrivals(), answer.stream.distinct());
     write(path, Figure::new("cost", "What errors cost, by memory", format!("Forecast for {stream}.")).panel(panel))
 }

@@ -110,6 +110,7 @@ fn read(state: &mut StateReader<'_>) -> Result<Audit> {
         audit.covered.add_many(class, (all, bounded(state.u64()?, all)?));
     }
     read_keys(state, &mut audit)?;
+    audit.work = audit.counted_work();
     Ok(audit)
 }
 

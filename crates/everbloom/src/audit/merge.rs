@@ -40,6 +40,7 @@ impl Audit {
         }
         (self.arrivals, self.turned) = (total, self.turned.max(other.turned));
         self.weighted |= other.weighted;
+        self.work = self.counted_work();
         self.hot.forget();
         self.lots = Lots::after(self.arrivals, self.seed);
         Ok(())

@@ -7,7 +7,8 @@
 //!
 //! - **A sample of the keys.** A key's 128 bits and the audit's own random seed make a number `u`; keys with `u` below a
 //!   threshold θ are followed from their first arrival on. When the memory is full θ is halved and the keys above it are
-//!   dropped with all their tallies, so that what remains has its whole history.
+//!   dropped with all their tallies, so that what remains has its whole history. So it is when more arrivals were counted of
+//!   them than one in 64 of all, and one for each 16 bytes of memory: an audit is to cost little time, too.
 //! - **The hottest keys**, whatever their `u`, in a small table ([`hot`]), from the first halving on: until then every key is
 //!   followed. Of a key that enters the table late nothing is known of before, so arrivals are counted there and not keys: an
 //!   arrival is *covered* if its key is in the table when it comes. It is then known to be a repeat. To look at each of them
@@ -21,8 +22,8 @@
 //!
 //! Let y be what is counted of a key's uncovered arrivals (say, repeats that were called new). The sum over all keys is
 //! estimated without bias by the sum over the sampled ones divided by θ (Horvitz and Thompson, 1952), though θ depends on the
-//! stream and on all `u`. *Proof.* θ is the largest 2^−d with which the followed keys never filled the memory, and what
-//! memory a set of keys takes depends on that set alone. For a key k let θ_k be the θ that would have come about with u_k = 0.
+//! stream and on all `u`. *Proof.* θ is the largest 2^−d with which the followed keys never filled the memory nor took too
+//! much work, and what memory and work a set of keys takes depends on that set alone, and is less for a part of it. For a key k let θ_k be the θ that would have come about with u_k = 0.
 //! If u_k < θ_k, every set of keys below a threshold of at least θ_k is the same as with u_k = 0, so θ = θ_k and k is
 //! sampled. If k is sampled, u_k < θ, the same argument gives θ_k = θ. So k is sampled exactly if u_k < θ_k, where θ_k does not
 //! depend on u_k, and the expectation of \[k sampled\]/θ is P(u_k < θ_k)/θ_k = 1. ∎ (Thresholds of this kind are the
@@ -71,6 +72,9 @@ pub use report::{AuditReport, Breach, ByImportance, ByLag, LastPart, Missed};
 pub const LEAST_BYTES: u64 = 4096;
 /// The most: more keys would tell nothing more.
 const MOST_BYTES: u64 = 1 << 32;
+/// One arrival in so many may be counted of followed keys, and one more for so many bytes of memory.
+const WORK_ONE_IN: u64 = 64;
+const WORK_BYTES: u64 = 16;
 /// What is given where nobody says how much: one part of the filter's memory in so many, and no less than so many bytes.
 const USUAL_PARTS: u64 = 50;
 const USUAL_LEAST_BYTES: u64 = 256 << 10;
@@ -119,6 +123,8 @@ pub struct Audit {
     keys: HashMap<u64, Followed, BuildHasherDefault<ById>>,
     most_keys: usize,
     tallies: Tallies,
+    /// Arrivals that were counted of the followed keys.
+    work: u64,
     hot: Hot,
     lots: Lots,
     /// What was counted of the covered arrivals.
@@ -200,6 +206,7 @@ impl Audit {
             keys: HashMap::default(),
             most_keys: (places / 8 * 7) as usize,
             tallies: Tallies::new(most_tallies as usize),
+            work: 0,
             hot,
             lots: Lots::after(0, seed),
             covered: Totals::default(),
@@ -287,26 +294,9 @@ impl Audit {
         (self.turned + moved) as i64
     }
 
-    /// What an arrival was, of a key that was last seen so.
-    fn truth(&self, seen: &Seen, arrival: &Arrival) -> Truth {
-        self.horizon.map_or(Truth::Repeat, |horizon| horizon.truth(arrival.place, seen.anchor))
-    }
-
-    /// Whether an arrival tells from where on its key's age counts, whatever came before. Where repeats do not renew a key,
-    /// what was taken for one by mistake is not remembered either.
-    fn renews(&self, verdict: Verdict) -> bool {
-        self.horizon.is_none_or(|horizon| horizon.renews) || verdict.is_distinct()
-    }
-
     /// Whether every covered arrival is counted, and not only those that were waited for.
     fn counts_each(&self) -> bool {
         self.horizon.is_some_and(|horizon| !horizon.renews)
-    }
-
-    /// A key as it is known after this arrival.
-    fn renewed(&self, seen: Seen, arrival: &Arrival) -> Seen {
-        let anchor = if self.renews(arrival.verdict) { arrival.place } else { seen.anchor };
-        Seen { arrival: arrival.at, anchor }
     }
 
     /// An arrival of a key that is in the sample or awaited, or one that is drawn.
@@ -333,39 +323,52 @@ impl Audit {
 
     /// An arrival of a hot key that was waited for.
     fn count_covered(&mut self, id: u64, seen: Seen, arrival: &Arrival) {
-        let truth = self.truth(&seen, arrival);
+        let truth = truth(self.horizon, &seen, arrival);
         self.covered.arrivals += 1;
-        for class in self.classes(truth, arrival.at - seen.arrival, arrival.importance) {
+        for class in self.counted_by().classes(truth, arrival.at - seen.arrival, arrival.importance) {
             self.covered.add(class, truth.is_wrong(arrival.verdict));
         }
         if self.counts_each() {
-            let renewed = self.renewed(seen, arrival);
-            self.hot.wait(id, renewed);
+            self.hot.wait(id, renewed(self.horizon, seen, arrival));
         }
     }
 
     fn follow_sampled(&mut self, id: u64, arrival: Arrival, is_covered: bool) {
-        let Some(followed) = self.keys.get(&id) else {
+        let (horizon, by) = (self.horizon, self.counted_by());
+        let Some(followed) = self.keys.get_mut(&id) else {
             self.begin_following(id, arrival);
             return;
         };
         let seen = followed.seen;
-        let truth = self.truth(&seen, &arrival);
-        let renewed = self.renewed(seen, &arrival);
-        if let Some(followed) = self.keys.get_mut(&id) {
-            followed.seen = renewed;
-        }
-        if is_covered {
+        let truth = truth(horizon, &seen, &arrival);
+        followed.seen = renewed(horizon, seen, &arrival);
+        if is_covered || truth == Truth::Either {
             return;
         }
-        for class in self.classes(truth, arrival.at - seen.arrival, arrival.importance) {
+        let wrong = truth.is_wrong(arrival.verdict);
+        for class in by.classes(truth, arrival.at - seen.arrival, arrival.importance) {
             // A key that had to be dropped to make room has no tallies any more.
             while let Some(followed) = self.keys.get_mut(&id)
-                && !self.tallies.add(&mut followed.head, class, truth.is_wrong(arrival.verdict))
+                && !self.tallies.add(&mut followed.head, class, wrong)
             {
                 self.halve();
             }
         }
+        self.work += 1;
+        self.limit_work(arrival.at);
+    }
+
+    /// Follows fewer keys if these take too much time.
+    #[inline]
+    fn limit_work(&mut self, arrivals: u64) {
+        while self.work > arrivals / WORK_ONE_IN + self.memory_bytes / WORK_BYTES && self.halvings < 63 {
+            self.halve();
+        }
+    }
+
+    /// Arrivals that were counted of the followed keys.
+    fn counted_work(&self) -> u64 {
+        self.keys.values().map(|followed| 1 + self.tallies.arrivals(followed.head)).sum()
     }
 
     fn begin_following(&mut self, id: u64, arrival: Arrival) {
@@ -380,26 +383,16 @@ impl Audit {
         if !self.is_sampled(id) {
             return;
         }
-        let seen = self.renewed(Seen { arrival: 0, anchor: NEVER }, &arrival);
+        let seen = renewed(self.horizon, Seen { arrival: 0, anchor: NEVER }, &arrival);
         let (division, importance) = (self.division, arrival.importance);
         let wrong = Truth::New.is_wrong(arrival.verdict);
         self.keys.insert(id, Followed { seen, head: NONE, division, importance, wrong });
+        self.work += 1;
+        self.limit_work(arrival.at);
     }
 
-    /// What an arrival counts for.
-    fn classes(&self, truth: Truth, lag: u64, importance: u8) -> impl Iterator<Item = Class> + use<> {
-        let (division, weighted) = (self.division, self.weighted);
-        let classes = match truth {
-            Truth::Repeat => [Some(Class::lag(lag)), Some(Class::Repeats(division))],
-            Truth::New => [Some(Class::NewAgain), Some(Class::New(division))],
-            Truth::Either => [None, None],
-        };
-        let by_importance = match truth {
-            Truth::Repeat => Some(Class::RepeatsOf(importance)),
-            Truth::New => Some(Class::NewOf(importance)),
-            Truth::Either => None,
-        };
-        classes.into_iter().flatten().chain(by_importance.filter(|_| weighted))
+    fn counted_by(&self) -> CountedBy {
+        CountedBy { division: self.division, weighted: self.weighted }
     }
 
     /// Drops every second key with all that is known of it.
@@ -423,6 +416,7 @@ impl Audit {
             self.keys.clear();
             self.tallies.clear();
         }
+        self.work = self.counted_work();
     }
 
     /// Forgets what only the last part of the stream needed.
@@ -436,12 +430,52 @@ impl Audit {
     /// An arrival that was drawn: it is a vote, or the next one of its key is waited for.
     fn draw(&mut self, lot: Lot, id: u64, arrival: &Arrival) {
         let seen = Seen { arrival: arrival.at, anchor: arrival.place };
-        let is_known = self.renews(arrival.verdict);
+        let is_known = renews(self.horizon, arrival.verdict);
         let has_entered = lot.is_vote && self.hot.vote(id, is_known);
         if if self.counts_each() { has_entered } else { lot.is_wait } {
             self.hot.wait(id, seen);
         }
     }
+}
+
+/// What is counted apart at present.
+#[derive(Debug, Clone, Copy)]
+struct CountedBy {
+    division: u8,
+    weighted: bool,
+}
+
+impl CountedBy {
+    /// What an arrival counts for.
+    fn classes(self, truth: Truth, lag: u64, importance: u8) -> impl Iterator<Item = Class> {
+        let classes = match truth {
+            Truth::Repeat => [Class::lag(lag), Class::Repeats(self.division), Class::RepeatsOf(importance)],
+            Truth::New | Truth::Either => [Class::NewAgain, Class::New(self.division), Class::NewOf(importance)],
+        };
+        let count = match truth {
+            Truth::Either => 0,
+            _ if self.weighted => 3,
+            _ => 2,
+        };
+        classes.into_iter().take(count)
+    }
+}
+
+/// What an arrival was, of a key that was last seen so.
+fn truth(horizon: Option<Horizon>, seen: &Seen, arrival: &Arrival) -> Truth {
+    horizon.map_or(Truth::Repeat, |horizon| horizon.truth(arrival.place, seen.anchor))
+}
+
+/// Whether an arrival tells from where on its key's age counts, whatever came before. Where repeats do not renew a key, what
+/// was taken for one by mistake is not remembered either.
+fn renews(horizon: Option<Horizon>, verdict: Verdict) -> bool {
+    horizon.is_none_or(|horizon| horizon.renews) || verdict.is_distinct()
+}
+
+/// A key as it is known after this arrival.
+fn renewed(horizon: Option<Horizon>, seen: Seen, arrival: &Arrival) -> Seen {
+    let anchor = if renews(horizon, arrival.verdict) { arrival.place } else { seen.anchor };
+    Seen { arrival: arrival.at, anchor }
 }
 
 /// What a key is called here: 64 bits of which the first decide whether it is in the sample and the last where it would be

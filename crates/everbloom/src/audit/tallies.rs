@@ -130,6 +130,8 @@ impl Tallies {
             let (before, wrong_before) = counts(*packed);
             if (*packed >> 48) as u16 == class.code() && before + all <= MOST {
                 *packed = pack(class, (before + all, wrong_before + wrong));
+                // What was counted last is counted again before long.
+                self.packed.swap(at as usize, *head as usize);
                 return true;
             }
             at = self.next[at as usize];
@@ -169,6 +171,12 @@ impl Tallies {
             let packed = self.packed[at as usize];
             Some((Class::of_code((packed >> 48) as u16)?, counts(packed)))
         })
+    }
+
+    /// How many arrivals were counted for a key, each once.
+    pub(super) fn arrivals(&self, head: u32) -> u64 {
+        let counts_each = |class: &Class| matches!(class, Class::Lag(_) | Class::NewAgain);
+        self.of(head).filter(|(class, _)| counts_each(class)).map(|(_, (all, _))| all).sum()
     }
 
     pub(super) fn free_all(&mut self, mut head: u32) {

@@ -3,3 +3,4 @@
 mod behaviour;
 mod coverage;
 mod streams;
+mod time;
