@@ -110,7 +110,9 @@ fn chromium(folder: &Path) -> Outcome {
     );
     let write = |path: &Path, text: &str| fs::write(path, text).map_err(|error| format!("{}: {error}", path.display()));
     write(&folder.join("fonts.conf"), &fonts)?;
-    let libraries = "usr/lib/$(uname -m)-linux-gnu lib/$(uname -m)-linux-gnu usr/lib";
+    let own = "$(uname -m)-linux-gnu";
+    // Libraries of packages that keep some to themselves look for those where they are installed.
+    let libraries = format!("usr/lib/{own} usr/lib/{own}/nss usr/lib/{own}/pulseaudio lib/{own} usr/lib");
     let script = format!(
         "#!/bin/sh\nhere=$(dirname \"$0\")\npaths=\nfor part in {libraries}; do paths=\"$paths:$here/debian/$part\"; done\n\
          export LD_LIBRARY_PATH=\"${{paths#:}}\" FONTCONFIG_FILE=\"$here/fonts.conf\"\n\
