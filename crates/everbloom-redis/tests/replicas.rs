@@ -143,7 +143,8 @@ fn an_audit_is_the_same_in_every_copy_and_tells_what_happened() {
         assert!(sampled.field("audit_one_in").map(Reply::number) > Some(1), "{sampled:?}");
         assert_eq!(wire.say("EB.INFO small").field("audit_bytes").map(Reply::number), Some(8192));
         assert_eq!(wire.say("EB.INFO usual").field("audit_bytes").map(Reply::number), Some(256 << 10));
-        keys.iter().for_each(|key| copies(&primary, &mut wire, key));
+        // The file of a window of time has the time in it.
+        keys[..3].iter().for_each(|key| copies(&primary, &mut wire, key));
         primary.wait_for(&replica);
         let before = keys.map(|key| primary.digest(key));
         assert_eq!(keys.map(|key| replica.digest(key)), before, "the replica");
