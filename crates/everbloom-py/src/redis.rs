@@ -291,7 +291,7 @@ impl PyRedisFilter {
     /// All of it as a filter of this process, each shard as it is when its turn comes.
     fn copy(&self, py: Python<'_>) -> PyResult<PyFilter> {
         let filter = self.ask(py, |writer| writer.filter().save())?;
-        PyFilter::new(py, filter, self.window)
+        PyFilter::new(py, filter, self.window)?.with_importance(py, self.importance_max)
     }
 
     /// Takes a filter away from servers, even a half-made one.

@@ -82,7 +82,7 @@ impl PyFilter {
         Self::new(py, filter, besides.window)?.with_importance(py, besides.importance_max)
     }
 
-    fn with_importance(mut self, py: Python<'_>, max: Option<f64>) -> PyResult<Self> {
+    pub(crate) fn with_importance(mut self, py: Python<'_>, max: Option<f64>) -> PyResult<Self> {
         self.scale = ImportanceScale::linear(max.unwrap_or(1.0)).or_raise(py)?;
         self.importance_max = max;
         Ok(self)
