@@ -172,6 +172,9 @@ fn wilson(p: f64, n: f64, deviations: f64) -> (f64, f64) {
 mod tests {
     use super::*;
 
+    /// No covered arrivals.
+    const NONE: Covered = Covered { all: 0.0, wrong: 0.0, share: 1.0 };
+
     fn rate(keys: &[(u64, u64)], covered: (u64, u64), share: f64) -> Measured {
         let mut moments = Moments::default();
         keys.iter().for_each(|key| moments.add(*key));
@@ -210,12 +213,12 @@ mod tests {
         // 11 of 1,000 where 1 % is promised: a third of a standard deviation.
         let mut moments = Moments::default();
         (0..1000).for_each(|key| moments.add((1, u64::from(key < 11))));
-        let found = moments.chance((0, 0), 1.0, CERTAIN).expect("something to have a rate of");
+        let found = moments.chance(NONE, 1.0, CERTAIN).expect("something to have a rate of");
         assert!(found.rate > 0.01 && found.low < 0.01, "{found:?}");
         (0..100_000).for_each(|key| moments.add((1, u64::from(key % 91 == 0))));
-        assert!(moments.chance((0, 0), 1.0, CERTAIN).expect("a rate").low < 0.01);
+        assert!(moments.chance(NONE, 1.0, CERTAIN).expect("a rate").low < 0.01);
         (0..1_000_000).for_each(|key| moments.add((1, u64::from(key % 91 == 0))));
-        assert!(moments.chance((0, 0), 1.0, CERTAIN).expect("a rate").low > 0.01, "ten standard deviations");
+        assert!(moments.chance(NONE, 1.0, CERTAIN).expect("a rate").low > 0.01, "ten standard deviations");
     }
 
     #[test]
