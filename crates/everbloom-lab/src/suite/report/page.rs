@@ -125,7 +125,7 @@ fn say_counts(page: &mut String, results: &[Results]) {
     let _ = writeln!(
         page,
         "<section aria-labelledby=\"verdicts\"><h2 id=\"verdicts\">Verdicts</h2>\n<p>{}</p>",
-        escape(INTRODUCTION)
+        escape(INTRODUCTION).replace("*ours*", "<em>ours</em>")
     );
     open_table(page, "verdicts by source");
     page.push_str("<tr><th scope=\"col\">claims of<th scope=\"col\" class=\"n\">in all");
