@@ -197,17 +197,20 @@ fn protocol(program: &Path, module: &Path, hashes: usize) -> Result<f64, String>
     Ok((server.cpu()? - before) / (batches * together * hashes) as f64)
 }
 
+/// What is taken of a round.
+type Value = fn(&Round) -> f64;
+
 fn table(maker: &str, options: &Options, rounds: &[Round]) -> String {
     let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
     let (lines, count) = (options.items * CLIENTS, options.rounds);
     let mut text = format!(
         "### {maker}: {CLIENTS} clients, {PRIMARIES} primaries, {SHARDS} shards, {lines} lines, {count} rounds, {cores} cores for all\n\n"
     );
-    let of = |value: fn(&Round) -> f64| quartiles(rounds.iter().map(value).collect());
+    let of = |value: Value| quartiles(rounds.iter().map(value).collect());
     let [low, middle, high] = of(|round| round.lines_a_second);
     text += &format!("{middle:.0} lines a second together ({low:.0}–{high:.0})\n\n");
     text += "| CPU | ns a line (quartiles) |\n|---|---|\n";
-    let rows: [(&str, fn(&Round) -> f64); 5] = [
+    let rows: [(&str, Value); 5] = [
         ("a filter of its own", |round| round.local),
         ("clients", |round| round.client),
         ("servers", |round| round.server),

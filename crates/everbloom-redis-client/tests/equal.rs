@@ -347,7 +347,7 @@ fn slots_that_move_under_load_change_nothing() {
             everbloom_redis_client::slot(everbloom_redis_client::shard_key("moving", shard, 8).as_bytes())
         });
         let around = |slot: u16| slot.saturating_sub(1)..(slot + 2).min(8192);
-        let slots: Vec<_> = if is_soak() { vec![0..8192] } else { shards.map(around).collect() };
+        let slots: Vec<_> = if is_soak() { std::iter::once(0..8192).collect() } else { shards.map(around).collect() };
         std::thread::scope(|scope| {
             let cluster = &cluster;
             let moving = scope.spawn(move || slots.into_iter().for_each(|slots| cluster.move_slots(0, 1, slots)));
