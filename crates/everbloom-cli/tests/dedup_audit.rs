@@ -203,7 +203,8 @@ fn a_plan_is_made_anew_from_what_the_audit_saw() {
     let share = |row: usize| number(&rows[row], "share");
     // Lags are known by classes that double, and the rate rises within a class by half of what it rises between its
     // neighbours: wherever in its class a repeat is, half of that is what it may be off.
-    let by_class: f64 = (0..rows.len()).map(|row| share(row) * (at(row + 1) - at(row.saturating_sub(1))).abs() / 4.0).sum();
+    let by_class: f64 =
+        (0..rows.len()).map(|row| share(row) * (at(row + 1) - at(row.saturating_sub(1))).abs() / 4.0).sum();
     // The followed keys have the shares of the classes but for chance: four standard deviations of a rate among so many.
     let mean: f64 = (0..rows.len()).map(|row| share(row) * at(row)).sum();
     let spread: f64 = (0..rows.len()).map(|row| share(row) * (at(row) - mean).powi(2)).sum();
