@@ -330,6 +330,7 @@ pub fn join(spec: &Spec, mut shards: Vec<Box<dyn Filter>>) -> Result<Box<dyn Fil
 
 /// What a filter that keeps a window has to know and what it has to forget, for its audit; nothing for other filters, and for
 /// windows that do not turn by arrivals or by their caller as a whole.
+#[doc(hidden)]
 pub fn horizon(filter: &mut dyn Filter) -> Option<Horizon> {
     let spec = filter.spec().clone();
     let takes = kind(&spec).ok()?.can.window?;

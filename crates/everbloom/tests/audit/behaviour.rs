@@ -356,7 +356,7 @@ fn hot_keys_are_known_as_well_as_they_are_covered() {
     let mut seen = std::collections::HashSet::new();
     let verdict = |key: &u64| {
         hot += u64::from(*key == 0);
-        Verdict::from_seen(!seen.insert(*key) && !(*key == 0 && hot % 10 == 0))
+        Verdict::from_seen(!(seen.insert(*key) || *key == 0 && hot % 10 == 0))
     };
     let verdicts: Vec<Verdict> = keys.iter().map(verdict).collect();
     let (mut held, truth) = (0, (hot / 10) as f64);
