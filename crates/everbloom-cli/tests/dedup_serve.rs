@@ -97,8 +97,9 @@ fn a_run_shows_what_has_come_while_it_goes_on() {
 fn an_audit_is_on_the_page_and_in_the_metrics() {
     let folder = Folder::new();
     let mut run = run(&folder, &["--filter", "ranked", "-m", "2KiB", "--audit=64KiB"]);
-    // The second batch is looked at once more than a second has gone by.
-    run.send(&(numbered("line", 5000) + &numbered("line", 5000)));
+    // New lines and repeats to the end, so that there are both in the last part, too.
+    let lines: String = (0..5000).map(|number| format!("line {number}\nline {}\n", number / 2)).collect();
+    run.send(&lines);
     wait_until("all lines", || run.metrics()["everbloom_arrivals_total"] == 10_000.0);
     wait_until("a look at the audit", || {
         run.send("again\n");
