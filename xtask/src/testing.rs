@@ -48,13 +48,17 @@ struct Built {
     programs: Vec<Program>,
     binary: Option<String>,
     module: Option<String>,
+    verdicts: Option<String>,
 }
 
 /// Names the command line that was built with the tests,
 const BINARY: &str = "EVERBLOOM_BINARY";
 
-/// and the module for servers.
+/// the module for servers,
 const MODULE: &str = "EVERBLOOM_MODULE";
+
+/// and the example that Python's tests ask for the library's verdicts.
+const VERDICTS: &str = "EVERBLOOM_VERDICTS";
 
 /// How a program ended.
 struct Ran {
@@ -83,8 +87,8 @@ pub(crate) fn run_with(arguments: &[String], variables: &[(&str, &str)]) -> Outc
         return cargo("test", &["--workspace"], arguments, variables);
     }
     let started = Instant::now();
-    let Built { mut programs, binary, module } = build()?;
-    let named = [(BINARY, binary), (MODULE, module)];
+    let Built { mut programs, binary, module, verdicts } = build()?;
+    let named = [(BINARY, binary), (MODULE, module), (VERDICTS, verdicts)];
     let named = named.iter().filter_map(|(name, path)| Some((*name, path.as_deref()?)));
     let variables: Vec<(&str, &str)> = variables.iter().copied().chain(named).collect();
     let variables = variables.as_slice();
@@ -146,6 +150,7 @@ fn build() -> Result<Built, String> {
         programs: text.lines().filter_map(artifact).collect(),
         binary: text.lines().find_map(|line| file_of(line, "everbloom", "/everbloom")),
         module: text.lines().find_map(|line| file_of(line, "everbloom_redis", dist::MODULE)),
+        verdicts: text.lines().find_map(|line| file_of(line, "verdicts", "/verdicts")),
     })
 }
 

@@ -26,8 +26,10 @@ def missing(what: str) -> None:
     pytest.skip(f"SKIPPED: {what}")
 
 
-def built(*arguments: str, made: str) -> Path:
-    """What cargo makes of the same sources, once."""
+def built(*arguments: str, made: str, named: str) -> Path:
+    """What cargo makes of the same sources, once; `cargo xtask test` has it already and says where."""
+    if there := os.environ.get(named):
+        return Path(there)
     if not ROOT:
         missing("run by cargo xtask python, which knows the sources")
     done = subprocess.run(["cargo", "build", "--quiet", *arguments], cwd=ROOT, capture_output=True, text=True, check=False)
@@ -39,15 +41,13 @@ def built(*arguments: str, made: str) -> Path:
 
 @pytest.fixture(scope="module")
 def command_line() -> Path:
-    if named := os.environ.get("EVERBLOOM_BINARY"):
-        return Path(named)
-    return built("--package", "everbloom-cli", "--no-default-features", made="everbloom")
+    return built("--package", "everbloom-cli", "--no-default-features", made="everbloom", named="EVERBLOOM_BINARY")
 
 
 @pytest.fixture(scope="module")
 def library() -> Path:
     """A program of a few lines in Rust."""
-    return built("--package", "everbloom", "--example", "verdicts", made="examples/verdicts")
+    return built("--package", "everbloom", "--example", "verdicts", made="examples/verdicts", named="EVERBLOOM_VERDICTS")
 
 
 class Server:
@@ -101,7 +101,7 @@ def server(tmp_path_factory):
     program = folder / "redis-server"
     if not program.exists():
         missing(f"there is no {program}: cargo xtask redis --fetch fetches it")
-    module = built("--package", "everbloom-redis", made="libeverbloom_redis.so")
+    module = built("--package", "everbloom-redis", made="libeverbloom_redis.so", named="EVERBLOOM_MODULE")
     server = Server(program, module, tmp_path_factory.mktemp("server"))
     yield server
     server.close()
