@@ -22,6 +22,8 @@ const LONG: &[&str] = &[
     "browser",
     "replicas",
     "moving",
+    "servers",
+    "equal",
     "faults",
     "explore",
     "accuracy",
