@@ -12,15 +12,12 @@ use crate::keys;
 use crate::plan::{PyPromise, parameters_of};
 use everbloom::internal::filters;
 use everbloom::{AnyFilter, Hashing, ImportanceScale, Importances, Promise, Spec, Verdict};
-use everbloom_redis_client::{Error, Filter, Options, Watcher, Writer};
+use everbloom_redis_client::{DEFAULT_SHARDS, Error, Filter, Options, Watcher, Writer};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 use std::hash::{BuildHasher as _, Hasher as _, RandomState};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
-
-/// Keys of a filter when nothing is said, as on the command line.
-const DEFAULT_SHARDS: u32 = 64;
 
 /// A filter on Redis or Valkey servers with everbloom's module, shared by everybody who names it.
 ///
@@ -78,8 +75,7 @@ fn options(
     from_replicas: bool,
     patience: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<(Options, Arc<Signals>)> {
-    let named = url.map(str::to_string).or_else(|| std::env::var("EVERBLOOM_REDIS").ok());
-    let mut options = Options::new(named.unwrap_or_else(|| "redis://127.0.0.1:6379".into()));
+    let mut options = Options::named(url.map(str::to_string));
     options.replicas = replicas;
     options.from_replicas = from_replicas;
     if let Some(patience) = patience {

@@ -67,4 +67,13 @@ impl Options {
         let (patience, watcher) = (Duration::from_secs(60), Arc::new(exchange::Nobody));
         Options { urls: urls.into(), patience, replicas: 0, from_replicas: false, watcher }
     }
+
+    /// The servers that are named, or that the variable `EVERBLOOM_REDIS` names, or the one of this machine.
+    pub fn named(urls: Option<String>) -> Self {
+        let urls = urls.or_else(|| std::env::var("EVERBLOOM_REDIS").ok());
+        Self::new(urls.unwrap_or_else(|| "redis://127.0.0.1:6379".into()))
+    }
 }
+
+/// Keys of a filter where nobody says how many.
+pub const DEFAULT_SHARDS: u32 = 64;

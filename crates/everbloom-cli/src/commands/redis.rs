@@ -169,6 +169,9 @@ fn failure(error: Error) -> Failure {
 #[derive(Debug)]
 struct Ear;
 
+// The small build has the option, too, and no client.
+const _: () = assert!(DEFAULT_SHARDS == everbloom_redis_client::DEFAULT_SHARDS);
+
 impl Watcher for Ear {
     fn notice(&self, text: &str) {
         words::note(text);
@@ -177,8 +180,7 @@ impl Watcher for Ear {
 
 impl Which {
     fn options(&self) -> Options {
-        let named = self.redis.clone().or_else(|| std::env::var("EVERBLOOM_REDIS").ok());
-        let mut options = Options::new(named.unwrap_or_else(|| "redis://127.0.0.1:6379".into()));
+        let mut options = Options::named(self.redis.clone());
         options.patience = self.patience.unwrap_or(options.patience);
         options.replicas = self.replicas.unwrap_or(0);
         options.from_replicas = self.from_replicas;
