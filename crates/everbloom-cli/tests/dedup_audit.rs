@@ -47,6 +47,14 @@ fn assert_measured(stats: &serde_json::Value, (fpr, fnr): (f64, f64)) {
 const SMALL: [&str; 6] = ["--filter", "ranked", "--memory", "8KiB", "--fpr", "1%"];
 
 #[test]
+fn what_is_full_is_the_filter_without_its_audit() {
+    let folder = Folder::new();
+    folder.write("in.txt", stream(2, 5000, 4000));
+    let said = error_of(&folder.run(&["dedup", "--audit", "--memory", "1KiB", "in.txt"]));
+    assert!(said.contains(": 1.0 KiB is full;"), "{said}");
+}
+
+#[test]
 fn an_audit_measures_what_is_counted_and_changes_nothing() {
     let folder = Folder::new();
     folder.write("in.txt", stream(1, 50_000, 30_000));

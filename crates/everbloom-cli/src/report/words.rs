@@ -26,7 +26,9 @@ pub(crate) fn note(text: &str) {
 
 /// The line with which the keys no longer fit into the memory as they are.
 pub(crate) fn begins_to_forget(line: u64, filter: &AnyFilter) -> String {
-    let (line, memory) = (thousands(line), short_size(filter.memory_bits()));
+    // The filter's own: an audit beside it goes on.
+    let audit = filter.audit().map_or(0, |audit| audit.memory_bits());
+    let (line, memory) = (thousands(line), short_size(filter.memory_bits().saturating_sub(audit)));
     let rate = filter.promise().predicted_fpr;
     format!(
         "line {line}: {memory} is full; all before were judged exactly, now at most {} of new lines {} mistaken, and \
