@@ -34,7 +34,7 @@ fn the_parent_of_one_run() {
         let mut before = 0;
         // All is read once the output stays as it is.
         while length() == 0 || std::mem::replace(&mut before, length()) != length() {
-            std::thread::sleep(Duration::from_secs(1));
+            std::thread::sleep(Duration::from_millis(500));
         }
         assert!(Command::new("kill").arg(child.id().to_string()).status().expect("kill runs").success());
     }
@@ -119,21 +119,21 @@ fn memory_stays_within_what_help_says() {
         "--state s --follow -o out",
     ];
     let mut wrong = Vec::new();
-    for (input, longest, window) in inputs {
+    for (place, (input, longest, window)) in inputs.into_iter().enumerate() {
         for (index, mode) in modes.iter().enumerate() {
-            for threads in [1, 8] {
-                for name in ["s", "out"] {
-                    let _ = std::fs::remove_file(folder.path(name));
-                }
-                let call = format!("dedup --quiet --memory 16MiB {mode} --threads {threads} {input}");
-                let (peak, limit) = (peak(&folder, &call), MEMORY + FIXED + 3 * longest + window);
-                println!("{:6.1} of {:6.1} MiB: {call}", peak as f64 / MIB as f64, limit as f64 / MIB as f64);
-                if peak > limit {
-                    wrong.push(format!("{call}: {peak} bytes, more than {limit}"));
-                }
-                // The filter of a window is as small as it may be; all others show that something was measured.
-                assert!(peak > 4 * MIB || index == 5, "{call}: {peak} bytes are no dedup");
+            // Every input and every mode meets both numbers of threads.
+            let threads = if (place + index) % 2 == 0 { 8 } else { 1 };
+            for name in ["s", "out"] {
+                let _ = std::fs::remove_file(folder.path(name));
             }
+            let call = format!("dedup --quiet --memory 16MiB {mode} --threads {threads} {input}");
+            let (peak, limit) = (peak(&folder, &call), MEMORY + FIXED + 3 * longest + window);
+            println!("{:6.1} of {:6.1} MiB: {call}", peak as f64 / MIB as f64, limit as f64 / MIB as f64);
+            if peak > limit {
+                wrong.push(format!("{call}: {peak} bytes, more than {limit}"));
+            }
+            // The filter of a window is as small as it may be; all others show that something was measured.
+            assert!(peak > 4 * MIB || index == 5, "{call}: {peak} bytes are no dedup");
         }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));

@@ -194,15 +194,15 @@ mod tests {
 
     #[test]
     fn what_is_forecast_from_a_part_of_a_stream_with_hot_keys_is_what_is_measured_on_all_of_it() {
-        let hashes = with_hot_keys(500_000, 3);
-        let mut seen = std::collections::HashSet::new();
-        let is_new: Vec<bool> = hashes.iter().map(|hash| seen.insert((hash.high, hash.low))).collect();
         // A smaller part would be for a filter with too few cells to be like the whole.
-        for most_kept in [1 << 22, 1 << 16] {
+        for (arrivals, most_kept) in [(100_000, 1 << 22), (250_000, 1 << 16)] {
+            let hashes = with_hot_keys(arrivals, 3);
+            let mut seen = std::collections::HashSet::new();
+            let is_new: Vec<bool> = hashes.iter().map(|hash| seen.insert((hash.high, hash.low))).collect();
             let mut sample = crate::stream::Sample::keeping(most_kept);
             hashes.chunks(4096).for_each(|part| sample.observe(part, Importances::default()));
             let stream = sample.finish().expect("many repeats");
-            let goal = Goal::new().memory_bits(400_000).fpr(0.02).hashing(Hashing::seeded(77));
+            let goal = Goal::new().memory_bits(arrivals * 4 / 5).fpr(0.02).hashing(Hashing::seeded(77));
             for kind in filters::KINDS.iter().filter(|kind| kind.can.run_forever && !kind.can.grow) {
                 let Ok(plan) = filters::plan(&Spec::new(kind.name), &goal) else { continue };
                 // Whom such a filter deletes depends on what each hot key brings to its cells, which no smaller one has.
@@ -232,7 +232,7 @@ mod tests {
 
     #[test]
     fn what_a_part_of_a_stream_does_not_tell_is_said() {
-        let hashes = with_hot_keys(200_000, 5);
+        let hashes = with_hot_keys(100_000, 5);
         let notes = |most_kept: usize, kind: &str| {
             let mut sample = crate::stream::Sample::keeping(most_kept);
             hashes.chunks(4096).for_each(|part| sample.observe(part, Importances::default()));
