@@ -107,6 +107,8 @@ fn in_typed_words(error: everbloom::Error) -> String {
         "min_hashes" => "--min-hashes",
         "max_hashes" => "--max-hashes",
         "sets_sharing" => "--sets-sharing",
+        "stream" => "--stream",
+        "importance" => "--importance",
         name => name,
     };
     match given.as_str() {

@@ -189,6 +189,18 @@ fn what_cannot_be_audited_is_refused() {
 }
 
 #[test]
+fn what_is_planned_from_a_state_has_its_keys() {
+    let folder = Folder::new();
+    let lines: String = stream(5, 20_000, 6_000).lines().enumerate().map(|(at, key)| format!("{at} {key}\n")).collect();
+    folder.write("in.txt", lines);
+    let keys = ["-k", "2", "-d", " "];
+    folder.run(&[&["dedup", "in.txt", "-o", "out.txt", "--state", "s.ebf", "--audit"], &SMALL[..], &keys].concat());
+    let plan = folder.output_of(&["plan", "--memory", "16KiB", "--fpr", "1%", "--from-state", "s.ebf"]);
+    let plan = String::from_utf8(plan).expect("text");
+    assert!(plan.contains("--key 2 --delimiter ' '"), "{plan}");
+}
+
+#[test]
 fn a_plan_is_made_anew_from_what_the_audit_saw() {
     let folder = Folder::new();
     folder.write("in.txt", stream(5, 60_000, 20_000));

@@ -114,6 +114,24 @@ fn an_audit_is_on_the_page_and_in_the_metrics() {
     assert!(rows.contains("measured fnr"), "{rows}");
 }
 
+/// Each takes a file descriptor, of which a process has few.
+#[cfg(target_os = "linux")]
+#[test]
+fn idle_connections_leave_a_run_its_files() {
+    let folder = Folder::new();
+    let mut run = run(&folder, &[]);
+    let listed = format!("/proc/{}/fd", run.running.0.id());
+    let open = || std::fs::read_dir(&listed).expect("a process").count();
+    let before = open();
+    let idle: Vec<_> = (0..100).map(|_| run.site.connect()).collect();
+    wait_until("connections", || open() >= before + 60);
+    run.send("a\na\n");
+    assert!(open() <= before + 70, "{} of {} connections are open", open() - before, idle.len());
+    drop(idle);
+    wait_until("both lines", || run.metrics()["everbloom_arrivals_total"] == 2.0);
+    assert_eq!(run.end().0, Some(0));
+}
+
 #[test]
 fn a_broken_promise_is_in_the_metrics() {
     let folder = Folder::new();

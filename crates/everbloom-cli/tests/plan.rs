@@ -439,6 +439,16 @@ fn a_plan_by_cost_begins_with_what_errors_cost_and_keeps_its_limits() {
     assert!(limited["predicted_fpr"].as_f64() <= Some(0.001), "{limited}");
     assert!(free["cost_per_arrival"].as_f64() <= limited["cost_per_arrival"].as_f64(), "{free}\n{limited}");
     assert!(free["curve"].as_array().is_some_and(|curve| curve.len() > 3), "{free}");
+    // The line to paste runs, also where the memory is left open and the filter is made for so many keys.
+    let open = plan(&folder, &["--cost-fp", "5", "--cost-fn", "1", "--stream", "stream.txt"]);
+    for planned in [&free, &open] {
+        let line = planned["command"].as_str().expect("a command");
+        let words = line.strip_prefix("everbloom ").expect(line);
+        let mut shell = std::process::Command::new("sh");
+        shell.args(["-c", &format!("\"$0\" {words} --count"), env!("CARGO_BIN_EXE_everbloom")]);
+        let ran = shell.current_dir(folder.path("")).output().expect("a shell");
+        assert!(ran.status.success(), "{line}: {}", String::from_utf8_lossy(&ran.stderr));
+    }
 }
 
 #[test]

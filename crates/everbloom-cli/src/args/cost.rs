@@ -11,6 +11,9 @@ use std::str::FromStr;
 #[derive(Debug, Clone, Args)]
 pub(crate) struct CostArgs {
     /// What a new line costs that is dropped by mistake, in any unit, the same for all costs: the cheapest filter is taken
+    ///
+    /// Where neither --memory nor --memory-cost says how much, as much is taken as pays: more would save less than a
+    /// hundredth of what it costs to have no filter
     #[arg(long, value_name = "COST", value_parser = quantity::cost, allow_negative_numbers = true, requires = "cost_fn", help_heading = "Cost")]
     pub(crate) cost_fp: Option<f64>,
     /// What a repeat costs that is let through

@@ -1,9 +1,10 @@
 //! Pages on this machine alone: a server on loopback for `explore` and `dedup --serve`.
 //!
 //! Whatever a browser can be made to send from another site is refused ([`guard`]), uploads go to disk and only so far
-//! ([`upload`]), and what takes long is done by few at a time ([`workers`]).
+//! ([`upload`]), and what takes long is done by few at a time ([`workers`]); connections are few, too ([`limited`]).
 
 mod guard;
+mod limited;
 pub(crate) mod upload;
 pub(crate) mod workers;
 
@@ -93,7 +94,7 @@ impl Site {
         let pages = pages.fallback(missing).layer(axum::middleware::from_fn(guard::guard));
         let served = runtime.block_on(async {
             let listener = tokio::net::TcpListener::from_std(self.listener)?;
-            let serving = tokio::spawn(axum::serve(listener, pages).into_future());
+            let serving = tokio::spawn(axum::serve(limited::Limited::new(listener), pages).into_future());
             until.await;
             serving.abort();
             Ok::<(), std::io::Error>(())

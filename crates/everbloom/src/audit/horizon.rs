@@ -7,7 +7,8 @@ use crate::promise::Verdict;
 pub struct Horizon {
     /// An arrival no farther from the last one of its key than this is a repeat.
     pub within: u64,
-    /// One farther than this is new. What lies between, a window that forgets in steps may call either.
+    /// One farther than this is new. What lies between, a window that forgets in steps may call either: traces are left, and
+    /// what they lead to is no error of the kind that is promised for keys that never came.
     pub beyond: u64,
     /// How far a turn of the window moves all that was before; every arrival moves it by one if `counts_arrivals`.
     pub turn: u64,
@@ -18,18 +19,19 @@ pub struct Horizon {
 }
 
 impl Horizon {
-    /// The window of so many arrivals of a filter with so many generations. It forgets one or two of them too late.
-    pub fn of_arrivals(window: u64, generations: u32, renews: bool) -> Self {
+    /// The window of so many arrivals of a filter with so many generations, in which traces fade for so many more. The one at
+    /// work is not over yet when a key comes.
+    pub fn of_arrivals(window: u64, generations: u32, fading: u32, renews: bool) -> Self {
         let turn = window.div_ceil(generations.max(1).into());
-        let beyond = window.saturating_add(turn.saturating_mul(2));
+        let beyond = window.saturating_add(turn.saturating_mul(u64::from(fading) + 1));
         Horizon { within: window, beyond, turn, counts_arrivals: true, renews }
     }
 
     /// The window of a filter whose generations its caller turns, by a clock most of the time: what came within so many
     /// turns is known.
-    pub fn of_turns(generations: u32, renews: bool) -> Self {
-        let within = generations.into();
-        Horizon { within, beyond: within + 1, turn: 1, counts_arrivals: false, renews }
+    pub fn of_turns(generations: u32, fading: u32, renews: bool) -> Self {
+        let within = u64::from(generations);
+        Horizon { within, beyond: within + u64::from(fading), turn: 1, counts_arrivals: false, renews }
     }
 
     /// What an arrival at this place was, whose key counts its age from there.

@@ -16,7 +16,7 @@ pub struct Audited {
     filter: Box<dyn Filter>,
     audit: Audit,
     /// Generations and arrivals of its window, if it has one.
-    window: Option<(u32, u64)>,
+    window: Option<(u32, u32, u64)>,
 }
 
 impl Audited {
@@ -35,7 +35,8 @@ impl Audited {
 
     /// A filter and the audit that was saved with it.
     pub(crate) fn restored(mut filter: Box<dyn Filter>, audit: Audit) -> Self {
-        let window = filter.as_windowed().map(|windowed| (windowed.generations(), windowed.window()));
+        let window =
+            filter.as_windowed().map(|windowed| (windowed.generations(), windowed.fading(), windowed.window()));
         Audited { filter, audit, window }
     }
 
@@ -212,8 +213,12 @@ impl Windowed for Audited {
         self.window.map_or(0, |window| window.0)
     }
 
-    fn window(&self) -> u64 {
+    fn fading(&self) -> u32 {
         self.window.map_or(0, |window| window.1)
+    }
+
+    fn window(&self) -> u64 {
+        self.window.map_or(0, |window| window.2)
     }
 
     fn advance(&mut self) {

@@ -306,6 +306,12 @@ pub trait Windowed {
     /// Generations that a key survives in full.
     fn generations(&self) -> u32;
 
+    /// Generations more in which some of its traces are left, by which a key that comes again may be taken for known far
+    /// more often than one that never came.
+    fn fading(&self) -> u32 {
+        1
+    }
+
     /// The arrivals of a window that it was planned for; 0 if it has no window, and only fades.
     fn window(&self) -> u64;
 

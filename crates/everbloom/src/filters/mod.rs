@@ -337,9 +337,9 @@ pub fn horizon(filter: &mut dyn Filter) -> Option<Horizon> {
     let (by_caller, renews) = (takes.by_caller?, spec.get(takes.refresh?) != Some("no"));
     let windowed = filter.as_windowed()?;
     match spec.get(by_caller.0) == Some(by_caller.1) {
-        true => Some(Horizon::of_turns(windowed.generations(), renews)),
+        true => Some(Horizon::of_turns(windowed.generations(), windowed.fading(), renews)),
         false if is_sharded(&spec) => None,
-        false => Some(Horizon::of_arrivals(windowed.window(), windowed.generations(), renews)),
+        false => Some(Horizon::of_arrivals(windowed.window(), windowed.generations(), windowed.fading(), renews)),
     }
 }
 

@@ -144,7 +144,7 @@ pub struct Sharded {
     batches: Vec<Batch>,
     can: Abilities,
     /// The generations and the window of each shard, if there are any.
-    window: (u32, u64),
+    window: (u32, u32, u64),
 }
 
 /// What one shard has to do of a batch. Kept between batches for its allocations only.
@@ -178,7 +178,8 @@ impl Sharded {
     /// These filters, of which there is at least one, and all are alike.
     pub(super) fn of(mut shards: Vec<Box<dyn Filter>>, base: Base, can: Abilities) -> Self {
         let batches = shards.iter().map(|_| Batch::default()).collect();
-        let window = shards[0].as_windowed().map_or((0, 0), |shard| (shard.generations(), shard.window()));
+        let window =
+            shards[0].as_windowed().map_or((0, 0, 0), |shard| (shard.generations(), shard.fading(), shard.window()));
         Sharded { shards, base, batches, can, window }
     }
 
@@ -417,8 +418,12 @@ impl Windowed for Sharded {
         self.window.0
     }
 
+    fn fading(&self) -> u32 {
+        self.window.1
+    }
+
     fn window(&self) -> u64 {
-        self.window.1.saturating_mul(self.shards.len() as u64)
+        self.window.2.saturating_mul(self.shards.len() as u64)
     }
 
     fn advance(&mut self) {

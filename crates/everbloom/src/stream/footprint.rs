@@ -136,6 +136,16 @@ pub struct LagCurve {
 }
 
 impl LagCurve {
+    /// Whether lags are known by classes that double, or by coarser ones.
+    pub(super) fn is_coarse(&self) -> bool {
+        let (first, last) = match &self.points[..] {
+            [_, first, .., last] => (first.0, last.0),
+            _ => return true,
+        };
+        let doublings = libm::log2(last / first.max(1.0));
+        ((self.points.len() - 2) as f64) < 2.0 * doublings
+    }
+
     /// The curve through (lag, share beyond it), straight in between.
     pub(super) fn through(points: impl IntoIterator<Item = (f64, f64)>) -> Self {
         let mut curve = vec![(0.0, 1.0, 0.0)];

@@ -51,6 +51,18 @@ pub struct ErrorsAt {
     pub missed: f64,
 }
 
+impl Forecast {
+    /// Where lags are known by classes that double, less is known: the rate rises within a class by half of what it rises between
+    /// its neighbours, and wherever in its class a repeat is, half of that is what it may be off.
+    pub(crate) fn widen_for_coarse_lags(&mut self) {
+        let at = |row: usize| self.by_lag[row.min(self.by_lag.len() - 1)].predicted_fnr;
+        let off = |row: usize| self.by_lag[row].share * (at(row + 1) - at(row.saturating_sub(1))).abs() / 4.0;
+        let most: f64 = (0..self.by_lag.len()).map(off).sum();
+        // Twice the standard error is what is stated.
+        self.fnr_standard_error = libm::hypot(self.fnr_standard_error, most / 2.0);
+    }
+}
+
 /// Which errors to expect on a stream.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]

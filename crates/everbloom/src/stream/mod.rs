@@ -258,6 +258,11 @@ impl Stream {
         }
     }
 
+    /// Whether lags are known by classes so wide that a filter's memory may end anywhere within one.
+    pub(crate) fn has_coarse_lags(&self) -> bool {
+        matches!(&self.repeats, Repeats::Lags(curve) if curve.is_coarse())
+    }
+
     /// How it is described, for people.
     pub fn describe(&self) -> String {
         match &self.repeats {

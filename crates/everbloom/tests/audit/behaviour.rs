@@ -236,6 +236,19 @@ fn a_window_is_audited_by_what_it_promises() {
     }
 }
 
+/// Half of the keys come again when the window is just over and most of their bits are still there.
+#[test]
+fn what_a_window_has_half_forgotten_is_no_error() {
+    let mut filter = Goal::new().window(2000).fpr(0.02).build().expect("plans");
+    let horizon = filters::horizon(&mut *filter).expect("a window");
+    let audit = Audit::new(1 << 20, 6).expect("enough memory").with_horizon(horizon);
+    let keys: Vec<u64> = (0..60_000).map(|at| if at % 2 == 0 { 1_000_000 + at } else { at / 2 % 1_090 }).collect();
+    let run = run(&mut filter, &keys, audit, false);
+    let dropped = run.all.repeats.0 - run.all.repeats.1;
+    assert!(dropped as f64 > 0.05 * 30_000.0, "{dropped} of the old ones were taken for known");
+    assert_eq!(run.audit.breach(&filter.promise()), None, "{:?}", run.audit.report());
+}
+
 #[test]
 fn bytes_that_lie_are_refused_or_harmless() {
     let keys = keys("zipf 1.0", 20_000, 2);

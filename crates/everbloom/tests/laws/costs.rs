@@ -63,6 +63,18 @@ fn more_memory_never_costs_more_unless_memory_does() {
 }
 
 #[test]
+fn a_filter_that_is_not_worth_its_memory_is_called_so() {
+    let notes = |cost: Cost| {
+        let found = cheapest(cost, 1 << 14);
+        (found.best.plan.notes.join(" "), total(&found.best), found.without_filter.expect("a cost"))
+    };
+    let (said, costs, without) = notes(Cost::of(1.0, 1.0).memory_per_mib(1e12));
+    assert!(costs >= without && said.contains("no filter is worth having"), "{said}: {costs}, {without}");
+    let (said, costs, without) = notes(Cost::of(1.0, 1.0));
+    assert!(costs < 0.9 * without && !said.contains("worth") && !said.contains("saves little"), "{said}");
+}
+
+#[test]
 fn limits_are_kept_or_it_is_said_what_stands_against_them() {
     let limited = |fpr: f64, fnr: f64, memory_bits: u64| {
         let mut question = asked(Goal::new().memory_bits(memory_bits).fpr(fpr).cost(Cost::of(1.0, 1.0)));

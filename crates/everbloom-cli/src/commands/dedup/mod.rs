@@ -22,7 +22,7 @@ mod state;
 mod stats;
 mod window;
 
-pub(crate) use state::filter_bytes;
+pub(crate) use state::{filter_bytes, keys_of};
 
 use crate::args::{
     CostArgs, Format, GoalArgs, ImportanceArgs, KeyArgs, OnError, PromiseArgs, Refresh, ServersArgs, quantity,
@@ -103,7 +103,8 @@ pub(crate) struct Dedup {
     #[command(flatten)]
     cost: CostArgs,
     /// Drop every repeat of a key among the last so many lines (1000000) or within a time (24h, 90s, 7d),
-    /// without exception; older ones are forgotten, in steps: some up to a twentieth, or 30 lines, later.
+    /// without exception; older ones are forgotten in steps: most within a twentieth more (or 30 lines),
+    /// nearly all within a fifth.
     ///
     /// Lines: takes the memory it needs, or refuses if --memory is less. Time: planned for --expect lines
     /// in a window, or for as many as --memory holds; when more come the window stays whole, and the rate

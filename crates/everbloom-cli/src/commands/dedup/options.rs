@@ -2,6 +2,7 @@
 
 use super::Dedup;
 use crate::Cli;
+use crate::args::KeyArgs;
 use crate::commands::Command;
 use crate::failure::{self, Failure, Result};
 use crate::record::KeyOptions;
@@ -56,6 +57,12 @@ pub(super) fn adopt(path: &Path, saved: &[Typed]) -> Result<Dedup> {
     let missing = saved.iter().filter(|(name, _)| !repeated.contains(name)).map(|option| joined(option, "=").into());
     arguments.splice(2..2, missing);
     parse(arguments)
+}
+
+/// How keys are found with these options.
+pub(super) fn keys_of(options: &[Typed]) -> Result<KeyArgs> {
+    let start = ["everbloom", "dedup"].map(OsString::from).into_iter();
+    Ok(parse(start.chain(options.iter().map(|option| joined(option, "=").into())))?.keys)
 }
 
 /// Refuses an option that the state was not saved with, unless it means the same.

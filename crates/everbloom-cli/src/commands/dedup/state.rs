@@ -8,8 +8,9 @@
 
 use super::lock::Lock;
 use super::memory::{Kept, Memory};
-use super::options::Typed;
+use super::options::{self, Typed};
 use super::stats::Tally;
+use crate::args::KeyArgs;
 use crate::failure::{Failure, Result};
 use crate::fault::{self, Fallible};
 use crate::input::Mark;
@@ -18,6 +19,7 @@ use everbloom::internal::codec;
 use serde::{Deserialize, Serialize};
 use std::fs::File;
 use std::io::{self, BufReader, Read, Seek, SeekFrom, Write};
+use std::path::Path;
 use xxhash_rust::xxh3::Xxh3;
 
 const MAGIC: [u8; 8] = *b"EBDEDUP\x01";
@@ -135,7 +137,7 @@ fn write(lock: &Lock, journal: &Journal, memory: impl FnOnce(&mut dyn Write) -> 
     })
 }
 
-const NO_STATE: &str = "is not a state that dedup saved; name another file, or remove it";
+const NO_STATE: &str = "is not a state that dedup saved; name another file";
 
 /// Reads a state, or `None` if there is none yet.
 pub(super) fn load(lock: &Lock) -> Result<Option<(Kept, Journal)>> {
@@ -223,6 +225,20 @@ impl Footer {
         Fallible(&*file).read_exact(&mut text)?;
         Ok(text)
     }
+}
+
+/// How keys were found by the run that saved a state; `None` if the file is no state, but a filter.
+pub(crate) fn keys_of(path: &Path) -> Result<Option<KeyArgs>> {
+    #[derive(Deserialize)]
+    struct Saved {
+        options: Vec<Typed>,
+    }
+    let fail = |error: io::Error| Failure::io(path.display(), &error);
+    let mut file = File::open(path).map_err(fail)?;
+    let length = file.metadata().map_err(fail)?.len();
+    let Some(footer) = Footer::read(&mut file, length).map_err(fail)? else { return Ok(None) };
+    let saved: Option<Saved> = serde_json::from_slice(&footer.journal(&mut file).map_err(fail)?).ok();
+    saved.map(|saved| options::keys_of(&saved.options)).transpose()
 }
 
 /// How many bytes of a file are its filter: all, unless it is a state.

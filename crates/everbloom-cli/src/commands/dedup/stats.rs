@@ -240,20 +240,21 @@ impl Stats {
             (Some(Window::Time(time)), _) => Some(format!("no repeat within {} {through}", words::span(time))),
             _ if !told.forgets || self.collision_probability.is_some() => Some(format!("no repeat {through}")),
             (_, None) => None,
-            // Of lines that an earlier run had seen nothing is known.
-            (_, Some(missed)) if !missed.is_any && self.has_earlier_runs() => None,
-            (_, Some(missed)) => Some(self.sampled(missed, through)),
+            // Of lines that an earlier run or another machine had seen nothing is known.
+            (_, Some(missed)) if !missed.is_any && self.knows_others(told) => None,
+            (_, Some(missed)) => Some(self.sampled(told, missed, through)),
         }
     }
 
-    fn sampled(&self, missed: &Missed, through: &str) -> String {
-        let of = if self.has_earlier_runs() { " of lines of this run" } else { "" };
+    fn sampled(&self, told: &Told, missed: &Missed, through: &str) -> String {
+        let of = if self.knows_others(told) { " of lines of this run" } else { "" };
         match (missed.is_any, missed.repeats) {
             (false, Some(_)) => format!("no repeat {through}"),
             (is_any, None) => format!(
                 "{} repeats{of} {through} among the keys that were checked, 1 in {}",
                 if is_any { "few" } else { "no" },
-                thousands(missed.one_in)
+                thousands(missed.one_in),
+                through = through.replace("was", "were")
             ),
             (_, Some(repeats)) => {
                 let found = self.tally.repeats as f64;
@@ -267,8 +268,8 @@ impl Stats {
     }
 
     /// Whether the filter knows lines that this run did not see.
-    fn has_earlier_runs(&self) -> bool {
-        self.total.items > self.tally.items
+    fn knows_others(&self, told: &Told) -> bool {
+        told.is_shared || self.total.items > self.tally.items
     }
 
     fn cost(&self) -> String {

@@ -146,7 +146,7 @@ fn told(asked: &Asked, answer: &Recommendation, frontier: Option<figures::Chart>
 async fn received(desk: &Desk, asks: Asks, request: Request) -> Result<Received, Refusal> {
     let pairs = pairs(asks)?;
     let name = pairs.iter().find(|(name, _)| name == "name").map_or("", |(_, value)| value);
-    upload::receive(request, name, desk.folder.path()).await
+    upload::receive(request, name, &desk.folder).await
 }
 
 /// What `info` shows of a filter file.

@@ -65,7 +65,7 @@ pub(super) struct Desk {
     /// The last answers by what was asked: the curves need them once more.
     answers: Mutex<VecDeque<(String, Recommendation)>>,
     /// Where files that are sent wait to be read.
-    folder: tempfile::TempDir,
+    folder: PathBuf,
 }
 
 impl Explore {
@@ -75,7 +75,10 @@ impl Explore {
         if let Some(path) = &self.sample {
             samples.push((path.display().to_string(), learned(path, &self.keys, Screen::Free)?));
         }
-        let folder = tempfile::tempdir().map_err(|error| Failure::io("a temporary folder", &error))?;
+        let mut private = tempfile::Builder::new();
+        #[cfg(unix)]
+        private.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o700));
+        let folder = private.tempdir().map_err(|error| Failure::io("a temporary folder", &error))?;
         let first = samples.first().map(|(name, _)| name.clone());
         let desk = Desk {
             keys: self.keys,
@@ -84,7 +87,7 @@ impl Explore {
             quick: Workers::new(),
             workers: Workers::new(),
             answers: Mutex::default(),
-            folder,
+            folder: folder.path().into(),
         };
         let stopped = stopped()?;
         let address = site.address();
@@ -93,6 +96,8 @@ impl Explore {
             open(&address);
         }
         site.serve(api::pages(Arc::new(desk)), stopped)?;
+        // Somebody may still be reading there, and is not waited for.
+        drop(folder);
         Ok(Ending::Done)
     }
 }

@@ -122,7 +122,7 @@ impl Settings<'_> {
 
 fn lag_file(lags: &str, desk: &Desk) -> Result<tempfile::NamedTempFile> {
     let fail = |error: std::io::Error| Failure::io("a temporary file", &error);
-    let file = tempfile::NamedTempFile::new_in(desk.folder.path()).map_err(fail)?;
+    let file = tempfile::NamedTempFile::new_in(&desk.folder).map_err(fail)?;
     std::fs::write(file.path(), lags).map_err(fail)?;
     Ok(file)
 }

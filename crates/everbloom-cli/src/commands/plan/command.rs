@@ -32,7 +32,7 @@ pub(super) fn to_use(plan: &Plan, answer: &Recommendation, importance_max: Optio
         words.extend(value.map(|value| format!("--{name} {}", quoted(&value))));
     };
     option("memory", plan.memory.map(size_typed));
-    option("fpr", plan.fpr.map(exact_rate));
+    option("fpr", promised(plan, answer).map(exact_rate));
     option("expect", expected(plan, answer).map(|count| count.to_string()));
     option("seed", plan.seed.map(|seed| seed.to_string()));
     if let (Some(max), true) = (importance_max, on_stream) {
@@ -50,6 +50,17 @@ pub(super) fn expected(plan: &Plan, answer: &Recommendation) -> Option<u64> {
     plan.expect.or(match (answer.best.cost, answer.best.plan.promise.holds) {
         (Some(_), Holds::UntilItems(items)) => Some(items),
         _ => None,
+    })
+}
+
+/// The rate to promise: as given, or that of the cheapest filter, which need not be the default, rounded up to three digits.
+pub(super) fn promised(plan: &Plan, answer: &Recommendation) -> Option<f64> {
+    plan.fpr.or_else(|| {
+        let rate = answer.best.cost.map(|_| answer.best.plan.promise.predicted_fpr)?;
+        let unit = 10f64.powf(rate.log10().floor() - 2.0);
+        (rate > 0.0 && rate < 1.0)
+            .then(|| format!("{:.2e}", (rate / unit).ceil() * unit).parse().unwrap_or(rate))
+            .filter(|rate| *rate < 1.0)
     })
 }
 
@@ -90,7 +101,8 @@ fn of_keys(keys: &KeyArgs) -> Vec<String> {
 
 /// A rate as it can be typed, to the last digit.
 pub(super) fn exact_rate(rate: f64) -> String {
-    let percent = format!("{}%", 100.0 * rate);
+    // Without the last digits that only the multiplication brings in.
+    let percent = format!("{}%", (1e14 * rate).round() / 1e12);
     let is_same = crate::args::quantity::rate(&percent) == Ok(rate);
     if is_same && percent.len() < 8 { percent } else { format!("{rate:e}") }
 }

@@ -14,6 +14,7 @@ mod text;
 pub(crate) use asked::{Asked, Sampled};
 
 use crate::args::{CostArgs, DEFAULT_FPR, Format, KeyArgs, Refresh, quantity};
+use crate::commands::dedup;
 use crate::failure::{Ending, Result};
 use crate::progress::{Screen, Working};
 use crate::report;
@@ -86,7 +87,11 @@ pub(crate) struct Plan {
 }
 
 impl Plan {
-    pub(crate) fn run(self) -> Result<Ending> {
+    pub(crate) fn run(mut self) -> Result<Ending> {
+        // What was learned there is of keys that were found so.
+        if let Some(keys) = self.from_state.as_deref().map(dedup::keys_of).transpose()?.flatten() {
+            self.keys = keys;
+        }
         let mix = self.importance.as_ref().map(Mix::load).transpose()?;
         let (mix, importance_max) = mix.unzip();
         let question = self.question(mix, importance_max, None)?;

@@ -65,7 +65,7 @@ pub(super) fn lines(plan: &Plan, answer: &Recommendation, importance_max: Option
         command: command.to_string(),
         spec: answer.best.plan.spec.to_string(),
         memory: plan.memory.map(size_typed),
-        fpr: plan.fpr.map(exact_rate),
+        fpr: super::command::promised(plan, answer).map(exact_rate),
         expect: super::command::expected(plan, answer),
         seed: plan.seed,
         window: plan.window.filter(|_| plan.filter.is_none()),

@@ -385,6 +385,11 @@ impl Windowed for AgePartitioned {
         self.parameters.generations()
     }
 
+    /// Of its bits, one slice after another is emptied.
+    fn fading(&self) -> u32 {
+        self.parameters.num_hashes
+    }
+
     fn window(&self) -> u64 {
         self.parameters.window
     }

@@ -87,6 +87,16 @@ impl Question {
 
     /// The filter to take, and the runners-up with reasons.
     pub fn answer(&self) -> Result<Recommendation> {
+        let mut answer = self.answered()?;
+        // Contenders meet on the same arrivals; how near those are to the stream matters to what is told of them.
+        if answer.stream.has_coarse_lags() {
+            let told = std::iter::once(&mut answer.best).chain(&mut answer.runners_up);
+            told.for_each(|candidate| candidate.forecast.widen_for_coarse_lags());
+        }
+        Ok(answer)
+    }
+
+    fn answered(&self) -> Result<Recommendation> {
         self.checked()?;
         if let Some(cost) = &self.goal.cost {
             return self.cheapest(cost);

@@ -79,10 +79,15 @@ impl Idle {
     fn note(self, best: &Candidate) -> Option<String> {
         let total = best.cost.map_or(0.0, |cost| cost.total());
         let what = if self.drop < self.let_through { "to drop every arrival" } else { "to let every arrival through" };
-        (total > 0.9 * self.least()).then(|| {
-            let saved = 100.0 * (1.0 - total / self.least().max(1e-300)).max(0.0);
+        let least = self.least();
+        if total >= least {
+            return Some(format!("at these costs no filter is worth having: {what} costs no more than it"));
+        }
+        // What is saved, as a part of what a filter costs: below a ninth it is hardly worth the while.
+        let more = 100.0 * (least / total - 1.0);
+        (total > 0.9 * least).then(|| {
             format!(
-                "at these costs and this memory a filter saves little: {what} would cost only {saved:.0} % more than it"
+                "at these costs and this memory a filter saves little: {what} would cost only {more:.0} % more than it"
             )
         })
     }
