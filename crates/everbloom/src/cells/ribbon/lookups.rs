@@ -67,12 +67,12 @@ impl Equations {
         let places = shape.slots - shape.band() + 1;
         let all = u128::MAX >> (BAND - shape.band());
         let (all_low, all_high) = (all as u64, (all >> 64) as u64);
-        for key in 0..TOGETHER {
-            let first = finalise(hashes[key].high ^ salt);
-            let second = finalise(hashes[key].low.wrapping_add(first));
+        for (key, hash) in hashes.iter().enumerate() {
+            let first = finalise(hash.high ^ salt);
+            let second = finalise(hash.low.wrapping_add(first));
             let third = finalise(first ^ second.rotate_left(23));
             // There are fewer than 2^32 places, so two short products make up the long one.
-            let start = ((first >> 32) * places + ((first & 0xffff_ffff) * places >> 32)) >> 32;
+            let start = ((first >> 32) * places + (((first & 0xffff_ffff) * places) >> 32)) >> 32;
             let selected = selected(third & all_low | 1, second & all_high, start % BLOCK);
             self.starts[key] = start;
             self.selections[0][key] = selected[0];
@@ -85,10 +85,10 @@ impl Equations {
     /// The value of each key.
     #[inline(always)]
     fn sum(&self, ops: impl SimdOps, shape: Shape, words: &[u64], values: &mut [u32; TOGETHER]) {
-        for key in 0..TOGETHER {
+        for (key, value) in values.iter_mut().enumerate() {
             let selections = [self.selections[0][key], self.selections[1][key], self.selections[2][key]];
             let mask = self.masks[key] as u32 & shape.values();
-            values[key] = shape.sum(ops, words, self.starts[key], selections) ^ mask;
+            *value = shape.sum(ops, words, self.starts[key], selections) ^ mask;
         }
     }
 }
