@@ -326,7 +326,7 @@ impl Filter for Blocked {
         blocks::observe_batch(self.blocks.lines_mut(), &hashes[..count], &mut verdicts[..count]);
     }
 
-    #[inline]
+    #[inline(always)]
     fn insert_hash(&mut self, hash: KeyHash) -> bool {
         self.base.count(1);
         let lines = self.blocks.lines_mut();

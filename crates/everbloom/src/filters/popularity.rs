@@ -232,14 +232,10 @@ impl Popularity {
     /// Keeps the keys that have more hashes than every key has; the number of each.
     fn keep_longer(&self, open: &mut Chosen) -> [u32; CHUNK] {
         let (mut num_hashes, least) = ([0; CHUNK], self.least_hashes());
-        self.hashes_for_batch(open.hashes(), &mut num_hashes[..open.len()]);
-        let all = open.len();
-        open.retain(|at| num_hashes[at] > least);
-        let mut kept = 0;
-        for at in 0..all {
-            num_hashes[kept] = num_hashes[at];
-            kept += usize::from(num_hashes[at] > least);
-        }
+        let own = &mut num_hashes[..open.len()];
+        self.hashes_for_batch(open.hashes(), own);
+        open.retain(|at| own[at] > least);
+        only_above(least, own);
         num_hashes
     }
 
@@ -267,11 +263,13 @@ impl Popularity {
         self.base.count(hashes.len());
         let (range, least) = (self.bits.len(), self.least_hashes());
         probed::insert_batch(self.bits.words_mut(), range, hashes, Hashes::all(least), None);
-        let mut open = Chosen::none();
+        let (mut open, mut num_hashes) = (Chosen::none(), [0; CHUNK]);
         for hashes in hashes.chunks(CHUNK) {
-            open.take(hashes, |_| true);
-            let num_hashes = self.keep_longer(&mut open);
-            let more = Hashes::each(least, &num_hashes);
+            let own = &mut num_hashes[..hashes.len()];
+            self.hashes_for_batch(hashes, own);
+            open.take(hashes, |at| own[at] > least);
+            only_above(least, own);
+            let more = Hashes::each(least, own);
             probed::insert_batch(self.bits.words_mut(), range, open.hashes(), more, None);
         }
     }
@@ -281,6 +279,17 @@ impl Popularity {
         let load = self.scheme.classes().map_or(0.0, Classes::load);
         let items = -(self.bits.len() as f64) / load * log1p(-fill);
         (load > 0.0 && items.is_finite()).then_some(items)
+    }
+}
+
+/// Puts the numbers above the least in front, in their order; what is behind them is left over.
+fn only_above(least: u32, numbers: &mut [u32]) {
+    let mut kept = 0;
+    for at in 0..numbers.len() {
+        let number = numbers[at];
+        // Written anyway, and the next goes to the same place: no branch, since it could not be predicted.
+        numbers[kept] = number;
+        kept += usize::from(number > least);
     }
 }
 

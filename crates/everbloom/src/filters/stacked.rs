@@ -423,11 +423,12 @@ fn passing(layer: &Layer, keys: &[KeyHash]) -> Vec<KeyHash> {
 
 /// The keys that the map takes for hot negatives.
 fn known(map: &Ribbon, keys: &[KeyHash]) -> Vec<KeyHash> {
-    let mut values = [0; CHUNK];
+    let (mut values, mut chosen) = ([0; CHUNK], Chosen::none());
     let mut known = Vec::new();
     for keys in keys.chunks(CHUNK) {
         map.get_batch(keys, &mut values[..keys.len()]);
-        known.extend(keys.iter().zip(&values).filter(|(_, value)| **value == KNOWN).map(|(hash, _)| *hash));
+        chosen.take(keys, |at| values[at] == KNOWN);
+        known.extend_from_slice(chosen.hashes());
     }
     known
 }

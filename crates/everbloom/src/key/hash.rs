@@ -201,6 +201,15 @@ impl Hashing {
     pub fn hash(&self, key: &[u8]) -> KeyHash {
         match self {
             Hashing::Xxh3 { seed } => xxh3_of_bytes(key, *seed),
+            other => other.hash_out_of_line(key),
+        }
+    }
+
+    /// The hash by any function but the usual one, whose loops stay small without the others.
+    #[inline(never)]
+    fn hash_out_of_line(&self, key: &[u8]) -> KeyHash {
+        match self {
+            Hashing::Xxh3 { seed } => xxh3_of_bytes(key, *seed),
             Hashing::Measured { seed } => xxh3_of_bytes(key, *seed).measured(key.len()),
             Hashing::SipHash { key: secret } => siphash(secret, key),
             Hashing::Murmur => murmur_of_bytes(key),
@@ -212,9 +221,7 @@ impl Hashing {
     pub fn hash_u64(&self, key: u64) -> KeyHash {
         match self {
             Hashing::Xxh3 { seed } => xxh3_of_u64(key, *seed),
-            Hashing::Measured { seed } => xxh3_of_u64(key, *seed).measured(8),
-            Hashing::SipHash { key: secret } => siphash(secret, &key.to_le_bytes()),
-            Hashing::Murmur => murmur_of_bytes(&key.to_le_bytes()),
+            other => other.hash_out_of_line(&key.to_le_bytes()),
         }
     }
 
@@ -259,8 +266,6 @@ impl Hashing {
     }
 }
 
-/// Kept out of line, so that loops over the common function stay small.
-#[inline(never)]
 fn siphash(secret: &SecretKey, key: &[u8]) -> KeyHash {
     let mut hasher = SipHasher24::new_with_key(&secret.0);
     hasher.write(key);

@@ -24,11 +24,14 @@
 //! key "a"   └─── slots 2 to 129 ──┘
 //! ```
 
+mod lookups;
+
 use crate::cells::bits::Bits;
 use crate::cells::buffer::LINE_BITS;
 use crate::key::{KeyHash, finalise, scale};
 use crate::promise::{Error, Result};
-use crate::simd::{Kernel, Plain, SimdOps, run, spread_distance_for};
+use crate::simd::{Plain, SimdOps, run, spread_distance_for};
+use lookups::Lookups;
 
 /// The slots that an equation may reach.
 const BAND: u64 = 128;
@@ -89,7 +92,13 @@ impl Shape {
     /// The bits that say where a key's equation starts, by the high ones, and its mask, by the low ones.
     #[inline]
     fn first(hash: KeyHash, seed: u64) -> u64 {
-        finalise(hash.high ^ seed.wrapping_mul(0x9e37_79b9_7f4a_7c15))
+        finalise(hash.high ^ Self::salt(seed))
+    }
+
+    /// What tells seeds apart.
+    #[inline]
+    fn salt(seed: u64) -> u64 {
+        seed.wrapping_mul(0x9e37_79b9_7f4a_7c15)
     }
 
     /// The slot where a key's equation starts.
@@ -113,23 +122,34 @@ impl Shape {
     #[inline(always)]
     fn value(self, ops: impl SimdOps, words: &[u64], hash: KeyHash, seed: u64) -> u32 {
         let (start, coefficients, mask) = self.equation(hash, seed);
-        let (width, shift) = (self.width as usize, start % BLOCK);
-        let aligned = coefficients << shift;
-        // In two steps, since a word cannot be shifted by all of its bits.
-        let last = (coefficients >> 64) as u64 >> 1 >> (BLOCK - 1 - shift);
-        let selections = [aligned as u64, (aligned >> 64) as u64, last];
+        let selections = selected(coefficients as u64, (coefficients >> 64) as u64, start % BLOCK);
+        self.sum(ops, words, start, selections) ^ mask
+    }
+
+    /// The sum of what an equation selects from its start on, a bit for each column.
+    #[inline(always)]
+    fn sum(self, ops: impl SimdOps, words: &[u64], start: u64, selections: [u64; 3]) -> u32 {
+        let width = self.width as usize;
         let at = (start / BLOCK) as usize * width;
         let mut value = odd_columns(ops, words, at, width, selections);
         if width > COLUMNS {
             value |= odd_columns(ops, words, at + COLUMNS, width, selections) << COLUMNS;
         }
-        (value ^ mask) & self.values()
+        value & self.values()
     }
 
     /// The largest value: all bits of the width.
     fn values(self) -> u32 {
         (1 << self.width) - 1
     }
+}
+
+/// The bits that coefficients, in two halves, select in three words of a column, if they start so far into the first.
+#[inline(always)]
+fn selected(low: u64, high: u64, shift: u64) -> [u64; 3] {
+    // In two steps, since a word cannot be shifted by all of its bits.
+    let carried = |half: u64| half >> 1 >> (BLOCK - 1 - shift);
+    [low << shift, high << shift | carried(low), carried(high)]
 }
 
 /// The map.
@@ -213,8 +233,14 @@ impl Ribbon {
     /// Asks for what a key reads to be brought near.
     #[inline]
     pub fn prefetch(&self, hash: KeyHash) {
+        self.prefetch_from(self.shape.start(Shape::first(hash, self.seed)));
+    }
+
+    /// Asks for what an equation that starts there reads.
+    #[inline(always)]
+    fn prefetch_from(&self, start: u64) {
         let width = u64::from(self.shape.width);
-        let word = self.shape.start(Shape::first(hash, self.seed)) / BLOCK * width;
+        let word = start / BLOCK * width;
         for line in word * BLOCK / LINE_BITS..=(word + 3 * width - 1) * BLOCK / LINE_BITS {
             self.table.prefetch(line * LINE_BITS);
         }
@@ -271,35 +297,6 @@ fn last_odd_columns(words: &[u64], at: usize, width: usize, selections: [u64; 3]
     let block =
         |at: usize| -> [u64; COLUMNS] { std::array::from_fn(|column| words.get(at + column).copied().unwrap_or(0)) };
     Plain.odd_columns([&block(at), &block(at + width), &block(at + 2 * width)], selections)
-}
-
-/// Looks up a batch of keys.
-struct Lookups<'r> {
-    ribbon: &'r Ribbon,
-    hashes: &'r [KeyHash],
-    values: &'r mut [u32],
-}
-
-impl Kernel for Lookups<'_> {
-    type Output = ();
-
-    #[inline(always)]
-    fn run(self, ops: impl SimdOps) {
-        let Lookups { ribbon, hashes, values } = self;
-        let (shape, seed, words) = (ribbon.shape, ribbon.seed, ribbon.table.words());
-        let distance = ribbon.keys_ahead();
-        let (first, rest) = hashes.split_at(distance.min(hashes.len()));
-        for hash in first {
-            ribbon.prefetch(*hash);
-        }
-        let mut next = if distance == 0 { [].iter() } else { rest.iter() };
-        for (hash, value) in hashes.iter().zip(values) {
-            if let Some(hash) = next.next() {
-                ribbon.prefetch(*hash);
-            }
-            *value = shape.value(ops, words, *hash, seed);
-        }
-    }
 }
 
 /// An equation whose first coefficient belongs to its own slot; no coefficients, no equation.
