@@ -74,20 +74,20 @@ impl Covered {
     }
 }
 
-/// Sums over sampled keys: x is what was counted of a key, y what of that was wrong.
+/// Sums over sampled keys, in whole numbers, so that their order does not matter.
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Moments {
-    pub(super) x: f64,
-    pub(super) y: f64,
-    xx: f64,
-    xy: f64,
-    yy: f64,
+pub(super) struct Sum {
+    x: u128,
+    y: u128,
+    xx: u128,
+    xy: u128,
+    yy: u128,
 }
 
-impl Moments {
+impl Sum {
     /// One more key.
     pub(super) fn add(&mut self, (all, wrong): (u64, u64)) {
-        let (x, y) = (all as f64, wrong as f64);
+        let (x, y) = (u128::from(all), u128::from(wrong));
         self.x += x;
         self.y += y;
         self.xx += x * x;
@@ -95,6 +95,23 @@ impl Moments {
         self.yy += y * y;
     }
 
+    pub(super) fn moments(&self) -> Moments {
+        let [x, y, xx, xy, yy] = [self.x, self.y, self.xx, self.xy, self.yy].map(|sum| sum as f64);
+        Moments { x, y, xx, xy, yy }
+    }
+}
+
+/// The same as numbers to reckon with: x is what was counted of a key, y what of that was wrong.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Moments {
+    x: f64,
+    y: f64,
+    xx: f64,
+    xy: f64,
+    yy: f64,
+}
+
+impl Moments {
     /// The interval of the probability to err that these, and what was covered, are draws from.
     pub(super) fn chance(&self, covered: Covered, share: f64, deviations: f64) -> Option<Measured> {
         let tries = |count: f64, p: f64, effective: f64| match count > 0.0 {
@@ -176,10 +193,10 @@ mod tests {
     const NONE: Covered = Covered { all: 0.0, wrong: 0.0, share: 1.0 };
 
     fn rate(keys: &[(u64, u64)], covered: (u64, u64), share: f64) -> Measured {
-        let mut moments = Moments::default();
-        keys.iter().for_each(|key| moments.add(*key));
+        let mut sum = Sum::default();
+        keys.iter().for_each(|key| sum.add(*key));
         let covered = Covered { all: covered.0 as f64, wrong: covered.1 as f64, share: 1.0 };
-        moments.rate_with(covered, share, 1e9, USUAL).expect("something to have a rate of")
+        sum.moments().rate_with(covered, share, 1e9, USUAL).expect("something to have a rate of")
     }
 
     #[test]
@@ -211,14 +228,14 @@ mod tests {
     #[test]
     fn a_promise_is_not_broken_by_chance_though_all_keys_are_known() {
         // 11 of 1,000 where 1 % is promised: a third of a standard deviation.
-        let mut moments = Moments::default();
-        (0..1000).for_each(|key| moments.add((1, u64::from(key < 11))));
-        let found = moments.chance(NONE, 1.0, CERTAIN).expect("something to have a rate of");
+        let mut sum = Sum::default();
+        (0..1000).for_each(|key| sum.add((1, u64::from(key < 11))));
+        let found = sum.moments().chance(NONE, 1.0, CERTAIN).expect("something to have a rate of");
         assert!(found.rate > 0.01 && found.low < 0.01, "{found:?}");
-        (0..100_000).for_each(|key| moments.add((1, u64::from(key % 91 == 0))));
-        assert!(moments.chance(NONE, 1.0, CERTAIN).expect("a rate").low < 0.01);
-        (0..1_000_000).for_each(|key| moments.add((1, u64::from(key % 91 == 0))));
-        assert!(moments.chance(NONE, 1.0, CERTAIN).expect("a rate").low > 0.01, "ten standard deviations");
+        (0..100_000).for_each(|key| sum.add((1, u64::from(key % 91 == 0))));
+        assert!(sum.moments().chance(NONE, 1.0, CERTAIN).expect("a rate").low < 0.01);
+        (0..1_000_000).for_each(|key| sum.add((1, u64::from(key % 91 == 0))));
+        assert!(sum.moments().chance(NONE, 1.0, CERTAIN).expect("a rate").low > 0.01, "ten standard deviations");
     }
 
     #[test]

@@ -19,6 +19,14 @@ impl Audit {
                 remedy: "start the audits of all shards with one seed and one window",
             });
         }
+        if self.lots.one_in != other.lots.one_in {
+            return Err(Error::Mismatch {
+                what: "the arrivals that their audits look at",
+                left: format!("one in {}", self.lots.one_in),
+                right: format!("one in {}", other.lots.one_in),
+                remedy: "start the audits of all shards with one version of the program",
+            });
+        }
         while self.halvings < other.halvings {
             self.halve();
         }
@@ -40,9 +48,8 @@ impl Audit {
         }
         (self.arrivals, self.turned) = (total, self.turned.max(other.turned));
         self.weighted |= other.weighted;
-        self.work = self.counted_work();
         self.hot.forget();
-        self.lots = Lots::after(self.arrivals, self.seed);
+        self.lots = Lots::after(self.arrivals, self.lots.one_in, self.seed);
         Ok(())
     }
 
@@ -53,7 +60,7 @@ impl Audit {
             // New to both: what is new once more is counted apart.
             let classes = [Class::NewAgain, Class::New(first), Class::NewOf(their.importance)];
             let count = if self.weighted { 3 } else { 2 };
-            classes[..count].iter().for_each(|class| self.add_many(id, *class, (1, u64::from(their.wrong))));
+            classes[..count].iter().for_each(|class| self.count(id, *class, (1, u64::from(their.wrong))));
         } else {
             while self.keys.len() >= self.most_keys {
                 self.halve();
@@ -64,19 +71,11 @@ impl Audit {
             self.keys.insert(id, Followed { head: NONE, division: first, ..*their });
         }
         for (class, counts) in tallies.of(their.head) {
-            self.add_many(id, class.shifted(shift), counts);
+            self.count(id, class.shifted(shift), counts);
         }
         if let Some(mine) = self.keys.get_mut(&id) {
             mine.seen.arrival = mine.seen.arrival.max(their.seen.arrival);
             mine.seen.anchor = mine.seen.anchor.max(their.seen.anchor);
-        }
-    }
-
-    fn add_many(&mut self, id: u64, class: Class, counts: (u64, u64)) {
-        while let Some(followed) = self.keys.get_mut(&id)
-            && !self.tallies.add_many(&mut followed.head, class, counts)
-        {
-            self.halve();
         }
     }
 

@@ -36,10 +36,10 @@ pub(super) fn spot_check() -> Result<Audit> {
 }
 
 impl Judge {
-    /// Looks at the audit whenever the arrivals have doubled, and in the end.
+    /// Looks at the audit whenever four times as many have come, and in the end.
     pub(super) fn look_at_audit(&mut self, is_end: bool) -> Option<Failure> {
         let found = self.memory.audit().filter(|audit| is_end || audit.arrivals() >= self.audit_look)?;
-        self.audit_look = found.arrivals().saturating_mul(2).max(super::judge::FIRST_AUDIT_LOOK);
+        self.audit_look = found.arrivals().saturating_mul(4).max(super::judge::FIRST_AUDIT_LOOK);
         let breach = found.breach(self.watch.promise()).filter(|_| self.watch.broken_at().is_none())?;
         self.watch.break_at(self.records);
         self.say(|remedy| format!("{}; {remedy}", audit::breach(&breach, LINES)))
