@@ -103,8 +103,11 @@ impl Audited {
         }
     }
 
-    /// A sentence or two for people.
+    /// A sentence or two for people; nothing of nothing.
     pub(crate) fn summary(&self) -> String {
+        if self.arrivals == 0 {
+            return String::new();
+        }
         let last = self.arrivals.saturating_sub(self.last.from.saturating_sub(1));
         let share = percent((last as f64 / self.arrivals.max(1) as f64 * 100.0).round() / 100.0);
         let rates = [
@@ -116,7 +119,7 @@ impl Audited {
             self.words(self.last.measured_fnr, "", "none was a repeat"),
         ];
         let (rates, late) = (rates.join(", "), late.join(" and "));
-        format!("Measured on {}: {rates}; in the last {share} of the lines {late}.", self.sample())
+        format!(" Measured on {}: {rates}; in the last {share} of the lines {late}.", self.sample())
     }
 
     /// A rate, or that there is none; of which only those keys can tell that are followed.

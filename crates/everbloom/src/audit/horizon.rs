@@ -18,10 +18,11 @@ pub struct Horizon {
 }
 
 impl Horizon {
-    /// The window of so many arrivals of a filter with so many generations. It forgets one or two of them too late.
+    /// The window of so many arrivals of a filter with so many generations of whole arrivals. It forgets one or two of
+    /// them too late.
     pub fn of_arrivals(window: u64, generations: u32, renews: bool) -> Self {
         let turn = window.div_ceil(generations.max(1).into());
-        let beyond = window.saturating_add(turn.saturating_mul(2));
+        let beyond = turn.saturating_mul(u64::from(generations.max(1)) + 2);
         Horizon { within: window, beyond, turn, counts_arrivals: true, renews }
     }
 

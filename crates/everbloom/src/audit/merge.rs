@@ -10,21 +10,16 @@ impl Audit {
     /// Takes in the audit of other arrivals, with the same seed, such as another shard's. Rates are then those of all
     /// verdicts, each as it was given; lags are those within a shard.
     pub fn merge(&mut self, other: &Audit) -> Result<()> {
-        if (self.seed, self.horizon) != (other.seed, other.horizon) {
-            let told = |audit: &Audit| format!("seed {:x}, window {:?}", audit.seed, audit.horizon);
+        let followed = |audit: &Audit| (audit.seed, audit.horizon, audit.lots.one_in);
+        if followed(self) != followed(other) {
+            let told = |audit: &Audit| {
+                format!("seed {:x}, window {:?}, one in {} drawn", audit.seed, audit.horizon, audit.lots.one_in)
+            };
             return Err(Error::Mismatch {
                 what: "the keys that their audits follow",
                 left: told(self),
                 right: told(other),
-                remedy: "start the audits of all shards with one seed and one window",
-            });
-        }
-        if self.lots.one_in != other.lots.one_in {
-            return Err(Error::Mismatch {
-                what: "the arrivals that their audits look at",
-                left: format!("one in {}", self.lots.one_in),
-                right: format!("one in {}", other.lots.one_in),
-                remedy: "start the audits of all shards with one version of the program",
+                remedy: "start the audits of all shards with one seed, one window and one version",
             });
         }
         while self.halvings < other.halvings {
