@@ -211,6 +211,9 @@ fn a_plan_is_made_anew_from_what_the_audit_saw() {
     folder.write("in.txt", stream(5, 60_000, 20_000));
     folder.output_of(&["dedup", "in.txt", "-o", "plain.txt", "--state", "plain.ebf"]);
     assert_refused(&folder.run(&["plan", "--from-state", "plain.ebf", "--memory", "16KiB"]), "dedup --audit");
+    folder.write("few.txt", "a\nb\na\n");
+    folder.run(&["dedup", "few.txt", "-o", "few-out.txt", "--state", "few.ebf", "--audit"]);
+    assert_refused(&folder.run(&["plan", "--from-state", "few.ebf"]), "only 1 repeats");
     folder.run(&[&["dedup", "in.txt", "-o", "out.txt", "--state", "s.ebf", "--audit"], &SMALL[..]].concat());
     let plan = |how: [&str; 2]| {
         let call = [&["plan", "--memory", "16KiB", "--fpr", "1%", "--format", "json"], &how[..]].concat();

@@ -20,11 +20,11 @@
 //! all were counted. The whole has the share of each, which is estimated, too. All of these errors are put together as the
 //! limits of sums are (Zou and Donner, 2008).
 
-use libm::{hypot, log1p, sqrt};
+use libm::{hypot, log, log1p, sqrt};
 
 /// Standard deviations of an interval that holds the truth 19 times in 20.
 pub(super) const USUAL: f64 = 1.959_963_985;
-/// Those beyond which nothing is called chance: once in 16,000 looks.
+/// Those beyond which nothing is called chance: at most once in 3,000 looks, and once in 16,000 where there are many errors.
 pub(super) const CERTAIN: f64 = 4.0;
 
 /// A rate as it was measured, and the interval in which it is with a probability of 95 %.
@@ -104,7 +104,7 @@ impl Sum {
 /// The same as numbers to reckon with: x is what was counted of a key, y what of that was wrong.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Moments {
-    x: f64,
+    pub(super) x: f64,
     y: f64,
     xx: f64,
     xy: f64,
@@ -127,6 +127,17 @@ impl Moments {
         let rate = weight * p + (1.0 - weight) * known;
         let (low, high) = (rate - off(sampled.0, counted.0), rate + off(sampled.1, counted.1));
         (of > 0.0).then_some(Measured { rate, low: low.max(0.0), high: high.min(1.0), of })
+    }
+
+    /// Whether so many errors are beyond chance where each arrival errs with a promised probability at most. The interval alone
+    /// would not do: of few errors its lower end is too high, and a single one would break every low promise. So the deviance
+    /// of a Poisson number is asked, too, by which Chernoff bounds the chance of so many.
+    pub(super) fn is_beyond(&self, covered: Covered, share: f64, promised: f64) -> bool {
+        let p = self.rate();
+        let effective = if self.x > 0.0 { self.effective(p, 0.0).min(self.x) } else { 0.0 };
+        let (errors, expected) = (p * effective + covered.wrong, promised * (effective + covered.all));
+        let is_above = self.chance(covered, share, CERTAIN).is_some_and(|certain| certain.low > promised);
+        is_above && errors * log(errors / expected) - errors + expected > CERTAIN * CERTAIN / 2.0
     }
 
     /// The rate of these and of what was covered, all keys being `1/share` times the sampled ones. `uncovered` is how many
@@ -236,6 +247,20 @@ mod tests {
         assert!(sum.moments().chance(NONE, 1.0, CERTAIN).expect("a rate").low < 0.01);
         (0..1_000_000).for_each(|key| sum.add((1, u64::from(key % 91 == 0))));
         assert!(sum.moments().chance(NONE, 1.0, CERTAIN).expect("a rate").low > 0.01, "ten standard deviations");
+    }
+
+    #[test]
+    fn a_single_error_breaks_no_promise() {
+        let with_errors = |count: u64| {
+            let mut sum = Sum::default();
+            (0..100).for_each(|key| sum.add((2, 2 * u64::from(key < count))));
+            sum.moments()
+        };
+        // One key in 100, where 0.1 key is to be expected: that is no chance of one in 3,000.
+        assert!(with_errors(1).chance(NONE, 1.0, CERTAIN).expect("a rate").low > 0.0005);
+        assert!(!with_errors(1).is_beyond(NONE, 1.0, 0.0005));
+        assert!(with_errors(10).is_beyond(NONE, 1.0, 0.0005) && with_errors(1).is_beyond(NONE, 1.0, 0.0));
+        assert!(!with_errors(0).is_beyond(NONE, 1.0, 0.0));
     }
 
     #[test]

@@ -1,11 +1,11 @@
 //! What an audit has found.
 
 use super::divisions::start_of;
-use super::estimate::{CERTAIN, Covered, Measured, Moments, Sum, USUAL};
+use super::estimate::{Covered, Measured, Moments, Sum, USUAL};
 use super::tallies::Class;
 use super::{Audit, IMPORTANCE_CLASSES};
 use crate::promise::{Error, Holds, Promise, Result, rate_text};
-use crate::stream::Stream;
+use crate::stream::{FEWEST_REPEATS, Stream};
 use libm::exp2;
 
 /// What an audit has found: rates with the intervals in which they are with a probability of 95 %.
@@ -228,15 +228,20 @@ impl Audit {
         ];
         promised.into_iter().find_map(|(group, promised)| {
             let (sampled, covered) = sums.of(group);
-            let (promised, certain) = (promised?, sampled.chance(covered, self.share(), CERTAIN)?);
-            let measured = self.rate(&sums, group, USUAL).filter(|_| certain.low > promised)?;
+            let is_beyond = sampled.is_beyond(covered, self.share(), promised?);
+            let measured = self.rate(&sums, group, USUAL).filter(|_| is_beyond)?;
             let is_last = matches!(group, Group::NewLast | Group::RepeatsLast);
-            Some(Breach { is_fpr: matches!(group, Group::New | Group::NewLast), is_last, measured, promised })
+            Some(Breach {
+                is_fpr: matches!(group, Group::New | Group::NewLast),
+                is_last,
+                measured,
+                promised: promised?,
+            })
         })
     }
 
     /// What the stream was like: how many keys came, and how they came back. An error for windows, which count no key twice
-    /// that was forgotten, and where there were no repeats.
+    /// that was forgotten, and where there were too few repeats.
     pub fn stream(&self) -> Result<Stream> {
         let refused = |reason: &str, remedy: &str| Error::Infeasible {
             wanted: "a plan from this audit".into(),
@@ -247,8 +252,12 @@ impl Audit {
             return Err(refused("it is that of a window", "give a sample of the stream instead"));
         }
         let (report, arrivals) = (self.report(), self.arrivals as f64);
-        if report.measured_fnr.is_none() {
-            return Err(refused("there were no repeats", "give a sample with repeats, or describe the stream"));
+        let (sampled, covered) = self.sums().of(Group::Repeats);
+        let repeats = sampled.x + covered.all;
+        if repeats < FEWEST_REPEATS as f64 {
+            let reason = format!("it has seen only {repeats} repeats of the keys that it follows");
+            let remedy = format!("let it see {FEWEST_REPEATS}, or describe the stream");
+            return Err(refused(&reason, &remedy));
         }
         let lags: Vec<(f64, f64)> = (report.by_lag.iter())
             .map(|lag| {
