@@ -177,11 +177,28 @@ fn a_window_of_time_is_audited_by_its_own_promise() {
 }
 
 #[test]
+fn few_lines_or_none_are_told_without_claims() {
+    let folder = Folder::new();
+    folder.write("none.txt", "");
+    folder.write("few.txt", (0..40).fold(String::new(), |text, line| text + &format!("{}\n", line % 10)));
+    let said = error_of(&folder.run(&["dedup", "--audit", "-v", "none.txt"]));
+    assert!(said.contains("0 lines") && !said.contains("Measured"), "{said}");
+    // A window of five lines remembers some more: that is no broken promise.
+    let window = folder.run(&["dedup", "--audit", "-v", "--window", "5", "few.txt"]);
+    assert!(window.status.success(), "{}", error_of(&window));
+    // Of ten keys that come for ever, next to none is in the sample in the end.
+    folder.write("many.txt", (0..600_000).fold(String::new(), |text, line| text + &format!("{}\n", line % 10)));
+    let said = error_of(&folder.run(&["dedup", "--audit", "-v", "--filter", "ranked", "-m", "1KiB", "many.txt"]));
+    assert!(said.contains("1 in 128") && !said.contains("was no new line,"), "{said}");
+}
+
+#[test]
 fn what_cannot_be_audited_is_refused() {
     let folder = Folder::new();
     folder.write("in.txt", "a\nb\na\n");
     assert_refused(&folder.run(&["dedup", "in.txt", "--audit=1B"]), "try 1MiB");
     assert_refused(&folder.run(&["dedup", "in.txt", "--audit=much"]), "--audit");
+    assert_refused(&folder.run(&["dedup", "--audit", "1MiB", "in.txt"]), "write --audit=1MiB");
     assert_refused(&folder.run(&["dedup", "in.txt", "--audit", "--counts"]), "--counts");
     folder.output_of(&["dedup", "in.txt", "-o", "out.txt", "--state", "s.ebf"]);
     let late = folder.run(&["dedup", "in.txt", "-o", "out.txt", "--state", "s.ebf", "--audit"]);
@@ -206,6 +223,9 @@ fn a_plan_is_made_anew_from_what_the_audit_saw() {
     folder.write("in.txt", stream(5, 60_000, 20_000));
     folder.output_of(&["dedup", "in.txt", "-o", "plain.txt", "--state", "plain.ebf"]);
     assert_refused(&folder.run(&["plan", "--from-state", "plain.ebf", "--memory", "16KiB"]), "dedup --audit");
+    folder.write("few.txt", "a\nb\na\n");
+    folder.run(&["dedup", "few.txt", "-o", "few-out.txt", "--state", "few.ebf", "--audit"]);
+    assert_refused(&folder.run(&["plan", "--from-state", "few.ebf"]), "only 1 repeats");
     folder.run(&[&["dedup", "in.txt", "-o", "out.txt", "--state", "s.ebf", "--audit"], &SMALL[..]].concat());
     let plan = |how: [&str; 2]| {
         let call = [&["plan", "--memory", "16KiB", "--fpr", "1%", "--format", "json"], &how[..]].concat();

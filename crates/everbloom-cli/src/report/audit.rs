@@ -103,13 +103,32 @@ impl Audited {
         }
     }
 
-    /// A sentence or two for people.
+    /// A sentence or two for people; nothing of nothing.
     pub(crate) fn summary(&self) -> String {
+        if self.arrivals == 0 {
+            return String::new();
+        }
         let last = self.arrivals.saturating_sub(self.last.from.saturating_sub(1));
         let share = percent((last as f64 / self.arrivals.max(1) as f64 * 100.0).round() / 100.0);
-        let rates = rates(self.measured_fpr, self.measured_fnr);
-        let late = rates_of(self.last.measured_fpr, self.last.measured_fnr);
-        format!("Measured on {}: {rates}; in the last {share} of the lines {late}.", self.sample())
+        let rates = [
+            self.words(self.measured_fpr, " of new lines were taken for repeats", "there was no new line"),
+            self.words(self.measured_fnr, " of repeats for new", "there was no repeat"),
+        ];
+        let late = [
+            self.words(self.last.measured_fpr, "", "none was new"),
+            self.words(self.last.measured_fnr, "", "none was a repeat"),
+        ];
+        let (rates, late) = (rates.join(", "), late.join(" and "));
+        format!(" Measured on {}: {rates}; in the last {share} of the lines {late}.", self.sample())
+    }
+
+    /// A rate, or that there is none; of which only those keys can tell that are followed.
+    fn words(&self, rate: Option<Interval>, of: &str, none: &str) -> String {
+        match (rate, self.one_in) {
+            (Some(rate), _) => format!("{}{of}", rate.words()),
+            (None, 1) => none.into(),
+            (None, _) => format!("{none} among these"),
+        }
     }
 
     /// Which keys tell.
@@ -122,7 +141,7 @@ impl Audited {
 
     /// Rows of a table.
     pub(crate) fn rows(&self) -> Vec<(&'static str, String)> {
-        let row = |interval: Option<Interval>, none: &str| interval.map_or(none.into(), |interval| interval.words());
+        let row = |rate: Option<Interval>, none: &str| self.words(rate, "", none);
         let mut rows = vec![
             ("audit", format!("{} arrivals, {}", thousands(self.arrivals), self.sample())),
             ("measured fpr", row(self.measured_fpr, "no new keys")),
@@ -142,18 +161,6 @@ impl Audited {
         }
         rows
     }
-}
-
-fn rates(fpr: Option<Interval>, fnr: Option<Interval>) -> String {
-    let fpr = fpr
-        .map_or("there was no new line".into(), |fpr| format!("{} of new lines were taken for repeats", fpr.words()));
-    let fnr = fnr.map_or("there was no repeat".into(), |fnr| format!("{} of repeats for new", fnr.words()));
-    format!("{fpr}, {fnr}")
-}
-
-fn rates_of(fpr: Option<Interval>, fnr: Option<Interval>) -> String {
-    let words = |interval: Option<Interval>, none: &str| interval.map_or(none.into(), |interval| interval.words());
-    format!("{} and {}", words(fpr, "none was new"), words(fnr, "none was a repeat"))
 }
 
 /// A promise that is broken, as the audit shows.

@@ -4,7 +4,8 @@
 //!
 //! ```text
 //! memory, seed, arrivals, how far turns moved the window, halvings,
-//! flags (1 weighted, 2 horizon, 4 which counts arrivals, 8 and renews), within, beyond, turn
+//! flags (1 weighted, 2 horizon, 4 which counts arrivals, 8 and renews; 256 times the arrivals of which one is drawn, where 0 is
+//! 32, as it was at first), within, beyond, turn
 //! places; of each place id, arrival, anchor, votes (256 more if the key is awaited)
 //! covered arrivals, classes; of each class its number, all, wrong
 //! keys; of each key, by ascending id: id, arrival, anchor, tallies (32 bits), division, importance, wrong, 0 (8 bits each);
@@ -13,7 +14,7 @@
 
 use super::divisions::{division_of, start_of};
 use super::hot::{Hot, MOST_VOTES, Place};
-use super::lots::Lots;
+use super::lots::{Lots, ONCE_ONE_IN, ONE_IN};
 use super::tallies::{self, Class, NONE};
 use super::{Audit, Followed, Horizon, IMPORTANCE_CLASSES, LATEST, Seen};
 use crate::format::{StateReader, StateWriter};
@@ -26,13 +27,14 @@ impl Audit {
         let horizon = self.horizon.unwrap_or(none);
         let flags = [self.weighted, self.horizon.is_some(), horizon.counts_arrivals, horizon.renews];
         let flags = flags.iter().rev().fold(0, |bits, flag| bits << 1 | u64::from(*flag));
+        let one_in = if self.lots.one_in == ONCE_ONE_IN { 0 } else { self.lots.one_in };
         let start = [
             self.memory_bytes,
             self.seed,
             self.arrivals,
             self.turned,
             self.halvings.into(),
-            flags,
+            flags | one_in << 8,
             horizon.within,
             horizon.beyond,
             horizon.turn,
@@ -53,7 +55,7 @@ impl Audit {
         keys.sort_unstable_by_key(|(id, _)| **id);
         for (id, followed) in keys {
             let mut packed: Vec<u64> =
-                self.tallies.of(followed.head).map(|(class, counts)| tallies::pack(class, counts)).collect();
+                self.kept(followed).map(|(class, counts)| tallies::pack(class, counts)).collect();
             packed.sort_unstable();
             out = out.u64(*id).u64(followed.seen.arrival).u64(followed.seen.anchor as u64);
             out = out.bytes(&(packed.len() as u32).to_le_bytes());
@@ -65,10 +67,16 @@ impl Audit {
 
     /// How many bytes that makes.
     pub fn encoded_bytes(&self) -> u64 {
-        let tallies: usize = self.keys.values().map(|followed| self.tallies.of(followed.head).count()).sum();
+        let tallies: usize = self.keys.values().map(|followed| self.kept(followed).count()).sum();
         let words =
             10 + self.hot.ids.len() * 4 + 2 + self.covered.iter().count() * 3 + 1 + self.keys.len() * 4 + tallies;
         words as u64 * 8
+    }
+
+    /// What was counted of a key, but for what nobody asks for any more.
+    fn kept(&self, followed: &Followed) -> impl Iterator<Item = (Class, (u64, u64))> + '_ {
+        let oldest = self.last_from();
+        self.tallies.of(followed.head).filter(move |(class, _)| !class.is_before(oldest))
     }
 
     /// The audit in these bytes. They are trusted with nothing: no more is allocated than their length justifies.
@@ -91,7 +99,7 @@ fn read(state: &mut StateReader<'_>) -> Result<Audit> {
     }
     let [memory, seed, arrivals, turned, halvings, flags, within, beyond, turn, places] = start;
     let mut audit = Audit::new(memory, seed)?;
-    let is_sound = halvings < 64 && flags < 16 && arrivals < LATEST && turned <= LATEST && within <= beyond;
+    let is_sound = halvings < 64 && flags & 255 < 16 && arrivals < LATEST && turned <= LATEST && within <= beyond;
     if !is_sound || places != audit.hot.ids.len() as u64 {
         return Err(damaged());
     }
@@ -102,15 +110,19 @@ fn read(state: &mut StateReader<'_>) -> Result<Audit> {
     audit.division = division_of(arrivals);
     audit.next_division = start_of(audit.division + 1);
     read_hot(state, &mut audit.hot, arrivals)?;
-    audit.lots = Lots::after(arrivals, seed);
+    let one_in = match flags >> 8 {
+        0 => ONCE_ONE_IN,
+        ONE_IN => ONE_IN,
+        _ => return Err(damaged()),
+    };
+    audit.lots = Lots::after(arrivals, one_in, seed);
     audit.covered.arrivals = bounded(state.u64()?, arrivals)?;
     for _ in 0..state.u64()? {
         let class = class_of(state.u64()?)?;
         let all = bounded(state.u64()?, arrivals)?;
-        audit.covered.add_many(class, (all, bounded(state.u64()?, all)?));
+        audit.covered.add(class, (all, bounded(state.u64()?, all)?));
     }
     read_keys(state, &mut audit)?;
-    audit.work = audit.counted_work();
     Ok(audit)
 }
 
@@ -144,7 +156,7 @@ fn read_keys(state: &mut StateReader<'_>, audit: &mut Audit) -> Result<()> {
             let packed = state.u64()?;
             let class = class_of(packed >> 48)?;
             let (all, wrong) = tallies::counts(packed);
-            if all == 0 || wrong > all || !audit.tallies.add_many(&mut followed.head, class, (all, wrong)) {
+            if all == 0 || wrong > all || !audit.tallies.add(&mut followed.head, class, (all, wrong)) {
                 return Err(damaged());
             }
         }

@@ -20,11 +20,11 @@
 //! all were counted. The whole has the share of each, which is estimated, too. All of these errors are put together as the
 //! limits of sums are (Zou and Donner, 2008).
 
-use libm::{hypot, log1p, sqrt};
+use libm::{hypot, log, log1p, sqrt};
 
 /// Standard deviations of an interval that holds the truth 19 times in 20.
 pub(super) const USUAL: f64 = 1.959_963_985;
-/// Those beyond which nothing is called chance: once in 16,000 looks.
+/// Those beyond which nothing is called chance: at most once in 3,000 looks, and once in 16,000 where there are many errors.
 pub(super) const CERTAIN: f64 = 4.0;
 
 /// A rate as it was measured, and the interval in which it is with a probability of 95 %.
@@ -74,20 +74,20 @@ impl Covered {
     }
 }
 
-/// Sums over sampled keys: x is what was counted of a key, y what of that was wrong.
+/// Sums over sampled keys, in whole numbers, so that their order does not matter.
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Moments {
-    pub(super) x: f64,
-    pub(super) y: f64,
-    xx: f64,
-    xy: f64,
-    yy: f64,
+pub(super) struct Sum {
+    x: u128,
+    y: u128,
+    xx: u128,
+    xy: u128,
+    yy: u128,
 }
 
-impl Moments {
+impl Sum {
     /// One more key.
     pub(super) fn add(&mut self, (all, wrong): (u64, u64)) {
-        let (x, y) = (all as f64, wrong as f64);
+        let (x, y) = (u128::from(all), u128::from(wrong));
         self.x += x;
         self.y += y;
         self.xx += x * x;
@@ -95,6 +95,23 @@ impl Moments {
         self.yy += y * y;
     }
 
+    pub(super) fn moments(&self) -> Moments {
+        let [x, y, xx, xy, yy] = [self.x, self.y, self.xx, self.xy, self.yy].map(|sum| sum as f64);
+        Moments { x, y, xx, xy, yy }
+    }
+}
+
+/// The same as numbers to reckon with: x is what was counted of a key, y what of that was wrong.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Moments {
+    pub(super) x: f64,
+    y: f64,
+    xx: f64,
+    xy: f64,
+    yy: f64,
+}
+
+impl Moments {
     /// The interval of the probability to err that these, and what was covered, are draws from.
     pub(super) fn chance(&self, covered: Covered, share: f64, deviations: f64) -> Option<Measured> {
         let tries = |count: f64, p: f64, effective: f64| match count > 0.0 {
@@ -110,6 +127,17 @@ impl Moments {
         let rate = weight * p + (1.0 - weight) * known;
         let (low, high) = (rate - off(sampled.0, counted.0), rate + off(sampled.1, counted.1));
         (of > 0.0).then_some(Measured { rate, low: low.max(0.0), high: high.min(1.0), of })
+    }
+
+    /// Whether so many errors are beyond chance where each arrival errs with a promised probability at most. The interval alone
+    /// would not do: of few errors its lower end is too high, and a single one would break every low promise. So the deviance
+    /// of a Poisson number is asked, too, by which Chernoff bounds the chance of so many.
+    pub(super) fn is_beyond(&self, covered: Covered, share: f64, promised: f64) -> bool {
+        let p = self.rate();
+        let effective = if self.x > 0.0 { self.effective(p, 0.0).min(self.x) } else { 0.0 };
+        let (errors, expected) = (p * effective + covered.wrong, promised * (effective + covered.all));
+        let is_above = self.chance(covered, share, CERTAIN).is_some_and(|certain| certain.low > promised);
+        is_above && errors * log(errors / expected) - errors + expected > CERTAIN * CERTAIN / 2.0
     }
 
     /// The rate of these and of what was covered, all keys being `1/share` times the sampled ones. `uncovered` is how many
@@ -176,10 +204,10 @@ mod tests {
     const NONE: Covered = Covered { all: 0.0, wrong: 0.0, share: 1.0 };
 
     fn rate(keys: &[(u64, u64)], covered: (u64, u64), share: f64) -> Measured {
-        let mut moments = Moments::default();
-        keys.iter().for_each(|key| moments.add(*key));
+        let mut sum = Sum::default();
+        keys.iter().for_each(|key| sum.add(*key));
         let covered = Covered { all: covered.0 as f64, wrong: covered.1 as f64, share: 1.0 };
-        moments.rate_with(covered, share, 1e9, USUAL).expect("something to have a rate of")
+        sum.moments().rate_with(covered, share, 1e9, USUAL).expect("something to have a rate of")
     }
 
     #[test]
@@ -211,14 +239,28 @@ mod tests {
     #[test]
     fn a_promise_is_not_broken_by_chance_though_all_keys_are_known() {
         // 11 of 1,000 where 1 % is promised: a third of a standard deviation.
-        let mut moments = Moments::default();
-        (0..1000).for_each(|key| moments.add((1, u64::from(key < 11))));
-        let found = moments.chance(NONE, 1.0, CERTAIN).expect("something to have a rate of");
+        let mut sum = Sum::default();
+        (0..1000).for_each(|key| sum.add((1, u64::from(key < 11))));
+        let found = sum.moments().chance(NONE, 1.0, CERTAIN).expect("something to have a rate of");
         assert!(found.rate > 0.01 && found.low < 0.01, "{found:?}");
-        (0..100_000).for_each(|key| moments.add((1, u64::from(key % 91 == 0))));
-        assert!(moments.chance(NONE, 1.0, CERTAIN).expect("a rate").low < 0.01);
-        (0..1_000_000).for_each(|key| moments.add((1, u64::from(key % 91 == 0))));
-        assert!(moments.chance(NONE, 1.0, CERTAIN).expect("a rate").low > 0.01, "ten standard deviations");
+        (0..100_000).for_each(|key| sum.add((1, u64::from(key % 91 == 0))));
+        assert!(sum.moments().chance(NONE, 1.0, CERTAIN).expect("a rate").low < 0.01);
+        (0..1_000_000).for_each(|key| sum.add((1, u64::from(key % 91 == 0))));
+        assert!(sum.moments().chance(NONE, 1.0, CERTAIN).expect("a rate").low > 0.01, "ten standard deviations");
+    }
+
+    #[test]
+    fn a_single_error_breaks_no_promise() {
+        let with_errors = |count: u64| {
+            let mut sum = Sum::default();
+            (0..100).for_each(|key| sum.add((2, 2 * u64::from(key < count))));
+            sum.moments()
+        };
+        // One key in 100, where 0.1 key is to be expected: that is no chance of one in 3,000.
+        assert!(with_errors(1).chance(NONE, 1.0, CERTAIN).expect("a rate").low > 0.0005);
+        assert!(!with_errors(1).is_beyond(NONE, 1.0, 0.0005));
+        assert!(with_errors(10).is_beyond(NONE, 1.0, 0.0005) && with_errors(1).is_beyond(NONE, 1.0, 0.0));
+        assert!(!with_errors(0).is_beyond(NONE, 1.0, 0.0));
     }
 
     #[test]

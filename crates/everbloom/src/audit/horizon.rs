@@ -19,11 +19,11 @@ pub struct Horizon {
 }
 
 impl Horizon {
-    /// The window of so many arrivals of a filter with so many generations, in which traces fade for so many more. The one at
-    /// work is not over yet when a key comes.
+    /// The window of so many arrivals of a filter with so many generations of whole arrivals, in which traces fade for so many
+    /// more. The one at work is not over yet when a key comes.
     pub fn of_arrivals(window: u64, generations: u32, fading: u32, renews: bool) -> Self {
         let turn = window.div_ceil(generations.max(1).into());
-        let beyond = window.saturating_add(turn.saturating_mul(u64::from(fading) + 1));
+        let beyond = turn.saturating_mul(u64::from(generations.max(1)) + u64::from(fading) + 1);
         Horizon { within: window, beyond, turn, counts_arrivals: true, renews }
     }
 

@@ -1,7 +1,7 @@
 //! The hottest keys, one by one.
 //!
-//! A key has one place in the table, found by bits that the sample does not use. One arrival in 32, by a lot that knows
-//! nothing of the sample either, is a vote for its key: it adds to the key that has the place, or takes away from it, and a key
+//! A key has one place in the table, found by bits that the sample does not use. One arrival in 128, by a lot that
+//! knows nothing of the sample either, is a vote for its key: it adds to the key that has the place, or takes away from it, and a key
 //! without votes gives way (the majority vote of Boyer and Moore, by places; Misra and Gries, 1982, is the same with more
 //! keys in one place). A key with more than half of the votes of its place is in it before long and stays.
 //!
@@ -58,10 +58,10 @@ impl Hot {
 
     /// The first of these ids that is no more than a limit, or awaited.
     #[inline(always)]
-    pub(super) fn first(&self, ids: impl Iterator<Item = u64>, limit: u64) -> Option<usize> {
+    pub(super) fn first(&self, mut ids: impl Iterator<Item = u64>, limit: u64) -> Option<usize> {
         let awaited = &self.awaited[..];
         let mask = awaited.len() - 1;
-        ids.into_iter().position(|id| id <= limit || awaited[(id >> 1) as usize & mask] == id)
+        ids.position(|id| id <= limit || awaited[(id >> 1) as usize & mask] == id)
     }
 
     /// When a key that is awaited was last seen. It is awaited no longer.

@@ -1,13 +1,10 @@
-//! Which arrivals are drawn, for two purposes: each with a probability of 1/32, whatever the others are.
-//!
-//! Of 64 arrivals, those are drawn whose bits are set in all of five random words. That is a draw for each arrival, and takes
-//! one look at the next set bit for all that were not drawn.
+//! Which arrivals are drawn, for two purposes: of each block of arrivals one for each, by a lot that knows nothing of the stream.
 
 use crate::key::finalise;
 
-/// One arrival in so many is drawn.
-pub(super) const ONE_IN: u64 = 1 << WORDS;
-const WORDS: u64 = 5;
+/// Arrivals of a block; and of audits that were begun when it was another.
+pub(super) const ONE_IN: u64 = 128;
+pub(super) const ONCE_ONE_IN: u64 = 32;
 
 /// What an arrival was drawn for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -21,52 +18,45 @@ pub(super) struct Lot {
 /// The draws that lie ahead.
 #[derive(Debug, Clone)]
 pub(super) struct Lots {
+    pub(super) one_in: u64,
     seed: u64,
-    /// The number of the block of 64 arrivals.
-    block: u64,
-    votes: u64,
-    waits: u64,
+    vote: u64,
+    wait: u64,
 }
 
 impl Lots {
-    /// The draws after so many arrivals, of an audit with this seed.
-    pub(super) fn after(arrivals: u64, seed: u64) -> Self {
-        let mut lots = Lots { seed, block: (arrivals + 1) >> 6, votes: 0, waits: 0 };
-        lots.draw();
-        let ahead = u64::MAX << ((arrivals + 1) & 63);
-        (lots.votes, lots.waits) = (lots.votes & ahead, lots.waits & ahead);
-        lots.find();
-        lots
+    /// The draws after so many arrivals, one in so many, of an audit with this seed.
+    pub(super) fn after(arrivals: u64, one_in: u64, seed: u64) -> Self {
+        let first = |seed| {
+            let here = drawn(arrivals / one_in, one_in, seed);
+            if here > arrivals { here } else { drawn(arrivals / one_in + 1, one_in, seed) }
+        };
+        Lots { one_in, seed, vote: first(seed), wait: first(!seed) }
     }
 
     /// The next arrival that is drawn, counted from one.
     #[inline]
     pub(super) fn next(&self) -> u64 {
-        self.block << 6 | u64::from((self.votes | self.waits).trailing_zeros())
+        self.vote.min(self.wait)
     }
 
     /// What that one is drawn for; the next one is then another.
     pub(super) fn take(&mut self) -> Lot {
-        let bit = 1 << (self.votes | self.waits).trailing_zeros();
-        let lot = Lot { is_vote: self.votes & bit != 0, is_wait: self.waits & bit != 0 };
-        (self.votes, self.waits) = (self.votes & !bit, self.waits & !bit);
-        self.find();
+        let (at, next) = (self.next(), self.next() / self.one_in + 1);
+        let lot = Lot { is_vote: self.vote == at, is_wait: self.wait == at };
+        if lot.is_vote {
+            self.vote = drawn(next, self.one_in, self.seed);
+        }
+        if lot.is_wait {
+            self.wait = drawn(next, self.one_in, !self.seed);
+        }
         lot
     }
+}
 
-    /// Goes on to a block in which an arrival is drawn.
-    fn find(&mut self) {
-        while self.votes | self.waits == 0 {
-            self.block += 1;
-            self.draw();
-        }
-    }
-
-    fn draw(&mut self) {
-        let word = |number: u64| finalise(self.seed ^ (self.block * 16 + number).wrapping_mul(0x9e37_79b9_7f4a_7c15));
-        self.votes = (0..WORDS).fold(u64::MAX, |bits, number| bits & word(number));
-        self.waits = (8..8 + WORDS).fold(u64::MAX, |bits, number| bits & word(number));
-    }
+/// The arrival that is drawn of a block.
+fn drawn(block: u64, one_in: u64, seed: u64) -> u64 {
+    block * one_in + finalise(seed ^ block.wrapping_mul(0x9e37_79b9_7f4a_7c15)) % one_in
 }
 
 #[cfg(test)]
@@ -74,27 +64,23 @@ mod tests {
     use super::*;
 
     #[test]
-    fn draws_are_the_same_wherever_one_begins_and_as_frequent_as_said() {
-        const ARRIVALS: u64 = 1 << 18;
-        let mut lots = Lots::after(0, 9);
-        let (mut votes, mut waits, mut both) = (0u64, 0u64, 0u64);
-        while lots.next() <= ARRIVALS {
+    fn of_each_block_one_is_drawn_for_each_purpose_wherever_one_begins() {
+        const BLOCKS: u64 = 1 << 13;
+        let (mut votes, mut waits, mut places) = (0, 0, [0u64; ONE_IN as usize]);
+        let mut lots = Lots::after(ONE_IN - 1, ONE_IN, 9);
+        while lots.next() < (BLOCKS + 1) * ONE_IN {
             let at = lots.next();
-            let again = Lots::after(at - 1, 9).take();
+            let again = Lots::after(at - 1, ONE_IN, 9).take();
             let lot = lots.take();
             assert_eq!(lot, again, "arrival {at}");
             assert!(lots.next() > at);
             votes += u64::from(lot.is_vote);
             waits += u64::from(lot.is_wait);
-            both += u64::from(lot.is_vote && lot.is_wait);
+            places[(at % ONE_IN) as usize] += u64::from(lot.is_vote) + u64::from(lot.is_wait);
         }
-        // Four standard deviations of binomial numbers.
-        let near = |count: u64, one_in: u64| {
-            let (expected, p) = (ARRIVALS as f64 / one_in as f64, 1.0 / one_in as f64);
-            assert!((count as f64 - expected).abs() < 4.0 * (expected * (1.0 - p)).sqrt(), "{count} of {expected}");
-        };
-        near(votes, ONE_IN);
-        near(waits, ONE_IN);
-        near(both, ONE_IN * ONE_IN);
+        assert_eq!((votes, waits), (BLOCKS, BLOCKS));
+        // Each place as often as any other: five standard deviations of binomial numbers.
+        let expected = (2 * BLOCKS) as f64 / ONE_IN as f64;
+        assert!(places.iter().all(|count| (*count as f64 - expected).abs() < 5.0 * expected.sqrt()), "{places:?}");
     }
 }

@@ -10,13 +10,16 @@ impl Audit {
     /// Takes in the audit of other arrivals, with the same seed, such as another shard's. Rates are then those of all
     /// verdicts, each as it was given; lags are those within a shard.
     pub fn merge(&mut self, other: &Audit) -> Result<()> {
-        if (self.seed, self.horizon) != (other.seed, other.horizon) {
-            let told = |audit: &Audit| format!("seed {:x}, window {:?}", audit.seed, audit.horizon);
+        let followed = |audit: &Audit| (audit.seed, audit.horizon, audit.lots.one_in);
+        if followed(self) != followed(other) {
+            let told = |audit: &Audit| {
+                format!("seed {:x}, window {:?}, one in {} drawn", audit.seed, audit.horizon, audit.lots.one_in)
+            };
             return Err(Error::Mismatch {
                 what: "the keys that their audits follow",
                 left: told(self),
                 right: told(other),
-                remedy: "start the audits of all shards with one seed and one window",
+                remedy: "start the audits of all shards with one seed, one window and one version",
             });
         }
         while self.halvings < other.halvings {
@@ -40,9 +43,8 @@ impl Audit {
         }
         (self.arrivals, self.turned) = (total, self.turned.max(other.turned));
         self.weighted |= other.weighted;
-        self.work = self.counted_work();
         self.hot.forget();
-        self.lots = Lots::after(self.arrivals, self.seed);
+        self.lots = Lots::after(self.arrivals, self.lots.one_in, self.seed);
         Ok(())
     }
 
@@ -53,7 +55,7 @@ impl Audit {
             // New to both: what is new once more is counted apart.
             let classes = [Class::NewAgain, Class::New(first), Class::NewOf(their.importance)];
             let count = if self.weighted { 3 } else { 2 };
-            classes[..count].iter().for_each(|class| self.add_many(id, *class, (1, u64::from(their.wrong))));
+            classes[..count].iter().for_each(|class| self.count(id, *class, (1, u64::from(their.wrong))));
         } else {
             while self.keys.len() >= self.most_keys {
                 self.halve();
@@ -64,19 +66,11 @@ impl Audit {
             self.keys.insert(id, Followed { head: NONE, division: first, ..*their });
         }
         for (class, counts) in tallies.of(their.head) {
-            self.add_many(id, class.shifted(shift), counts);
+            self.count(id, class.shifted(shift), counts);
         }
         if let Some(mine) = self.keys.get_mut(&id) {
             mine.seen.arrival = mine.seen.arrival.max(their.seen.arrival);
             mine.seen.anchor = mine.seen.anchor.max(their.seen.anchor);
-        }
-    }
-
-    fn add_many(&mut self, id: u64, class: Class, counts: (u64, u64)) {
-        while let Some(followed) = self.keys.get_mut(&id)
-            && !self.tallies.add_many(&mut followed.head, class, counts)
-        {
-            self.halve();
         }
     }
 

@@ -7,12 +7,13 @@
 //!
 //! - **A sample of the keys.** A key's 128 bits and the audit's own random seed make a number `u`; keys with `u` below a
 //!   threshold θ are followed from their first arrival on. When the memory is full θ is halved and the keys above it are
-//!   dropped with all their tallies, so that what remains has its whole history. So it is when more arrivals were counted of
-//!   them than one in 64 of all, and one for each 16 bytes of memory: an audit is to cost little time, too.
+//!   dropped with all their tallies, so that what remains has its whole history. So it is when more arrivals have come than
+//!   8,192 or one for each 128 bytes of memory, twice as many, and so on down to one key in 256: an audit is to cost little
+//!   time, too.
 //! - **The hottest keys**, whatever their `u`, in a small table ([`hot`]), from the first halving on: until then every key is
 //!   followed. Of a key that enters the table late nothing is known of before, so arrivals are counted there and not keys: an
 //!   arrival is *covered* if its key is in the table when it comes. It is then known to be a repeat. To look at each of them
-//!   would cost a fifth of the time of a whole deduplication, so one in 32 is counted: those whose key's arrival before was
+//!   would cost a fifth of the time of a whole deduplication, so one in 128 is counted: those whose key's arrival before was
 //!   drawn by a lot, from when the table waits for the next one, which gives its lag. All other arrivals are the sample's.
 //!   Each arrival counts in one of the two ways, and which one does not depend on `u`: not on the sample, because the votes
 //!   that let keys into the table are a lot of their own ([`lots`]), and not by the first halving, because until then the
@@ -22,17 +23,19 @@
 //!
 //! Let y be what is counted of a key's uncovered arrivals (say, repeats that were called new). The sum over all keys is
 //! estimated without bias by the sum over the sampled ones divided by θ (Horvitz and Thompson, 1952), though θ depends on the
-//! stream and on all `u`. *Proof.* θ is the largest 2^−d with which the followed keys never filled the memory nor took too
-//! much work, and what memory and work a set of keys takes depends on that set alone, and is less for a part of it. For a key k let θ_k be the θ that would have come about with u_k = 0.
+//! stream and on all `u`. *Proof.* Whether θ is halved at an arrival depends on its number and on the arrivals of the keys
+//! below θ so far, and on nothing else of `u`. For a key k let θ_k be the θ that would have come about with u_k = 0.
 //! If u_k < θ_k, every set of keys below a threshold of at least θ_k is the same as with u_k = 0, so θ = θ_k and k is
 //! sampled. If k is sampled, u_k < θ, the same argument gives θ_k = θ. So k is sampled exactly if u_k < θ_k, where θ_k does not
 //! depend on u_k, and the expectation of \[k sampled\]/θ is P(u_k < θ_k)/θ_k = 1. ∎ (Thresholds of this kind are the
 //! *substitutable* ones of Ting, 2022.) The same argument for two keys shows that their terms are uncorrelated, and that
 //! Σ (1 − θ)/θ² y² over the sample estimates the variance without bias.
 //!
-//! A covered arrival is counted if a lot was drawn at an earlier arrival, with a probability of 1/32 that depends neither on
-//! the stream nor on the votes nor on `u`, and two are counted independently. So 32 times what was counted estimates the sum
-//! over the covered arrivals without bias, and what was counted is a sample of arrivals that are independent of each other.
+//! A covered arrival is counted if the arrival before it of its key was drawn: one of each 128 that follow each other, by a lot
+//! that depends neither on the stream nor on the votes nor on `u`. So 128 times what was counted estimates the sum over the
+//! covered arrivals without bias. Its variance is the sum over these blocks of 128 Σy² − (Σy)², where draws that are independent
+//! of each other would have 127 Σy²: less for counts, and at most one part in 127 more whatever the signs of y are. So what was
+//! counted is taken for so many independent arrivals.
 //! (Where a window's keys are not renewed by repeats, the arrival before does not tell a key's age: there every covered arrival
 //! is counted.)
 //!
@@ -72,9 +75,11 @@ pub use report::{AuditReport, Breach, ByImportance, ByLag, LastPart, Missed};
 pub const LEAST_BYTES: u64 = 4096;
 /// The most: more keys would tell nothing more.
 const MOST_BYTES: u64 = 1 << 32;
-/// One arrival in so many may be counted of followed keys, and one more for so many bytes of memory.
-const WORK_ONE_IN: u64 = 64;
-const WORK_BYTES: u64 = 16;
+/// All keys are followed up to one arrival for so many bytes of memory, and so many arrivals at least; half of them until there
+/// are twice as many, and so on until it is one key in 2^HALVINGS_IN_TIME.
+const BYTES_OF_ARRIVAL: u64 = 128;
+const FIRST_ARRIVALS: u64 = 8192;
+const HALVINGS_IN_TIME: u32 = 8;
 /// What is given where nobody says how much: one part of the filter's memory in so many, and no less than so many bytes.
 const USUAL_PARTS: u64 = 50;
 const USUAL_LEAST_BYTES: u64 = 256 << 10;
@@ -123,8 +128,6 @@ pub struct Audit {
     keys: HashMap<u64, Followed, BuildHasherDefault<ById>>,
     most_keys: usize,
     tallies: Tallies,
-    /// Arrivals that were counted of the followed keys.
-    work: u64,
     hot: Hot,
     lots: Lots,
     /// What was counted of the covered arrivals.
@@ -206,9 +209,8 @@ impl Audit {
             keys: HashMap::default(),
             most_keys: (places / 8 * 7) as usize,
             tallies: Tallies::new(most_tallies as usize),
-            work: 0,
             hot,
-            lots: Lots::after(0, seed),
+            lots: Lots::after(0, lots::ONE_IN, seed),
             covered: Totals::default(),
             division: 1,
             next_division: start_of(2),
@@ -326,7 +328,7 @@ impl Audit {
         let truth = truth(self.horizon, &seen, arrival);
         self.covered.arrivals += 1;
         for class in self.counted_by().classes(truth, arrival.at - seen.arrival, arrival.importance) {
-            self.covered.add(class, truth.is_wrong(arrival.verdict));
+            self.covered.add(class, (1, u64::from(truth.is_wrong(arrival.verdict))));
         }
         if self.counts_each() {
             self.hot.wait(id, renewed(self.horizon, seen, arrival));
@@ -347,28 +349,8 @@ impl Audit {
         }
         let wrong = truth.is_wrong(arrival.verdict);
         for class in by.classes(truth, arrival.at - seen.arrival, arrival.importance) {
-            // A key that had to be dropped to make room has no tallies any more.
-            while let Some(followed) = self.keys.get_mut(&id)
-                && !self.tallies.add(&mut followed.head, class, wrong)
-            {
-                self.halve();
-            }
+            self.count(id, class, (1, u64::from(wrong)));
         }
-        self.work += 1;
-        self.limit_work(arrival.at);
-    }
-
-    /// Follows fewer keys if these take too much time.
-    #[inline]
-    fn limit_work(&mut self, arrivals: u64) {
-        while self.work > arrivals / WORK_ONE_IN + self.memory_bytes / WORK_BYTES && self.halvings < 63 {
-            self.halve();
-        }
-    }
-
-    /// Arrivals that were counted of the followed keys.
-    fn counted_work(&self) -> u64 {
-        self.keys.values().map(|followed| 1 + self.tallies.arrivals(followed.head)).sum()
     }
 
     fn begin_following(&mut self, id: u64, arrival: Arrival) {
@@ -387,8 +369,6 @@ impl Audit {
         let (division, importance) = (self.division, arrival.importance);
         let wrong = Truth::New.is_wrong(arrival.verdict);
         self.keys.insert(id, Followed { seen, head: NONE, division, importance, wrong });
-        self.work += 1;
-        self.limit_work(arrival.at);
     }
 
     fn counted_by(&self) -> CountedBy {
@@ -416,15 +396,40 @@ impl Audit {
             self.keys.clear();
             self.tallies.clear();
         }
-        self.work = self.counted_work();
     }
 
-    /// Forgets what only the last part of the stream needed.
+    /// Counts for a key in the sample. One that had to be dropped to make room is none any more.
+    fn count(&mut self, id: u64, class: Class, counts: (u64, u64)) {
+        while let Some(followed) = self.keys.get_mut(&id)
+            && !self.tallies.add(&mut followed.head, class, counts)
+        {
+            self.make_room();
+        }
+    }
+
+    /// Makes room for a tally: what only the last part of the stream needed is forgotten, or every second key.
+    fn make_room(&mut self) {
+        let (oldest, tallies) = (self.last_from(), &mut self.tallies);
+        let forgotten = self.keys.values_mut().map(|followed| tallies.keep_since(&mut followed.head, oldest));
+        if !forgotten.fold(false, |any, some| any | some) {
+            self.halve();
+        }
+    }
+
+    /// The division that the last part begins with.
+    fn last_from(&self) -> u8 {
+        self.division.saturating_sub(1).max(1)
+    }
+
+    /// Goes on to the division of an arrival, and to the share of the keys that time allows for from there on.
     fn begin_division(&mut self, arrival: u64) {
         self.division = division_of(arrival);
         self.next_division = start_of(self.division + 1);
-        let (oldest, tallies) = (self.division.saturating_sub(1), &mut self.tallies);
-        self.keys.values_mut().for_each(|followed| tallies.keep_since(&mut followed.head, oldest));
+        let first = (self.memory_bytes / BYTES_OF_ARRIVAL).max(FIRST_ARRIVALS);
+        let doublings = (start_of(self.division) / first).checked_ilog2().map_or(0, |doublings| doublings + 1);
+        while self.halvings < doublings.min(HALVINGS_IN_TIME) {
+            self.halve();
+        }
     }
 
     /// An arrival that was drawn: it is a vote, or the next one of its key is waited for.

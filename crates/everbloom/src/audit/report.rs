@@ -1,11 +1,11 @@
 //! What an audit has found.
 
-use super::divisions::{division_of, start_of};
-use super::estimate::{CERTAIN, Covered, Measured, Moments, USUAL};
+use super::divisions::start_of;
+use super::estimate::{Covered, Measured, Moments, Sum, USUAL};
 use super::tallies::Class;
-use super::{Audit, IMPORTANCE_CLASSES, lots};
+use super::{Audit, IMPORTANCE_CLASSES};
 use crate::promise::{Error, Holds, Promise, Result, rate_text};
-use crate::stream::Stream;
+use crate::stream::{FEWEST_REPEATS, Stream};
 use libm::exp2;
 
 /// What an audit has found: rates with the intervals in which they are with a probability of 95 %.
@@ -18,7 +18,7 @@ pub struct AuditReport {
     pub followed_keys: u64,
     /// One key in so many is followed so; with 1 the rates are exact.
     pub one_in: u64,
-    /// Arrivals of the hottest keys, about, which are looked at one by one; one in 32 of them.
+    /// Arrivals of the hottest keys, about, which are looked at one by one; one in 128 of them.
     pub covered_arrivals: u64,
     /// How many keys there are, about.
     pub estimated_keys: f64,
@@ -137,14 +137,12 @@ impl Group {
 /// Groups in all: four, two for each importance, and the lags.
 const GROUPS: usize = 4 + 2 * IMPORTANCE_CLASSES as usize + 64;
 
-/// Counts by group: all and wrong.
-type Counts = [(u64, u64); GROUPS];
-
 /// Sums by group, over sampled keys and over covered arrivals.
 #[derive(Debug)]
 struct Sums {
-    sampled: [Moments; GROUPS],
-    covered: Counts,
+    sampled: [Sum; GROUPS],
+    /// All and wrong.
+    covered: [(u64, u64); GROUPS],
     /// The share of the covered arrivals that was counted.
     covered_share: f64,
 }
@@ -152,7 +150,8 @@ struct Sums {
 impl Sums {
     fn of(&self, group: Group) -> (Moments, Covered) {
         let (all, wrong) = self.covered[group.index()];
-        (self.sampled[group.index()], Covered { all: all as f64, wrong: wrong as f64, share: self.covered_share })
+        let covered = Covered { all: all as f64, wrong: wrong as f64, share: self.covered_share };
+        (self.sampled[group.index()].moments(), covered)
     }
 }
 
@@ -229,15 +228,20 @@ impl Audit {
         ];
         promised.into_iter().find_map(|(group, promised)| {
             let (sampled, covered) = sums.of(group);
-            let (promised, certain) = (promised?, sampled.chance(covered, self.share(), CERTAIN)?);
-            let measured = self.rate(&sums, group, USUAL).filter(|_| certain.low > promised)?;
+            let is_beyond = sampled.is_beyond(covered, self.share(), promised?);
+            let measured = self.rate(&sums, group, USUAL).filter(|_| is_beyond)?;
             let is_last = matches!(group, Group::NewLast | Group::RepeatsLast);
-            Some(Breach { is_fpr: matches!(group, Group::New | Group::NewLast), is_last, measured, promised })
+            Some(Breach {
+                is_fpr: matches!(group, Group::New | Group::NewLast),
+                is_last,
+                measured,
+                promised: promised?,
+            })
         })
     }
 
     /// What the stream was like: how many keys came, and how they came back. An error for windows, which count no key twice
-    /// that was forgotten, and where there were no repeats.
+    /// that was forgotten, and where there were too few repeats.
     pub fn stream(&self) -> Result<Stream> {
         let refused = |reason: &str, remedy: &str| Error::Infeasible {
             wanted: "a plan from this audit".into(),
@@ -248,8 +252,12 @@ impl Audit {
             return Err(refused("it is that of a window", "give a sample of the stream instead"));
         }
         let (report, arrivals) = (self.report(), self.arrivals as f64);
-        if report.measured_fnr.is_none() {
-            return Err(refused("there were no repeats", "give a sample with repeats, or describe the stream"));
+        let (sampled, covered) = self.sums().of(Group::Repeats);
+        let repeats = sampled.x + covered.all;
+        if repeats < FEWEST_REPEATS as f64 {
+            let reason = format!("it has seen only {repeats} repeats of the keys that it follows");
+            let remedy = format!("let it see {FEWEST_REPEATS}, or describe the stream");
+            return Err(refused(&reason, &remedy));
         }
         let lags: Vec<(f64, f64)> = (report.by_lag.iter())
             .map(|lag| {
@@ -278,17 +286,12 @@ impl Audit {
 
     /// The share of the covered arrivals that is counted.
     fn covered_share(&self) -> f64 {
-        if self.counts_each() { 1.0 } else { 1.0 / lots::ONE_IN as f64 }
+        if self.counts_each() { 1.0 } else { 1.0 / self.lots.one_in as f64 }
     }
 
     /// How many arrivals were covered, about.
     fn covered_arrivals(&self) -> f64 {
         (self.covered.arrivals as f64 / self.covered_share()).min(self.arrivals as f64)
-    }
-
-    /// The division that the last part begins with.
-    fn last_from(&self) -> u8 {
-        division_of(self.arrivals).saturating_sub(1).max(1)
     }
 
     fn rate(&self, sums: &Sums, group: Group, deviations: f64) -> Option<Measured> {
@@ -299,43 +302,48 @@ impl Audit {
 
     fn sums(&self) -> Sums {
         let covered_share = self.covered_share();
-        let mut sums = Sums { sampled: [Moments::default(); GROUPS], covered: [(0, 0); GROUPS], covered_share };
+        let mut sums = Sums { sampled: [Sum::default(); GROUPS], covered: [(0, 0); GROUPS], covered_share };
         let last = self.last_from();
-        // In one order, because sums of numbers that are not whole depend on it.
-        let mut ids: Vec<u64> = self.keys.keys().copied().collect();
-        ids.sort_unstable();
-        for followed in ids.iter().filter_map(|id| self.keys.get(id)) {
+        // A key has few of the groups: only these are looked at.
+        let (mut of_key, mut counted) = ([(0, 0); GROUPS], Vec::new());
+        for followed in self.keys.values() {
             let first = (1, u64::from(followed.wrong));
             let firsts = [Class::NewAgain, Class::New(followed.division), Class::NewOf(followed.importance)];
             let firsts = firsts.into_iter().map(|class| (class, first));
-            let mut of_key = [(0, 0); GROUPS];
-            firsts
-                .chain(self.tallies.of(followed.head))
-                .for_each(|(class, counts)| add(&mut of_key, class, counts, last));
-            let counted = sums.sampled.iter_mut().zip(of_key).filter(|(_, counts)| counts.0 > 0);
-            counted.for_each(|(sum, counts)| sum.add(counts));
+            for (class, counts) in firsts.chain(self.tallies.of(followed.head)) {
+                for group in groups_of(class, last).into_iter().flatten() {
+                    counted.push(group.index());
+                    add(&mut of_key[group.index()], counts);
+                }
+            }
+            for group in counted.drain(..) {
+                // Once, though it may have come several times.
+                let counts = std::mem::take(&mut of_key[group]);
+                sums.sampled[group].add(counts);
+            }
         }
-        self.covered.iter().for_each(|(class, counts)| add(&mut sums.covered, class, counts, last));
+        for (class, counts) in self.covered.iter() {
+            groups_of(class, last)
+                .into_iter()
+                .flatten()
+                .for_each(|group| add(&mut sums.covered[group.index()], counts));
+        }
         sums
     }
 }
 
-/// Adds the counts of a class to the groups that it belongs to.
-fn add(groups: &mut Counts, class: Class, counts: (u64, u64), last: u8) {
-    let mut to = |group| {
-        let sum = &mut groups[Group::index(group)];
-        *sum = (sum.0.saturating_add(counts.0), sum.1.saturating_add(counts.1));
-    };
+fn add(sum: &mut (u64, u64), counts: (u64, u64)) {
+    *sum = (sum.0.saturating_add(counts.0), sum.1.saturating_add(counts.1));
+}
+
+/// The groups that a class belongs to.
+fn groups_of(class: Class, last: u8) -> [Option<Group>; 2] {
     match class {
-        Class::Lag(lag) => {
-            to(Group::Repeats);
-            to(Group::Lag(lag));
-        }
-        Class::Repeats(division) if division >= last => to(Group::RepeatsLast),
-        Class::RepeatsOf(importance) => to(Group::RepeatsOf(importance)),
-        Class::NewAgain => to(Group::New),
-        Class::New(division) if division >= last => to(Group::NewLast),
-        Class::NewOf(importance) => to(Group::NewOf(importance)),
-        Class::Repeats(_) | Class::New(_) => {}
+        Class::Lag(lag) => [Some(Group::Repeats), Some(Group::Lag(lag))],
+        Class::Repeats(division) => [(division >= last).then_some(Group::RepeatsLast), None],
+        Class::RepeatsOf(importance) => [Some(Group::RepeatsOf(importance)), None],
+        Class::NewAgain => [Some(Group::New), None],
+        Class::New(division) => [(division >= last).then_some(Group::NewLast), None],
+        Class::NewOf(importance) => [Some(Group::NewOf(importance)), None],
     }
 }

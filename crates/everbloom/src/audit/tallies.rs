@@ -78,11 +78,9 @@ impl Class {
         }
     }
 
-    fn division(self) -> Option<u8> {
-        match self {
-            Class::Repeats(division) | Class::New(division) => Some(division),
-            _ => None,
-        }
+    /// Whether it is of a division before this one.
+    pub(super) fn is_before(self, oldest: u8) -> bool {
+        matches!(self, Class::Repeats(division) | Class::New(division) if division < oldest)
     }
 }
 
@@ -91,17 +89,46 @@ pub(super) fn shifted(division: u8, by: i16) -> u8 {
     (i16::from(division) + by).clamp(1, 128) as u8
 }
 
-/// The tallies of all followed keys: lists in one piece of memory.
-#[derive(Debug, Clone)]
-pub(super) struct Tallies {
-    /// Class, wrong and all, in 16, 24 and 24 bits.
-    packed: Vec<u64>,
-    next: Vec<u32>,
-    free: u32,
-    most: usize,
+/// A tally: class, wrong and all, in 16, 24 and 24 bits. Two halves, so that it lies at any multiple of four bytes.
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct Tally([u32; 2]);
+
+impl Tally {
+    fn new(class: Class, counts: (u64, u64)) -> Self {
+        let packed = pack(class, counts);
+        Tally([packed as u32, (packed >> 32) as u32])
+    }
+
+    fn packed(self) -> u64 {
+        u64::from(self.0[1]) << 32 | u64::from(self.0[0])
+    }
+
+    /// What was counted of which class.
+    fn read(self) -> Option<(Class, (u64, u64))> {
+        Some((Class::of_code((self.packed() >> 48) as u16)?, counts(self.packed())))
+    }
+
+    /// Counts so many more; false, and nothing counted, if it is another's or full.
+    #[inline]
+    fn add(&mut self, class: Class, (all, wrong): (u64, u64)) -> bool {
+        let (before, wrong_before) = counts(self.packed());
+        let fits = (self.packed() >> 48) as u16 == class.code() && before + all <= MOST;
+        if fits {
+            *self = Tally::new(class, (before + all, wrong_before + wrong));
+        }
+        fits
+    }
+
+    fn is_before(self, oldest: u8) -> bool {
+        self.read().is_some_and(|(class, _)| class.is_before(oldest))
+    }
+
+    fn shifted(self, by: i16) -> Self {
+        self.read().map_or(self, |(class, counts)| Tally::new(class.shifted(by), counts))
+    }
 }
 
-/// A tally.
+/// The class, all and wrong, as they are saved.
 pub(super) fn pack(class: Class, (all, wrong): (u64, u64)) -> u64 {
     u64::from(class.code()) << 48 | wrong << 24 | all
 }
@@ -111,34 +138,31 @@ pub(super) fn counts(packed: u64) -> (u64, u64) {
     (packed & MOST, packed >> 24 & MOST)
 }
 
+/// The tallies of all followed keys: lists in one piece of memory.
+#[derive(Debug, Clone)]
+pub(super) struct Tallies {
+    nodes: Vec<(Tally, u32)>,
+    free: u32,
+    most: usize,
+}
+
 impl Tallies {
     pub(super) fn new(most: usize) -> Self {
-        Tallies { packed: Vec::new(), next: Vec::new(), free: NONE, most: most.min(NONE as usize) }
-    }
-
-    /// Counts one more; false, and nothing counted, if there is no room.
-    pub(super) fn add(&mut self, head: &mut u32, class: Class, wrong: bool) -> bool {
-        self.add_many(head, class, (1, u64::from(wrong)))
+        Tallies { nodes: Vec::new(), free: NONE, most: most.min(NONE as usize) }
     }
 
     /// Counts so many more, of which so many were wrong; false, and nothing counted, if there is no room. No more than
     /// one tally holds.
-    pub(super) fn add_many(&mut self, head: &mut u32, class: Class, (all, wrong): (u64, u64)) -> bool {
+    pub(super) fn add(&mut self, head: &mut u32, class: Class, counts: (u64, u64)) -> bool {
         let mut at = *head;
-        while at != NONE {
-            let packed = &mut self.packed[at as usize];
-            let (before, wrong_before) = counts(*packed);
-            if (*packed >> 48) as u16 == class.code() && before + all <= MOST {
-                *packed = pack(class, (before + all, wrong_before + wrong));
-                // What was counted last is counted again before long.
-                self.packed.swap(at as usize, *head as usize);
+        while let Some((tally, next)) = self.nodes.get_mut(at as usize) {
+            if tally.add(class, counts) {
                 return true;
             }
-            at = self.next[at as usize];
+            at = *next;
         }
         let Some(place) = self.room() else { return false };
-        self.packed[place as usize] = pack(class, (all.min(MOST), wrong.min(MOST)));
-        self.next[place as usize] = *head;
+        self.nodes[place as usize] = (Tally::new(class, (counts.0.min(MOST), counts.1.min(MOST))), *head);
         *head = place;
         true
     }
@@ -146,37 +170,25 @@ impl Tallies {
     fn room(&mut self) -> Option<u32> {
         if self.free != NONE {
             let place = self.free;
-            self.free = self.next[place as usize];
+            self.free = self.nodes[place as usize].1;
             return Some(place);
         }
-        let length = self.packed.len();
+        let length = self.nodes.len();
         if length >= self.most {
             return None;
         }
-        if length == self.packed.capacity() || length == self.next.capacity() {
+        if length == self.nodes.capacity() {
             // Exactly so many, so that doubling does not go beyond what was given.
-            let more = length.max(64).min(self.most - length);
-            self.packed.try_reserve_exact(more).ok()?;
-            self.next.try_reserve_exact(more).ok()?;
+            self.nodes.try_reserve_exact(length.max(64).min(self.most - length)).ok()?;
         }
-        self.packed.push(0);
-        self.next.push(NONE);
+        self.nodes.push((Tally([0; 2]), NONE));
         Some(length as u32)
     }
 
     /// What was counted for a key.
     pub(super) fn of(&self, head: u32) -> impl Iterator<Item = (Class, (u64, u64))> + '_ {
-        let following = move |at: &u32| Some(self.next[*at as usize]).filter(|at| *at != NONE);
-        std::iter::successors(Some(head).filter(|at| *at != NONE), following).filter_map(|at| {
-            let packed = self.packed[at as usize];
-            Some((Class::of_code((packed >> 48) as u16)?, counts(packed)))
-        })
-    }
-
-    /// How many arrivals were counted for a key, each once.
-    pub(super) fn arrivals(&self, head: u32) -> u64 {
-        let counts_each = |class: &Class| matches!(class, Class::Lag(_) | Class::NewAgain);
-        self.of(head).filter(|(class, _)| counts_each(class)).map(|(_, (all, _))| all).sum()
+        let node = |at: u32| self.nodes.get(at as usize);
+        std::iter::successors(node(head), move |(_, next)| node(*next)).filter_map(|(tally, _)| tally.read())
     }
 
     pub(super) fn free_all(&mut self, mut head: u32) {
@@ -187,41 +199,38 @@ impl Tallies {
 
     /// Frees one, and says which came after it.
     fn let_go(&mut self, at: u32) -> u32 {
-        let next = std::mem::replace(&mut self.next[at as usize], self.free);
+        let next = std::mem::replace(&mut self.nodes[at as usize].1, self.free);
         self.free = at;
         next
     }
 
-    /// Forgets what is counted for divisions before this one.
-    pub(super) fn keep_since(&mut self, head: &mut u32, oldest: u8) {
-        let (mut at, mut kept) = (*head, NONE);
+    /// Forgets what is counted for divisions before this one; whether there was anything.
+    pub(super) fn keep_since(&mut self, head: &mut u32, oldest: u8) -> bool {
+        let (mut at, mut kept, mut is_any) = (*head, NONE, false);
         while at != NONE {
-            let class = Class::of_code((self.packed[at as usize] >> 48) as u16);
-            let is_old = class.and_then(Class::division).is_some_and(|division| division < oldest);
-            if is_old {
+            if self.nodes[at as usize].0.is_before(oldest) {
+                is_any = true;
                 at = self.let_go(at);
             } else {
-                let next = std::mem::replace(&mut self.next[at as usize], kept);
+                let next = std::mem::replace(&mut self.nodes[at as usize].1, kept);
                 (kept, at) = (at, next);
             }
         }
         *head = kept;
+        is_any
     }
 
     /// Moves the divisions of a key's tallies.
     pub(super) fn shift(&mut self, head: u32, by: i16) {
         let mut at = head;
-        while at != NONE {
-            let packed = &mut self.packed[at as usize];
-            if let Some(class) = Class::of_code((*packed >> 48) as u16) {
-                *packed = pack(class.shifted(by), counts(*packed));
-            }
-            at = self.next[at as usize];
+        while let Some((tally, next)) = self.nodes.get_mut(at as usize) {
+            *tally = tally.shifted(by);
+            at = *next;
         }
     }
 
     pub(super) fn clear(&mut self) {
-        (self.packed, self.next, self.free) = (Vec::new(), Vec::new(), NONE);
+        (self.nodes, self.free) = (Vec::new(), NONE);
     }
 }
 
@@ -243,11 +252,7 @@ impl Default for Totals {
 }
 
 impl Totals {
-    pub(super) fn add(&mut self, class: Class, wrong: bool) {
-        self.add_many(class, (1, u64::from(wrong)));
-    }
-
-    pub(super) fn add_many(&mut self, class: Class, (all, wrong): (u64, u64)) {
+    pub(super) fn add(&mut self, class: Class, (all, wrong): (u64, u64)) {
         let counts = &mut self.counts[class.index()];
         *counts = (counts.0.saturating_add(all), counts.1.saturating_add(wrong));
     }
@@ -260,7 +265,7 @@ impl Totals {
 
     pub(super) fn merge(&mut self, other: &Totals, shift: i16) {
         self.arrivals = self.arrivals.saturating_add(other.arrivals);
-        other.iter().for_each(|(class, counts)| self.add_many(class.shifted(shift), counts));
+        other.iter().for_each(|(class, counts)| self.add(class.shifted(shift), counts));
     }
 
     pub(super) fn shift(&mut self, by: i16) {

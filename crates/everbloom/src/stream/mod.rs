@@ -21,6 +21,7 @@ pub mod sizing;
 use crate::promise::{Error, ImportanceMix, MAX_ITEMS, Result};
 pub use footprint::{Footprint, LagCurve, RateBand};
 pub use forecast::{ErrorsAt, Forecast, Method, RateAt};
+pub(crate) use sample::FEWEST_REPEATS;
 pub use sample::Sample;
 use std::sync::Arc;
 

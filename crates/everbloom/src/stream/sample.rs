@@ -22,7 +22,7 @@ use std::hash::BuildHasherDefault;
 const MOST_KEPT: usize = 1 << 22;
 
 /// With fewer repeats than this nothing is learned about them: 4σ would be a fifth.
-const FEWEST_REPEATS: usize = 400;
+pub(crate) const FEWEST_REPEATS: usize = 400;
 
 /// A key with more than one in so many of the arrivals that are kept is hot: sampling the others by key then errs by about
 /// the root of this share at most, 3 %.

@@ -2,15 +2,33 @@
 
 use super::Dedup;
 use super::judge::Judge;
+use crate::args::quantity;
 use crate::failure::{Failure, Result};
+use crate::platform;
 use crate::report::words::{self, LINES};
 use crate::report::{audit, short_size};
 use everbloom::internal::audit::{Audit, usual_bytes};
 use everbloom::{AnyFilter, filters};
 use std::hash::{BuildHasher as _, Hasher as _};
+use std::path::PathBuf;
 
 /// What a check takes that nobody asked for.
 const SPOT_CHECK_BYTES: u64 = 2 << 20;
+
+/// Refuses `--audit 1MiB`, where the size is taken for an input.
+pub(super) fn refuse_size_as_input(dedup: &Dedup) -> Result<()> {
+    let is_size = |path: &&PathBuf| {
+        let is_missing = matches!(platform::stat(path), Ok(None));
+        path.to_str().is_some_and(|text| is_missing && quantity::size_in_bits(text).is_ok())
+    };
+    match dedup.files.iter().find(is_size).filter(|_| dedup.audit == Some(None)) {
+        Some(size) => {
+            let size = size.display();
+            Err(Failure::new(format!("there is no file '{size}'; if it is the audit's size, write --audit={size}")))
+        }
+        None => Ok(()),
+    }
+}
 
 /// A filter that has seen nothing yet, audited if that is wanted.
 pub(super) fn begin(dedup: &Dedup, mut filter: AnyFilter) -> Result<AnyFilter> {
@@ -36,10 +54,10 @@ pub(super) fn spot_check() -> Result<Audit> {
 }
 
 impl Judge {
-    /// Looks at the audit whenever the arrivals have doubled, and in the end.
+    /// Looks at the audit whenever four times as many have come, and in the end.
     pub(super) fn look_at_audit(&mut self, is_end: bool) -> Option<Failure> {
         let found = self.memory.audit().filter(|audit| is_end || audit.arrivals() >= self.audit_look)?;
-        self.audit_look = found.arrivals().saturating_mul(2).max(super::judge::FIRST_AUDIT_LOOK);
+        self.audit_look = found.arrivals().saturating_mul(4).max(super::judge::FIRST_AUDIT_LOOK);
         let breach = found.breach(self.watch.promise()).filter(|_| self.watch.broken_at().is_none())?;
         self.watch.break_at(self.records);
         self.say(|remedy| format!("{}; {remedy}", audit::breach(&breach, LINES)))

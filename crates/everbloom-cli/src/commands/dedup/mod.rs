@@ -199,6 +199,7 @@ impl Dedup {
         let this = self.with_dash();
         this.refuse_clashes()?;
         this.refuse_idle_costs()?;
+        audit::refuse_size_as_input(&this)?;
         this.check_inputs()?;
         if this.counts {
             return counts::run(&this);

@@ -162,7 +162,7 @@ impl Stats {
             self.errors(told),
             self.exact_part(),
             self.window.as_ref().map_or(String::new(), |window| format!(" {}", window.summary())),
-            self.audit.as_ref().map_or(String::new(), |audit| format!(" {}", audit.summary())),
+            self.audit.as_ref().map_or(String::new(), Audited::summary),
             self.cost(),
         ];
         sentences.concat()
