@@ -40,6 +40,8 @@ pub(super) struct Servers {
     looked: Option<Instant>,
     /// Whether a look was not answered.
     is_blind: AtomicBool,
+    /// Whether a batch was not: nobody waits for anything more, then.
+    is_given_up: bool,
 }
 
 /// How often others' counts are looked at.
@@ -145,6 +147,7 @@ impl Servers {
             asked: None,
             looked: None,
             is_blind: AtomicBool::new(false),
+            is_given_up: false,
         }
     }
 
@@ -181,6 +184,7 @@ impl Servers {
         }
         let known = self.dealt.as_ref().map_or(0, |(known, _)| *known);
         let sent = self.writer().send(&mut verdicts[known..]);
+        self.is_given_up = sent.is_err();
         sent.map_err(|error| match (self.keeps, failure(error)) {
             (true, failure) => failure.with("with the same --state a later run goes on"),
             (false, failure) => failure,
@@ -265,6 +269,9 @@ impl Servers {
 
     /// What the cells say; of servers that do not answer, nothing, which is said in the end.
     pub(super) fn status(&self) -> Status {
+        if self.is_given_up {
+            return Status::default();
+        }
         self.answered(self.writer().filter().status())
     }
 
@@ -324,7 +331,7 @@ impl Servers {
 
     /// Takes this client off the servers, unless a later run goes on with it.
     pub(super) fn release(self) {
-        if !self.keeps {
+        if !self.keeps && !self.is_given_up {
             self.writer.into_inner().unwrap_or_else(PoisonError::into_inner).release();
         }
     }
