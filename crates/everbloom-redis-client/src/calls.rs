@@ -79,7 +79,10 @@ impl Calls {
         let kept = self.all.iter_mut().find(|kept| kept.id == id);
         let Some(batch) = kept.and_then(|kept| kept.batches.get_mut(number)) else { return };
         let mut bits = vec![0; verdicts.len().div_ceil(8)];
-        verdicts.iter().enumerate().for_each(|(at, verdict)| bits[at / 8] |= u8::from(verdict.is_distinct()) << (at % 8));
+        verdicts
+            .iter()
+            .enumerate()
+            .for_each(|(at, verdict)| bits[at / 8] |= u8::from(verdict.is_distinct()) << (at % 8));
         batch.bits = Some(bits);
     }
 

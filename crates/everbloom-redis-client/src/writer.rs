@@ -399,7 +399,8 @@ impl Writer {
                 Error::TokenLost(format!("{problem}; see who writes to '{}': {remedy}", self.filter.name()))
             }
             Error::TokenOrder(last, text) => {
-                let problem = "servers know of later batches of this client, as if its state were a copy of an older one";
+                let problem =
+                    "servers know of later batches of this client, as if its state were a copy of an older one";
                 let remedy = "go on with the newest state, or begin with a new one";
                 Error::TokenOrder(last, format!("{text}: {problem}; {remedy}"))
             }
@@ -414,6 +415,8 @@ fn check_lengths(keys: usize, importances: Importances<'_>, verdicts: &[Verdict]
     importances.check(keys)?;
     match verdicts.len() >= keys {
         true => Ok(()),
-        false => Err(Error::Usage(format!("there is room for {} verdicts, and {keys} keys; make room", verdicts.len()))),
+        false => {
+            Err(Error::Usage(format!("there is room for {} verdicts, and {keys} keys; make room", verdicts.len())))
+        }
     }
 }

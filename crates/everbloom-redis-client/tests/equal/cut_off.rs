@@ -218,7 +218,10 @@ fn clients_that_end_leave_their_places() {
         for number in 0..80u64 {
             let filter = Filter::open(&url(server.port), "all").expect("a filter");
             let mut writer = Writer::new(filter, &format!("client {number}")).expect("a client");
-            assert_eq!((observe(&mut writer, &keys(100 * number, 100)), clients()), (Ok(if number == 0 { 50 } else { 100 }), Some(2)));
+            assert_eq!(
+                (observe(&mut writer, &keys(100 * number, 100)), clients()),
+                (Ok(if number == 0 { 50 } else { 100 }), Some(2))
+            );
             writer.release();
         }
         assert_eq!(clients(), Some(1));

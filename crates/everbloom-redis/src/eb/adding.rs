@@ -32,7 +32,9 @@ impl<'a> Options<'a> {
         let mut words = Words::from(call, from, &["IMPORTANCE", "TOKEN", "ITEMS"]);
         while let Some(option) = words.option()? {
             match option {
-                "ITEMS" if words.place() < call.len() || options.takes_no_items() => return Ok((options, words.place())),
+                "ITEMS" if words.place() < call.len() || options.takes_no_items() => {
+                    return Ok((options, words.place()));
+                }
                 "ITEMS" => break,
                 option => options.take(option, &mut words)?,
             }

@@ -158,7 +158,8 @@ impl Tokens {
         }
         if sequence != last {
             let next = next.map_or("no number is left".into(), |next| format!("the next is {next}"));
-            let problem = format!("TOKENORDER {last} batch {sequence} of client '{token}' came after {last}, and {next}");
+            let problem =
+                format!("TOKENORDER {last} batch {sequence} of client '{token}' came after {last}, and {next}");
             let remedy = if sequence == 0 { "; go on with it, or register another name" } else { "" };
             return Err(Failure::Error(problem + remedy));
         }
