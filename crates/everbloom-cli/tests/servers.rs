@@ -4,6 +4,8 @@
 
 #[path = "../../everbloom-redis/tests/common/mod.rs"]
 mod common;
+#[path = "servers/trouble.rs"]
+mod trouble;
 
 use common::{Chance, Cluster, Maker, Server, on_every_server, seed, share};
 use std::collections::{HashMap, HashSet};

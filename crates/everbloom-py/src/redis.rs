@@ -12,7 +12,7 @@ use crate::keys;
 use crate::plan::{PyPromise, parameters_of};
 use everbloom::internal::filters;
 use everbloom::{AnyFilter, Hashing, ImportanceScale, Importances, Promise, Spec, Verdict};
-use everbloom_redis_client::{DEFAULT_SHARDS, Error, Filter, Options, Watcher, Writer};
+use everbloom_redis_client::{Call, DEFAULT_SHARDS, Error, Filter, Options, Watcher, Writer};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 use std::hash::{BuildHasher as _, Hasher as _, RandomState};
@@ -204,8 +204,7 @@ impl PyRedisFilter {
     /// Remembers many keys, and says of each whether it seems new: an array of bool, in order, repeats within the batch
     /// included. A null in an Arrow column is new, and not remembered.
     ///
-    /// After an error nobody knows whether the keys that were on their way counted. The same call again gets the answers
-    /// that they should have had.
+    /// After an error nobody knows which of the keys counted. The same call again gets the answers that it should have had.
     #[pyo3(signature = (keys, *, importance = None, out = None))]
     fn add_many<'py>(
         &self,
@@ -216,19 +215,25 @@ impl PyRedisFilter {
         let room = Room::new(keys, out)?;
         let given: Given<_> = importances(&self.scale, importance, keys.len().ok())?;
         given.check("importance", keys)?;
-        let (mut all, mut start, mut verdicts) = (Vec::new(), 0, Vec::new());
+        let (mut all, mut start, mut verdicts, mut call) = (Vec::new(), 0, Vec::new(), Call::default());
         let done = batch::for_each(keys, &self.hashing, &mut |py, part| {
             let weights = given.of(py, "importance", start, &part)?;
             let weights = weights.as_deref().map_or(Importances::default(), Importances::Each);
             verdicts.clear();
             verdicts.resize(part.keys.len(), Verdict::Distinct);
-            self.observe(py, part.keys, weights, &mut verdicts)?;
+            let hashes = || hashed(part.keys, &self.hashing);
+            self.ask(py, |writer| writer.observe_part(&mut call, &hashes(), weights, &mut verdicts))?;
             let new: Vec<u8> = verdicts.iter().map(|verdict| u8::from(verdict.is_distinct())).collect();
             part.append(&new, 1, &mut all);
             start += part.rows();
             Ok(())
         });
-        room.filled(&all, done.and_then(|()| given.check_rows(keys.py(), "importance", start)))
+        let done = done.and_then(|()| given.check_rows(keys.py(), "importance", start));
+        let ended = self.ask(keys.py(), |writer| {
+            writer.end(&call, done.is_ok());
+            Ok(())
+        });
+        room.filled(&all, done.and(ended))
     }
 
     /// Whether many keys seem to have been here: an array of bool, in order. A null in an Arrow column has not.
@@ -368,7 +373,7 @@ impl PyRedisFilter {
     /// How many keys that this process added were lost in a failover; replicas=1 waits until a replica has them.
     #[getter]
     fn forgotten(&self, py: Python<'_>) -> PyResult<u64> {
-        self.ask(py, |writer| Ok(writer.forgotten()))
+        self.ask(py, |writer| Ok(writer.forgotten().keys))
     }
 
     fn __repr__(&self) -> String {

@@ -158,6 +158,26 @@ def test_the_same_call_again_gets_the_answers_that_it_should_have_had(url, serve
     assert seen.info()["distinct"] == 2001 and seen.forgotten == 0
 
 
+def test_a_long_call_again_gets_the_answers_of_all_its_batches(url, server):  # noqa: F811
+    seen = Filter("long", url, "exact", shards=3, patience=1)
+
+    def keys(stop_at=None):
+        for key in range(200_000):
+            if key == stop_at:  # in the third batch
+                os.kill(server.process.pid, signal.SIGSTOP)
+            yield key
+
+    try:
+        with pytest.raises(ServerError):
+            seen.add_many(keys(stop_at=150_000))
+    finally:
+        os.kill(server.process.pid, signal.SIGCONT)
+    assert seen.add("another")
+    assert seen.add_many(keys()).all()
+    assert not seen.add_many(keys()).any()
+    assert seen.info()["distinct"] == 200_001
+
+
 PROGRAM = """
 import os, signal, subprocess, sys
 signal.signal(signal.SIGINT, signal.default_int_handler)

@@ -20,6 +20,8 @@ pub enum Error {
     Unreachable(String),
     /// A server forgot this client, so nobody knows whether its batch arrived.
     TokenLost(String),
+    /// A server's last batch of this client is another than the one before: its number, and what to say.
+    TokenOrder(u64, String),
     /// Whoever called asked to stop.
     Stopped,
     /// The library refused something.
@@ -38,7 +40,8 @@ impl fmt::Display for Error {
             | Error::NoModule(text)
             | Error::Server(text)
             | Error::Unreachable(text)
-            | Error::TokenLost(text) => out.write_str(text),
+            | Error::TokenLost(text)
+            | Error::TokenOrder(_, text) => out.write_str(text),
             Error::Stopped => out.write_str("it was stopped"),
             Error::Filter(error) => error.fmt(out),
         }

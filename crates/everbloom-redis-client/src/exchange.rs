@@ -13,6 +13,7 @@ use crate::Options;
 use crate::error::{Error, Result};
 use crate::nodes::{Address, Nodes, Trouble, pack, shown, text_of};
 use redis::Value;
+use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -38,19 +39,20 @@ impl Watcher for Nobody {}
 pub(crate) struct Request {
     pub(crate) slot: u16,
     pub(crate) packed: Vec<u8>,
-    key: String,
+    /// Whether it may have been carried out: it was sent, and not every server that it was sent to refused it.
+    pub(crate) may_count: Cell<bool>,
 }
 
 impl Request {
     pub(crate) fn new(key: &str, words: &[&[u8]]) -> Self {
-        Self::at(crate::slots::slot(key.as_bytes()), key, words)
+        Self::at(crate::slots::slot(key.as_bytes()), words)
     }
 
     /// The same where the slot is known.
-    pub(crate) fn at(slot: u16, key: &str, words: &[&[u8]]) -> Self {
+    pub(crate) fn at(slot: u16, words: &[&[u8]]) -> Self {
         let mut packed = Vec::with_capacity(64 + words.iter().map(|word| word.len() + 16).sum::<usize>());
         pack(&mut packed, words);
-        Request { slot, packed, key: key.into() }
+        Request { slot, packed, may_count: Cell::new(false) }
     }
 }
 
@@ -66,14 +68,18 @@ pub(crate) struct How {
 /// The way to servers.
 pub(crate) struct Exchange {
     pub(crate) nodes: Nodes,
-    patience: Duration,
-    timeout: Duration,
+    pub(crate) patience: Duration,
     watcher: Arc<dyn Watcher>,
     turn: usize,
+    /// When it was made, until it is used: what was spent on finding the servers counts.
+    begun: Option<Instant>,
+    used: Instant,
 }
 
 /// How long nothing is said.
 const SILENCE: Duration = Duration::from_secs(2);
+/// Connections that were silent for longer may be gone without our knowing, as behind a firewall that forgot them.
+const IDLE: Duration = Duration::from_secs(10);
 /// Between two attempts.
 const PAUSES: [u64; 6] = [5, 20, 50, 100, 200, 300];
 
@@ -94,7 +100,10 @@ impl Exchange {
         let Options { urls, patience, watcher, .. } = options.clone();
         // A few attempts must fit into the patience, and a slow command into an attempt.
         let timeout = (patience / 4).clamp(Duration::from_millis(500), Duration::from_secs(15));
-        Ok(Exchange { nodes: Nodes::new(&urls, timeout)?, patience, timeout, watcher, turn: 0 })
+        let mut nodes = Nodes::new(&urls, timeout, Arc::clone(&watcher))?;
+        let now = Instant::now();
+        nodes.wait_until(now, patience);
+        Ok(Exchange { nodes, patience, watcher, turn: 0, begun: Some(now), used: now })
     }
 
     /// Carries out one command.
@@ -112,6 +121,15 @@ impl Exchange {
 
     /// The same with an error for each that was refused.
     pub(crate) fn each(&mut self, requests: &[Request], how: How) -> Result<Vec<Result<Value>>> {
+        if self.used.elapsed() >= IDLE {
+            self.nodes.drop_all();
+        }
+        let answers = self.tried(requests, how);
+        self.used = Instant::now();
+        answers
+    }
+
+    fn tried(&mut self, requests: &[Request], how: How) -> Result<Vec<Result<Value>>> {
         let mut round = Round {
             answers: requests.iter().map(|_| None).collect(),
             pending: (0..requests.len()).collect(),
@@ -119,7 +137,9 @@ impl Exchange {
             moves: Vec::new(),
             trouble: String::new(),
         };
-        let (start, mut said, mut attempt, mut pauses) = (Instant::now(), false, 0, 0);
+        let start = self.begun.take().unwrap_or_else(Instant::now);
+        self.nodes.wait_until(start, self.patience);
+        let (mut said, mut attempt, mut pauses) = (false, 0, 0);
         while !round.pending.is_empty() {
             if attempt > 0 {
                 if self.watcher.should_stop() {
@@ -137,7 +157,7 @@ impl Exchange {
                     said = true;
                 }
             }
-            match self.attempt(requests, how, &mut round, attempt > 0) {
+            match self.attempt(requests, how, &mut round, attempt) {
                 Progress::Asked | Progress::Redirected if attempt < 8 => {}
                 Progress::Done => {}
                 _ => {
@@ -156,12 +176,12 @@ impl Exchange {
     }
 
     /// Sends what is pending to whoever has it, and reads the answers.
-    fn attempt(&mut self, requests: &[Request], how: How, round: &mut Round, again: bool) -> Progress {
+    fn attempt(&mut self, requests: &[Request], how: How, round: &mut Round, attempt: u32) -> Progress {
         self.turn += 1;
         let mut groups: BTreeMap<Address, Vec<usize>> = BTreeMap::new();
         for index in &round.pending {
             let slot = requests[*index].slot;
-            let owner = match how.from_replicas && !again {
+            let owner = match how.from_replicas && attempt == 0 {
                 true => self.nodes.any(slot, self.turn),
                 false => self.nodes.primary(slot),
             };
@@ -176,21 +196,28 @@ impl Exchange {
         let mut progress = Progress::Done;
         let mut sent = Vec::new();
         for (address, indices) in groups {
-            match self.send(&address, &indices, requests, how, round, again) {
+            match self.send(&address, &indices, requests, how, round) {
                 Ok(written) => sent.push((address, indices, written)),
                 Err(text) => {
-                    self.nodes.drop_connection(&address);
-                    (round.trouble, progress) = (text, Progress::Later);
+                    self.lost(&address, &indices, text, round);
+                    progress = Progress::Later;
                 }
             }
         }
         for (address, indices, written) in sent {
-            let received = self.receive(&address, &indices, &written, round);
-            if let Err(text) = &received {
-                self.nodes.drop_connection(&address);
-                round.trouble.clone_from(text);
+            // As long as all answer, who wants to stop waits for what was sent: it counts.
+            let is_over = progress == Progress::Later && self.nodes.is_over();
+            let received = match is_over {
+                false => self.receive(&address, &indices, &written, requests, round),
+                true => Err(format!("{address}: no answer in time")),
+            };
+            match received {
+                Ok(received) => progress = progress.and(received),
+                Err(text) => {
+                    self.lost(&address, &indices, text, round);
+                    progress = Progress::Later;
+                }
             }
-            progress = progress.and(received.unwrap_or(Progress::Later));
         }
         let answers = &round.answers;
         round.pending.retain(|index| answers[*index].is_none());
@@ -202,6 +229,16 @@ impl Exchange {
         progress
     }
 
+    /// A node that does not answer: what it was to be asked for others need not be asked of it again.
+    fn lost(&mut self, address: &Address, indices: &[usize], text: String, round: &mut Round) {
+        self.nodes.drop_connection(address);
+        indices.iter().for_each(|index| _ = round.asks.remove(index));
+        // What is cut short in the end says nothing of what was wrong all the time.
+        if round.trouble.is_empty() || !self.nodes.is_over() {
+            round.trouble = text;
+        }
+    }
+
     fn send(
         &mut self,
         address: &Address,
@@ -209,14 +246,14 @@ impl Exchange {
         requests: &[Request],
         how: How,
         round: &Round,
-        again: bool,
     ) -> Result<Written, String> {
-        let wait_ms = (self.timeout.as_millis() as u64 / 2).max(1).to_string();
+        // The answer to WAIT must come before its reader loses patience.
+        let wait_ms = (self.nodes.left().as_millis() / 2).max(1).to_string();
         let connection = self.nodes.connection(address).map_err(|trouble| match trouble {
             Trouble::Passing(text) => text,
             Trouble::Lasting(error) => error.to_string(),
         })?;
-        let mut written = Written { skipped: 0, syncs: false, waits_for: how.replicas };
+        let mut written = Written { skipped: 0, waits_for: how.replicas, counted: Vec::with_capacity(indices.len()) };
         let mut out = Vec::new();
         if how.from_replicas {
             pack(&mut out, &[b"READONLY"]);
@@ -227,15 +264,9 @@ impl Exchange {
                 pack(&mut out, &[b"ASKING"]);
             }
             out.extend_from_slice(&requests[*index].packed);
+            written.counted.push(requests[*index].may_count.replace(true));
         }
         if how.replicas > 0 {
-            if again {
-                // WAIT looks at what this connection wrote. A batch that is answered from before writes nothing, and may
-                // have been written through another connection: a write behind it makes WAIT mean both.
-                let key = format!("{}:sync", requests[indices[indices.len() - 1]].key);
-                pack(&mut out, &[b"SET", key.as_bytes(), b"", b"PX", b"1000"]);
-                written.syncs = true;
-            }
             pack(&mut out, &[b"WAIT", how.replicas.to_string().as_bytes(), wait_ms.as_bytes()]);
         }
         connection.send_packed_command(&out).map_err(|error| format!("{address}: {}", shown(&error)))?;
@@ -248,10 +279,15 @@ impl Exchange {
         address: &Address,
         indices: &[usize],
         written: &Written,
+        requests: &[Request],
         round: &mut Round,
     ) -> Result<Progress, String> {
+        let deadline = self.nodes.deadline;
         let connection = self.nodes.connection(address).map_err(|_| format!("{address}: the connection is lost"))?;
         let mut next = || loop {
+            if Instant::now() >= deadline {
+                return Err(format!("{address}: no answer in time"));
+            }
             match connection.recv_response() {
                 Ok(Value::Push { .. }) => {}
                 other => return other.map_err(|error| format!("{address}: {}", shown(&error))),
@@ -269,20 +305,22 @@ impl Exchange {
         }
         let mut is_kept = true;
         if written.waits_for > 0 {
-            let synced = if written.syncs { matches!(next()?, Value::Okay) } else { true };
             let reached = match next()? {
                 Value::Int(replicas) => replicas,
                 other => return Err(format!("{address}: WAIT answered {other:?}")),
             };
-            is_kept = synced && reached >= i64::from(written.waits_for);
+            is_kept = reached >= i64::from(written.waits_for);
             if !is_kept {
                 round.trouble =
                     format!("{address}: {reached} of {} replicas confirmed a batch in time", written.waits_for);
             }
         }
         let mut progress = if is_kept { Progress::Done } else { Progress::Later };
-        for (index, outcome) in outcomes {
+        for ((index, outcome), counted) in outcomes.into_iter().zip(&written.counted) {
             round.asks.remove(&index);
+            if !matches!(outcome, Outcome::Answered(_)) {
+                requests[index].may_count.set(*counted);
+            }
             match outcome {
                 Outcome::Answered(value) if is_kept => round.answers[index] = Some(Ok(value)),
                 Outcome::Answered(_) => {}
@@ -308,8 +346,9 @@ impl Exchange {
 /// What was written beside the commands themselves.
 struct Written {
     skipped: usize,
-    syncs: bool,
     waits_for: u32,
+    /// Of each command, whether it may have been carried out before.
+    counted: Vec<bool>,
 }
 
 /// How far the commands are.
@@ -363,6 +402,13 @@ fn outcome(address: &Address, value: Value) -> Outcome {
             "TRYAGAIN" | "CLUSTERDOWN" | "LOADING" | "MASTERDOWN" | "READONLY" | "NOREPLICAS" | "BUSY" | "UNBLOCKED",
             _,
         ) => Outcome::Later(format!("{address}: {text}")),
+        ("TOKENORDER", _) => {
+            let mut words = text.splitn(3, ' ').skip(1);
+            match (words.next().and_then(|last| last.parse().ok()), words.next()) {
+                (Some(last), Some(text)) => Outcome::Refused(Error::TokenOrder(last, format!("{address}: {text}"))),
+                _ => Outcome::Refused(Error::Server(format!("{address}: {text}"))),
+            }
+        }
         ("TOKENLOST", _) => Outcome::Refused(Error::TokenLost(format!("{address}: {text}"))),
         ("ERR", _) if text.to_ascii_lowercase().starts_with("err unknown command") && text.contains("EB.") => {
             let remedy = "load it with MODULE LOAD, or `loadmodule /usr/lib/everbloom/libeverbloom_redis.so` in its \

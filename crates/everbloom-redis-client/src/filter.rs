@@ -6,6 +6,7 @@ use crate::exchange::{Exchange, How, Request};
 use crate::nodes::{Trouble, text};
 use crate::record::Record;
 use crate::slots::{record_key, shard_key, slot};
+use crate::writer::MOST_KEYS;
 use everbloom::internal::codec::{self, Decoder};
 use everbloom::internal::filter::Watch;
 use everbloom::internal::filters;
@@ -291,6 +292,15 @@ impl Filter {
 
     /// Whether keys are inside. Replicas may answer, if the options say so.
     pub fn contains(&mut self, hashes: &[KeyHash], found: &mut [bool]) -> Result<()> {
+        if found.len() < hashes.len() {
+            let problem = format!("there is room for {} answers, and {} keys", found.len(), hashes.len());
+            return Err(Error::Usage(format!("{problem}; make room")));
+        }
+        let mut parts = hashes.chunks(MOST_KEYS).zip(found.chunks_mut(MOST_KEYS));
+        parts.try_for_each(|(hashes, found)| self.contains_some(hashes, found))
+    }
+
+    fn contains_some(&mut self, hashes: &[KeyHash], found: &mut [bool]) -> Result<()> {
         let shards = u64::from(self.record.shards);
         let mut parts: Vec<(Vec<u8>, Vec<usize>)> = vec![Default::default(); self.keys.len()];
         for (place, hash) in hashes.iter().enumerate().take(found.len()) {

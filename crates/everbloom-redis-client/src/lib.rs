@@ -28,6 +28,7 @@
 //! **Failover.** A server may die after it answered and before its replica knew. With [`Options::replicas`] a batch counts when
 //! so many replicas have it. Without, keys may be forgotten: [`Writer::forgotten`] says how many were.
 
+mod calls;
 mod error;
 mod exchange;
 mod filter;
@@ -36,11 +37,12 @@ mod record;
 mod slots;
 mod writer;
 
+pub use calls::Call;
 pub use error::{Error, Result};
 pub use exchange::Watcher;
 pub use filter::{Filter, Info};
 pub use slots::{SLOTS, record_key, shard_key, slot};
-pub use writer::{MOST_KEYS, Session, Writer};
+pub use writer::{Forgotten, MOST_KEYS, Session, Writer};
 
 use std::sync::Arc;
 use std::time::Duration;

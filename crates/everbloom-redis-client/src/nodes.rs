@@ -1,11 +1,13 @@
 //! Connections to servers, and which server has which slots.
 
 use crate::error::{Error, Result};
+use crate::exchange::Watcher;
 use crate::slots::SLOTS;
 use redis::{Client, Connection, ConnectionAddr, ConnectionInfo, IntoConnectionInfo as _, Value};
 use std::collections::HashMap;
 use std::io::Write as _;
-use std::time::Duration;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 /// A server, as `host:port`.
 pub(crate) type Address = String;
@@ -26,8 +28,19 @@ pub(crate) struct Nodes {
     /// Whether the servers are a cluster.
     is_cluster: bool,
     connections: HashMap<Address, Connection>,
+    /// For one answer.
     timeout: Duration,
+    /// For all of what is asked for now, and from when on it is looked whether it is to be stopped.
+    pub(crate) deadline: Instant,
+    patient: Instant,
+    watcher: Arc<dyn Watcher>,
+    /// Of each server, whether it failed when it was last asked for something, and when it was asked for the slots.
+    asked: HashMap<Address, (bool, u64)>,
+    turn: u64,
 }
+
+/// So long nobody is asked whether to stop, which may cost more than an answer.
+const PROMPT: Duration = Duration::from_millis(200);
 
 /// What a server turned out to be.
 enum Asked {
@@ -49,14 +62,45 @@ pub(crate) enum Trouble {
 
 impl Nodes {
     /// The servers at these addresses, separated by commas. Nothing is connected yet.
-    pub(crate) fn new(urls: &str, timeout: Duration) -> Result<Self> {
+    pub(crate) fn new(urls: &str, timeout: Duration, watcher: Arc<dyn Watcher>) -> Result<Self> {
         let parts = urls.split(',').map(str::trim).filter(|url| !url.is_empty());
         let seeds: Vec<ConnectionInfo> = parts.map(parsed).collect::<Result<_>>()?;
         if seeds.is_empty() {
             return Err(Error::Usage("no server is named; write redis://HOST:PORT".into()));
         }
         let nobody = vec![u16::MAX; usize::from(SLOTS)];
-        Ok(Nodes { seeds, owners: Vec::new(), slots: nobody, is_cluster: false, connections: HashMap::new(), timeout })
+        let now = Instant::now();
+        Ok(Nodes {
+            seeds,
+            owners: Vec::new(),
+            slots: nobody,
+            is_cluster: false,
+            connections: HashMap::new(),
+            timeout,
+            deadline: now + timeout,
+            patient: now + PROMPT,
+            watcher,
+            asked: HashMap::new(),
+            turn: 0,
+        })
+    }
+
+    /// From now on no answer is waited for beyond so long after the start.
+    pub(crate) fn wait_until(&mut self, start: Instant, patience: Duration) {
+        let ages = Duration::from_secs(u32::MAX.into());
+        (self.deadline, self.patient) = (start + patience.min(ages), start + PROMPT);
+    }
+
+    /// What is left for an answer.
+    pub(crate) fn left(&self) -> Duration {
+        let left = self.deadline.saturating_duration_since(Instant::now());
+        left.clamp(Duration::from_millis(2), self.timeout)
+    }
+
+    /// Whether nothing more is to be waited for.
+    pub(crate) fn is_over(&self) -> bool {
+        let now = Instant::now();
+        now >= self.deadline || now >= self.patient && self.watcher.should_stop()
     }
 
     /// The server that writes go to.
@@ -78,7 +122,7 @@ impl Nodes {
         self.owners.get(usize::from(self.slots[usize::from(slot)]))
     }
 
-    /// All servers' addresses, primaries first.
+    /// The primaries' addresses.
     pub(crate) fn primaries(&self) -> Vec<Address> {
         let mut all: Vec<Address> = self.owners.iter().map(|owner| owner.primary.clone()).collect();
         all.sort();
@@ -95,7 +139,8 @@ impl Nodes {
         self.slots[usize::from(slot)] = place as u16;
     }
 
-    /// Asks the servers who has which slots: those that are known, then those that were named.
+    /// Asks the servers who has which slots, until one says: one that was not asked for long, because one that is cut off from the
+    /// others may go on telling what was; those that failed come last.
     pub(crate) fn refresh(&mut self) -> Result<(), Trouble> {
         let named = self.seeds.iter().map(|seed| address(seed.addr()));
         let known =
@@ -103,9 +148,21 @@ impl Nodes {
         let mut candidates: Vec<Address> = named.chain(known).collect();
         let mut seen = std::collections::HashSet::new();
         candidates.retain(|address| seen.insert(address.clone()));
+        // Without a cluster nobody knows better than the primary.
+        let is_primary = |address: &Address| !self.is_cluster && self.owners.iter().any(|own| own.primary == *address);
+        candidates.sort_by_key(|address| {
+            let (failed, turn) = self.asked.get(address).copied().unwrap_or_default();
+            (failed, !is_primary(address), turn)
+        });
+        self.turn += 1;
         let (mut last, mut replicas) = (None, Vec::new());
         for candidate in candidates {
-            match self.ask_for_slots(&candidate) {
+            if self.is_over() {
+                return last.map_or(Ok(()), Err);
+            }
+            let answer = self.ask_for_slots(&candidate);
+            self.asked.insert(candidate.clone(), (answer.is_err(), self.turn));
+            match answer {
                 Ok(Asked::Cluster) => return Ok(()),
                 Ok(Asked::Primary) => {
                     self.owners = vec![Owner { primary: candidate, replicas }];
@@ -176,12 +233,18 @@ impl Nodes {
             let connection = self.connect(to)?;
             self.connections.insert(to.clone(), connection);
         }
-        self.connections.get_mut(to).ok_or_else(|| Trouble::Passing(format!("{to}: no connection")))
+        let left = self.left();
+        let connection = self.connections.get_mut(to);
+        let connection = connection.ok_or_else(|| Trouble::Passing(format!("{to}: no connection")))?;
+        let limits = connection.set_read_timeout(Some(left)).and_then(|()| connection.set_write_timeout(Some(left)));
+        limits.map_err(|error| Trouble::Passing(format!("{to}: {}", shown(&error))))?;
+        Ok(connection)
     }
 
-    /// Lets a connection go whose state is not known.
+    /// Lets a connection go that failed.
     pub(crate) fn drop_connection(&mut self, to: &Address) {
         self.connections.remove(to);
+        self.asked.entry(to.clone()).or_default().0 = true;
     }
 
     pub(crate) fn drop_all(&mut self) {
@@ -198,19 +261,14 @@ impl Nodes {
                 self.seeds[0].clone().set_addr(ConnectionAddr::Tcp(host.trim_matches(['[', ']']).into(), port))
             }
         };
-        let opened = Client::open(info).and_then(|client| client.get_connection_with_timeout(self.timeout));
-        let connection = opened.map_err(|error| match error.code() {
+        let opened = Client::open(info).and_then(|client| client.get_connection_with_timeout(self.left()));
+        opened.map_err(|error| match error.code() {
             Some("NOAUTH" | "WRONGPASS" | "NOPERM") => Trouble::Lasting(Error::Server(format!("{to}: {LET_IN}"))),
             _ if error.kind() == redis::ErrorKind::AuthenticationFailed => Trouble::Lasting(Error::Server(format!(
                 "{to}: the server refuses the user or the password of its address"
             ))),
             _ => Trouble::Passing(format!("{to}: {}", shown(&error))),
-        })?;
-        let limits = connection.set_read_timeout(Some(self.timeout));
-        limits
-            .and_then(|()| connection.set_write_timeout(Some(self.timeout)))
-            .map_err(|error| Trouble::Passing(format!("{to}: {}", shown(&error))))?;
-        Ok(connection)
+        })
     }
 }
 
@@ -304,15 +362,18 @@ pub(crate) fn pack(out: &mut Vec<u8>, words: &[&[u8]]) {
 mod tests {
     use super::*;
 
+    fn nodes(urls: &str) -> Result<Nodes> {
+        Nodes::new(urls, Duration::from_secs(1), Arc::new(crate::exchange::Nobody))
+    }
+
     #[test]
     fn no_password_is_in_a_message() {
         for url in ["rediss://me:secret@host:1", "redis://me:secret@:x/y/z", "http://me:secret@host", "me:secret@host"]
         {
-            let error =
-                Nodes::new(url, Duration::from_secs(1)).err().map(|error| error.to_string()).unwrap_or_default();
+            let error = nodes(url).err().map(|error| error.to_string()).unwrap_or_default();
             assert!(!error.is_empty() && !error.contains("secret"), "{url}: {error}");
         }
-        assert!(Nodes::new("redis://:secret@h:7001, redis://h:7002", Duration::from_secs(1)).is_ok());
-        assert!(Nodes::new(" , ", Duration::from_secs(1)).is_err());
+        assert!(nodes("redis://:secret@h:7001, redis://h:7002").is_ok());
+        assert!(nodes(" , ").is_err());
     }
 }

@@ -1,16 +1,21 @@
 //! Batches of arrivals, each of which counts once.
 
+use crate::calls::{Call, Calls, Place};
 use crate::error::{Error, Result};
 use crate::exchange::{How, Request};
 use crate::filter::{Filter, bits_of, packed};
 use everbloom::{Importance, Importances, KeyHash, Verdict};
 use std::collections::VecDeque;
+use std::time::Duration;
 
 /// The most keys of a batch: what a server keeps an answer for.
 pub const MOST_KEYS: usize = 1 << 16;
 
 /// What is remembered of batches that were acknowledged, to say what a failover lost.
 const MOST_REMEMBERED: usize = 1 << 12;
+
+/// The longest name of a client: a server takes 64 bytes, and `+` and a number come behind it.
+const MOST_NAME_BYTES: usize = 53;
 
 /// How far a client is with one shard: its generation, if it had to register anew, and the number of its last batch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -26,17 +31,34 @@ pub struct Writer {
     filter: Filter,
     client: String,
     shards: Vec<Shard>,
-    forgotten: u64,
-    /// Keys of the last batch, while not all shards have answered it.
+    forgotten: Forgotten,
+    /// Keys of the last batch, while not all shards have answered it, and whose they are.
     unanswered: usize,
+    place: Option<Place>,
+    calls: Calls,
     /// Bytes that were sent and received, for whoever measures.
     sent_bytes: u64,
+}
+
+/// New keys that servers acknowledged and lost.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Forgotten {
+    /// How many are known of.
+    pub keys: u64,
+    /// Whether there may be more.
+    pub or_more: bool,
 }
 
 /// What one shard has to do.
 #[derive(Default)]
 struct Shard {
     session: Session,
+    /// Whether the server knows the client by the name of this session.
+    is_registered: bool,
+    /// Whether the batch may have counted.
+    may_count: bool,
+    /// The session to go back to, while the next one is tried.
+    doubted: Option<Session>,
     hashes: Vec<u8>,
     importances: Vec<u8>,
     places: Vec<u32>,
@@ -46,10 +68,11 @@ struct Shard {
 }
 
 impl Writer {
-    /// A client that was never here: its name must be its own. It registers with every shard.
+    /// A client that was never here: its name, of 1 to 53 bytes, must be its own. It registers with every shard.
     pub fn new(filter: Filter, client: &str) -> Result<Self> {
         let sessions = vec![Session::default(); filter.keys.len()];
         let mut writer = Self::resume(filter, client, &sessions)?;
+        writer.shards.iter_mut().for_each(|shard| shard.is_registered = false);
         let all: Vec<usize> = (0..sessions.len()).collect();
         writer.register(&all)?;
         Ok(writer)
@@ -57,15 +80,57 @@ impl Writer {
 
     /// A client that was here, with its sessions as they were when its last batch was dealt out: see [`Writer::sessions`].
     pub fn resume(filter: Filter, client: &str, sessions: &[Session]) -> Result<Self> {
+        if client.is_empty() || client.len() > MOST_NAME_BYTES {
+            let problem = format!("the name of a client must have 1 to {MOST_NAME_BYTES} bytes, not {}", client.len());
+            return Err(Error::Usage(format!("{problem}; take a random word")));
+        }
         if sessions.len() != filter.keys.len() {
             let (now, then) = (filter.keys.len(), sessions.len());
             return Err(Error::Exists(format!(
-                "'{}' has {now} shards, and had {then}: it is another filter",
+                "'{}' has {now} shards, and had {then}: it is another filter; take its own name, or begin anew",
                 filter.name()
             )));
         }
-        let shards = sessions.iter().map(|session| Shard { session: *session, ..Shard::default() }).collect();
-        Ok(Writer { filter, client: client.into(), shards, forgotten: 0, unanswered: 0, sent_bytes: 0 })
+        let shard = |session: &Session| Shard { session: *session, is_registered: true, ..Shard::default() };
+        Ok(Writer {
+            shards: sessions.iter().map(shard).collect(),
+            filter,
+            client: client.into(),
+            forgotten: Forgotten::default(),
+            unanswered: 0,
+            place: None,
+            calls: Calls::default(),
+            sent_bytes: 0,
+        })
+    }
+
+    /// With what an earlier run knew: what was lost, and the new keys of each shard's last batches, see
+    /// [`Writer::acknowledged`].
+    #[must_use]
+    pub fn remembering(mut self, forgotten: Forgotten, acknowledged: &[Vec<u32>]) -> Self {
+        self.forgotten = forgotten;
+        for (shard, batches) in self.shards.iter_mut().zip(acknowledged) {
+            shard.acknowledged = batches.iter().copied().collect();
+        }
+        self
+    }
+
+    /// The new keys of up to so many batches of each shard that were acknowledged last.
+    pub fn acknowledged(&self, batches: usize) -> Vec<Vec<u32>> {
+        let last = |shard: &Shard| {
+            let skipped = shard.acknowledged.len().saturating_sub(batches);
+            shard.acknowledged.iter().skip(skipped).copied().collect()
+        };
+        self.shards.iter().map(last).collect()
+    }
+
+    /// Takes the client off the servers, which remember 64 each; its name is not to be used again. One that cannot be reached within a
+    /// second forgets it when others come.
+    pub fn release(mut self) {
+        let patience = self.filter.exchange.patience.min(Duration::from_secs(1));
+        self.filter.exchange.patience = patience;
+        let requests: Vec<Request> = (0..self.shards.len()).map(|at| self.empty_batch(at, b"END")).collect();
+        let _ = self.filter.exchange.each(&requests, How::default());
     }
 
     /// How far it is with each shard.
@@ -89,7 +154,7 @@ impl Writer {
     }
 
     /// New keys that servers acknowledged and then lost in a failover: repeats of them are called new again.
-    pub fn forgotten(&self) -> u64 {
+    pub fn forgotten(&self) -> Forgotten {
         self.forgotten
     }
 
@@ -100,7 +165,7 @@ impl Writer {
 
     /// Judges arrivals in order and remembers them, in batches of at most [`MOST_KEYS`].
     ///
-    /// After an error nobody knows whether the batch counted. Given the same keys again, it gets the verdicts that it should
+    /// After an error nobody knows which of them counted. Given the same keys again, it gets the verdicts that it should
     /// have had; given others, the batch that was cut off counts first.
     pub fn observe(
         &mut self,
@@ -108,16 +173,40 @@ impl Writer {
         importances: Importances<'_>,
         verdicts: &mut [Verdict],
     ) -> Result<()> {
-        let mut done = 0;
-        for (part, verdicts) in hashes.chunks(MOST_KEYS).zip(verdicts.chunks_mut(MOST_KEYS)) {
-            if !self.is_unanswered(part) {
-                self.settle()?;
-                self.deal(part, importances.skip(done), true);
-            }
-            self.send(verdicts)?;
+        check_lengths(hashes.len(), importances, verdicts)?;
+        let (mut call, mut done) = (Call::default(), 0);
+        let mut parts = hashes.chunks(MOST_KEYS).zip(verdicts.chunks_mut(MOST_KEYS));
+        let judged = parts.try_for_each(|(part, verdicts)| {
+            self.observe_part(&mut call, part, importances.skip(done), verdicts)?;
             done += part.len();
+            Ok(())
+        });
+        self.end(&call, judged.is_ok());
+        judged
+    }
+
+    /// A part of a call, of at most [`MOST_KEYS`], for who has the keys one after the other; [`Writer::end`] must follow the last
+    /// one, or the one that failed.
+    pub fn observe_part(
+        &mut self,
+        call: &mut Call,
+        hashes: &[KeyHash],
+        importances: Importances<'_>,
+        verdicts: &mut [Verdict],
+    ) -> Result<()> {
+        check_lengths(hashes.len(), importances, verdicts)?;
+        let Some(place) = self.calls.next(call, hashes, verdicts) else { return Ok(()) };
+        if !self.is_unanswered(hashes) {
+            self.settle()?;
+            self.deal(hashes, importances, true)?;
         }
-        Ok(())
+        self.place = Some(place);
+        self.send(verdicts)
+    }
+
+    /// Ends a call: well, or so that the same one may be made again.
+    pub fn end(&mut self, call: &Call, is_well: bool) {
+        self.calls.end(call, is_well);
     }
 
     /// Whether these are the keys of a batch that was cut off.
@@ -137,7 +226,12 @@ impl Writer {
 
     /// Deals a batch of at most [`MOST_KEYS`] out to the shards, and numbers it; not `is_new` is one that may have been sent
     /// before, and keeps its numbers. Nothing is sent yet, so that the caller may take a note of it.
-    pub fn deal(&mut self, hashes: &[KeyHash], importances: Importances<'_>, is_new: bool) {
+    pub fn deal(&mut self, hashes: &[KeyHash], importances: Importances<'_>, is_new: bool) -> Result<()> {
+        importances.check(hashes.len())?;
+        if hashes.len() > MOST_KEYS {
+            let problem = format!("a batch may have {MOST_KEYS} keys, not {}", hashes.len());
+            return Err(Error::Usage(format!("{problem}; deal out smaller ones")));
+        }
         let count = self.shards.len() as u64;
         for shard in &mut self.shards {
             shard.hashes.clear();
@@ -155,40 +249,45 @@ impl Writer {
                 shard.importances.extend_from_slice(&importance.max().to_be_bytes());
             }
         }
-        for shard in self.shards.iter_mut().filter(|shard| is_new && !shard.places.is_empty()) {
-            shard.session.sequence += 1;
+        for shard in self.shards.iter_mut().filter(|shard| !shard.places.is_empty()) {
+            shard.session.sequence += u64::from(is_new);
+            shard.may_count = !is_new;
         }
-        self.unanswered = hashes.len();
+        (self.unanswered, self.place) = (hashes.len(), None);
+        Ok(())
     }
 
     /// Sends what was dealt out, until every shard has answered; the verdicts are in the order of the batch. After an error the
     /// batch may be sent again.
     pub fn send(&mut self, verdicts: &mut [Verdict]) -> Result<()> {
+        check_lengths(self.unanswered, Importances::default(), verdicts)?;
         let mut waiting: Vec<usize> = (0..self.shards.len()).filter(|at| !self.shards[*at].places.is_empty()).collect();
         let how = self.how();
         while !waiting.is_empty() {
+            self.register(&waiting)?;
             let requests: Vec<Request> = waiting.iter().map(|at| self.request(*at)).collect();
             self.sent_bytes += requests.iter().map(|request| request.packed.len() as u64).sum::<u64>();
-            let answers = self.filter.exchange.each(&requests, how)?;
-            let (mut behind, mut failure) = (Vec::new(), None);
-            for (at, answer) in waiting.iter().zip(answers) {
+            let answers = self.filter.exchange.each(&requests, how);
+            for (at, request) in waiting.iter().zip(&requests) {
+                self.shards[*at].may_count = request.may_count.get();
+            }
+            let (mut again, mut failure) = (Vec::new(), None);
+            for (at, answer) in waiting.iter().zip(answers?) {
                 match answer {
                     Ok(value) => self.take(*at, &value, verdicts)?,
-                    Err(error) => match self.last_known(*at, &error) {
-                        Some(last) => behind.push((*at, last)),
-                        None => failure = Some(error),
+                    Err(error) => match self.renew(*at, error) {
+                        Ok(()) => again.push(*at),
+                        Err(error) => failure = Some(error),
                     },
                 }
             }
             if let Some(error) = failure {
                 return Err(self.explained(error));
             }
-            for (at, last) in &behind {
-                self.forget_after(*at, *last);
-            }
-            waiting = behind.into_iter().map(|(at, _)| at).collect();
-            self.register(&waiting)?;
-            waiting.iter().for_each(|at| self.shards[*at].session.sequence = 1);
+            waiting = again;
+        }
+        if let Some(place) = self.place.take() {
+            self.calls.keep(place, &verdicts[..self.unanswered]);
         }
         self.unanswered = 0;
         Ok(())
@@ -206,7 +305,16 @@ impl Writer {
             words.extend([&b"IMPORTANCES"[..], &shard.importances]);
         }
         words.extend([&b"TOKEN"[..], client.as_bytes(), sequence.as_bytes()]);
-        Request::at(self.filter.slots[at], key, &words)
+        let request = Request::at(self.filter.slots[at], &words);
+        request.may_count.set(shard.may_count);
+        request
+    }
+
+    /// A batch without keys, which registers the client or ends it.
+    fn empty_batch(&self, at: usize, number: &[u8]) -> Request {
+        let (key, client) = (&self.filter.keys[at], self.name_at(at));
+        let words: [&[u8]; 6] = [b"EB.ADDHASHES", key.as_bytes(), b"", b"TOKEN", client.as_bytes(), number];
+        Request::at(self.filter.slots[at], &words)
     }
 
     /// The name of the client at a shard.
@@ -217,19 +325,24 @@ impl Writer {
         }
     }
 
+    /// Registers with those shards that do not know the client yet.
     fn register(&mut self, shards: &[usize]) -> Result<()> {
-        let request = |at: &usize| {
-            let key = &self.filter.keys[*at];
-            let client = self.name_at(*at);
-            Request::new(key, &[b"EB.ADDHASHES", key.as_bytes(), b"", b"TOKEN", client.as_bytes(), b"0"])
-        };
-        let requests: Vec<Request> = shards.iter().map(request).collect();
-        let how = self.how();
-        self.filter.exchange.all(&requests, how).map(drop).map_err(|error| self.explained(error))
+        let new: Vec<usize> = shards.iter().copied().filter(|at| !self.shards[*at].is_registered).collect();
+        let requests: Vec<Request> = new.iter().map(|at| self.empty_batch(*at, b"0")).collect();
+        let answers = if new.is_empty() { Vec::new() } else { self.filter.exchange.each(&requests, self.how())? };
+        for (at, answer) in new.into_iter().zip(answers) {
+            match (answer, self.shards[at].session.sequence) {
+                // The first batch is there: a run that ended before it could be noted sent it.
+                (Ok(_), _) | (Err(Error::TokenOrder(1, _)), 1) => self.shards[at].is_registered = true,
+                (Err(error), _) => return Err(self.explained(error)),
+            }
+        }
+        Ok(())
     }
 
     fn take(&mut self, at: usize, answer: &redis::Value, verdicts: &mut [Verdict]) -> Result<()> {
         let shard = &mut self.shards[at];
+        shard.doubted = None;
         let mut new = 0;
         for (place, bit) in shard.places.iter().zip(bits_of(answer, shard.places.len())?) {
             verdicts[*place as usize] = if bit { Verdict::Distinct } else { Verdict::Duplicate };
@@ -246,23 +359,34 @@ impl Writer {
         Ok(())
     }
 
-    /// The last batch that a server knows of, if it is behind what it acknowledged: then it was promoted without having
-    /// heard of them, and knows nothing of this one, either.
-    fn last_known(&self, at: usize, error: &Error) -> Option<u64> {
-        let Error::Server(text) = error else { return None };
-        let rest = text.split_once(" came after ")?.1;
-        let last: u64 = rest.split(',').next()?.parse().ok()?;
-        (last + 1 < self.shards[at].session.sequence).then_some(last)
-    }
-
-    /// Counts what a shard lost after a batch, and begins anew with it.
-    fn forget_after(&mut self, at: usize, last: u64) {
+    /// Goes on under a new name after a refusal that says that the batch never counted; an error if nobody can tell.
+    fn renew(&mut self, at: usize, refusal: Error) -> Result<()> {
         let shard = &mut self.shards[at];
-        let lost = (shard.session.sequence - 1 - last) as usize;
-        self.forgotten += shard.acknowledged.iter().rev().take(lost).map(|new| u64::from(*new)).sum::<u64>();
-        shard.acknowledged.clear();
+        let Session { generation, sequence } = shard.session;
+        let next = Session { generation: generation + 1, sequence: 1 };
+        match refusal {
+            // A server that is behind was promoted without having heard of the last batches, and knows nothing of this one, either.
+            Error::TokenOrder(last, _) if last + 1 < sequence => {
+                let lost = usize::try_from(sequence - 1 - last).unwrap_or(usize::MAX);
+                let known = shard.acknowledged.iter().rev().take(lost);
+                self.forgotten.keys += known.map(|new| u64::from(*new)).sum::<u64>();
+                self.forgotten.or_more |= lost > shard.acknowledged.len();
+            }
+            // A batch that never was here before did not count; but what was before it may be gone with the client.
+            Error::TokenLost(_) if !shard.may_count => self.forgotten.or_more |= sequence > 1,
+            // An earlier run may have been told so, gone on with the next name, and ended before that was noted.
+            Error::TokenLost(_) if shard.doubted.is_none() => {
+                (shard.doubted, shard.session) = (Some(shard.session), next);
+                return Ok(());
+            }
+            other => {
+                shard.session = shard.doubted.take().unwrap_or(shard.session);
+                return Err(other);
+            }
+        }
+        (shard.session, shard.is_registered, shard.may_count, shard.doubted) = (next, false, false, None);
         shard.acknowledged_to = 0;
-        shard.session = Session { generation: shard.session.generation + 1, sequence: 0 };
+        Ok(())
     }
 
     /// What a user can do about it.
@@ -274,8 +398,25 @@ impl Writer {
                 let remedy = "no more than 64 may write at once, and none after the filter was deleted and made again";
                 Error::TokenLost(format!("{problem}; see who writes to '{}': {remedy}", self.filter.name()))
             }
+            Error::TokenOrder(last, text) => {
+                let problem =
+                    "servers know of later batches of this client, as if its state were a copy of an older one";
+                let remedy = "go on with the newest state, or begin with a new one";
+                Error::TokenOrder(last, format!("{text}: {problem}; {remedy}"))
+            }
             Error::Server(text) if text.contains("ERR not found") => self.filter.gone(),
             other => other,
+        }
+    }
+}
+
+/// Refuses what does not fit together.
+fn check_lengths(keys: usize, importances: Importances<'_>, verdicts: &[Verdict]) -> Result<()> {
+    importances.check(keys)?;
+    match verdicts.len() >= keys {
+        true => Ok(()),
+        false => {
+            Err(Error::Usage(format!("there is room for {} verdicts, and {keys} keys; make room", verdicts.len())))
         }
     }
 }

@@ -233,7 +233,7 @@ fn a_batch_that_is_sent_again_is_answered_as_before() {
         server.start_again();
         let mut wire = server.wire();
         assert_eq!(send(&mut wire, "1"), new, "the same batch after a restart");
-        for (sequence, problem) in [("0", "takes no items"), ("3", "the next is 2"), ("x", "whole number")] {
+        for (sequence, problem) in [("0", "neither takes items"), ("3", "the next is 2"), ("x", "whole number")] {
             let reply = send(&mut wire, sequence);
             assert!(reply.is_error() && reply.text().contains(problem), "{sequence}: {reply:?}");
         }

@@ -32,7 +32,9 @@ impl<'a> Options<'a> {
         let mut words = Words::from(call, from, &["IMPORTANCE", "TOKEN", "ITEMS"]);
         while let Some(option) = words.option()? {
             match option {
-                "ITEMS" if words.place() < call.len() || options.registers() => return Ok((options, words.place())),
+                "ITEMS" if words.place() < call.len() || options.takes_no_items() => {
+                    return Ok((options, words.place()));
+                }
                 "ITEMS" => break,
                 option => options.take(option, &mut words)?,
             }
@@ -40,9 +42,9 @@ impl<'a> Options<'a> {
         Err(Failure::new("ITEMS is missing, or nothing follows it; write EB.INSERT key [options] ITEMS item …"))
     }
 
-    /// Whether a client is registered, which takes no items.
-    fn registers(&self) -> bool {
-        self.token.is_some_and(|token| token.registers())
+    /// Whether a client is registered or ended, which takes no items.
+    fn takes_no_items(&self) -> bool {
+        self.token.is_some_and(|token| token.takes_no_items())
     }
 
     fn take(&mut self, option: &str, words: &mut Words<'_, 'a>) -> Result<(), Failure> {
@@ -63,6 +65,22 @@ struct Batch<'a> {
     token: Option<Token<'a>>,
 }
 
+/// The answer to a batch that was here before. Replicas are told of it again, which changes nothing there: so that `WAIT`
+/// behind it waits for the batch, whichever connection brought it.
+fn answered<'s>(
+    call: &Call<'_>,
+    stored: &'s Stored,
+    token: Option<Token<'_>>,
+    hashes: &[KeyHash],
+) -> Result<Option<&'s Bits>, Failure> {
+    let Some(token) = token else { return Ok(None) };
+    let answer = stored.tokens.answer(token, hashes)?;
+    if answer.is_some() {
+        call.replicate_verbatim();
+    }
+    Ok(answer)
+}
+
 /// Judges what `gather` finds in a command, unless its token was here before; `reply` answers with the verdicts.
 fn arrive<'a>(
     call: &Call<'a>,
@@ -72,9 +90,7 @@ fn arrive<'a>(
     let mut key = call.write::<Stored>(1)?;
     let stored = key.value().ok_or_else(not_found)?;
     let batch = gather(stored)?;
-    if let Some(token) = batch.token
-        && let Some(bits) = stored.tokens.answer(token, &batch.hashes)?
-    {
+    if let Some(bits) = answered(call, stored, batch.token, &batch.hashes)? {
         reply(call, bits);
         return Ok(());
     }
@@ -110,9 +126,7 @@ pub(super) fn add(call: &mut Call<'_>) -> Result<(), Failure> {
     let stored = key.value().ok_or_else(not_found)?;
     let importance = stored.importance(options.importance)?;
     let (hashes, mut verdicts) = ([stored.hashing().hash(call.word(2))], [Verdict::Distinct]);
-    if let Some(token) = options.token
-        && let Some(bits) = stored.tokens.answer(token, &hashes)?
-    {
+    if let Some(bits) = answered(call, stored, options.token, &hashes)? {
         bits.iter().for_each(|bit| call.reply_bool(bit));
         return Ok(());
     }
@@ -140,9 +154,7 @@ fn add_items(call: &Call<'_>, options: Options<'_>, first: usize) -> Result<(), 
     let importance = stored.importance(options.importance)?;
     let hashing = stored.hashing();
     let hashes: Vec<KeyHash> = call.words_from(first).map(|item| hashing.hash(item)).collect();
-    if let Some(token) = options.token
-        && let Some(bits) = stored.tokens.answer(token, &hashes)?
-    {
+    if let Some(bits) = answered(call, stored, options.token, &hashes)? {
         reply_array(call, bits);
         return Ok(());
     }
@@ -192,7 +204,7 @@ fn pairs_and_token<'a>(call: &Call<'a>) -> Result<(usize, Option<Token<'a>>), Fa
 pub(super) fn add_hashes(call: &mut Call<'_>) -> Result<(), Failure> {
     let options = Options::read(call, 3, &["IMPORTANCE", "IMPORTANCES", "TOKEN"])?;
     let blob = match call.word(2) {
-        [] if options.registers() => &[],
+        [] if options.takes_no_items() => &[],
         hashes => packed(hashes)?,
     };
     let importances = options.importances.map_or(Ok(Vec::new()), |packed| fractions(packed, blob.len()))?;

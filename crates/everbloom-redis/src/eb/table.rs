@@ -43,7 +43,7 @@ const IMPORTANCE: Argument = Argument::new(c"importance", Takes::Double).after(c
 const IMPORTANCES: Argument = Argument::new(c"importances", Takes::Text).after(c"IMPORTANCES").optional();
 const TOKEN: Argument = Argument::new(
     c"token",
-    Takes::Block(&[Argument::new(c"client", Takes::Text).after(c"TOKEN"), Argument::new(c"sequence", Takes::Integer)]),
+    Takes::Block(&[Argument::new(c"client", Takes::Text).after(c"TOKEN"), Argument::new(c"sequence", Takes::Text)]),
 )
 .optional();
 const COUNTS: Argument = Argument::new(
@@ -114,7 +114,7 @@ pub(super) static COMMANDS: &[Command] = &[
     Command {
         name: c"eb.insert",
         arity: -4,
-        summary: c"Remembers items with an importance or a token for all of them; true for each that is new. TOKEN client 0 without items registers a client.",
+        summary: c"Remembers items with an importance or a token for all of them; true for each that is new. TOKEN client 0 without items registers a client, TOKEN client END ends it.",
         arguments: &[KEY, IMPORTANCE, TOKEN, ITEMS.after(c"ITEMS")],
         entry: Entry::writing(adding::insert, changing::repair),
         ..ADD
@@ -135,7 +135,7 @@ pub(super) static COMMANDS: &[Command] = &[
     Command {
         name: c"eb.addhashes",
         arity: -3,
-        summary: c"Remembers keys by their hashes, 16 bytes each; a bit for each, 1 if it is new. TOKEN makes a batch safe to send again: register with TOKEN client 0 and no hashes, then number batches 1, 2, 3; TOKENLOST says that the client must register anew.",
+        summary: c"Remembers keys by their hashes, 16 bytes each; a bit for each, 1 if it is new. TOKEN makes a batch safe to send again: register with TOKEN client 0 and no hashes, then number batches 1, 2, 3, and leave with TOKEN client END; TOKENLOST says that the client must register anew.",
         arguments: &[KEY, HASHES, IMPORTANCE, IMPORTANCES, TOKEN],
         entry: Entry::writing(adding::add_hashes, changing::repair),
         ..ADD

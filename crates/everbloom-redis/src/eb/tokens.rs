@@ -7,15 +7,21 @@
 //!
 //! A client that is not in the table may be new, or one that was pushed out and repeats a batch: nobody can tell. So nothing
 //! is guessed. A client registers with number 0 and an empty batch, and its batches are 1, 2, 3, …; a batch of a client that
-//! is not in the table is refused with the code `TOKENLOST`.
+//! is not in the table is refused with the code `TOKENLOST`. A number that is neither the last nor the next is refused with
+//! `TOKENORDER` and the last one: a server that was promoted may be behind what a client knows. A client that ends says so, and
+//! leaves its place to others.
 //!
 //! ```text
 //! the client's last    none        0 (registered)    n
-//! 0, no items          register    as before         error
+//! 0, no items          register    as before         TOKENORDER
 //! n                    TOKENLOST   -                 the answer that was kept; an error if it is another batch
 //! n + 1                TOKENLOST   apply             apply
-//! any other            TOKENLOST   error             error
+//! any other            TOKENLOST   TOKENORDER        TOKENORDER
+//! END, no items        as before   forget it         forget it
 //! ```
+//!
+//! What is answered from the table is told to replicas like a batch that is applied, although it changes nothing: `WAIT` counts replicas
+//! that have what its connection wrote, and a batch that came through another connection must count, too.
 
 use crate::server::Failure;
 use everbloom::{KeyHash, Verdict};
@@ -33,7 +39,8 @@ pub(super) const MOST_ITEMS: usize = 1 << 16;
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Token<'w> {
     client: &'w [u8],
-    sequence: u64,
+    /// Nothing for a client that ends.
+    sequence: Option<u64>,
 }
 
 /// How a client registers, for those who are told to.
@@ -49,18 +56,20 @@ impl<'w> Token<'w> {
         if client.is_empty() || client.len() > MOST_NAME_BYTES {
             return Err(Failure::new(format!("the client of TOKEN must have 1 to {MOST_NAME_BYTES} bytes")));
         }
+        if sequence.eq_ignore_ascii_case(b"END") {
+            return Ok(Token { client, sequence: None });
+        }
         let number = std::str::from_utf8(sequence).ok().and_then(|text| text.parse().ok());
         let sequence = number.ok_or_else(|| {
-            Failure::new(
-                "the number of TOKEN must be a whole number from 0 to 18446744073709551615; number batches 1, 2, 3",
-            )
+            let needed = "a whole number from 0 to 18446744073709551615, or END";
+            Failure::new(format!("the number of TOKEN must be {needed}; number batches 1, 2, 3"))
         })?;
-        Ok(Token { client, sequence })
+        Ok(Token { client, sequence: Some(sequence) })
     }
 
-    /// Whether it registers its client. Such a batch is empty, and only such a one.
-    pub(super) fn registers(&self) -> bool {
-        self.sequence == 0
+    /// Whether it registers its client, or ends it. Such a batch is empty, and only such a one.
+    pub(super) fn takes_no_items(&self) -> bool {
+        matches!(self.sequence, None | Some(0))
     }
 }
 
@@ -77,6 +86,9 @@ pub(super) struct Bits {
     bytes: Vec<u8>,
     count: usize,
 }
+
+/// The answer to a client that is not there and ends.
+static NOTHING: Bits = Bits { bytes: Vec::new(), count: 0 };
 
 impl Bits {
     pub(super) fn of(bits: impl ExactSizeIterator<Item = bool>) -> Self {
@@ -128,12 +140,16 @@ impl Tokens {
             let problem = format!("a batch with a TOKEN may have {MOST_ITEMS} items, not {items}; send smaller ones");
             return Err(Failure::new(problem));
         }
-        let sequence = token.sequence;
-        if token.registers() && items > 0 {
-            return Err(Failure::new(format!("TOKEN {token} 0 registers a client and takes no items; {REGISTER}")));
+        if token.takes_no_items() && items > 0 {
+            let problem = "a TOKEN with 0 registers a client, one with END ends it, and neither takes items";
+            return Err(Failure::new(format!("{problem}; {REGISTER}")));
         }
-        let Some(answer) = self.0.iter().find(|answer| *answer.client == *token.client) else {
-            return if token.registers() { Ok(None) } else { Err(lost(token)) };
+        let answer = self.0.iter().find(|answer| *answer.client == *token.client);
+        let (sequence, answer) = match (token.sequence, answer) {
+            (None, answer) => return Ok(answer.is_none().then_some(&NOTHING)),
+            (Some(0), None) => return Ok(None),
+            (Some(sequence), None) => return Err(lost(token, sequence)),
+            (Some(sequence), Some(answer)) => (sequence, answer),
         };
         let last = answer.sequence;
         let next = last.checked_add(1);
@@ -142,9 +158,10 @@ impl Tokens {
         }
         if sequence != last {
             let next = next.map_or("no number is left".into(), |next| format!("the next is {next}"));
-            let problem = format!("TOKEN {token} {sequence} came after {last}, and {next}");
-            let remedy = if token.registers() { "; go on with it, or register another name" } else { "" };
-            return Err(Failure::new(problem + remedy));
+            let problem =
+                format!("TOKENORDER {last} batch {sequence} of client '{token}' came after {last}, and {next}");
+            let remedy = if sequence == 0 { "; go on with it, or register another name" } else { "" };
+            return Err(Failure::Error(problem + remedy));
         }
         if answer.bits.count != items {
             let problem = format!("TOKEN {token} {sequence} was sent with {} items, not {items}", answer.bits.count);
@@ -162,13 +179,14 @@ impl Tokens {
         self.0.retain(|answer| *answer.client != *token.client);
     }
 
-    /// Keeps an answer. A client that registers pushes out the one that was silent for longest.
+    /// Keeps an answer, unless the client ends. One that registers pushes out the one that was silent for longest.
     pub(super) fn keep(&mut self, token: Token<'_>, hashes: &[KeyHash], bits: Bits) {
         self.begin(token);
+        let Some(sequence) = token.sequence else { return };
         if self.0.len() >= MOST_CLIENTS {
             self.0.remove(0);
         }
-        self.0.push(Answer { client: token.client.into(), sequence: token.sequence, sum: sum_of(hashes), bits });
+        self.0.push(Answer { client: token.client.into(), sequence, sum: sum_of(hashes), bits });
     }
 
     /// Clients that are registered.
@@ -213,10 +231,9 @@ impl Tokens {
 }
 
 /// What a client is told that is not in the table.
-fn lost(token: Token<'_>) -> Failure {
+fn lost(token: Token<'_>, sequence: u64) -> Failure {
     let problem = format!(
-        "client '{token}' is not registered at this filter, so nobody can tell whether its batch {} was here before",
-        token.sequence
+        "client '{token}' is not registered at this filter, so nobody can tell whether its batch {sequence} was here before"
     );
     let cause =
         format!("it never was, or the filter was made anew or cleared, or {MOST_CLIENTS} other clients came since");
@@ -245,7 +262,11 @@ mod tests {
     use super::*;
 
     fn token(client: &str, sequence: u64) -> Token<'_> {
-        Token { client: client.as_bytes(), sequence }
+        Token { client: client.as_bytes(), sequence: Some(sequence) }
+    }
+
+    fn end(client: &str) -> Token<'_> {
+        Token { client: client.as_bytes(), sequence: None }
     }
 
     fn bits(text: &str) -> Bits {
@@ -282,9 +303,10 @@ mod tests {
         assert!(problem.starts_with("ERR TOKEN a 1 was sent with other items"), "{problem}");
         assert!(refusal(&tokens, token("a", 1), 8).starts_with("ERR TOKEN a 1 was sent with 9 items, not 8"));
         assert!(refusal(&tokens, token("a", 0), 0).contains("the next is 2; go on with it"));
-        assert!(refusal(&tokens, token("a", 3), 9).ends_with("came after 1, and the next is 2"));
+        let gap = refusal(&tokens, token("a", 3), 9);
+        assert!(gap.starts_with("TOKENORDER 1 ") && gap.ends_with("came after 1, and the next is 2"), "{gap}");
         assert!(refusal(&tokens, token("a", 2), MOST_ITEMS + 1).contains("send smaller"));
-        assert!(refusal(&tokens, token("b", 0), 1).contains("takes no items"));
+        assert!(refusal(&tokens, token("b", 0), 1).contains("neither takes items"));
         tokens.keep(token("a", 2), &batch(1), bits("0"));
         assert_eq!(tokens.answer(token("a", 2), &batch(1)), Ok(Some(&bits("0"))));
         assert!(refusal(&tokens, token("a", 1), 9).contains("came after 2"), "an older one");
@@ -319,6 +341,18 @@ mod tests {
     }
 
     #[test]
+    fn a_client_that_ends_leaves_its_place() {
+        let mut tokens = Tokens::default();
+        assert_eq!(tokens.answer(end("a"), &batch(0)), Ok(Some(&Bits::default())), "it is not there");
+        registered(&mut tokens, "a");
+        assert!(refusal(&tokens, end("a"), 1).contains("neither takes items"));
+        assert_eq!(tokens.answer(end("a"), &batch(0)), Ok(None));
+        tokens.keep(end("a"), &[], Bits::default());
+        assert_eq!(tokens.clients(), 0);
+        assert!(refusal(&tokens, token("a", 1), 1).starts_with("TOKENLOST "));
+    }
+
+    #[test]
     fn bytes_and_back_and_damage_is_refused() {
         let mut tokens = Tokens::default();
         tokens.keep(token("one", 1), &batch(1), bits("1"));
@@ -350,6 +384,7 @@ mod tests {
     #[test]
     fn words_of_a_token_are_checked() {
         assert!(Token::read(b"worker-3", b"18446744073709551615").is_ok());
+        assert_eq!(Token::read(b"w", b"end").map(|token| token.takes_no_items()), Ok(true));
         for (client, sequence) in [("", "1"), ("w", "-1"), ("w", "1.5"), ("w", "x"), ("w", "18446744073709551616")] {
             assert!(Token::read(client.as_bytes(), sequence.as_bytes()).is_err(), "{client} {sequence}");
         }

@@ -1,9 +1,9 @@
-//! A connection between two servers that can be frozen. On loopback the kernel hands over what a killed process had
+//! A connection that can be frozen, between two servers or a client and one. On loopback the kernel hands over what a killed process had
 //! sent; a link that holds it back loses it, as a network does.
 
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, Shutdown, TcpListener, TcpStream};
-use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// Passes on what comes to its port, until it is frozen. It ends when it is dropped.
@@ -12,9 +12,10 @@ pub struct Link {
     state: Arc<State>,
 }
 
-#[derive(Default)]
 struct State {
     frozen: AtomicBool,
+    /// Bytes that still pass to the server.
+    left: AtomicU64,
     ended: AtomicBool,
     open: Mutex<Vec<TcpStream>>,
 }
@@ -23,7 +24,8 @@ impl Link {
     pub fn to(port: u16) -> Link {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("loopback");
         let own = listener.local_addr().expect("an address").port();
-        let state = Arc::new(State::default());
+        let (frozen, ended) = (AtomicBool::new(false), AtomicBool::new(false));
+        let state = Arc::new(State { frozen, left: AtomicU64::new(u64::MAX), ended, open: Mutex::default() });
         let shared = state.clone();
         std::thread::spawn(move || {
             for near in listener.incoming().map_while(Result::ok) {
@@ -48,8 +50,16 @@ impl Link {
     }
 }
 
+impl Link {
+    /// So many bytes pass to the server, then no more until there is another limit; what it answers always passes. What comes in
+    /// one piece is not divided.
+    pub fn limit(&self, bytes: u64) {
+        self.state.left.store(bytes, SeqCst);
+    }
+}
+
 fn both_ways(state: &Arc<State>, near: &TcpStream, far: &TcpStream) {
-    for (from, to) in [(near, far), (far, near)] {
+    for (from, to, is_limited) in [(near, far, true), (far, near, false)] {
         let (Ok(mut from), Ok(mut to)) = (from.try_clone(), to.try_clone()) else { return };
         let mut open = state.open.lock().unwrap_or_else(PoisonError::into_inner);
         open.extend([&from, &to].into_iter().filter_map(|stream| stream.try_clone().ok()));
@@ -59,7 +69,8 @@ fn both_ways(state: &Arc<State>, near: &TcpStream, far: &TcpStream) {
             let mut room = [0; 1 << 14];
             while let Ok(count @ 1..) = from.read(&mut room) {
                 // What was read is gone, as on a cut cable.
-                if !state.frozen.load(SeqCst) && to.write_all(&room[..count]).is_err() {
+                let left = if is_limited { take(&state.left, count as u64) } else { u64::MAX };
+                if left > 0 && !state.frozen.load(SeqCst) && to.write_all(&room[..count]).is_err() {
                     break;
                 }
             }
@@ -69,6 +80,12 @@ fn both_ways(state: &Arc<State>, near: &TcpStream, far: &TcpStream) {
             }
         });
     }
+}
+
+/// What was left before so much of it was taken.
+fn take(left: &AtomicU64, count: u64) -> u64 {
+    let taken = |left: u64| Some(if left == u64::MAX { left } else { left.saturating_sub(count) });
+    left.fetch_update(SeqCst, SeqCst, taken).unwrap_or(0)
 }
 
 impl Drop for Link {

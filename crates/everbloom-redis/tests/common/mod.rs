@@ -5,6 +5,7 @@
 mod cluster;
 mod cutter;
 mod link;
+mod pass;
 mod payload;
 mod server;
 mod twin;
@@ -13,6 +14,7 @@ mod wire;
 pub use cluster::{Cluster, wait};
 pub use cutter::Cutter;
 pub use link::Link;
+pub use pass::pass_through;
 pub use payload::{Field, Payload, crc64, sign};
 pub use server::{Maker, Server, Start, free_port, on_every_server, servers};
 pub use twin::{IMPORTANCE, Twin, bits, kinds, packed, reserve, small_spec};

@@ -165,11 +165,11 @@ impl Memory {
         }
     }
 
-    /// Whether lines that were acknowledged are lost.
-    pub(super) fn has_lost(&self) -> bool {
+    /// Lines that servers acknowledged and lost, and whether there may be more.
+    pub(super) fn lost(&self) -> Option<(u64, bool)> {
         match self {
-            Memory::Own(_) => false,
-            Memory::Servers(servers) => servers.has_lost(),
+            Memory::Own(_) => None,
+            Memory::Servers(servers) => Some(servers.lost()),
         }
     }
 
@@ -178,6 +178,13 @@ impl Memory {
         match self {
             Memory::Own(_) => None,
             Memory::Servers(servers) => servers.note(),
+        }
+    }
+
+    /// Leaves the servers to others.
+    pub(super) fn release(self) {
+        if let Memory::Servers(servers) = self {
+            servers.release();
         }
     }
 }
@@ -197,7 +204,7 @@ impl Servers {
     fn open(_: &Dedup, _: &Layout, _: &everbloom::Plan, _: &Arc<Interrupt>) -> Result<Self> { Self::left_out() }
     fn resume(_: &Dedup, _: &OnServers, _: &[u8], _: &Arc<Interrupt>) -> Result<Self> { Self::left_out() }
     pub(super) fn observe(&mut self, _: &[KeyHash], _: Importances<'_>, _: &mut [everbloom::Verdict]) -> Result<()> { match *self {} }
-    pub(super) fn counted_by_all(&mut self) -> Result<Option<u64>> { match *self {} }
+    pub(super) fn counted_by_all(&mut self) -> Option<u64> { match *self {} }
     pub(super) fn on_its_way(&self) -> Vec<u8> { match *self {} }
     fn spec(&self) -> &Spec { match *self {} }
     fn promise(&self) -> Promise { match *self {} }
@@ -208,7 +215,8 @@ impl Servers {
     fn window(&self) -> Option<(Duration, u64)> { match *self {} }
     fn wants_look(&self) -> bool { match *self {} }
     fn look(&mut self) -> Status { match *self {} }
-    fn has_lost(&self) -> bool { match *self {} }
+    fn lost(&self) -> (u64, bool) { match *self {} }
+    fn release(self) { match self {} }
     fn deal(&mut self, _: &[KeyHash], _: Importances<'_>) -> Result<bool> { match *self {} }
     fn settle(&mut self) { match *self {} }
     fn sessions(&self) -> OnServers { match *self {} }

@@ -310,7 +310,13 @@ impl Dedup {
             }
         }
         let finished = ended.failure.is_none() && interrupt.signal().is_none();
-        self.report(&mut ended, notes, started, finished)?;
+        let reported = self.report(&mut ended, notes, started, finished);
+        let (note, is_broken) = (ended.judge.memory.note(), ended.judge.watch.broken_at().is_some());
+        ended.judge.memory.release();
+        reported?;
+        if let Some(note) = note {
+            words::note(&note);
+        }
         if let Some(failure) = ended.failure {
             return Err(failure);
         }
@@ -320,16 +326,12 @@ impl Dedup {
                 "{name}: {bytes} bytes of a line whose end had not come were not written: {start}"
             ));
         }
-        if let Some(note) = ended.judge.memory.note() {
-            words::note(&note);
-        }
         if let Some(note) = ended.judge.faults.note().filter(|_| !self.promise.quiet) {
             words::note(&note);
         }
         if let (Some(signal), None) = (interrupt.signal(), &self.state) {
             platform::end_by(signal);
         }
-        let is_broken = ended.judge.watch.broken_at().is_some();
         Ok(interrupt.signal().map_or(self.promise.ending(is_broken), Ending::Interrupted))
     }
 
@@ -546,7 +548,8 @@ impl Dedup {
         }
         if self.wants_summary() {
             // After a failover that lost lines, nothing is known of their repeats.
-            let (memory, has_lost) = (&ended.judge.memory, ended.judge.memory.has_lost());
+            let memory = &ended.judge.memory;
+            let has_lost = memory.lost().is_some_and(|lost| lost != (0, false));
             let window = memory.window(self.window).filter(|_| !has_lost);
             let is_shared = memory.on_servers().is_some();
             let told = Told {

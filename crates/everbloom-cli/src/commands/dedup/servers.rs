@@ -12,7 +12,7 @@ use crate::record::Layout;
 use crate::report::{thousands, words};
 use everbloom::internal::filter::Watch;
 use everbloom::{Hashing, Importance, Importances, KeyHash, Plan, Promise, Spec, Status, Verdict, filters};
-use everbloom_redis_client::{Error, Filter, Options, Session, Watcher, Writer};
+use everbloom_redis_client::{Error, Filter, Forgotten, Options, Session, Watcher, Writer};
 use std::collections::VecDeque;
 use std::hash::{BuildHasher as _, Hasher as _, RandomState};
 use std::sync::atomic::AtomicBool;
@@ -40,10 +40,15 @@ pub(super) struct Servers {
     looked: Option<Instant>,
     /// Whether a look was not answered.
     is_blind: AtomicBool,
+    /// Whether a batch was not: nobody waits for anything more, then.
+    is_given_up: bool,
 }
 
 /// How often others' counts are looked at.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
+
+/// Batches of each shard whose new lines a state remembers, to say what a failover lost: replicas seldom lag by more.
+const REMEMBERED: usize = 16;
 
 /// How often a window is looked at: about as often as it turns.
 const LOOKS_IN_A_WINDOW: u32 = 24;
@@ -112,14 +117,16 @@ impl Servers {
             .iter()
             .map(|(generation, sequence)| Session { generation: *generation, sequence: *sequence })
             .collect();
-        let mut writer = Writer::resume(filter, &saved.client, &sessions).map_err(failure)?;
+        let writer = Writer::resume(filter, &saved.client, &sessions).map_err(failure)?;
+        let forgotten = Forgotten { keys: saved.forgotten, or_more: saved.forgotten_or_more };
+        let mut writer = writer.remembering(forgotten, &saved.acknowledged);
         let (hashes, importances): (Vec<KeyHash>, Vec<Importance>) = flight.into_iter().unzip();
         let mut verdicts = vec![Verdict::Distinct; hashes.len()];
         let importances = match importances.iter().all(|importance| *importance == Importance::FULL) {
             true => Importances::default(),
             false => Importances::Each(&importances),
         };
-        writer.deal(&hashes, importances, false);
+        writer.deal(&hashes, importances, false).map_err(failure)?;
         writer.send(&mut verdicts).map_err(failure)?;
         let mut servers = Self::of(dedup, name, writer);
         servers.known = known.into_iter().chain(hashes.into_iter().zip(verdicts)).collect();
@@ -140,6 +147,7 @@ impl Servers {
             asked: None,
             looked: None,
             is_blind: AtomicBool::new(false),
+            is_given_up: false,
         }
     }
 
@@ -159,7 +167,7 @@ impl Servers {
             true => rest.iter().enumerate().map(|(at, hash)| (*hash, importances.at(known + at))).collect(),
             false => Vec::new(),
         };
-        self.writer().deal(rest, importances.skip(known), true);
+        self.writer().deal(rest, importances.skip(known), true).map_err(failure)?;
         self.dealt = Some((known, flight));
         Ok(!rest.is_empty())
     }
@@ -176,6 +184,7 @@ impl Servers {
         }
         let known = self.dealt.as_ref().map_or(0, |(known, _)| *known);
         let sent = self.writer().send(&mut verdicts[known..]);
+        self.is_given_up = sent.is_err();
         sent.map_err(|error| match (self.keeps, failure(error)) {
             (true, failure) => failure.with("with the same --state a later run goes on"),
             (false, failure) => failure,
@@ -188,14 +197,16 @@ impl Servers {
         Ok(())
     }
 
-    /// New keys of everybody, now and then: what the promise is about.
-    pub(super) fn counted_by_all(&mut self) -> Result<Option<u64>> {
+    /// New keys of everybody, now and then: what the promise is about. Servers that do not say are no reason to give up a batch that
+    /// they have taken.
+    pub(super) fn counted_by_all(&mut self) -> Option<u64> {
         if self.asked.is_some_and(|asked| asked.elapsed() < LOOK_EVERY) {
-            return Ok(None);
+            return None;
         }
         self.asked = Some(Instant::now());
-        let info = self.writer().filter().info().map_err(failure)?;
-        Ok(Some(info.distinct))
+        let info = self.writer().filter().info();
+        self.is_blind.fetch_or(info.is_err(), Relaxed);
+        info.ok().map(|info| info.distinct)
     }
 
     /// All that was decided is written.
@@ -225,7 +236,15 @@ impl Servers {
     pub(super) fn sessions(&self) -> OnServers {
         let writer = self.writer();
         let sessions = writer.sessions().iter().map(|session| (session.generation, session.sequence)).collect();
-        OnServers { name: self.name.clone(), client: writer.client().into(), sessions }
+        let Forgotten { keys, or_more } = writer.forgotten();
+        OnServers {
+            name: self.name.clone(),
+            client: writer.client().into(),
+            sessions,
+            acknowledged: writer.acknowledged(REMEMBERED),
+            forgotten: keys,
+            forgotten_or_more: or_more,
+        }
     }
 
     pub(super) fn spec(&self) -> &Spec {
@@ -250,6 +269,9 @@ impl Servers {
 
     /// What the cells say; of servers that do not answer, nothing, which is said in the end.
     pub(super) fn status(&self) -> Status {
+        if self.is_given_up {
+            return Status::default();
+        }
         self.answered(self.writer().filter().status())
     }
 
@@ -281,22 +303,37 @@ impl Servers {
         self.looked.is_none_or(|looked| looked.elapsed() >= pause)
     }
 
-    /// Whether servers forgot what they acknowledged.
-    pub(super) fn has_lost(&self) -> bool {
-        self.writer().forgotten() > 0
+    /// Lines that servers acknowledged and lost, and whether there may be more.
+    pub(super) fn lost(&self) -> (u64, bool) {
+        let Forgotten { keys, or_more } = self.writer().forgotten();
+        (keys, or_more)
     }
 
     /// What a failover cost, if it did, and what is not known.
     pub(super) fn note(&self) -> Option<String> {
-        let lost = self.writer().forgotten();
-        if lost > 0 {
-            let (lines, remedy) = (thousands(lost), "--replicas 1 waits until a replica has them");
-            return Some(format!(
-                "servers forgot {lines} lines in a failover, repeats of which are written again; {remedy}"
-            ));
-        }
+        let remedy = "--replicas 1 waits until a replica has them";
+        let known = match self.lost() {
+            (0, false) => None,
+            (0, true) => Some(format!(
+                "servers no longer knew this client, after a failover or since 64 others came, and may have forgotten lines, \
+                 repeats of which are written again; {remedy}"
+            )),
+            (lost, or_more) => {
+                let (at_least, lines) = (if or_more { "at least " } else { "" }, thousands(lost));
+                Some(format!(
+                    "servers forgot {at_least}{lines} lines in a failover, repeats of which are written again; {remedy}"
+                ))
+            }
+        };
         let is_blind = self.is_blind.load(Relaxed);
-        is_blind.then(|| "servers did not say how full the filter is, so its promise may be broken".into())
+        known.or(is_blind.then(|| "servers did not say how full the filter is, so its promise may be broken".into()))
+    }
+
+    /// Takes this client off the servers, unless a later run goes on with it.
+    pub(super) fn release(self) {
+        if !self.keeps && !self.is_given_up {
+            self.writer.into_inner().unwrap_or_else(PoisonError::into_inner).release();
+        }
     }
 }
 

@@ -71,6 +71,15 @@ pub(super) struct OnServers {
     pub(super) client: String,
     /// For each shard: how often it registered anew, and its last batch.
     pub(super) sessions: Vec<(u32, u64)>,
+    /// For each shard: the new lines of its last batches that were acknowledged.
+    #[serde(default)]
+    pub(super) acknowledged: Vec<Vec<u32>>,
+    /// Lines that servers acknowledged and lost.
+    #[serde(default)]
+    pub(super) forgotten: u64,
+    /// Whether there may be more.
+    #[serde(default)]
+    pub(super) forgotten_or_more: bool,
 }
 
 /// An output file, and how much of it belongs to the state.

@@ -92,6 +92,12 @@ pub(super) struct Stats {
     judged_exactly: u64,
     #[serde(skip)]
     judged: u64,
+    /// Lines that servers acknowledged and lost in a failover, in all runs with the same state.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    forgotten: Option<u64>,
+    /// Whether there may be more of them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    forgotten_or_more: Option<bool>,
     /// Whether all of the input was read.
     finished: bool,
     /// What else the plan says of the filter.
@@ -138,6 +144,8 @@ impl Stats {
             collision_probability: errs_not.then(|| status.collision_probability()),
             judged_exactly: filter.exact_arrivals(),
             judged: total.items - total.errors,
+            forgotten: filter.lost().map(|(lost, _)| lost),
+            forgotten_or_more: filter.lost().map(|(_, or_more)| or_more),
             finished,
             notes: Vec::new(),
             audit: None,
