@@ -149,7 +149,7 @@ impl Exchange {
                 if start.elapsed() >= self.patience {
                     self.nodes.drop_all();
                     let seconds = self.patience.as_secs_f64();
-                    let remedy = "see to the servers and run it again, or give it more time";
+                    let remedy = "see to the servers, or give it more time";
                     return Err(Error::Unreachable(format!("{}; gave up after {seconds} s; {remedy}", round.trouble)));
                 }
                 if start.elapsed() >= SILENCE && !said {

@@ -60,7 +60,7 @@ fn what_a_failover_lost_between_two_runs_is_told_by_the_next() {
         for more in ["", &first] {
             fs::write(folder.join("lines"), [&first, &second, &third, more].concat()).expect("a file");
             let (code, told) = told(folder, &words);
-            assert!(code == Some(0) && told.contains("servers forgot 200 lines in a failover"), "{code:?}: {told}");
+            assert!(code == Some(3) && told.contains("servers forgot 200 lines in a failover"), "{code:?}: {told}");
             let stats = fs::read_to_string(folder.join("stats")).expect("a report");
             assert!(stats.contains("\"forgotten\": 200") && stats.contains("\"forgotten_or_more\": false"), "{stats}");
         }

@@ -311,7 +311,9 @@ impl Dedup {
         }
         let finished = ended.failure.is_none() && interrupt.signal().is_none();
         let reported = self.report(&mut ended, notes, started, finished);
-        let (note, is_broken) = (ended.judge.memory.note(), ended.judge.watch.broken_at().is_some());
+        // Servers that forgot lines, so that their repeats are written again, have not kept what was promised either.
+        let has_lost = ended.judge.memory.lost().is_some_and(|lost| lost != (0, false));
+        let (note, is_broken) = (ended.judge.memory.note(), has_lost || ended.judge.watch.broken_at().is_some());
         ended.judge.memory.release();
         reported?;
         if let Some(note) = note {

@@ -187,7 +187,11 @@ impl Servers {
         self.is_given_up = sent.is_err();
         sent.map_err(|error| match (self.keeps, failure(error)) {
             (true, failure) => failure.with("with the same --state a later run goes on"),
-            (false, failure) => failure,
+            // Some servers may have taken the batch, whose lines are then written by nobody.
+            (false, failure) => failure.with(&format!(
+                "up to {} lines may count as seen though they were not written: with --state a run can go on where it was",
+                thousands(hashes.len() as u64)
+            )),
         })?;
         self.known.drain(..known).zip(&mut *verdicts).for_each(|((_, then), now)| *now = then);
         if self.keeps {
