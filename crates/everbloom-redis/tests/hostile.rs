@@ -66,6 +66,7 @@ fn use_eb(wire: &mut Wire, key: &str) {
         "EB.ADDHASHES K H TOKEN client 1",
         "EB.ADDHASHES K H TOKEN client 2",
         "EB.ADDHASHES K  TOKEN c 0",
+        "EB.ADDHASHES K  TOKEN c END",
         "EB.ADDHASHES K H TOKEN c 1",
         "EB.INSERT K TOKEN c 2 ITEMS x y",
         "EB.EXISTSHASHES K H",
