@@ -101,10 +101,8 @@ fn an_audit_is_on_the_page_and_in_the_metrics() {
     let lines: String = (0..5000).map(|number| format!("line {number}\nline {}\n", number / 2)).collect();
     run.send(&lines);
     wait_until("all lines", || run.metrics()["everbloom_arrivals_total"] == 10_000.0);
-    wait_until("a look at the audit", || {
-        run.send("again\n");
-        run.metrics().get("everbloom_audit_fnr").is_some_and(|rate| *rate > 0.1)
-    });
+    // Without another line.
+    wait_until("a look at the audit", || run.metrics().get("everbloom_audit_fnr").is_some_and(|rate| *rate > 0.1));
     let metrics = run.metrics();
     for name in ["audit_fpr", "audit_fnr", "audit_last_fpr", "audit_last_fnr"] {
         let [rate, low, high] = ["", "_low", "_high"].map(|end| metrics[&format!("everbloom_{name}{end}")]);
@@ -138,10 +136,14 @@ fn a_broken_promise_is_in_the_metrics() {
     let mut run = run(&folder, &["--filter", "bloom", "--expect", "100", "--quiet"]);
     run.send(&numbered("line", 20_000));
     wait_until("all lines", || run.metrics()["everbloom_arrivals_total"] == 20_000.0);
-    wait_until("a look", || {
-        run.send("again\n");
-        run.metrics()["everbloom_promise_broken"] == 1.0
-    });
+    // Though no more lines come.
+    wait_until("a look", || run.metrics()["everbloom_promise_broken"] == 1.0);
+    assert_eq!(run.metrics()["everbloom_arrivals_total"], 20_000.0);
+    wait_until("a pause", || run.metrics()["everbloom_pause_seconds"] >= 2.0);
+    let state = run.site.get("/api/run").json()["state"].to_string();
+    assert!(state.contains("No lines come: the last one came"), "{state}");
+    run.send("again\n");
+    wait_until("a line", || run.site.get("/api/run").json()["state"] == "Lines come.");
     assert_eq!(run.end().0, Some(3));
 }
 

@@ -6,6 +6,7 @@ mod common;
 use common::http::{Site, in_address, reply};
 use common::live::{Running, wait_until};
 use common::{Folder, assert_refused, error_of, json_of};
+use serde_json::Value;
 use std::io::Write as _;
 use std::process::Stdio;
 
@@ -66,14 +67,22 @@ fn a_simulation_answers_as_plan_does() {
     for field in ["filter", "summary", "commands", "predicted_fnr", "fnr_by_lag", "runners_up"] {
         assert_eq!(told[field], plan[field], "{field}");
     }
-    assert_eq!(answer["method"], "simulation");
-    let first = site.get(&format!("/api/plan?{SMALL}")).json();
-    assert_eq!(first["method"], "formula", "{first}");
+    assert_eq!(answer["how"], "by simulation");
+    let first = site.get(&format!("/api/glance?{SMALL}")).json();
+    let how = first["how"].as_str().expect("text");
+    assert!(how == "by formula" || how.starts_with("first glance, ± "), "{how}");
+    // Near what the simulation says, as far as its own ± tells.
+    let missed = |answer: &Value| answer["told"]["document"]["predicted_fnr"].as_f64().expect("a rate");
+    let error = first["told"]["document"]["predicted_fnr_error"].as_f64().unwrap_or(0.05);
+    assert!((missed(&first) - missed(&answer)).abs() <= 2.0 * error, "{how}: {first} and {answer}");
     let curves = site.get(&format!("/api/curves?{SMALL}")).json();
-    let names: Vec<_> =
-        curves["charts"].as_array().expect("charts").iter().map(|chart| chart["name"].clone()).collect();
-    assert_eq!(names, ["frontier", "by_memory"]);
-    for chart in [&answer, &first, &curves].into_iter().flat_map(|answer| answer["charts"].as_array().expect("charts"))
+    assert_eq!(names(&curves), ["frontier", "by_memory"]);
+    assert_eq!(names(&answer), ["by_lag", "over_time"]);
+    assert_eq!(names(&first), names(&answer));
+    let around = site.get(&format!("/api/around?{SMALL}")).json();
+    assert_eq!(names(&around), names(&curves));
+    for chart in
+        [&answer, &first, &around, &curves].into_iter().flat_map(|answer| answer["charts"].as_array().expect("charts"))
     {
         let svg = chart["svg"].as_str().expect("a chart");
         assert!(svg.starts_with("<svg") && !svg.contains("style=") && !svg.contains("<script"), "{svg}");
@@ -100,15 +109,82 @@ fn every_setting_has_an_answer() {
     ] {
         // Curves take a second of work each, and are asked for where they differ.
         let draws = settings.contains("phases") || settings.contains("window=24h") || settings.contains("linear&cost");
-        for path in ["plan", "simulate", "curves"].iter().take(if draws { 3 } else { 2 }) {
+        for path in ["glance", "simulate", "curves"].iter().take(if draws { 3 } else { 2 }) {
             let answer = site.get(&format!("/api/{path}?{settings}"));
             assert_eq!(answer.status, 200, "{path} {settings}: {}", answer.body);
+            if *path == "glance" {
+                let (answer, is_window) = (answer.json(), settings.contains("window"));
+                assert!(
+                    answer["told"]["document"]["summary"].as_str().is_some_and(|text| text.len() > 50),
+                    "{settings}"
+                );
+                let around = site.get(&format!("/api/around?{settings}")).json();
+                let charts = [names(&answer), names(&around)].concat();
+                assert!(charts.contains(&"over_time".into()), "{settings}: {charts:?}");
+                assert!(is_window || charts.contains(&"by_memory".into()), "{settings}: {charts:?}");
+                let has_frontier = charts.contains(&"frontier".into());
+                assert_eq!(has_frontier, !is_window && settings.contains("memory=4KiB"), "{settings}: {charts:?}");
+            }
         }
     }
     let costs =
         site.get("/api/simulate?memory=4KiB&expect=20000&stream=uniform&cost-fp=5&cost-fn=1&memory-cost=2").json();
-    let names: Vec<_> = costs["charts"].as_array().expect("charts").iter().map(|chart| chart["name"].clone()).collect();
-    assert!(names.contains(&"over_time".into()), "{names:?}");
+    assert!(names(&costs).contains(&"cost_over_time".into()), "{:?}", names(&costs));
+}
+
+fn names(answer: &Value) -> Vec<String> {
+    let name = |chart: &Value| chart["name"].as_str().expect("a name").to_string();
+    answer["charts"].as_array().expect("charts").iter().map(name).collect()
+}
+
+/// The rows of a chart's numbers: series, x, y.
+fn numbers(answer: &Value, chart: &str) -> Vec<(String, f64, f64)> {
+    let charts = answer["charts"].as_array().expect("charts");
+    let chart = charts.iter().find(|one| one["name"] == chart).expect("a chart");
+    let row = |line: &str| {
+        let fields: Vec<&str> = line.split(',').collect();
+        let number = |at: usize| fields[at].parse().expect(line);
+        (fields[0].to_string() + fields[1], number(2), number(3))
+    };
+    chart["csv"].as_str().expect("numbers").lines().skip(1).map(row).collect()
+}
+
+#[test]
+fn errors_over_time_show_how_a_filter_fills_up_and_how_one_that_forgets_settles() {
+    let Page { site, .. } = &page();
+    for path in ["glance", "simulate"] {
+        let fills = site.get(&format!("/api/{path}?memory=&fpr=1%25&expect=20000&stream=uniform")).json();
+        let rates = numbers(&fills, "over_time");
+        let dropped: Vec<f64> = rates.iter().filter(|row| !row.0.contains("promised")).map(|row| row.2).collect();
+        assert!(dropped.windows(2).all(|pair| pair[0] <= pair[1]), "{path}: {dropped:?}");
+        assert!(dropped[0] < 0.01 && (0.5..=1.0).contains(&dropped[dropped.len() - 1]), "{path}: {dropped:?}");
+        let forgets = site.get(&format!("/api/{path}?{SMALL}&arrivals=400000")).json();
+        let rates = numbers(&forgets, "over_time");
+        let missed: Vec<f64> = rates.iter().filter(|row| row.0.starts_with("repeats")).map(|row| row.2).collect();
+        let (first, later) = (missed[0], &missed[missed.len() / 2..]);
+        let mean = later.iter().sum::<f64>() / later.len() as f64;
+        assert!(first < mean && later.iter().all(|rate| (rate - mean).abs() < 12.0), "{path}: {missed:?}");
+    }
+    // What is lost is what the whole stream costs in the end, and not a straight line before.
+    let costs = site.get(&format!("/api/simulate?{SMALL}&cost-fp=5&cost-fn=1")).json();
+    let lost: Vec<f64> =
+        numbers(&costs, "cost_over_time").iter().filter(|row| !row.0.contains("without")).map(|row| row.2).collect();
+    let cost = costs["told"]["document"]["cost_per_arrival"].as_f64().expect("a cost") * 40_000.0;
+    let (half, end) = (lost[lost.len() / 2], lost[lost.len() - 1]);
+    assert!((end / cost - 1.0).abs() < 1e-6 && half < 0.45 * end, "{half} of {end}, {cost}");
+}
+
+#[test]
+fn a_newer_question_of_a_page_ends_the_one_before() {
+    let Page { site, .. } = &page();
+    let site = *site;
+    let long = "memory=64KiB&expect=1e7&stream=zipf&importance=linear&cost-fp=5&cost-fn=1&memory-cost=2&page=one";
+    let before = std::thread::spawn(move || site.get(&format!("/api/simulate?{long}")));
+    std::thread::sleep(std::time::Duration::from_millis(300));
+    assert_eq!(site.get(&format!("/api/simulate?{SMALL}&page=one")).status, 200);
+    let before = before.join().expect("an answer");
+    assert_eq!(before.status, 409, "{}", before.body);
+    assert!(before.error().contains("newer"));
 }
 
 #[test]
@@ -147,7 +223,7 @@ fn what_makes_no_sense_is_an_error_and_names_the_option() {
         ("help=", "help"),
         ("%ff=%ff", ""),
     ] {
-        for path in ["plan", "simulate", "curves"] {
+        for path in ["glance", "simulate", "curves"] {
             let answer = site.get(&format!("/api/{path}?{settings}"));
             assert_eq!(answer.status, 400, "{path} {settings}: {}", answer.body);
             assert!(answer.error().contains(mention), "{path} {settings}: {}", answer.error());
@@ -155,10 +231,10 @@ fn what_makes_no_sense_is_an_error_and_names_the_option() {
     }
     // In the words of the command line.
     let typed = error_of(&folder.run(&["plan", "--memory", "64kilo"]));
-    assert_eq!(site.get("/api/plan?memory=64kilo").error(), typed.trim_start_matches("everbloom: "));
-    let long = format!("/api/plan?memory=4KiB&stream=lags&lags={}", "1%20".repeat(4000));
+    assert_eq!(site.get("/api/glance?memory=64kilo").error(), typed.trim_start_matches("everbloom: "));
+    let long = format!("/api/glance?memory=4KiB&stream=lags&lags={}", "1%20".repeat(4000));
     assert_eq!(site.get(&long).status, 400);
-    assert_eq!(site.get(&format!("/api/plan?memory={}", "1".repeat(100_000))).status, 414);
+    assert_eq!(site.get(&format!("/api/glance?memory={}", "1".repeat(100_000))).status, 414);
     assert_eq!(site.get("/").status, 200);
 }
 
@@ -167,7 +243,7 @@ fn other_names_and_other_sites_are_refused() {
     let Page { site, .. } = &page();
     let own = format!("http://127.0.0.1:{}", site.0);
     for host in ["Host: evil.example", "Host: 127.0.0.1.evil.example", "Host: 192.168.0.1", "Host: 0.0.0.0", ""] {
-        for what in ["GET /", "GET /api/plan?memory=4KiB", "POST /api/filter"] {
+        for what in ["GET /", "GET /api/glance?memory=4KiB", "POST /api/filter"] {
             let answer = site.ask_as(host, what, &[], b"");
             assert!(
                 answer.status == 403 || (host.is_empty() && answer.status == 400),
@@ -232,6 +308,38 @@ fn a_sample_is_the_stream_from_then_on() {
     assert_eq!(answer["told"]["document"]["predicted_fnr"], plan["predicted_fnr"]);
     let dropped = site.ask("POST /api/sample?name=other.txt", &[], "a\nb\na\n".repeat(500).as_bytes());
     assert_eq!(dropped.json()["described"], "1,500 lines, 2 of them different", "{}", dropped.body);
+    // The keys of a file are where the page says.
+    let csv = "who,what\n\"a, b\",1\n\"a, b\",2\nc,3\n".to_string() + &"c,4\n\"a, b\",5\n".repeat(300);
+    let json = "{\"user\": {\"id\": 1}, \"n\": 7}\n{\"user\": {\"id\": 2}}\n".repeat(300);
+    for (settings, body, described) in [
+        ("form=csv&key=who&header=yes", &csv, "603 lines, 2 different keys in who"),
+        ("form=csv&key=1", &csv, "604 lines, 3 different keys in 1"),
+        ("form=fields&key=2&delimiter=,&header=yes", &csv, ""),
+        ("form=json&key=.user.id", &json, "600 lines, 2 different keys in .user.id"),
+        ("form=lines&key=ignored", &json, "600 lines, 2 of them different"),
+    ] {
+        let answer = site.ask(&format!("POST /api/sample?name=keys&{settings}"), &[], body.as_bytes());
+        assert_eq!(answer.status, 200, "{settings}: {}", answer.body);
+        let said = answer.json()["described"].as_str().expect("text").to_string();
+        assert!(described.is_empty() || said == described, "{settings}: {said}");
+    }
+    let told = site.get("/api/glance?memory=512B&fpr=1%25&stream=sample&sample=keys").json();
+    assert!(!told["told"]["document"]["command"].to_string().contains("--key"), "{told}");
+    for (settings, mention) in [
+        ("form=json&key=user", "/user"),
+        ("form=json", "--key"),
+        ("form=csv&key=", "--key"),
+        ("form=csv&key=nobody&header=yes", "nobody"),
+        ("form=csv&key=9", "9"),
+        ("form=fields&key=0", "0"),
+        ("form=fields&key=1&delimiter=two", "--delimiter"),
+        ("form=xml&key=1", "form"),
+        ("form=csv&ky=1", "key"),
+    ] {
+        let answer = site.ask(&format!("POST /api/sample?name=keys&{settings}"), &[], csv.as_bytes());
+        assert_eq!(answer.status, 400, "{settings}: {}", answer.body);
+        assert!(answer.error().contains(mention), "{settings}: {}", answer.error());
+    }
     let answer = site.get("/api/simulate?memory=512B&fpr=1%25&stream=sample&sample=other.txt").json();
     assert_eq!(answer["told"]["document"]["stream"]["distinct"], 2);
     let command = answer["told"]["document"]["command"].as_str().expect("a command");
@@ -292,7 +400,7 @@ fn a_hundred_questions_at_once_are_answered_or_put_off() {
 fn a_signal_ends_it_and_nothing_stays() {
     for signal in ["INT", "TERM"] {
         let mut page = page();
-        page.site.get("/api/plan?memory=4KiB&fpr=1%25&stream=lags&lags=10%201&expect=1000");
+        page.site.get("/api/glance?memory=4KiB&fpr=1%25&stream=lags&lags=10%201&expect=1000");
         page.running.signal(signal);
         assert_eq!(page.running.end(), (Some(0), String::new()));
         assert_eq!(std::fs::read_dir(page.folder.path("tmp")).expect("a folder").count(), 0);

@@ -59,7 +59,7 @@ pub use filters::{
     AgePartitioned, Aging, AtomicBlocked, Blocked, Bloom, Counting, Exact, Ibf, Popularity, Ranked, Reservoir,
     Scalable, Spectral, Stable, Stacked,
 };
-pub use forecast::{Candidate, CostCurve, CostPoint, ExpectedCost, Question, Recommendation};
+pub use forecast::{Candidate, CostCurve, CostPoint, CostSoFar, ExpectedCost, Question, Recommendation};
 pub use front::{AnyFilter, Info, Shared, TimeWindow};
 pub use key::{Hashing, Key, KeyHash, SecretKey};
 pub use promise::{

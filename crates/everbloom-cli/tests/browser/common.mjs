@@ -45,13 +45,15 @@ export async function open(browser, address, { width, colorScheme }, expected = 
 
 // When something was first to be seen, and what was loaded for the page, answers to its questions apart.
 export async function loaded(page) {
-  const { paint, bytes } = await page.evaluate(() => {
+  const { paint, bytes, glance, around } = await page.evaluate(() => {
     const all = [...performance.getEntriesByType("navigation"), ...performance.getEntriesByType("resource")];
     const parts = all.filter((part) => !part.name.includes("/api/"));
     const paint = performance.getEntriesByName("first-contentful-paint")[0];
-    return { paint: paint?.startTime, bytes: parts.reduce((sum, part) => sum + part.decodedBodySize, 0) };
+    const took = (name) => performance.getEntriesByName(name)[0]?.duration;
+    return { glance: took("glance"), around: took("around"), paint: paint?.startTime, bytes: parts.reduce((sum, part) => sum + part.decodedBodySize, 0) };
   });
-  console.log(`first paint after ${Math.round(paint)} ms, page and assets ${bytes} bytes`);
+  const answer = glance ? `, first answer ${Math.round(glance)} ms later, with curves ${Math.round(around)}` : "";
+  console.log(`first paint after ${Math.round(paint)} ms, page and assets ${bytes} bytes${answer}`);
   assert.ok(bytes > 2_000 && bytes < 300_000, bytes + " bytes");
 }
 

@@ -42,19 +42,34 @@ async function controls(browser) {
   for (const [name, value] of CONTROLS) {
     const asked = page.waitForRequest((request) => {
       const url = new URL(request.url());
-      return url.pathname === "/api/plan" && (url.searchParams.get(name) ?? "") === value;
+      return url.pathname === "/api/glance" && (url.searchParams.get(name) ?? "") === value;
     });
     await set(page, name, value);
     await asked;
     assert.equal(new URL(page.url()).searchParams.get(name) ?? "", value, "the address carries " + name);
   }
   await done(page);
-  for (const chart of ["by_lag", "by_importance", "frontier", "by_memory", "over_time"]) {
+  const glances = await page.evaluate(() => performance.getEntriesByName("glance").map((one) => Math.round(one.duration)));
+  console.log(`from a change to its first answer: ${glances.join(", ")} ms`);
+  for (const chart of ["by_lag", "by_importance", "over_time", "frontier", "by_memory", "cost_over_time"]) {
     await page.locator(`[data-name="${chart}"] svg`).waitFor();
   }
   assert.ok((await said(page)).includes("errors cost about"));
   await accessible(page, "with costs");
   await picture(page, "explore-costs");
+
+  // One can go back to where one has looked for a while, and on again.
+  const shared = page.url();
+  await set(page, "memory", "16KiB");
+  await page.waitForURL(/memory=16KiB/);
+  await done(page);
+  await page.goBack();
+  await page.waitForFunction(() => document.getElementById("memory").value === "8KiB");
+  assert.equal(page.url(), shared);
+  await page.goForward();
+  await page.waitForFunction(() => document.getElementById("memory").value === "16KiB");
+  await page.goBack();
+  await done(page);
 
   // What is wrong is said at the control, and mended.
   await page.locator("#memory").fill("a lot");
@@ -68,7 +83,7 @@ async function controls(browser) {
   await done(page);
 
   // A colleague who gets the address sees the same.
-  const [mine, shared] = [await said(page), page.url()];
+  const mine = await said(page);
   const other = await open(browser, shared, VIEWS[2]);
   await done(other.page);
   assert.equal(await said(other.page), mine);
@@ -146,9 +161,31 @@ async function files(browser) {
   await page.getByText("The sample other.txt: 6,000 lines").waitFor();
   await page.waitForURL(/stream=sample&sample=other.txt/);
   await done(page);
-  await drop("broken.ebf", "no filter");
-  await page.locator("#file-error").waitFor();
-  assert.ok((await page.locator("#file-error").textContent()).startsWith("broken.ebf: "));
+
+  // Another key: the file is read again, with what is wrong about it at the control.
+  const state = page.locator("#file-state");
+  const wrong = page.locator("#file-error");
+  await drop("visits.csv", "who,when\n" + "ann,1\nbob,2\nann,3\n\"x, y\",4\n".repeat(400));
+  await page.getByText("The sample visits.csv: 1,601 lines, 5 of them different.").waitFor();
+  await page.locator("#form").selectOption("csv");
+  await page.locator("#key").fill("whom");
+  await page.locator("#header").check();
+  await wrong.waitFor();
+  assert.ok((await wrong.textContent()).includes("whom"), await wrong.textContent());
+  assert.equal(await page.locator("#key").getAttribute("aria-invalid"), "true");
+  await accessible(page, "with a wrong key");
+  await page.locator("#key").fill("who");
+  await page.getByText("The sample visits.csv: 1,600 lines, 3 different keys in who.").waitFor();
+  assert.ok(await wrong.isHidden());
+  await done(page);
+  assert.ok((await page.locator("#lines pre").first().textContent()).includes("--csv --header --key who"));
+  await picture(page, "explore-sample");
+
+  for (const [name, text, said] of [["broken.ebf", "no filter", "broken.ebf: "], ["empty.csv", "", "empty.csv: "]]) {
+    await drop(name, text);
+    await page.waitForFunction((said) => document.getElementById("file-error").textContent.startsWith(said), said);
+    assert.equal(await state.textContent(), "");
+  }
   check();
   await context.close();
 }

@@ -156,8 +156,8 @@ fn combined(mut specs: Vec<Spec>, choices: Choices) -> Vec<Spec> {
 
 /// The forecast of a filter that never forgets: its rate and its share of zero cells by distinct keys inside.
 pub(crate) fn never_forgetting(plan: &Plan, stream: &Stream, state: impl Fn(f64) -> (f64, f64)) -> Forecast {
-    let footprint = stream.footprint();
-    let integral = Integral { state: &|time| state(footprint.distinct(time)), fnr: &|_, _| 0.0, levels: ALL_ALIKE };
+    let course = stream.course();
+    let integral = Integral { state: &|time| state(course.distinct(time)), fnr: &|_, _| 0.0, levels: ALL_ALIKE };
     integral.forecast(stream, plan.promise, Method::ClosedForm)
 }
 

@@ -9,7 +9,7 @@ use crate::filters;
 use crate::promise::{Error, Goal, Plan, Result, Spec, Window};
 use crate::stream::{Forecast, Stream};
 
-pub use recommend::{Candidate, CostCurve, CostPoint, ExpectedCost, Question, Recommendation};
+pub use recommend::{Candidate, CostCurve, CostPoint, CostSoFar, ExpectedCost, Question, Recommendation};
 
 /// The kind that leaves the choice to the planner.
 pub const AUTO: &str = "auto";

@@ -3,7 +3,7 @@
 //! Logarithms and powers come from `libm`, not from the platform, because they reach parameters:
 //! the same goal must give the same filter on every machine.
 
-use libm::{exp, expm1, log1p, pow};
+use libm::{exp, expm1, log, log1p, pow};
 
 /// The expected rate of false positives of a Bloom filter of `bits` bits and `hashes` probes that
 /// holds `items` keys.
@@ -59,6 +59,61 @@ pub fn largest(most: u64, holds: impl Fn(u64) -> bool) -> u64 {
         if holds(middle) { low = middle } else { high = middle - 1 }
     }
     low
+}
+
+/// The largest number up to `most` at which a rate that rises is at most `target`; 0 if there is none.
+pub fn largest_within(most: u64, target: f64, rate: impl Fn(u64) -> f64) -> u64 {
+    let at = |number: u64| {
+        let rate = rate(number);
+        (rate <= target, log(rate / target))
+    };
+    if most == 0 || at(most).0 { most } else { edge(0, most, at).0 }
+}
+
+/// The smallest number from 1 to `most` at which a rate that falls is at most `target`.
+pub fn smallest_within(most: u64, target: f64, rate: impl Fn(u64) -> f64) -> Option<u64> {
+    let at = |number: u64| {
+        let rate = rate(number);
+        (rate > target, log(target / rate))
+    };
+    if most == 0 || at(most).0 { None } else { Some(edge(0, most, at).1) }
+}
+
+/// So often a straight line is followed before halves are taken, which always end.
+const MOST_LINES: u32 = 24;
+
+/// Where numbers cease to be on the low side, on which `low` is and `high` is not: the last on it and the first behind. `at`
+/// tells the side and how far it is to the edge. Rates are nearly powers of sizes: a straight line between the logarithms
+/// of two numbers (regula falsi, Illinois) meets the edge in about half as many steps as halving takes.
+fn edge(low: u64, high: u64, at: impl Fn(u64) -> (bool, f64)) -> (u64, u64) {
+    let (mut low, mut high) = ((low, f64::NEG_INFINITY), (high, f64::INFINITY));
+    let mut was_low = None;
+    for line in 0.. {
+        if high.0 - low.0 <= 1 {
+            break;
+        }
+        let share = low.1 / (low.1 - high.1);
+        let middle = match share.is_finite() && low.0 > 0 && line < MOST_LINES {
+            true => exp(log(low.0 as f64) + share * (log(high.0 as f64) - log(low.0 as f64))) as u64,
+            false if line < MOST_LINES => libm::sqrt((low.0 + 1) as f64 * high.0 as f64) as u64,
+            false => low.0 + (high.0 - low.0) / 2,
+        };
+        let middle = middle.clamp(low.0 + 1, high.0 - 1);
+        let (is_low, far) = at(middle);
+        // An end that stays where it is pulls the line towards itself.
+        match is_low {
+            true => {
+                low = (middle, far);
+                high.1 *= if was_low == Some(true) { 0.5 } else { 1.0 };
+            }
+            false => {
+                high = (middle, far);
+                low.1 *= if was_low == Some(false) { 0.5 } else { 1.0 };
+            }
+        }
+        was_low = Some(is_low);
+    }
+    (low.0, high.0)
 }
 
 /// The smallest value in `least`..=`most` for which a predicate, true from some point on, holds.
@@ -148,6 +203,32 @@ mod tests {
         assert_eq!(largest(100, |_| false), 0);
         assert_eq!(smallest(1, 100, |value| value >= 37), Some(37));
         assert_eq!(smallest(1, 100, |_| false), None);
+    }
+
+    #[test]
+    fn rates_are_searched_for_in_few_steps_and_found_where_halving_finds_them() {
+        let (mut taken, mut halvings) = (0, 0);
+        for power in [0.3, 1.0, 3.7, 12.0] {
+            for most in [1u64, 7, 1000, 1 << 40, u64::MAX >> 1] {
+                for target in [1e-12, 0.01, 0.5, 3.0] {
+                    let steps = std::cell::Cell::new(0);
+                    // Not quite a power, as rates are not.
+                    let rise = |number: u64| {
+                        steps.set(steps.get() + 1);
+                        let share = number as f64 / 5e7;
+                        pow(share, power) / (1.0 + pow(share, power)) + 1e-9 * share
+                    };
+                    let found = largest_within(most, target, rise);
+                    taken += steps.replace(0);
+                    assert_eq!(found, largest(most, |number| rise(number) <= target), "{power} {most} {target}");
+                    halvings += steps.replace(0);
+                    let fall = |number: u64| 1.0 / rise(number);
+                    let found = smallest_within(most, target, fall);
+                    assert_eq!(found, smallest(1, most, |number| fall(number) <= target), "{power} {most} {target}");
+                }
+            }
+        }
+        assert!(3 * taken < 2 * halvings, "{taken} steps instead of {halvings}");
     }
 
     #[test]

@@ -51,6 +51,22 @@ pub struct ErrorsAt {
     pub missed: f64,
 }
 
+/// The errors in one of several equal parts of a stream.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct RatesAt {
+    /// Arrivals up to its middle.
+    pub arrivals: f64,
+    /// The share of its arrivals whose key is new.
+    pub distinct: f64,
+    /// The rate of false positives among those.
+    pub predicted_fpr: f64,
+    /// The rate of false negatives among the others.
+    pub predicted_fnr: f64,
+}
+
+/// Equal parts in which errors are told as a stream goes on.
+pub(crate) const PARTS_OF_STREAM: usize = 32;
+
 impl Forecast {
     /// Where lags are known by classes that double, less is known: the rate rises within a class by half of what it rises between
     /// its neighbours, and wherever in its class a repeat is, half of that is what it may be off.
@@ -96,6 +112,8 @@ pub struct Forecast {
     pub mean_fpr: f64,
     /// Repeats and misses by importance; one row if all arrivals matter alike.
     pub errors_by_importance: Vec<ErrorsAt>,
+    /// The rates as the stream goes on, first part first.
+    pub over_time: Vec<RatesAt>,
     /// The share of cells that are zero at the end.
     pub zeros: f64,
     /// Arrivals until the share of cells in use no longer changes by more than a hundredth of it; `None` if

@@ -20,10 +20,12 @@ pub mod sizing;
 
 use crate::promise::{Error, ImportanceMix, MAX_ITEMS, Result};
 pub use footprint::{Footprint, LagCurve, RateBand};
-pub use forecast::{ErrorsAt, Forecast, Method, RateAt};
+pub(crate) use forecast::PARTS_OF_STREAM;
+pub use forecast::{ErrorsAt, Forecast, Method, RateAt, RatesAt};
+use integrate::Course;
 pub(crate) use sample::FEWEST_REPEATS;
 pub use sample::Sample;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 /// How keys come back.
 #[derive(Debug, Clone)]
@@ -53,12 +55,19 @@ pub struct Stream {
     arrivals: u64,
     repeats: Repeats,
     importance: Option<ImportanceMix>,
+    /// What every integral along it needs, once it was needed.
+    course: Arc<OnceLock<Course>>,
 }
 
 /// A larger universe cannot be told from an infinite one.
 const MOST_KEYS: f64 = 1e15;
 
 impl Stream {
+    fn empty() -> Self {
+        let repeats = Repeats::Drawn { universe: 1.0, exponent: 0.0 };
+        Stream { arrivals: 1, repeats, importance: None, course: Arc::default() }
+    }
+
     /// Draws from equally popular keys, so many of them that `distinct` of the arrivals are new.
     pub fn uniform(arrivals: u64, distinct: u64) -> Result<Self> {
         Self::drawn(arrivals, distinct, 0.0)
@@ -80,7 +89,7 @@ impl Stream {
             if footprint.distinct(middle) < distinct as f64 { low = middle } else { high = middle }
         }
         checked_counts(high as u64, distinct)?;
-        Ok(Stream { arrivals: high as u64, repeats: Repeats::Drawn { universe, exponent }, importance: None })
+        Ok(Stream { arrivals: high as u64, repeats: Repeats::Drawn { universe, exponent }, ..Self::empty() })
     }
 
     /// The stream that a word or two describe, with so many distinct keys: `uniform`, with two arrivals for each of them,
@@ -125,7 +134,7 @@ impl Stream {
             let middle = libm::sqrt(low * high);
             if reached(middle) < wanted { low = middle } else { high = middle }
         }
-        Ok(Stream { arrivals, repeats: Repeats::Drawn { universe: high.round(), exponent }, importance: None })
+        Ok(Stream { arrivals, repeats: Repeats::Drawn { universe: high.round(), exponent }, ..Self::empty() })
     }
 
     /// Repeats whose lags (arrivals since the key was last seen) follow `lags`, so often that `distinct` of
@@ -135,7 +144,7 @@ impl Stream {
     pub fn by_lag(arrivals: u64, distinct: u64, lags: &[(f64, f64)]) -> Result<Self> {
         checked_counts(arrivals, distinct)?;
         let curve = LagCurve::with_distinct(lags, arrivals as f64, distinct as f64)?;
-        Ok(Stream { arrivals, repeats: Repeats::Lags(curve), importance: None })
+        Ok(Stream { arrivals, repeats: Repeats::Lags(curve), ..Self::empty() })
     }
 
     /// A stream in equal phases, each of which draws evenly from keys of its own, so many that `distinct` of all arrivals are
@@ -187,7 +196,16 @@ impl Stream {
     }
 
     pub(crate) fn learned(arrivals: u64, kept: kept::Kept, importance: Option<ImportanceMix>) -> Self {
-        Stream { arrivals, repeats: Repeats::Learned(Arc::new(kept)), importance }
+        Stream { arrivals, repeats: Repeats::Learned(Arc::new(kept)), importance, ..Self::empty() }
+    }
+
+    /// The same by nothing but its lags and importances, as if it had been described.
+    pub(crate) fn by_its_lags(&self) -> Self {
+        let curve = match &self.repeats {
+            Repeats::Learned(kept) => kept.curve().clone(),
+            _ => return self.clone(),
+        };
+        Stream { arrivals: self.arrivals, repeats: Repeats::Lags(curve), importance: self.importance, ..Self::empty() }
     }
 
     /// What one of so many equal parts of the keys sees of it.
@@ -200,7 +218,8 @@ impl Stream {
             Repeats::Lags(curve) => Repeats::Lags(curve.shortened(count)),
             Repeats::Learned(kept) => Repeats::Lags(kept.curve().shortened(count)),
         };
-        Stream { arrivals: (self.arrivals / u64::from(parts)).max(1), repeats, importance: self.importance }
+        let arrivals = (self.arrivals / u64::from(parts)).max(1);
+        Stream { arrivals, repeats, importance: self.importance, ..Self::empty() }
     }
 
     /// The same stream with importances, fixed for each key.
@@ -234,6 +253,11 @@ impl Stream {
             Repeats::Lags(curve) => Footprint::Lags(curve.clone()),
             Repeats::Learned(kept) => Footprint::Lags(kept.curve().clone()),
         }
+    }
+
+    /// How keys come along it, where integrals look.
+    pub(crate) fn course(&self) -> &Course {
+        self.course.get_or_init(|| Course::new(&self.footprint(), self.arrivals as f64))
     }
 
     pub(crate) fn repeats(&self) -> &Repeats {

@@ -32,6 +32,8 @@ pub struct ScaledStream {
     pub warm_up: usize,
     /// Whether it is a section of the stream, and not all of it.
     pub is_section: bool,
+    /// See [`judged`](Self::judged).
+    stands_for: (f64, f64),
 }
 
 /// The part of a section that fills the filter.
@@ -66,7 +68,15 @@ impl ScaledStream {
             (Repeats::Learned(kept), _) => {
                 let scaled = kept.scaled_down(divisor, round);
                 let is_longer = scaled.hashes.len() as f64 > 2.0 * most_arrivals;
-                return if is_longer { scaled.middle(most_arrivals as usize).into_section() } else { scaled };
+                return if is_longer {
+                    let (start, section) = scaled.middle(most_arrivals as usize);
+                    let mut section = section.into_section();
+                    let arrivals = |place: usize| (start + place) as f64 * section.divisor;
+                    section.stands_for = (arrivals(section.warm_up), arrivals(section.hashes.len()));
+                    section
+                } else {
+                    scaled.of_all(stream)
+                };
             }
             (Repeats::Drawn { universe, exponent }, Some(times)) => {
                 section_drawn(*universe, *exponent, divisor, times, &mut generator)
@@ -77,7 +87,8 @@ impl ScaledStream {
             (Repeats::Lags(curve), Some(times)) => section_by_lag(curve, divisor, times, &mut generator),
             (Repeats::Lags(curve), None) => with_lags(by_lag(curve, divisor, arrivals, &mut generator).into_iter()),
         };
-        let scaled = Self::of_keys(&keys, divisor, stream.importance(), seed);
+        // Those of a section that was described are spread over all of the stream.
+        let scaled = Self::of_keys(&keys, divisor, stream.importance(), seed).of_all(stream);
         if times.is_some() { scaled.into_section() } else { scaled }
     }
 
@@ -114,11 +125,17 @@ impl ScaledStream {
             is_hot: Vec::new(),
             warm_up: 0,
             is_section: false,
+            stands_for: (0.0, 0.0),
         }
     }
 
-    /// So many arrivals from the middle.
-    fn middle(mut self, arrivals: usize) -> Self {
+    fn of_all(mut self, stream: &Stream) -> Self {
+        self.stands_for = (0.0, stream.arrivals as f64);
+        self
+    }
+
+    /// So many arrivals from the middle, and where they begin.
+    fn middle(mut self, arrivals: usize) -> (usize, Self) {
         let start = self.hashes.len().saturating_sub(arrivals) / 2;
         fn cut<T>(values: &mut Vec<T>, start: usize, arrivals: usize) {
             values.drain(..start.min(values.len()));
@@ -128,7 +145,12 @@ impl ScaledStream {
         cut(&mut self.lags, start, arrivals);
         cut(&mut self.importances, start, arrivals);
         cut(&mut self.is_hot, start, arrivals);
-        self
+        (start, self)
+    }
+
+    /// Which arrivals of the stream those that are judged stand for: the first and the last.
+    pub(crate) fn judged(&self) -> (f64, f64) {
+        self.stands_for
     }
 
     /// The lags of the arrivals that are judged.

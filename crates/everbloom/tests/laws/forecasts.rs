@@ -3,6 +3,7 @@
 use crate::common::mean_and_error;
 use everbloom::internal::forecast;
 use everbloom::internal::stream::scaled::ScaledStream;
+use everbloom::internal::stream::{Method, RatesAt};
 use everbloom::{Forecast, Goal, ImportanceMix, Plan, Stream, filters};
 
 fn streams() -> Vec<Stream> {
@@ -42,6 +43,34 @@ fn rates_are_rates_and_lags_are_all_of_them() {
         let slack = if ["reservoir", "ranked"].contains(&plan.spec.kind()) { 0.1 } else { 1e-6 };
         assert!((missed - predicted_fnr).abs() <= slack, "{}: {missed} by lag, {predicted_fnr}", plan.spec);
         assert_eq!(forecast.promise.predicted_fnr, Some(predicted_fnr), "{}", plan.spec);
+    }
+}
+
+#[test]
+fn rates_over_time_come_to_the_rates_of_the_whole() {
+    for (plan, stream) in plans().iter().flat_map(|plan| streams().into_iter().map(move |stream| (plan, stream))) {
+        let forecast = forecast_on(plan, &stream);
+        let rows = &forecast.over_time;
+        assert!(rows.len() >= 4 && rows.is_sorted_by(|one, other| one.arrivals < other.arrivals), "{}", plan.spec);
+        assert!(rows.iter().all(|row| (0.0..=20_000.0).contains(&row.arrivals)), "{}: {rows:?}", plan.spec);
+        let mean = |rate: fn(&RatesAt) -> f64, weight: fn(&RatesAt) -> f64| {
+            let weights: f64 = rows.iter().map(weight).sum();
+            rows.iter().map(|row| rate(row) * weight(row)).sum::<f64>() / weights
+        };
+        // A rate that rises or falls is off by at most its change within a part; those of a chain come in steps of their own.
+        let slack = |rate: fn(&RatesAt) -> f64| {
+            let rates = || rows.iter().map(rate);
+            let steps = if forecast.method == Method::Chain { 4.0 } else { 2.0 };
+            steps * (rates().fold(0.0, f64::max) - rates().fold(1.0, f64::min)) / rows.len() as f64 + 1e-9
+        };
+        let fpr = mean(|row| row.predicted_fpr, |row| row.distinct);
+        let off = (fpr - forecast.mean_fpr).abs();
+        assert!(off <= slack(|row| row.predicted_fpr), "{}: {fpr}, not {}", plan.spec, forecast.mean_fpr);
+        let fnr = mean(|row| row.predicted_fnr, |row| 1.0 - row.distinct);
+        let off = (fnr - forecast.predicted_fnr).abs();
+        assert!(off <= slack(|row| row.predicted_fnr), "{}: {fnr}, not {}", plan.spec, forecast.predicted_fnr);
+        let distinct = rows.iter().map(|row| row.distinct).sum::<f64>() / rows.len() as f64 * 20_000.0;
+        assert!((distinct / stream.distinct() as f64 - 1.0).abs() < 0.03, "{}: {distinct}", plan.spec);
     }
 }
 

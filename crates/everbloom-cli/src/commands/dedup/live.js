@@ -33,9 +33,10 @@ async function look() {
   if (!document.hidden) {
     try {
       const response = await fetch("/api/run");
-      show(await response.json());
+      const run = await response.json();
+      show(run);
       fails = 0;
-      say("Updated each second.");
+      say(run.state + " Updated each second.");
     } catch {
       fails += 1;
       say("The run has ended, or does not answer.");

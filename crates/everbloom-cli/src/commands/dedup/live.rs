@@ -18,8 +18,10 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// How often things are looked at.
-const INTERVAL: Duration = Duration::from_secs(1);
+/// How often things are looked at, lines or no lines.
+pub(super) const INTERVAL: Duration = Duration::from_secs(1);
+/// A stream that has brought nothing for so long pauses.
+const PAUSE: Duration = Duration::from_secs(2);
 /// The rate now is that of so much time.
 const LATELY: Duration = Duration::from_secs(10);
 /// Looks that are remembered: five minutes of a stream that does not pause.
@@ -35,6 +37,8 @@ pub(super) struct Live {
 struct Run {
     started: Instant,
     now: Counts,
+    /// When the last line came.
+    last: Option<Instant>,
     /// Counts at earlier moments, a second or more apart.
     before: VecDeque<(Instant, Counts)>,
     seen: Option<Seen>,
@@ -60,11 +64,23 @@ fn lock(run: &Mutex<Run>) -> MutexGuard<'_, Run> {
     run.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
+/// A time as people say it, in two units at most.
+fn lasted(time: Duration) -> String {
+    let seconds = time.as_secs();
+    match (seconds / 86_400, seconds / 3600 % 24, seconds / 60 % 60, seconds % 60) {
+        (0, 0, 0, seconds) => format!("{seconds} s"),
+        (0, 0, minutes, seconds) => format!("{minutes} min {seconds} s"),
+        (0, hours, minutes, _) => format!("{hours} h {minutes} min"),
+        (days, hours, ..) => format!("{days} d {hours} h"),
+    }
+}
+
 impl Live {
     /// Takes a port and says where the page is. It goes when the run ends.
     pub(super) fn start(port: u16) -> Result<Self> {
         let site = Site::bind(port)?;
-        let run = Run { started: Instant::now(), now: Counts::default(), before: VecDeque::new(), seen: None };
+        let run =
+            Run { started: Instant::now(), now: Counts::default(), last: None, before: VecDeque::new(), seen: None };
         let shared = Arc::new(Mutex::new(run));
         words::say(format_args!("this run is shown at {}", site.address()));
         let pages = pages(Arc::clone(&shared));
@@ -95,6 +111,7 @@ impl Judge {
             audit: memory.audit().map(|audit| Audited::of(&audit.report())),
         });
         let mut run = lock(&live.shared);
+        run.last = if records > 0 { Some(Instant::now()) } else { run.last };
         run.now.arrivals += records as u64;
         run.now.repeats += verdicts.iter().filter(|verdict| !verdict.is_distinct()).count() as u64;
         if let Some(seen) = seen {
@@ -119,6 +136,17 @@ impl Run {
         (self.now.arrivals - counts.arrivals) as f64 / now.duration_since(since).as_secs_f64().max(1e-3)
     }
 
+    /// Whether lines come, in a sentence.
+    fn state(&self) -> String {
+        let since = self.last.unwrap_or(self.started).elapsed();
+        let since_then = lasted(since);
+        match self.last {
+            None if since >= PAUSE => format!("No line has come yet, for {since_then}."),
+            Some(_) if since >= PAUSE => format!("No lines come: the last one came {since_then} ago."),
+            _ => "Lines come.".into(),
+        }
+    }
+
     fn rows(&self) -> Vec<(&'static str, String)> {
         let Counts { arrivals, repeats } = self.now;
         let share = percent(repeats as f64 / arrivals.max(1) as f64);
@@ -126,7 +154,7 @@ impl Run {
             ("lines", thousands(arrivals)),
             ("repeats", format!("{} ({share})", thousands(repeats))),
             ("lines a second", format!("{} of late", thousands(self.rate().round() as u64))),
-            ("running for", words::span(Duration::from_secs(self.started.elapsed().as_secs()))),
+            ("running for", lasted(self.started.elapsed())),
         ];
         let Some(seen) = &self.seen else { return rows };
         let promise = match (seen.standing, seen.broken_at) {
@@ -160,7 +188,13 @@ impl Run {
                 Point::new(at(to), 100.0 * share)
             },
         );
-        let seconds = || Axis::linear("seconds since the start");
+        // The same time in both, though no share is known of a pause.
+        let seconds = || match (self.before.front(), self.before.back()) {
+            (Some(first), Some(last)) if first.0 < last.0 => {
+                Axis::linear("seconds since the start").from(at(&first.0), at(&last.0))
+            }
+            _ => Axis::linear("seconds since the start"),
+        };
         let panel = |name: &str, points: Vec<Point>| {
             Panel::new("", seconds(), Axis::linear(name)).series(Series::new(name, Look::Line, points))
         };
@@ -180,6 +214,8 @@ impl Run {
         metric("arrivals_total", "counter", "Lines that were judged.", self.now.arrivals as f64);
         metric("repeats_total", "counter", "Lines that were called repeats.", self.now.repeats as f64);
         metric("arrivals_per_second", "gauge", "Lines a second of late.", self.rate());
+        let pause = self.last.unwrap_or(self.started).elapsed().as_secs_f64();
+        metric("pause_seconds", "gauge", "How long no line has come.", pause);
         metric("run_seconds", "gauge", "How long the run takes already.", self.started.elapsed().as_secs_f64());
         let Some(seen) = &self.seen else { return text };
         let is = |standing: Standing| f64::from(u8::from(seen.standing == standing));
@@ -235,12 +271,12 @@ fn pages(run: Arc<Mutex<Run>>) -> Router {
 
 async fn run_now(State(run): State<Arc<Mutex<Run>>>) -> Result<Response, Refusal> {
     // Drawn without the lock, for which the run would wait.
-    let (rows, figure) = {
+    let (state, rows, figure) = {
         let run = lock(&run);
-        (run.rows(), run.figure())
+        (run.state(), run.rows(), run.figure())
     };
     let svg = charts::svg(&figure).map_err(Failure::from)?;
-    json(&object!({ "rows": rows, "svg": svg }))
+    json(&object!({ "state": state, "rows": rows, "svg": svg }))
 }
 
 async fn metrics(State(run): State<Arc<Mutex<Run>>>) -> Response {

@@ -15,6 +15,7 @@ mod memory;
 mod options;
 mod outputs;
 mod progress;
+mod refused;
 mod resume;
 #[cfg(feature = "redis")]
 mod servers;
@@ -258,7 +259,7 @@ impl Dedup {
         let layout = Layout::new(&self.keys, &self.importance)?.with_time(self.time.as_deref())?;
         self.check_header(&layout)?;
         let mut interrupt = Interrupt::new()?;
-        interrupt.catch_signals(self.checkpoint(), self.state.is_some())?;
+        interrupt.catch_signals(self.patience(), self.state.is_some())?;
         let writes_stdout = self.output.is_none() && !self.count;
         interrupt.watch_output(if writes_stdout { platform::watched_stdout() } else { None });
         let interrupt = Arc::new(interrupt);
@@ -340,6 +341,15 @@ impl Dedup {
     /// How often the state is saved.
     fn checkpoint(&self) -> Duration {
         self.checkpoint.unwrap_or(DEFAULT_CHECKPOINT)
+    }
+
+    /// How long lines are waited for before there is something else to do.
+    fn patience(&self) -> Duration {
+        #[cfg(feature = "web")]
+        if self.serve.is_some() {
+            return self.checkpoint().min(live::INTERVAL);
+        }
+        self.checkpoint()
     }
 
     /// Whether people are to be told in the end what became of it.
@@ -445,83 +455,6 @@ impl Dedup {
     fn threads(&self) -> usize {
         let cores = || std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
         self.threads.map_or_else(cores, |threads| threads as usize).min(MAX_THREADS)
-    }
-
-    /// Refuses calls that contradict themselves, or in which one file would destroy another.
-    fn refuse_clashes(&self) -> Result<()> {
-        if self.time.is_some() && self.window_time().is_none() {
-            return Err(Failure::new("--time needs a window of time; write --window 24h, or leave --time out"));
-        }
-        if self.checkpoint.is_some() && self.state.is_none() {
-            return Err(Failure::new("--checkpoint saves a state, and none is named; add --state FILE"));
-        }
-        self.refuse_with_servers()?;
-        self.refuse_dashes()?;
-        let outputs: Vec<&PathBuf> =
-            [&self.output, &self.duplicates, &self.state, &self.stats].into_iter().flatten().collect();
-        outputs.iter().try_for_each(|output| output::check(output, &self.files))?;
-        if self.output.is_none() {
-            output::refuse_stdout(&self.files, &outputs)?;
-        }
-        output::refuse_same(&outputs)
-    }
-
-    /// Refuses what cannot be kept on servers.
-    fn refuse_with_servers(&self) -> Result<()> {
-        self.servers.check(self.state.is_some())?;
-        if self.servers.redis.is_none() {
-            return Ok(());
-        }
-        if self.counts {
-            return Err(Failure::new("--counts counts on one machine; leave --redis out"));
-        }
-        if self.audit.is_some() {
-            let problem = "--audit follows keys from their first arrival, which may have been somebody else's";
-            return Err(Failure::new(format!("{problem}; leave --audit out, or --redis")));
-        }
-        if self.time.is_some() {
-            let problem = "--time would turn one window by the lines of many machines, none of which knows how far the others are";
-            let remedy = "leave --time out, and the window counts when lines reach the servers, or leave --redis out";
-            return Err(Failure::new(format!("{problem}; {remedy}")));
-        }
-        if let (Some(Window::Arrivals(_)), Some(2..)) = (self.window, self.servers.shards) {
-            let problem = "a window of lines in several shards would be shorter in one that gets a frequent line";
-            let remedy = "leave --shards out, and it is one key on one server, or give a window of time: --window 24h";
-            return Err(Failure::new(format!("{problem}; {remedy}")));
-        }
-        if self.state.is_some() && !self.reads_only_files()? {
-            let problem = "with --redis a state needs files, of which a batch that was on its way can be read again";
-            let remedy = "write the lines to a file and follow it with -F, or leave --state out";
-            return Err(Failure::new(format!("{problem}; {remedy}")));
-        }
-        Ok(())
-    }
-
-    /// Refuses `-` where stdout is taken.
-    fn refuse_dashes(&self) -> Result<()> {
-        let named = |path: &Option<PathBuf>| path.as_deref().is_some_and(output::is_dash);
-        if named(&self.state) {
-            return Err(Failure::new("--state - would be stdout, which cannot be read again; name a file"));
-        }
-        let is_taken = self.output.is_none();
-        for (option, path) in [("--duplicates", &self.duplicates), ("--stats", &self.stats)] {
-            let Some(path) = path.as_deref().filter(|_| is_taken) else { continue };
-            let why = if self.count { "where the totals go" } else { "where the new lines go" };
-            let remedy =
-                if self.count { "name a file" } else { "send those to a file with -o FILE, or name another file" };
-            output::refuse_dash(path, option, why, remedy)?;
-        }
-        if named(&self.duplicates) && self.state.is_some() {
-            return Err(Failure::new(
-                "--duplicates - cannot be gone on with by a later run; name a file, or leave --state out",
-            ));
-        }
-        match named(&self.duplicates) && named(&self.stats) {
-            true => {
-                Err(Failure::new("--duplicates - and --stats - cannot both be stdout; name a file for one of them"))
-            }
-            false => Ok(()),
-        }
     }
 
     fn report(&self, ended: &mut Finished, notes: Vec<String>, started: Instant, finished: bool) -> Result<()> {

@@ -1,8 +1,10 @@
-//! What the page asks: an answer at once, the same by simulation, the curves, and what is in a file.
+//! What the page asks: an answer at a glance, the same by simulation, the curves, and what is in a file.
 
 use super::settings::Settings;
 use super::{Desk, MOST_SAMPLES, figures, learned};
-use crate::commands::{info, plan::Asked};
+use crate::args::KeyArgs;
+use crate::commands::info;
+use crate::commands::plan::{Asked, Sampled};
 use crate::failure::Failure;
 use crate::progress::Screen;
 use crate::report::thousands;
@@ -15,7 +17,7 @@ use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse as _, Response};
 use axum::routing::{get, post};
 use everbloom::filters::KINDS;
-use everbloom::{Recommendation, Stream};
+use everbloom::{Question, Recommendation, Stream};
 use everbloom_lab::charts;
 use serde_json::{Value, json as object};
 use std::sync::{Arc, PoisonError};
@@ -33,7 +35,8 @@ pub(super) fn pages(desk: Arc<Desk>) -> Router {
         )
         .route("/charts.css", get(|| async { asset(CSS, charts::STYLE) }))
         .route("/page.js", get(|| async { asset(JAVASCRIPT, include_str!("page.js")) }))
-        .route("/api/plan", get(at_once))
+        .route("/api/glance", get(glance))
+        .route("/api/around", get(around_at_a_glance))
         .route("/api/simulate", get(simulate))
         .route("/api/curves", get(curves))
         .route("/api/filter", post(filter))
@@ -46,10 +49,24 @@ async fn page(State(desk): At) -> Response {
     let option = |name: &str, more: &str| format!("<option value=\"{0}\"{more}>{0}</option>", escape(name));
     let kinds: String = KINDS.iter().map(|kind| option(kind.name, "")).collect();
     let samples = desk.samples.lock().unwrap_or_else(PoisonError::into_inner);
-    let samples: String = samples.iter().map(|(name, _)| option(name, "")).collect();
+    let samples: String = samples.iter().map(|sample| option(&sample.name, "")).collect();
     let first = if desk.first.is_some() { "sample" } else { "unknown" };
     let text = include_str!("page.html").replace("<!--kinds-->", &kinds).replace("<!--samples-->", &samples);
-    ([(header::CONTENT_TYPE, HTML)], text.replace("<!--stream-->", first)).into_response()
+    let keys = escape(&usual_keys(&desk.keys).to_string());
+    let text = text.replace("<!--stream-->", first).replace("<!--keys-->", &keys);
+    ([(header::CONTENT_TYPE, HTML)], text).into_response()
+}
+
+/// Where keys are by the command line, as the page's controls have it.
+fn usual_keys(keys: &KeyArgs) -> Value {
+    let form = match (keys.json, keys.csv, &keys.key) {
+        (true, ..) => "json",
+        (_, true, _) => "csv",
+        (.., Some(_)) => "fields",
+        _ => "lines",
+    };
+    let delimiter = keys.delimiter.map(|byte| if byte == b'\t' { "\\t".into() } else { char::from(byte).to_string() });
+    object!({ "form": form, "key": keys.key, "delimiter": delimiter, "header": keys.header })
 }
 
 fn escape(text: &str) -> String {
@@ -63,18 +80,29 @@ fn pairs(asks: Asks) -> Result<Vec<(String, String)>, Refusal> {
     })
 }
 
-/// What formulas tell.
-async fn at_once(State(desk): At, asks: Asks) -> Answer {
+/// What can be said at once: by formula, or at a first glance.
+async fn glance(State(desk): At, asks: Asks) -> Answer {
     let pairs = pairs(asks)?;
-    let own = Arc::clone(&desk);
-    let found = desk.quick.run(None, move || {
-        let asked = Settings(&pairs).asked(&own)?;
-        let Some(answer) = asked.question.at_once().map_err(Failure::from)? else {
-            return Ok(object!({ "told": null }));
-        };
-        let all: Vec<_> = std::iter::once(&answer.best).chain(&answer.runners_up).cloned().collect();
-        let frontier = figures::frontier(&all, &answer.best, "formula")?;
-        told(&asked, &answer, Some(frontier))
+    let (own, page) = (Arc::clone(&desk), Settings(&pairs).page().map(str::to_string));
+    let found = desk.quick.run(page.as_deref(), move |stopped| {
+        let mut asked = Settings(&pairs).asked(&own)?;
+        (asked.question.at_a_glance, asked.question.stopped) = (true, Some(stopped));
+        let answer = answered(&own, &pairs, &asked)?;
+        let charts = figures::of_answer(&answer, &asked.question, true)?;
+        told(&asked, &answer, charts, true)
+    });
+    json(&found.await?)
+}
+
+/// The same of all filters at this memory and of other memories, for whoever has that answer already.
+async fn around_at_a_glance(State(desk): At, asks: Asks) -> Answer {
+    let pairs = pairs(asks)?;
+    let (own, page) = (Arc::clone(&desk), Settings(&pairs).page().map(str::to_string));
+    let found = desk.quick.run(page.as_deref(), move |stopped| {
+        let mut asked = Settings(&pairs).asked(&own)?;
+        (asked.question.at_a_glance, asked.question.stopped) = (true, Some(stopped));
+        let answer = answered(&own, &pairs, &asked)?;
+        Ok(object!({ "charts": around(&asked.question, Some(&answer), figures::GLANCE)? }))
     });
     json(&found.await?)
 }
@@ -83,10 +111,12 @@ async fn at_once(State(desk): At, asks: Asks) -> Answer {
 async fn simulate(State(desk): At, asks: Asks) -> Answer {
     let pairs = pairs(asks)?;
     let (own, page) = (Arc::clone(&desk), Settings(&pairs).page().map(str::to_string));
-    let found = desk.workers.run(page.as_deref(), move || {
-        let asked = Settings(&pairs).asked(&own)?;
+    let found = desk.workers.run(page.as_deref(), move |stopped| {
+        let mut asked = Settings(&pairs).asked(&own)?;
+        asked.question.stopped = Some(stopped);
         let answer = answered(&own, &pairs, &asked)?;
-        told(&asked, &answer, None)
+        let charts = figures::of_answer(&answer, &asked.question, false)?;
+        told(&asked, &answer, charts, false)
     });
     json(&found.await?)
 }
@@ -95,25 +125,32 @@ async fn simulate(State(desk): At, asks: Asks) -> Answer {
 async fn curves(State(desk): At, asks: Asks) -> Answer {
     let pairs = pairs(asks)?;
     let (own, page) = (Arc::clone(&desk), Settings(&pairs).page().map(str::to_string));
-    let found = desk.workers.run(page.as_deref(), move || {
-        let asked = Settings(&pairs).asked(&own)?;
-        let question = &asked.question;
-        if question.window.is_some() {
-            return Ok(object!({ "charts": [] }));
-        }
-        let mut all = Vec::new();
-        if question.goal.memory_bits.is_some() {
-            let tried = question.frontier().map_err(Failure::from)?;
-            // What is recommended keeps the limits; where nothing does, nothing is.
-            if let Ok(answer) = answered(&own, &pairs, &asked) {
-                all.push(figures::frontier(&tried, &answer.best, "simulation")?);
-            }
-        }
-        let curve = question.curve().map_err(Failure::from)?;
-        all.extend(figures::by_memory(&curve, question.goal.cost.is_some())?);
-        Ok(object!({ "charts": all }))
+    let found = desk.workers.run(page.as_deref(), move |stopped| {
+        let mut asked = Settings(&pairs).asked(&own)?;
+        asked.question.stopped = Some(stopped);
+        // What is recommended keeps the limits; where nothing does, nothing is.
+        let answer = answered(&own, &pairs, &asked).ok();
+        Ok(object!({ "charts": around(&asked.question, answer.as_ref(), figures::SIMULATION)? }))
     });
     json(&found.await?)
+}
+
+/// What other filters of this memory do, and what the best of other memories do.
+fn around(question: &Question, answer: Option<&Recommendation>, how: &str) -> Result<Vec<figures::Chart>, Refusal> {
+    let mut all = Vec::new();
+    if question.window.is_some() {
+        return Ok(all);
+    }
+    if let (Some(_), Some(answer)) = (question.goal.memory_bits, answer) {
+        let tried = question.frontier().map_err(Failure::from)?;
+        all.push(figures::frontier(&tried, &answer.best, how)?);
+    }
+    let curve = match answer.and_then(|answer| answer.curve.clone()) {
+        Some(curve) => curve,
+        None => question.curve().map_err(Failure::from)?,
+    };
+    all.extend(figures::by_memory(&curve, question.goal.cost.is_some(), how)?);
+    Ok(all)
 }
 
 /// Answers that are remembered.
@@ -122,7 +159,7 @@ const MOST_ANSWERS: usize = 8;
 /// An answer, which may be known already.
 fn answered(desk: &Desk, pairs: &[(String, String)], asked: &Asked) -> Result<Recommendation, Refusal> {
     let asks: Vec<_> = pairs.iter().filter(|(name, _)| name != "page").collect();
-    let asks = format!("{asks:?}");
+    let asks = format!("{} {asks:?}", asked.question.at_a_glance);
     let answers = || desk.answers.lock().unwrap_or_else(PoisonError::into_inner);
     if let Some((_, answer)) = answers().iter().find(|(known, _)| *known == asks) {
         return Ok(answer.clone());
@@ -134,25 +171,26 @@ fn answered(desk: &Desk, pairs: &[(String, String)], asked: &Asked) -> Result<Re
     Ok(answer)
 }
 
-fn told(asked: &Asked, answer: &Recommendation, frontier: Option<figures::Chart>) -> Result<Value, Refusal> {
-    let mut charts = figures::of_answer(answer, asked.question.goal.importance)?;
-    charts.extend(frontier);
-    charts.extend(figures::over_time(answer)?);
-    let method = figures::method(&answer.best);
-    Ok(object!({ "told": asked.told(answer), "method": method, "charts": charts }))
+fn told(
+    asked: &Asked,
+    answer: &Recommendation,
+    charts: Vec<figures::Chart>,
+    is_glance: bool,
+) -> Result<Value, Refusal> {
+    let how = figures::how(&answer.best, is_glance);
+    Ok(object!({ "told": asked.told(answer), "how": how, "charts": charts }))
 }
 
-/// The name that a file was sent with.
-async fn received(desk: &Desk, asks: Asks, request: Request) -> Result<Received, Refusal> {
-    let pairs = pairs(asks)?;
+/// A file that was sent, by the name it was sent with.
+async fn received(desk: &Desk, pairs: &[(String, String)], request: Request) -> Result<Received, Refusal> {
     let name = pairs.iter().find(|(name, _)| name == "name").map_or("", |(_, value)| value);
     upload::receive(request, name, &desk.folder).await
 }
 
 /// What `info` shows of a filter file.
 async fn filter(State(desk): At, asks: Asks, request: Request) -> Answer {
-    let file = received(&desk, asks, request).await?;
-    let found = desk.workers.run(None, move || {
+    let file = received(&desk, &pairs(asks)?, request).await?;
+    let found = desk.workers.run(None, move |_| {
         let read = info::Document::read(&file.path(), Some(upload::MOST_BYTES * 8), None);
         let (document, _) = read.map_err(|failure| file.refusal(failure))?;
         Ok(object!({ "name": file.name, "rows": document.rows(), "fill": document.fill }))
@@ -162,24 +200,31 @@ async fn filter(State(desk): At, asks: Asks, request: Request) -> Answer {
 
 /// Learns a stream from a file.
 async fn sample(State(desk): At, asks: Asks, request: Request) -> Answer {
-    let file = received(&desk, asks, request).await?;
+    let pairs = pairs(asks)?;
+    // Before a long file has come.
+    let keys = Settings(&pairs).keys(&desk.keys)?;
+    let file = received(&desk, &pairs, request).await?;
     let own = Arc::clone(&desk);
-    let found = desk.workers.run(None, move || {
-        let stream = learned(&file.path(), &own.keys, Screen::Quiet).map_err(|failure| file.refusal(failure))?;
-        let counts = described(&stream);
+    let found = desk.workers.run(None, move |_| {
+        let stream = learned(&file.path(), &keys, Screen::Quiet).map_err(|failure| file.refusal(failure))?;
+        let described = described(&stream, &keys);
         let mut samples = own.samples.lock().unwrap_or_else(PoisonError::into_inner);
-        samples.retain(|(name, _)| *name != file.name);
+        samples.retain(|sample| sample.name != file.name);
         if samples.len() >= MOST_SAMPLES {
             samples.remove(0);
         }
-        samples.push((file.name.clone(), stream));
+        samples.push(Sampled { name: file.name.clone(), stream, keys });
         // A sample may have come in the place of another.
         own.answers.lock().unwrap_or_else(PoisonError::into_inner).clear();
-        Ok(object!({ "name": file.name, "described": counts }))
+        Ok(object!({ "name": file.name, "described": described }))
     });
     json(&found.await?)
 }
 
-fn described(stream: &Stream) -> String {
-    format!("{} lines, {} of them different", thousands(stream.arrivals()), thousands(stream.distinct()))
+fn described(stream: &Stream, keys: &KeyArgs) -> String {
+    let (lines, different) = (thousands(stream.arrivals()), thousands(stream.distinct()));
+    match &keys.key {
+        Some(key) => format!("{lines} lines, {different} different keys in {key}"),
+        None => format!("{lines} lines, {different} of them different"),
+    }
 }

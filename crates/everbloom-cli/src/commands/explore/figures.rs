@@ -1,9 +1,11 @@
 //! The page's charts, drawn by the code that draws the lab's.
 
 use crate::failure::{Failure, Result};
-use everbloom::internal::stream::{Method, RateAt};
-use everbloom::{Candidate, CostCurve, Recommendation};
+use crate::report::thousands;
+use everbloom::internal::stream::{Method, RateAt, RatesAt};
+use everbloom::{Candidate, CostCurve, CostSoFar, Holds, Question, Recommendation};
 use everbloom_lab::charts::{self, Axis, Figure, Look, Panel, Point, Series};
+use everbloom_lab::spread::STATED_ERRORS;
 use serde::Serialize;
 
 /// A chart for the page.
@@ -16,11 +18,11 @@ pub(super) struct Chart {
     /// Its points.
     csv: String,
     /// How they were found.
-    method: &'static str,
+    how: String,
 }
 
 impl Chart {
-    fn of(figure: &Figure, method: &'static str) -> Result<Self> {
+    fn of(figure: &Figure, how: &str) -> Result<Self> {
         // The page has the title above it.
         let svg = charts::svg(&Figure { title: String::new(), ..figure.clone() }).map_err(Failure::new)?;
         Ok(Chart {
@@ -29,17 +31,32 @@ impl Chart {
             caption: figure.caption.clone(),
             svg,
             csv: figure.points(),
-            method,
+            how: how.into(),
         })
     }
 }
 
-/// What people call it: chains are formulas to them.
-pub(super) fn method(candidate: &Candidate) -> &'static str {
-    match candidate.forecast.method {
-        Method::Simulation => "simulation",
-        _ => "formula",
+/// How a simulation is called, short or long.
+pub(super) const GLANCE: &str = "first glance";
+pub(super) const SIMULATION: &str = "by simulation";
+
+/// How a forecast was made, in the words of people: chains are formulas to them.
+pub(super) fn how(candidate: &Candidate, is_glance: bool) -> String {
+    let forecast = &candidate.forecast;
+    match (forecast.method, is_glance) {
+        (Method::Simulation, true) if forecast.fnr_standard_error > 0.0 => {
+            format!("{GLANCE}, ± {} points", digits(100.0 * STATED_ERRORS * forecast.fnr_standard_error))
+        }
+        (Method::Simulation, true) => GLANCE.into(),
+        (Method::Simulation, false) => SIMULATION.into(),
+        _ => "by formula".into(),
     }
+}
+
+/// Two digits.
+fn digits(number: f64) -> String {
+    let places = (1 - number.log10().floor() as i32).clamp(0, 6) as usize;
+    format!("{number:.places$}")
 }
 
 /// Filters beside the best.
@@ -60,9 +77,10 @@ fn points(rows: &[RateAt], unit: f64) -> Vec<Point> {
     told.map(|row| Point::new(row.at * unit, 100.0 * row.predicted_fnr)).collect()
 }
 
-/// The errors of the best filters by lag and by importance.
-pub(super) fn of_answer(answer: &Recommendation, by_importance: bool) -> Result<Vec<Chart>> {
+/// The errors of the best filters by lag, by importance and over time.
+pub(super) fn of_answer(answer: &Recommendation, question: &Question, is_glance: bool) -> Result<Vec<Chart>> {
     let best = &answer.best;
+    let how = how(best, is_glance);
     let shown = || std::iter::once(best).chain(&answer.runners_up).take(1 + BESIDE);
     let mut all = Vec::new();
     if shown().any(|one| one.forecast.predicted_fnr > 0.0) {
@@ -74,9 +92,9 @@ pub(super) fn of_answer(answer: &Recommendation, by_importance: bool) -> Result<
         let caption = "A repeat that comes soon is found; one that comes late may be forgotten. New lines have no lag: how many \
                        of them are dropped does not depend on it.";
         let figure = Figure::new("by_lag", "Repeats missed, by how long ago the key came", caption).panel(panel);
-        all.push(Chart::of(&figure, method(best))?);
+        all.push(Chart::of(&figure, &how)?);
     }
-    if by_importance && best.forecast.by_importance.len() > 1 {
+    if question.goal.importance && best.forecast.by_importance.len() > 1 {
         let x = Axis::linear("importance, % of the greatest");
         let mut panel = Panel::new("", x, Axis::linear("errors, %"));
         for one in shown().filter(|one| one.forecast.by_importance.len() > 1) {
@@ -89,13 +107,15 @@ pub(super) fn of_answer(answer: &Recommendation, by_importance: bool) -> Result<
         let caption = "Marks are repeats missed: a filter that weighs importance keeps what matters longest. The dashed line is \
                        the new lines that are dropped, which is the same for all.";
         let figure = Figure::new("by_importance", "Errors by importance", caption).panel(panel);
-        all.push(Chart::of(&figure, method(best))?);
+        all.push(Chart::of(&figure, &how)?);
     }
+    all.extend(over_time(answer, &how)?);
+    all.extend(cost_over_time(answer, &how)?);
     Ok(all)
 }
 
 /// All filters at this memory: one error against the other.
-pub(super) fn frontier(tried: &[Candidate], best: &Candidate, method: &'static str) -> Result<Chart> {
+pub(super) fn frontier(tried: &[Candidate], best: &Candidate, how: &str) -> Result<Chart> {
     let at = |one: &Candidate| {
         let fpr = 100.0 * one.forecast.mean_fpr;
         Point::new(fpr.max(LEAST_PERCENT), 100.0 * one.forecast.predicted_fnr)
@@ -115,7 +135,7 @@ pub(super) fn frontier(tried: &[Candidate], best: &Candidate, method: &'static s
     let caption = "Each mark is a filter of this memory. The lower left corner is best; along the lower edge of the cloud, less of \
                    one error is bought with more of the other.";
     let figure = Figure::new("frontier", "All filters at this memory", caption).panel(panel);
-    Chart::of(&figure, method)
+    Chart::of(&figure, how)
 }
 
 const KIB: f64 = 8192.0;
@@ -127,7 +147,7 @@ fn upright(name: &str, bits: u64, height: f64) -> Series {
 }
 
 /// What more memory gains.
-pub(super) fn by_memory(curve: &CostCurve, costs: bool) -> Result<Option<Chart>> {
+pub(super) fn by_memory(curve: &CostCurve, costs: bool, how: &str) -> Result<Option<Chart>> {
     if curve.points.len() < 2 {
         return Ok(None);
     }
@@ -158,19 +178,61 @@ pub(super) fn by_memory(curve: &CostCurve, costs: bool) -> Result<Option<Chart>>
     }
     let caption = "The best filter of each memory. Beyond the dashed line every doubling of the memory saves less than a hundredth \
                    of what it costs to have no filter.";
-    Ok(Some(Chart::of(&Figure::new("by_memory", title, caption).panel(panel), "simulation")?))
+    Ok(Some(Chart::of(&Figure::new("by_memory", title, caption).panel(panel), how)?))
+}
+
+/// The errors of the best filter as lines come.
+fn over_time(answer: &Recommendation, how: &str) -> Result<Option<Chart>> {
+    let best = &answer.best;
+    let (rows, promise) = (&best.forecast.over_time, best.plan.promise);
+    if rows.len() < 2 {
+        return Ok(None);
+    }
+    let at = |of: fn(&RatesAt) -> f64| rows.iter().map(move |row| Point::new(row.arrivals, 100.0 * of(row)));
+    let panel = |name: &str, of: fn(&RatesAt) -> f64| {
+        let panel = Panel::new(name, Axis::linear("lines so far"), Axis::linear("%"));
+        panel.series(Series::new(kind(best), Look::Line, at(of)))
+    };
+    let mut dropped = panel("new lines dropped", |row| row.predicted_fpr);
+    // One that promises far more than it needs would be a line at the bottom.
+    let highest = rows.iter().map(|row| row.predicted_fpr).fold(0.0, f64::max);
+    if promise.holds != Holds::Never && promise.predicted_fpr <= 4.0 * highest {
+        let ends = [0.0, answer.stream.arrivals() as f64].map(|at| Point::new(at, 100.0 * promise.predicted_fpr));
+        dropped = dropped.series(Series::new("promised at most", Look::Reference, ends));
+    }
+    let forgets = best.forecast.predicted_fnr > 0.0;
+    let caption = match (forgets, best.forecast.stable_after) {
+        (true, Some(lines)) => format!(
+            "A filter that forgets comes to a balance between new keys and old ones: here after about {} lines.",
+            thousands(lines.round() as u64)
+        ),
+        (true, None) => {
+            "A filter that forgets fills up at first, and then comes to a balance between new keys and old ones. \
+                         This stream ends before it does."
+                .into()
+        }
+        (false, _) => {
+            "What never forgets fills up as new keys come, and errs more and more until the last of them.".into()
+        }
+    };
+    let mut figure = Figure::new("over_time", "Errors over time", caption).panel(dropped);
+    if forgets {
+        figure = figure.panel(panel("repeats missed", |row| row.predicted_fnr));
+    }
+    Chart::of(&figure, how).map(Some)
 }
 
 /// What errors add up to while lines come.
-pub(super) fn over_time(answer: &Recommendation) -> Result<Option<Chart>> {
-    let (Some(cost), Some(without)) = (answer.best.cost, answer.without_filter) else { return Ok(None) };
-    let arrivals = answer.stream.arrivals() as f64;
-    let line = |each: f64| [0.0, 0.25, 0.5, 0.75, 1.0].map(|part| Point::new(part * arrivals, part * arrivals * each));
-    let panel = Panel::new("", Axis::linear("lines"), Axis::linear("cost so far"))
-        .series(Series::new(kind(&answer.best), Look::LineAndMarks, line(cost.total())))
-        .series(Series::new("without a filter", Look::Reference, line(without)));
-    let caption = "At the mean rates of the whole stream: what is lost to errors and memory as lines come, beside letting every \
-                   repeat through.";
-    let figure = Figure::new("over_time", "Cost over time", caption).panel(panel);
-    Chart::of(&figure, method(&answer.best)).map(Some)
+fn cost_over_time(answer: &Recommendation, how: &str) -> Result<Option<Chart>> {
+    let rows = answer.cost_over_time();
+    if rows.len() < 2 {
+        return Ok(None);
+    }
+    let line = |of: fn(&CostSoFar) -> f64| rows.iter().map(move |row| Point::new(row.arrivals, of(row)));
+    let panel = Panel::new("", Axis::linear("lines so far"), Axis::linear("cost so far"))
+        .series(Series::new(kind(&answer.best), Look::Line, line(|row| row.cost)))
+        .series(Series::new("without a filter", Look::Reference, line(|row| row.without_filter)));
+    let caption = "What is lost to errors and memory as lines come, beside letting every repeat through.";
+    let figure = Figure::new("cost_over_time", "Cost over time", caption).panel(panel);
+    Chart::of(&figure, how).map(Some)
 }

@@ -6,6 +6,7 @@ mod settings;
 
 use crate::args::{ImportanceArgs, KeyArgs, OnError};
 use crate::commands::learn;
+use crate::commands::plan::Sampled;
 use crate::failure::{Ending, Failure, Result};
 use crate::output;
 use crate::progress::Screen;
@@ -55,11 +56,11 @@ const MOST_SAMPLES: usize = 4;
 /// What all requests share.
 pub(super) struct Desk {
     keys: KeyArgs,
-    /// Samples by name, the newest last.
-    samples: Mutex<Vec<(String, Stream)>>,
+    /// Samples, the newest last.
+    samples: Mutex<Vec<Sampled>>,
     /// The sample of the command line.
     first: Option<String>,
-    /// Those who ask formulas do not wait behind simulations.
+    /// Those who want an answer at once do not wait behind simulations.
     quick: Workers,
     workers: Workers,
     /// The last answers by what was asked: the curves need them once more.
@@ -73,13 +74,14 @@ impl Explore {
         let site = Site::bind(self.port.unwrap_or(0))?;
         let mut samples = Vec::new();
         if let Some(path) = &self.sample {
-            samples.push((path.display().to_string(), learned(path, &self.keys, Screen::Free)?));
+            let stream = learned(path, &self.keys, Screen::Free)?;
+            samples.push(Sampled { name: path.display().to_string(), stream, keys: self.keys.clone() });
         }
         let mut private = tempfile::Builder::new();
         #[cfg(unix)]
         private.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o700));
         let folder = private.tempdir().map_err(|error| Failure::io("a temporary folder", &error))?;
-        let first = samples.first().map(|(name, _)| name.clone());
+        let first = samples.first().map(|sample| sample.name.clone());
         let desk = Desk {
             keys: self.keys,
             samples: Mutex::new(samples),

@@ -6,7 +6,11 @@ const form = byId("settings");
 const results = byId("results");
 const page = Math.random().toString(36).slice(2);
 const MOST_BYTES = 256 * 1024 * 1024;
-const WAIT = 120;
+// So long after the last change the simulations begin, and what is half typed is called wrong.
+const SETTLED = 250;
+// Keys that come faster than this belong together.
+const TYPED = 80;
+const HALF_TYPED = 500;
 
 // ---- sliders: what they stand for, as one would type it, and back
 
@@ -88,15 +92,23 @@ function readAddress() {
     if (field.name === "sample" && value) addSample(value);
     if (value !== null) field.value = value;
     else if (field.tagName === "INPUT") field.value = "";
+    // Choices that are not in the address are the first ones.
+    else if (field.tagName === "SELECT" && field.options.length) field.value = field.options[0].value;
   }
 }
 
-// ---- asking
+// ---- asking: a glance at once, one at a time; the rest when nothing has changed for a while
 
-let asking = new AbortController();
+let version = 0;
+let changedAt = 0;
+let isGlancing = false;
+let closer = new AbortController();
 let waiting = 0;
+let typing = 0;
+let isSettled = false;
 
 async function ask(path, said, signal) {
+  said.set("page", page);
   const response = await fetch(path + "?" + said, { signal });
   const answer = await response.json();
   if (!response.ok) throw Object.assign(new Error(answer.error), { status: response.status });
@@ -116,45 +128,88 @@ function fail(error) {
   markWrong(text);
   for (const part of [byId("sentence"), byId("rows"), byId("charts"), byId("lines")]) part.replaceChildren();
   byId("paste").hidden = true;
+  byId("jump").textContent = "Something is wrong with the settings";
   say("", false);
 }
 
-// The control that an error names.
-function markWrong(text) {
-  for (const field of fields) {
-    const named = text.includes("--" + field.name + " ") || text.includes("--" + field.name + "=");
-    if (field.tagName === "INPUT") field.toggleAttribute("aria-invalid", false);
-    if (named && field.tagName === "INPUT") field.setAttribute("aria-invalid", "true");
+// The control that an error names, of the settings or of a file.
+function markWrong(text, isOfFile = false) {
+  const own = (field) => field.id && field.type !== "range" && isOfFile === Boolean(field.closest("#drop"));
+  for (const field of [...form.elements].filter(own)) {
+    const signs = ["--" + field.id + " ", "--" + field.id + "="].concat(field.value ? "'" + field.value + "'" : []);
+    const named = signs.some((sign) => text.includes(sign));
+    if (named) field.setAttribute("aria-invalid", "true");
+    else field.removeAttribute("aria-invalid");
   }
 }
 
-async function refresh() {
-  asking.abort();
-  asking = new AbortController();
-  const { signal } = asking;
-  const said = settings();
-  history.replaceState(null, "", "?" + said);
-  say("Asking formulas.", true);
+function mended() {
+  byId("error").hidden = true;
+  markWrong("");
+}
+
+// Where one has looked for a while, one can go back to.
+function keepAddress(said, isNew) {
+  const address = "?" + said;
+  if (address === location.search) return;
+  if (isNew) history.pushState(null, "", address);
+  else history.replaceState(null, "", address);
+}
+
+function changed(isNew = true, wait = 0) {
+  showFields();
+  version += 1;
+  changedAt = performance.now();
+  keepAddress(settings(), isNew && isSettled);
+  isSettled = false;
+  closer.abort();
+  clearTimeout(waiting);
+  if (isGlancing) return;
+  clearTimeout(typing);
+  typing = setTimeout(glance, wait);
+}
+
+async function glance() {
+  isGlancing = true;
+  let own;
+  do {
+    own = version;
+    say("Taking a first look.", true);
+    try {
+      show(await ask("/api/glance", settings()));
+      mended();
+      if (own !== version) continue;
+      performance.measure("glance", { start: changedAt });
+      // What it does not find the simulation will.
+      const around = await ask("/api/around", settings()).catch(() => null);
+      if (around && own === version) {
+        showCharts(around.charts);
+        performance.measure("around", { start: changedAt });
+      }
+    } catch (error) {
+      const isTyping = document.activeElement.matches("input:not([type=range]), textarea");
+      const wrong = own;
+      setTimeout(() => { if (wrong === version) fail(error); }, isTyping ? HALF_TYPED : 0);
+    }
+  } while (own !== version);
+  isGlancing = false;
+  waiting = setTimeout(lookCloser, SETTLED);
+}
+
+async function lookCloser() {
+  closer = new AbortController();
+  const { signal } = closer;
+  isSettled = true;
   try {
-    const first = await ask("/api/plan", said, signal);
-    byId("error").hidden = true;
-    markWrong("");
-    if (first.told) show(first);
-    say(first.told ? "By formula so far; simulating." : "No formula tells this; simulating.", true);
-    said.set("page", page);
-    show(await ask("/api/simulate", said, signal));
+    say("A first look so far; simulating.", true);
+    show(await ask("/api/simulate", settings(), signal));
+    mended();
     say("Simulated; drawing what more memory gains.", true);
-    showCharts((await ask("/api/curves", said, signal)).charts);
+    showCharts((await ask("/api/curves", settings(), signal)).charts);
     say("Done.", false);
   } catch (error) {
     if (!signal.aborted) fail(error);
   }
-}
-
-function later() {
-  showFields();
-  clearTimeout(waiting);
-  waiting = setTimeout(refresh, WAIT);
 }
 
 // ---- results
@@ -166,7 +221,7 @@ function element(name, text, more = {}) {
   return made;
 }
 
-const how = (method) => element("span", "by " + method, { class: "how" });
+const how = (text) => element("span", text, { class: "how" });
 
 function listRows(list, rows) {
   list.replaceChildren(...rows.flatMap(([name, value]) => [element("dt", name.trim()), element("dd", value)]));
@@ -175,7 +230,10 @@ function listRows(list, rows) {
 function show(answer) {
   const { document: plan, rows } = answer.told;
   // A number and its per cent stay on one line.
-  byId("sentence").replaceChildren(plan.summary.replaceAll(" %", "\u00a0%") + " ", how(answer.method));
+  byId("sentence").replaceChildren(plan.summary.replaceAll(" %", "\u00a0%") + " ", how(answer.how));
+  const percent = (rate) => Number((100 * rate).toPrecision(2)) + "\u00a0%";
+  byId("jump").textContent = plan.filter.split(":")[0] + ": " + percent(plan.stream_fpr) + " of new lines dropped, " +
+    percent(plan.predicted_fnr) + " of repeats missed";
   listRows(byId("rows"), rows);
   showLines(plan.commands);
   const wanted = answer.charts.map((chart) => chart.name).concat("by_memory", "frontier");
@@ -183,13 +241,13 @@ function show(answer) {
   showCharts(answer.charts);
 }
 
-const ORDER = ["by_lag", "by_importance", "frontier", "by_memory", "over_time"];
+const ORDER = ["by_lag", "by_importance", "over_time", "frontier", "by_memory", "cost_over_time"];
 
 function showCharts(charts) {
   for (const chart of charts) {
     const figure = element("figure", undefined, { "data-name": chart.name });
     const title = element("h2", chart.title + " ");
-    title.append(how(chart.method));
+    title.append(how(chart.how));
     const drawn = new DOMParser().parseFromString(chart.svg, "image/svg+xml").documentElement;
     drawn.setAttribute("role", "img");
     drawn.setAttribute("aria-label", chart.title);
@@ -244,40 +302,59 @@ function addSample(name) {
 // A filter file begins so, or is called so.
 const isFilter = async (file) => (await file.slice(1, 4).text()) === "EBF" || /\.ebf$/i.test(file.name);
 
+// What was chosen last, to be read again with another key.
+let last = null;
+
+function tellOfFile(state, error) {
+  byId("file-state").textContent = state;
+  byId("file-error").textContent = error || "";
+  byId("file-error").hidden = !error;
+  markWrong(error || "", true);
+}
+
+function whereKeysAre() {
+  const form = byId("form").value;
+  const said = new URLSearchParams({ form });
+  for (const part of document.querySelectorAll("[data-form]")) {
+    const field = part.querySelector("input");
+    part.hidden = !part.dataset.form.split(" ").includes(form);
+    if (part.hidden) continue;
+    if (field.type !== "checkbox") said.set(field.id, field.value);
+    else if (field.checked) said.set(field.id, "yes");
+  }
+  return said;
+}
+
 async function take(file) {
-  const section = byId("file-result");
-  const tell = (title, error) => {
-    section.hidden = false;
-    byId("file-title").textContent = title;
-    byId("file-error").textContent = error || "";
-    byId("file-error").hidden = !error;
-    byId("file-fill").replaceChildren();
-    byId("file-rows").replaceChildren();
-  };
   if (file.size > MOST_BYTES) {
-    tell(file.name, "the file is longer than 256 MiB; give a part of it, or its name on the command line: everbloom explore FILE");
+    tellOfFile("", file.name + ": the file is longer than 256 MiB; give a part of it, or its name on the command line: everbloom explore FILE");
     return;
   }
-  tell("Reading " + file.name);
-  const filter = await isFilter(file);
+  tellOfFile("Reading " + file.name + ".");
+  const isFilterFile = await isFilter(file);
+  const said = isFilterFile ? new URLSearchParams() : whereKeysAre();
+  said.set("name", file.name);
+  last = isFilterFile ? null : file;
   try {
-    const path = (filter ? "/api/filter" : "/api/sample") + "?name=" + encodeURIComponent(file.name);
-    const response = await fetch(path, { method: "POST", body: file });
+    const response = await fetch((isFilterFile ? "/api/filter?" : "/api/sample?") + said, { method: "POST", body: file });
     const answer = await response.json();
     if (!response.ok) throw new Error(answer.error);
-    if (filter) {
-      tell("The filter in " + answer.name);
+    if (isFilterFile) {
+      tellOfFile("");
+      byId("file-title").textContent = "The filter in " + answer.name;
       byId("file-fill").replaceChildren(fill(answer.fill));
       listRows(byId("file-rows"), answer.rows);
-    } else {
-      tell("The sample " + answer.name + ": " + answer.described);
+      byId("file-result").hidden = false;
+      byId("file-result").scrollIntoView({ block: "nearest" });
+    } else if (last === file) {
+      tellOfFile("The sample " + answer.name + ": " + answer.described + ".");
       addSample(answer.name);
       byId("stream").value = "sample";
       byId("expect").value = "";
-      later();
+      changed();
     }
   } catch (error) {
-    tell(file.name, error.message);
+    tellOfFile("", error instanceof TypeError ? "the file cannot be read, or everbloom does not answer; is it still there?" : error.message);
   }
 }
 
@@ -299,11 +376,24 @@ function fill(share) {
 
 // ---- beginning
 
-form.addEventListener("input", later);
+let reading = 0;
+form.addEventListener("input", (event) => {
+  if (event.target.closest("#drop")) return;
+  changed(true, event.target.matches("select, [type=range]") ? 0 : TYPED);
+});
 form.addEventListener("submit", (event) => event.preventDefault());
-form.addEventListener("reset", () => setTimeout(() => { begin(); later(); }));
-byId("file").addEventListener("input", (event) => event.stopPropagation());
-byId("file").addEventListener("change", () => { if (byId("file").files[0]) take(byId("file").files[0]); });
+form.addEventListener("reset", () => setTimeout(() => { begin(); usualKeys(); changed(); }));
+byId("drop").addEventListener("input", (event) => {
+  const keys = whereKeysAre();
+  clearTimeout(reading);
+  const isWhole = byId("form").value === "lines" || keys.get("key");
+  if (event.target.id !== "file" && last && isWhole) reading = setTimeout(() => take(last), HALF_TYPED);
+});
+byId("file").addEventListener("change", () => {
+  if (byId("file").files[0]) take(byId("file").files[0]);
+  // The same file may be chosen again, changed.
+  byId("file").value = "";
+});
 addEventListener("dragover", (event) => { event.preventDefault(); document.body.classList.add("over"); });
 addEventListener("dragleave", () => document.body.classList.remove("over"));
 addEventListener("drop", (event) => {
@@ -312,7 +402,16 @@ addEventListener("drop", (event) => {
   const file = event.dataTransfer.files[0];
   if (file) take(file);
 });
-addEventListener("popstate", () => { readAddress(); later(); });
+addEventListener("popstate", () => { readAddress(); changed(false); });
+
+// Where keys are by the command line.
+function usualKeys() {
+  const usual = JSON.parse(byId("drop").dataset.keys);
+  for (const name of ["form", "key", "delimiter"]) byId(name).value = usual[name] ?? "";
+  byId("header").checked = usual.header;
+  whereKeysAre();
+}
+
+usualKeys();
 readAddress();
-showFields();
-refresh();
+changed(false);

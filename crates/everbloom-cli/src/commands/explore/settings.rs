@@ -1,8 +1,10 @@
 //! What the page's controls say, as the address carries it: the options of `plan`, but no files of this machine.
 
 use super::Desk;
+use crate::args::KeyArgs;
 use crate::commands::plan::{Asked, Sampled};
-use crate::failure::{Failure, Result};
+use crate::failure::{Failure, Result, from_usage};
+use clap::{CommandFactory as _, Parser};
 use everbloom::internal::promise::did_you_mean;
 use std::sync::PoisonError;
 
@@ -32,6 +34,20 @@ const CHOICES: [(&str, &[&str]); 3] = [
 /// What says how keys come back.
 const OF_STREAM: [&str; 5] = ["stream", "exponent", "phases", "lags", "sample"];
 
+/// What says where the keys of a file are that is sent.
+const OF_KEYS: [&str; 4] = ["form", "key", "delimiter", "header"];
+
+/// How the records of such a file may be written.
+const FORMS: [&str; 4] = ["lines", "fields", "csv", "json"];
+
+/// The options that say where keys are, without a command before them.
+#[derive(Debug, Parser)]
+#[command(name = "explore", no_binary_name = true)]
+struct KeyWords {
+    #[command(flatten)]
+    keys: KeyArgs,
+}
+
 /// The longest value.
 const LONGEST: usize = 10_000;
 
@@ -42,6 +58,12 @@ impl Settings<'_> {
     fn get(&self, name: &str) -> Option<&str> {
         let given = self.0.iter().rev().find(|(given, value)| given == name && !value.trim().is_empty());
         given.map(|(_, value)| value.trim())
+    }
+
+    /// A value whose spaces count.
+    fn get_as_it_is(&self, name: &str) -> Option<&str> {
+        let given = self.0.iter().rev().find(|(given, value)| given == name && !value.is_empty());
+        given.map(|(_, value)| value.as_str())
     }
 
     /// The page that asks, so that its newest question is answered.
@@ -94,9 +116,13 @@ impl Settings<'_> {
     fn check_names(&self) -> Result<()> {
         let choices = CHOICES.iter().map(|(name, _)| *name);
         let known: Vec<&str> = PLAIN.into_iter().chain(choices).chain(OF_STREAM).chain(["page"]).collect();
+        self.check(&known)
+    }
+
+    fn check(&self, known: &[&str]) -> Result<()> {
         for (name, value) in self.0 {
             if !known.contains(&name.as_str()) {
-                return Err(unknown("setting", name, &known));
+                return Err(unknown("setting", name, known));
             }
             if value.len() > LONGEST {
                 return Err(Failure::new(format!("{name} has {} bytes; give at most {LONGEST}", value.len())));
@@ -105,15 +131,38 @@ impl Settings<'_> {
         Ok(())
     }
 
+    /// Where the keys of a file are that is sent: as the page says, else as on the command line.
+    pub(super) fn keys(&self, usual: &KeyArgs) -> Result<KeyArgs> {
+        let known: Vec<&str> = OF_KEYS.into_iter().chain(["name"]).collect();
+        self.check(&known)?;
+        let Some(form) = self.get("form") else { return Ok(usual.clone()) };
+        let given = |name: &str| self.get_as_it_is(name).map(|value| format!("--{name}={value}"));
+        let flag = |name: &str| self.get(name).map(|_| format!("--{name}"));
+        let words: Vec<String> = match form {
+            "lines" => Vec::new(),
+            "fields" => [given("key"), given("delimiter"), flag("header")].into_iter().flatten().collect(),
+            "csv" => {
+                [Some("--csv".into()), given("key"), given("delimiter"), flag("header")].into_iter().flatten().collect()
+            }
+            "json" => [Some("--json".into()), given("key")].into_iter().flatten().collect(),
+            other => return Err(unknown("form", other, &FORMS)),
+        };
+        if form != "lines" && given("key").is_none() {
+            let example = if form == "json" { "such as .user.id" } else { "such as 1, or its name" };
+            return Err(Failure::new(format!("--key is missing; say which part of a record is its key, {example}")));
+        }
+        let parsed = KeyWords::try_parse_from(words).map_err(|error| from_usage(&error, &KeyWords::command()))?;
+        Ok(KeyArgs { ignore_case: usual.ignore_case, null: usual.null, on_error: usual.on_error, ..parsed.keys })
+    }
+
     /// The sample that is named, or the newest.
     fn sample(&self, desk: &Desk) -> Result<Sampled> {
         let samples = desk.samples.lock().unwrap_or_else(PoisonError::into_inner);
         let found = match self.get("sample") {
-            Some(wanted) => samples.iter().rev().find(|(name, _)| name == wanted),
+            Some(wanted) => samples.iter().rev().find(|sample| sample.name == wanted),
             None => samples.last(),
         };
-        let found = found.map(|(name, stream)| Sampled { name: name.clone(), stream: stream.clone() });
-        found.ok_or_else(|| match self.get("sample") {
+        found.cloned().ok_or_else(|| match self.get("sample") {
             Some(wanted) => Failure::new(format!("the sample '{wanted}' is not here; drop it onto the page")),
             None => Failure::new("there is no sample yet; drop a file onto the page, or start everbloom explore FILE"),
         })

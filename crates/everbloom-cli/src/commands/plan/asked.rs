@@ -2,6 +2,7 @@
 
 use super::stream::Repeats;
 use super::{Document, Plan, stream::Mix, text};
+use crate::args::KeyArgs;
 use crate::failure::{Result, from_usage};
 use clap::{CommandFactory as _, Parser};
 use everbloom::internal::forecast::AUTO;
@@ -16,10 +17,12 @@ struct Words {
     plan: Plan,
 }
 
-/// A stream that was learned from a file, and the file's name.
+/// A stream that was learned from a file, the file's name, and where its keys are.
+#[derive(Clone)]
 pub(crate) struct Sampled {
     pub(crate) name: String,
     pub(crate) stream: Stream,
+    pub(crate) keys: KeyArgs,
 }
 
 /// What was asked.
@@ -45,6 +48,7 @@ impl Asked {
         let (mix, importance_max) = plan.importance.as_ref().map(Mix::load).transpose()?.unzip();
         let learned = sample.map(|sample| {
             plan.stream = Some(Repeats::Sample(sample.name.into()));
+            plan.keys = sample.keys;
             sample.stream
         });
         if let Some(spec) = plan.filter.as_ref().filter(|spec| spec.kind() != AUTO) {

@@ -7,7 +7,7 @@ use crate::filter::{Parameter, Takes, Unset, one_of};
 use crate::promise::{
     Error, Goal, Holds, MAX_MEMORY_BITS, Plan, Promise, Result, Spec, choice_name, rate_text, size_text,
 };
-use crate::stream::closed_forms::{largest, poisson_mean, smallest};
+use crate::stream::closed_forms::{largest, largest_within, poisson_mean, smallest_within};
 use libm::{exp, log1p, pow};
 
 /// Slices of a block, k + l of them.
@@ -268,8 +268,8 @@ fn fewest_blocks(draft: Draft, window: u64, target: f64, hashes: Hashes) -> Resu
     draft.with(window, 1, *hashes.start()).checked()?;
     let most = (MAX_MEMORY_BITS / BLOCK_BITS).min(window.saturating_mul(1 << 12));
     let blocks_for = |num_hashes: u32| {
-        let keeps = |blocks| draft.with(window, blocks, num_hashes).predicted_fpr() <= target;
-        smallest(1, most, keeps).map(|blocks| draft.with(window, blocks, num_hashes))
+        let rate = |blocks| draft.with(window, blocks, num_hashes).predicted_fpr();
+        smallest_within(most, target, rate).map(|blocks| draft.with(window, blocks, num_hashes))
     };
     best_by(hashes.map(blocks_for), |parameters| std::cmp::Reverse(parameters.num_blocks)).ok_or_else(|| {
         Error::Infeasible {
@@ -291,7 +291,10 @@ fn lowest_rate(draft: Draft, window: u64, blocks: u64, hashes: Hashes) -> Result
 fn longest_window(draft: Draft, blocks: u64, target: f64, hashes: Hashes) -> Option<Parameters> {
     let most = blocks.saturating_mul(BLOCK_BITS).min(1 << 56);
     let window_for = |num_hashes: u32| {
-        let window = largest(most, |window| draft.with(window.max(1), blocks, num_hashes).predicted_fpr() <= target);
+        // The rate depends on the generations alone, and a window fills its last one.
+        let each = u64::from(SLICES - num_hashes);
+        let rate = |generation: u64| draft.with(generation * each, blocks, num_hashes).predicted_fpr();
+        let window = (largest_within(most.div_ceil(each), target, rate) * each).min(most);
         (window > 0).then(|| draft.with(window, blocks, num_hashes))
     };
     best_by(hashes.map(window_for), |parameters| parameters.window)

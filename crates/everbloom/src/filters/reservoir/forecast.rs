@@ -12,7 +12,7 @@
 
 use super::{Floor, Layout, Parameters};
 use crate::promise::{Plan, Result};
-use crate::stream::integrate::{ALL_ALIKE, Integral};
+use crate::stream::integrate::{ALL_ALIKE, Integral, miss_over_time};
 use crate::stream::{Footprint, Forecast, Method, Stream};
 use libm::{exp, pow};
 
@@ -43,6 +43,8 @@ pub(super) fn forecast(plan: &Plan, stream: &Stream) -> Result<Option<Forecast>>
     forecast.wfn *= if forecast.predicted_fnr > 0.0 { all / forecast.predicted_fnr } else { 0.0 };
     forecast.by_importance.iter_mut().for_each(|row| row.predicted_fnr = all);
     (forecast.predicted_fnr, forecast.late_fnr, forecast.promise.predicted_fnr) = (all, late, Some(all));
+    let steps = chain.steps.iter().map(|step| (step.time, step.repeats, step.missed));
+    miss_over_time(&mut forecast.over_time, arrivals, steps);
     Ok(Some(forecast))
 }
 

@@ -1,20 +1,16 @@
 //! Filters that forget, tried side by side: every kind for endless streams in every variant that its plan leaves open,
 //! first on a short simulation of the stream, then the best of them on a longer one.
 
-use super::super::simulate::{Patience, scaled, simulated};
+use super::super::simulate::{Extent, Patience, Shared, simulated};
 use super::super::{SIMULATED, forecast};
 use super::{Candidate, Question, RUNNERS_UP, form_of};
 use crate::filter::Kind;
 use crate::filters::{self, KINDS};
 use crate::promise::{Error, Holds, Plan, Result, Spec};
-use crate::stream::scaled::ScaledStream;
 use crate::stream::{Forecast, Stream};
 
-/// Arrivals of the first, short simulation.
-pub(super) const SCREENED: f64 = 40_000.0;
-
-/// Arrivals of a first glance at every kind.
-pub(super) const GLANCED: f64 = 10_000.0;
+/// The simulation of those that are near the best at first.
+pub(super) const SCREENED: Extent = Extent::of(40_000.0);
 
 /// The variants of a kind are tried if, as planned, it misses at most this many times as much as the best.
 const SHORTLIST: f64 = 1.5;
@@ -33,7 +29,7 @@ impl Question {
     pub(super) fn contenders(&self, stream: &Stream) -> Result<Vec<Candidate>> {
         let (screened, refusal) = self.screen(stream, true)?;
         let memory_bits = self.goal.memory_bits.unwrap_or_default();
-        let long = scaled(stream, memory_bits, SIMULATED);
+        let long = Shared::new(stream, memory_bits, Extent::of(SIMULATED));
         if let (true, Some(error)) = (screened.is_empty(), refusal) {
             return Err(error);
         }
@@ -60,8 +56,9 @@ impl Question {
     /// Forecasts the candidates on all that is known of a learned stream: what was chosen on a part of it is to be
     /// forecast on the whole.
     pub(super) fn look_closely(&self, candidates: &mut [Candidate], stream: &Stream) -> Result<()> {
-        if stream.is_learned() {
+        if stream.is_learned() && !self.at_a_glance {
             for candidate in candidates {
+                self.go_on()?;
                 candidate.forecast = forecast(&candidate.plan, stream)?;
             }
         }
@@ -72,15 +69,15 @@ impl Question {
     /// not be planned.
     pub(super) fn screen(&self, stream: &Stream, variants: bool) -> Result<(Vec<Candidate>, Option<Error>)> {
         let memory_bits = self.goal.memory_bits.unwrap_or_default();
-        let shortest = scaled(stream, memory_bits, GLANCED);
+        let shortest = Shared::new(stream, memory_bits, self.pace().glanced);
         let mut trial =
-            Trial { question: self, stream, scaled: shortest, slack: 1.3, candidates: Vec::new(), refusal: None };
+            Trial { question: self, stream, shared: shortest, slack: 1.3, candidates: Vec::new(), refusal: None };
         let kinds: Vec<&Kind> = KINDS.iter().filter(|kind| kind.can.run_forever && self.is_asked_for(kind)).collect();
         for spec in kinds.iter().flat_map(|kind| self.basic_specs(kind)) {
             trial.add(&spec);
         }
-        if self.stream.is_none() {
-            // The stream is only assumed: a closer look would tell no more.
+        if self.stream.is_none() || self.at_a_glance {
+            // On a stream that is only assumed, a closer look would tell no more.
             self.sort(&mut trial.candidates);
             return Ok((trial.candidates, trial.refusal));
         }
@@ -94,7 +91,7 @@ impl Question {
                 missed <= SHORTLIST * least && (1.0 - missed) * SHORTLIST >= 1.0 - least
             });
         shortlisted.truncate(MOST_SHORTLISTED);
-        (trial.scaled, trial.slack) = (scaled(stream, memory_bits, SCREENED), 1.1);
+        (trial.shared, trial.slack) = (Shared::new(stream, memory_bits, SCREENED), 1.1);
         let is_behind = |kind: &&Kind| behind.iter().any(|one| one.plan.spec.kind() == kind.name);
         let is_shortlisted = |kind: &&Kind| shortlisted.iter().any(|one| one.plan.spec.kind() == kind.name);
         for kind in kinds.iter().filter(|kind| is_shortlisted(kind) || !is_behind(kind)) {
@@ -133,11 +130,12 @@ impl Question {
         &self,
         plan: &Plan,
         stream: &Stream,
-        scaled: &ScaledStream,
+        shared: &Shared,
         patience: Patience,
     ) -> Result<Forecast> {
+        self.go_on()?;
         // Chains are near, but a simulation that all contenders share tells them apart without bias.
-        match simulated(plan, stream, scaled, patience)? {
+        match simulated(plan, stream, shared, patience)? {
             Some(forecast) => Ok(forecast),
             None => forecast(plan, stream),
         }
@@ -161,7 +159,7 @@ impl Question {
 struct Trial<'q> {
     question: &'q Question,
     stream: &'q Stream,
-    scaled: ScaledStream,
+    shared: Shared,
     /// How far a rate may be off on it.
     slack: f64,
     candidates: Vec<Candidate>,
@@ -188,11 +186,12 @@ impl Trial<'_> {
     }
 
     fn tried(&mut self, spec: &Spec) -> Result<()> {
+        self.question.go_on()?;
         let plan = filters::plan(spec, &self.question.goal())?;
         if known(&self.candidates, &plan) || !self.question.fits(&plan, self.stream) {
             return Ok(());
         }
-        let forecast = self.question.forecast_on(&plan, self.stream, &self.scaled, self.patience())?;
+        let forecast = self.question.forecast_on(&plan, self.stream, &self.shared, self.patience())?;
         if self.question.is_kept(&plan, &forecast, self.slack) {
             self.candidates.push(Candidate {
                 plan,

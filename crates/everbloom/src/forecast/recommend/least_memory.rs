@@ -8,8 +8,11 @@ use crate::promise::{Error, Goal, Result, rate_text, size_text};
 impl Question {
     /// The recommendation, if it misses no more than asked.
     pub(super) fn check_target(&self, found: Recommendation) -> Result<Recommendation> {
+        let forecast = &found.best.forecast;
+        // What may be kept after a closer look is not refused at a glance.
+        let slack = if self.at_a_glance { 2.0 * forecast.fnr_standard_error } else { 0.0 };
         match self.target_fnr {
-            Some(wanted) if found.best.forecast.predicted_fnr > wanted => Err(self.too_little(wanted, &found)),
+            Some(wanted) if forecast.predicted_fnr > wanted + slack => Err(self.too_little(wanted, &found)),
             _ => Ok(found),
         }
     }
@@ -40,7 +43,7 @@ impl Question {
         let with = |bits: u64| Question { goal: self.goal.clone().memory_bits(bits), target_fnr: None, ..self.clone() };
         let highest = libm::log2(most as f64);
         let (mut low, mut high, mut best) = ((highest - 10.0).max(9.0), highest, non_forgetting.clone());
-        while high - low > 0.04 {
+        while high - low > self.pace().nearness {
             let middle = 0.5 * (low + high);
             match with(libm::exp2(middle) as u64).screened() {
                 Ok(found) if found.best.forecast.predicted_fnr <= wanted => {
@@ -50,7 +53,8 @@ impl Question {
             }
         }
         // These were short simulations. A longer one has the last word.
-        while high < highest {
+        while high < highest && !self.at_a_glance {
+            self.go_on()?;
             let question = with(libm::exp2(high) as u64);
             let stream = question.stream()?;
             let mut candidates = one_of_each(question.screen(&stream, false)?.0);

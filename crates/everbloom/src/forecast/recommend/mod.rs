@@ -4,20 +4,22 @@
 //! other can miss less. Where none fits, every kind for endless streams is tried in every variant that its
 //! plan leaves open, first on a short simulation of the stream, then the best of them on a longer one.
 
-mod at_once;
 mod contest;
 mod cost;
 mod least_memory;
+mod pace;
 mod sets;
 mod window;
 
-use super::{AUTO, forecast};
+use super::AUTO;
 use crate::filter::Kind;
 use crate::filters;
 use crate::promise::{Error, Goal, Holds, Plan, Result, Spec, Window, rate_text};
 use crate::stream::{Forecast, Stream};
 use contest::one_of_each;
-pub use cost::{CostCurve, CostPoint, ExpectedCost};
+pub use cost::{CostCurve, CostPoint, CostSoFar, ExpectedCost};
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 /// How many runners-up are named.
 const RUNNERS_UP: usize = 4;
@@ -43,6 +45,22 @@ pub struct Question {
     pub goes_on: bool,
     /// The filter, if it is settled: only its parameters are open.
     pub filter: Option<Spec>,
+    /// Whether an answer at once counts for more than a close one: every kind as its plan makes it, by formula or on the
+    /// shortest of simulations. That takes about a tenth of a second, and its ± says how close it is.
+    ///
+    /// ```
+    /// use everbloom::{Goal, Question, Stream};
+    ///
+    /// let mut question = Question::new(Goal::new().memory("16KiB").fpr("1%"));
+    /// question.stream = Some(Stream::uniform(200_000, 100_000)?);
+    /// question.at_a_glance = true;
+    /// let best = question.answer()?.best;
+    /// assert!(best.plan.memory_bits <= 131_072 && best.forecast.predicted_fnr > 0.5);
+    /// # Ok::<(), everbloom::Error>(())
+    /// ```
+    pub at_a_glance: bool,
+    /// Ends a search early once another thread sets it: its answer is an error then.
+    pub stopped: Option<Arc<AtomicBool>>,
     /// Whether only the best filter is wanted, so that no time is spent on the runners-up.
     pub(super) best_only: bool,
 }
@@ -98,6 +116,16 @@ impl Question {
 
     fn answered(&self) -> Result<Recommendation> {
         self.checked()?;
+        let mut found = self.in_time().found()?;
+        // What was found before a search was broken off is not all there is.
+        self.go_on()?;
+        if let Some(stream) = &self.stream {
+            found.stream = stream.clone();
+        }
+        Ok(found)
+    }
+
+    fn found(&self) -> Result<Recommendation> {
         if let Some(cost) = &self.goal.cost {
             return self.cheapest(cost);
         }
@@ -116,6 +144,7 @@ impl Question {
         let plan = filters::plan(spec, &self.goal())?;
         let stream = self.stream()?;
         let mut candidates = match (self.goal.memory_bits, &self.stream, filters::kind(spec)?.can.run_forever) {
+            (Some(_), Some(_), true) if self.at_a_glance => one_of_each(self.screen(&stream, false)?.0),
             (Some(_), Some(_), true) => self.contenders(&stream)?,
             _ => Vec::new(),
         };
@@ -135,7 +164,7 @@ impl Question {
 
     /// What was named, as it is planned. Where that promises nothing, what it comes to on the stream is said.
     fn as_named(&self, mut plan: Plan, stream: &Stream) -> Result<Candidate> {
-        let forecast = forecast(&plan, stream)?;
+        let forecast = self.forecast_alone(&plan, stream)?;
         if let (Holds::Never, Some(target)) = (plan.promise.holds, self.goal.target_fpr)
             && forecast.predicted_fpr > target
         {
@@ -246,8 +275,8 @@ impl Question {
         let stream = self.stream()?;
         // On a stream that is only assumed, a short simulation tells as much as a long one.
         let candidates = match self.stream {
-            Some(_) => self.contenders(&stream)?,
-            None => match self.screen(&stream, false)? {
+            Some(_) if !self.at_a_glance => self.contenders(&stream)?,
+            _ => match self.screen(&stream, false)? {
                 (candidates, Some(error)) if candidates.is_empty() => return Err(error),
                 (candidates, _) => one_of_each(candidates),
             },

@@ -1,6 +1,5 @@
 //! Filters that never forget: where one keeps its rate for all keys that will come, no other can miss less.
 
-use super::super::at_a_glance;
 use super::{Candidate, Question, RUNNERS_UP, Recommendation, accesses, apart};
 use crate::filter::Kind;
 use crate::filters::{self, KINDS};
@@ -41,7 +40,7 @@ impl Question {
             if !self.fits(&plan, &stream) || plan.promise.predicted_fnr != Some(0.0) {
                 continue;
             }
-            let forecast = at_a_glance(&plan, &stream)?;
+            let forecast = self.forecast_of_set(&plan, &stream)?;
             if self.is_kept(&plan, &forecast, 1.0) {
                 let reason = format!("misses nothing and keeps its rate for {} keys", apart(expected));
                 candidates.push(Candidate { plan, forecast, reason, cost: None });

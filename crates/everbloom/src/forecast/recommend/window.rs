@@ -1,6 +1,6 @@
 //! Which filter for a window in which nothing may be missed.
 
-use super::super::{AUTO, forecast};
+use super::super::AUTO;
 use super::{Candidate, Question, Recommendation, apart};
 use crate::filter::Kind;
 use crate::filters::{self, KINDS};
@@ -59,7 +59,7 @@ impl Question {
                 }
                 (None, Window::Time(_)) => Stream::assumed(arrivals.saturating_mul(4).min(MAX_ITEMS / 2))?,
             };
-            let forecast = forecast(twin, &assumed)?;
+            let forecast = self.forecast_alone(twin, &assumed)?;
             let within = match window {
                 Window::Arrivals(arrivals) => format!("{} arrivals", apart(*arrivals)),
                 Window::Time(_) => format!("the window, of up to {} arrivals", apart(arrivals)),

@@ -1,6 +1,6 @@
 //! The cost against the memory, and where the curve bends.
 
-use super::search::{Search, Tried};
+use super::search::{Leader, Search, Tried};
 use super::{ExpectedCost, Idle};
 use crate::promise::{MAX_MEMORY_BITS, Result, Spec};
 use libm::{ceil, exp2, floor, log2};
@@ -38,6 +38,9 @@ const FEWEST_BITS: f64 = 1.0 / 16.0;
 /// and at which it ends: every key has room in a table that is half full.
 const MOST_BITS: f64 = 160.0;
 
+/// Bits for each distinct key at which it is told who takes part at a glance: filters that forget differ most where they must.
+const BITS_OF_LEADERS: f64 = 2.0;
+
 /// A smaller filter than this is none.
 const LEAST_BITS: f64 = 4096.0;
 
@@ -47,20 +50,21 @@ const WORTH_DOUBLING: f64 = 0.01;
 /// Errors that cost less than this share of it are none.
 const NOTHING: f64 = 1e-4;
 
-fn doublings(from: f64, to: f64) -> impl Iterator<Item = u64> {
+fn doublings(from: f64, to: f64) -> impl DoubleEndedIterator<Item = u64> {
     let (first, last) = (floor(log2(from)), ceil(log2(to.max(from))).min(log2(MAX_MEMORY_BITS as f64)));
     (first as u32..=last as u32).map(|power| exp2(f64::from(power)) as u64)
 }
 
-/// The cheapest filter of a memory that keeps the limits.
-fn cheapest(search: &Search<'_>, memory_bits: u64) -> Option<Tried> {
-    search.glance(memory_bits, false).0.into_iter().find(|one| search.keeps_limits(one, 1.0))
+/// The cheapest filter of a memory that keeps the limits, at a glance one of the leaders.
+fn cheapest(search: &Search<'_>, memory_bits: u64, leaders: &[Leader]) -> Option<Tried> {
+    search.glance_for_curve(memory_bits, leaders).into_iter().find(|one| search.keeps_limits(one, 1.0))
 }
 
 /// The smallest memory, each time twice as much, above a limit that was too low.
 pub(super) fn least_memory(search: &Search<'_>, above: u64) -> Option<u64> {
     let most = MOST_BITS * search.stream.distinct() as f64;
-    doublings(above as f64, most).filter(|bits| *bits > above).find(|bits| cheapest(search, *bits).is_some())
+    let leaders = search.leaders(above);
+    doublings(above as f64, most).filter(|bits| *bits > above).find(|bits| cheapest(search, *bits, &leaders).is_some())
 }
 
 impl CostCurve {
@@ -72,9 +76,11 @@ impl CostCurve {
         if let Some(given) = given {
             (from, to) = (from.min(given as f64).max(512.0), to.max(given as f64));
         }
-        let at = |bits: u64| cheapest(search, bits).map(|one| CostPoint::of(bits, &one));
+        let leaders = search.leaders((BITS_OF_LEADERS * distinct).clamp(from, to) as u64);
+        let at = |bits: u64| cheapest(search, bits, &leaders).map(|one| CostPoint::of(bits, &one));
         let mut points: Vec<CostPoint> = Vec::new();
-        for bits in doublings(from, to) {
+        let step = doublings(from, to).count().div_ceil(search.question.pace().memories).max(1);
+        for bits in doublings(from, to).step_by(step) {
             points.extend(at(bits));
             // Beyond, there is nothing to save.
             let is_free = points.last().is_some_and(|last| last.errors() <= NOTHING * search.idle.least());
@@ -112,7 +118,8 @@ impl CostCurve {
         // Between the doublings, too.
         let beside = [-0.5, -0.25, 0.25, 0.5].map(|power| (best.memory_bits as f64 * exp2(power)) as u64);
         let beside = beside.into_iter().filter(|bits| most.is_none_or(|most| *bits <= most));
-        let beside = beside.filter_map(|bits| cheapest(search, bits).map(|one| CostPoint::of(bits, &one)));
+        let leaders = search.leaders(best.memory_bits);
+        let beside = beside.filter_map(|bits| cheapest(search, bits, &leaders).map(|one| CostPoint::of(bits, &one)));
         let all = beside.chain([best.clone()]);
         all.min_by(|one, other| total(one).total_cmp(&total(other))).map(|point| point.memory_bits)
     }

@@ -14,6 +14,7 @@ use crate::promise::{Cost, Error, Result, rate_text, size_text};
 use crate::stream::scaled::ScaledStream;
 use crate::stream::{Forecast, Stream};
 pub use curve::{CostCurve, CostPoint};
+pub use explore::CostSoFar;
 use search::{Search, Tried};
 
 /// The expected cost of an arrival, in the unit in which costs were given.
@@ -115,10 +116,14 @@ impl Question {
             return Err(error);
         }
         // On a stream that is only assumed, a closer look would tell no more.
-        let screened = search.screen(&glanced, memory_bits, self.stream.is_some());
-        let found = if self.stream.is_some() { search.finish(screened.clone(), memory_bits)? } else { screened };
+        let is_close = self.stream.is_some() && !self.at_a_glance;
+        let found = match self.at_a_glance {
+            true => glanced.clone(),
+            false => search.screen(&glanced, memory_bits, is_close),
+        };
+        let found = if is_close { search.finish(found, memory_bits)? } else { found };
         let mut kept: Vec<Tried> = found.into_iter().filter(|one| search.keeps_limits(one, 1.0)).collect();
-        if self.stream.is_none() {
+        if !is_close {
             kept = search::first_of_each(kept.iter()).cloned().collect();
         }
         let notes = self.price_of_limits(&search, &glanced);

@@ -4,20 +4,16 @@
 //! searched for. First every kind is tried at rates far apart on a short simulation; then the kinds that are near the best
 //! at rates close to their own best, in every variant that the plan leaves open; at last the best of them on a longer one.
 
-use super::super::super::simulate::{Patience, scaled};
+use super::super::super::simulate::{Extent, Patience, Shared};
 use super::super::super::{SIMULATED, forecast};
-use super::super::contest::{GLANCED, SCREENED};
+use super::super::contest::SCREENED;
 use super::super::{AUTO, Candidate, Question, RUNNERS_UP, form_of};
 use super::{ExpectedCost, Idle};
 use crate::filter::Kind;
 use crate::filters::{self, KINDS};
 use crate::promise::{Cost, Error, Goal, Holds, Plan, Result, Spec};
-use crate::stream::scaled::ScaledStream;
 use crate::stream::{Forecast, Stream};
 use std::collections::HashSet;
-
-/// The rates at which every kind is tried first.
-const RATES: [f64; 10] = [0.7, 0.4, 0.2, 0.08, 0.03, 0.01, 3e-3, 1e-3, 1e-4, 1e-6];
 
 /// How far the rates beside the best are from it, when kinds are looked at again.
 const NEARBY: [f64; 7] = [0.4, 0.55, 0.75, 1.0, 1.35, 1.8, 2.5];
@@ -36,6 +32,12 @@ const MOST_SHORTLISTED: usize = 5;
 
 /// How many filters are tried on the longer simulation.
 const FINALISTS: usize = 12;
+
+/// Filters that forget, and others, with which a curve is drawn at a glance.
+const LEADERS: usize = 2;
+
+/// Bits for each key in which those that never forget are compared for that.
+const BITS_OF_SETS: f64 = 16.0;
 
 /// How far a rate of false negatives may be above its limit on a short simulation.
 const SLACK: f64 = 1.1;
@@ -70,6 +72,13 @@ impl Tried {
     }
 }
 
+/// A filter that takes part in a curve, at whatever memory.
+pub(super) struct Leader {
+    spec: Spec,
+    by_importance: bool,
+    by_rate: bool,
+}
+
 /// A search for the cheapest filter on a stream.
 pub(super) struct Search<'q> {
     pub(super) question: &'q Question,
@@ -83,7 +92,7 @@ pub(super) struct Search<'q> {
 struct Trials<'s> {
     search: &'s Search<'s>,
     memory_bits: u64,
-    scaled: ScaledStream,
+    shared: Shared,
     tried: Vec<Tried>,
     known: HashSet<String>,
     refusal: Option<Error>,
@@ -91,32 +100,73 @@ struct Trials<'s> {
 
 impl<'q> Search<'q> {
     pub(super) fn new(question: &'q Question, cost: &'q Cost, stream: Stream) -> Self {
-        let idle = Idle::of(cost, &scaled(&stream, 1 << 20, SIMULATED));
+        let idle = Idle::of(cost, &Shared::new(&stream, 1 << 20, question.pace().counted).scaled);
         Search { question, cost, stream, idle }
     }
 
     /// Every kind as its plan makes it, on the shortest simulation; and why one could not be planned. Kinds that take long to
-    /// simulate take part `with_slow` alone, and beyond the rate of the best only if they are near it.
-    pub(super) fn glance(&self, memory_bits: u64, with_slow: bool) -> (Vec<Tried>, Option<Error>) {
-        let mut trials = self.trials(memory_bits, GLANCED);
+    /// simulate take part among `all` alone, and beyond the rate of the best only if they are near it; so do rates above the
+    /// limit. At a glance every kind after the first is tried beyond that rate only if it is near.
+    pub(super) fn glance(&self, memory_bits: u64, all: bool) -> (Vec<Tried>, Option<Error>) {
+        let mut trials = self.trials(memory_bits, self.question.pace().glanced);
         let (slow, quick): (Vec<_>, Vec<_>) = self.kinds().partition(|(kind, _)| is_slow(kind));
-        let slow = if with_slow || quick.is_empty() { slow } else { Vec::new() };
+        let slow = if all || quick.is_empty() { slow } else { Vec::new() };
         for (kind, by_importance) in quick.into_iter().chain(slow) {
             for spec in self.question.basic_specs(kind) {
                 match (self.is_planned_by_rate(kind), trials.cheapest()) {
-                    (true, Some(best)) if is_slow(kind) => {
+                    (true, Some(best)) if is_slow(kind) || self.question.at_a_glance => {
                         let from = trials.tried.len();
                         trials.add(&spec, by_importance, Some(best.rate.unwrap_or(best.forecast.mean_fpr).max(1e-6)));
                         if trials.tried[from..].iter().any(|one| one.errors() <= SHORTLIST * best.errors()) {
-                            self.rates().for_each(|rate| trials.add(&spec, by_importance, Some(rate)));
+                            self.rates(all).for_each(|rate| trials.add(&spec, by_importance, Some(rate)));
                         }
                     }
-                    (true, _) => self.rates().for_each(|rate| trials.add(&spec, by_importance, Some(rate))),
+                    (true, _) => self.rates(all).for_each(|rate| trials.add(&spec, by_importance, Some(rate))),
                     (false, _) => trials.add(&spec, by_importance, None),
                 }
             }
         }
         trials.sorted()
+    }
+
+    /// The same for a curve of many memories: at a glance only the `leaders` take part.
+    pub(super) fn glance_for_curve(&self, memory_bits: u64, leaders: &[Leader]) -> Vec<Tried> {
+        if !self.question.at_a_glance {
+            return self.glance(memory_bits, false).0;
+        }
+        let mut trials = self.trials(memory_bits, self.question.pace().glanced);
+        for Leader { spec, by_importance, by_rate } in leaders {
+            match by_rate {
+                false => trials.add(spec, *by_importance, None),
+                true => self.rates(false).for_each(|rate| trials.add(spec, *by_importance, Some(rate))),
+            }
+        }
+        trials.sorted().0
+    }
+
+    /// The filters that a curve is drawn with at a glance: the best of those that forget, in this memory, and of the others, where
+    /// they have room. Nobody leads where there is time for all.
+    pub(super) fn leaders(&self, memory_bits: u64) -> Vec<Leader> {
+        if !self.question.at_a_glance {
+            return Vec::new();
+        }
+        let glanced = self.glance(memory_bits, false).0;
+        let forgets = |one: &&Tried| one.rate.is_some();
+        let (kept, others): (Vec<&Tried>, Vec<&Tried>) =
+            glanced.iter().filter(forgets).partition(|one| self.keeps_limits(one, SLACK));
+        let best = first_of_each(kept.into_iter().chain(others)).take(LEADERS);
+        let leader = |one: &Tried| {
+            let (spec, by_importance) = (one.spec.clone(), one.by_importance);
+            Leader { spec, by_importance, by_rate: one.rate.is_some() }
+        };
+        let mut sets = self.trials((BITS_OF_SETS * self.stream.distinct() as f64) as u64, self.question.pace().glanced);
+        for (kind, by_importance) in self.kinds().filter(|(kind, _)| !self.is_planned_by_rate(kind)) {
+            self.question.basic_specs(kind).iter().for_each(|spec| sets.add(spec, by_importance, None));
+        }
+        let sets = sets.sorted().0;
+        let mut leaders: Vec<Leader> = best.map(leader).collect();
+        leaders.extend(first_of_each(sets.iter()).take(LEADERS).map(leader));
+        leaders
     }
 
     /// The filters that are near the best of a first glance, with their neighbours and variants.
@@ -143,7 +193,7 @@ impl<'q> Search<'q> {
 
     /// The best of them on a longer simulation, and on all that is known of a learned stream.
     pub(super) fn finish(&self, screened: Vec<Tried>, memory_bits: u64) -> Result<Vec<Tried>> {
-        let long = scaled(&self.stream, memory_bits, SIMULATED);
+        let long = Shared::new(&self.stream, memory_bits, Extent::of(SIMULATED));
         let again = |one: Tried| -> Result<Tried> {
             let forecast = self.forecast(&one.plan, &long)?;
             Ok(self.with_forecast(one, forecast))
@@ -165,6 +215,7 @@ impl<'q> Search<'q> {
             closest.dedup_by(|one, other| one.plan.spec == other.plan.spec);
             finalists = Vec::new();
             for one in closest {
+                self.question.go_on()?;
                 let forecast = forecast(&one.plan, &self.stream)?;
                 finalists.push(self.with_forecast(one, forecast));
             }
@@ -175,14 +226,14 @@ impl<'q> Search<'q> {
 
     /// By a simulation that all share. What never forgets must see all of the stream, which the shared one may be a part
     /// of, and has a formula.
-    fn forecast(&self, plan: &Plan, scaled: &ScaledStream) -> Result<Forecast> {
+    fn forecast(&self, plan: &Plan, shared: &Shared) -> Result<Forecast> {
         let by_formula = match plan.promise.predicted_fnr {
             Some(0.0) => filters::forecast(plan, &self.stream)?,
             _ => None,
         };
         match by_formula {
             Some(forecast) => Ok(forecast),
-            None => self.question.forecast_on(plan, &self.stream, scaled, Patience::ENDLESS),
+            None => self.question.forecast_on(plan, &self.stream, shared, Patience::ENDLESS),
         }
     }
 
@@ -190,9 +241,9 @@ impl<'q> Search<'q> {
         Tried { cost: ExpectedCost::of(self.cost, &forecast, one.plan.memory_bits, &self.stream), forecast, ..one }
     }
 
-    fn trials(&self, memory_bits: u64, arrivals: f64) -> Trials<'_> {
-        let scaled = scaled(&self.stream, memory_bits, arrivals);
-        Trials { search: self, memory_bits, scaled, tried: Vec::new(), known: HashSet::new(), refusal: None }
+    fn trials(&self, memory_bits: u64, extent: Extent) -> Trials<'_> {
+        let shared = Shared::new(&self.stream, memory_bits, extent);
+        Trials { search: self, memory_bits, shared, tried: Vec::new(), known: HashSet::new(), refusal: None }
     }
 
     /// The kinds that take part, each by importance, without, or both.
@@ -220,9 +271,13 @@ impl<'q> Search<'q> {
         kind.can.forget
     }
 
-    /// The rates to try, that of the limit among them.
-    fn rates(&self) -> impl Iterator<Item = f64> + use<> {
-        RATES.into_iter().chain(self.question.goal.target_fpr)
+    /// The rates to try, that of the limit among them, and those above it if all are asked for. At a glance few pay that are
+    /// far below it.
+    fn rates(&self, all: bool) -> impl Iterator<Item = f64> + use<> {
+        let (limit, rates) = (self.question.goal.target_fpr, self.question.pace().rates);
+        let most = if self.question.at_a_glance && !all && limit.is_some() { 1 } else { rates.len() };
+        let rates = rates.iter().copied().filter(move |rate| all || limit.is_none_or(|limit| *rate < limit));
+        rates.take(most).chain(limit)
     }
 
     fn variants_of(&self, one: &Tried) -> Vec<Spec> {
@@ -258,6 +313,7 @@ impl Trials<'_> {
 
     fn attempt(&mut self, spec: &Spec, by_importance: bool, rate: Option<f64>) -> Result<()> {
         let Search { question, stream, .. } = self.search;
+        question.go_on()?;
         let mix = question.goal.importance_mix.or(stream.importance().copied());
         let goal = Goal {
             memory_bits: Some(self.memory_bits),
@@ -277,7 +333,7 @@ impl Trials<'_> {
         if !lasts || plan.memory_bits > self.memory_bits || !self.known.insert(plan.spec.to_string()) {
             return Ok(());
         }
-        let forecast = self.search.forecast(&plan, &self.scaled)?;
+        let forecast = self.search.forecast(&plan, &self.shared)?;
         let cost = ExpectedCost::of(self.search.cost, &forecast, plan.memory_bits, stream);
         self.tried.push(Tried { plan, forecast, cost, rate, spec: spec.clone(), by_importance });
         Ok(())

@@ -1,12 +1,13 @@
 //! A smaller filter on a shorter stream, where there is no formula.
 
-use crate::filter::Filter;
+mod counts;
+
 use crate::filters;
-use crate::key::{Generator, Hashing, KeyHash, finalise};
-use crate::promise::{Holds, Importances, Plan, Promise, Result, Verdict};
-use crate::stream::integrate::by_octave;
+use crate::key::{Generator, Hashing};
+use crate::promise::{Plan, Result};
 use crate::stream::scaled::ScaledStream;
-use crate::stream::{ErrorsAt, Forecast, Method, RateAt, Stream};
+use crate::stream::{Forecast, Stream};
+use counts::{Counts, Tally};
 
 /// The seed of every simulation: a forecast is the same today and tomorrow.
 const SEED: u64 = 0x0e5e_b100;
@@ -26,12 +27,6 @@ const FEWEST_ARRIVALS: f64 = 500.0;
 
 /// A simulation changes at most about so many cells besides those of its keys,
 const MOST_CHANGES: f64 = 8e6;
-
-/// and one of many that are compared so many.
-const MOST_CHANGES_OF_EACH: f64 = 5e5;
-
-/// Rows of the curve by importance.
-const LEVELS: usize = 16;
 
 /// How often a run looks at the share of cells in use, and how many bits that may read in all.
 #[derive(Debug, Clone, Copy)]
@@ -69,9 +64,46 @@ impl Looks {
     }
 }
 
-/// The stream that filters of about `memory_bits` are tried on, with about `arrivals` arrivals.
-pub(super) fn scaled(stream: &Stream, memory_bits: u64, arrivals: f64) -> ScaledStream {
-    numbered(stream, memory_bits, Size { arrivals, most_bits: MOST_BITS, shortens: true, sections: true }, 0)
+/// How large a simulation is that many filters share.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Extent {
+    /// Arrivals that are wanted.
+    arrivals: f64,
+    /// The largest filter.
+    most_bits: f64,
+    /// The most cells that are changed besides those of keys.
+    most_changes: f64,
+    looks: Looks,
+}
+
+impl Extent {
+    /// Of about so many arrivals.
+    pub(super) const fn of(arrivals: f64) -> Self {
+        Extent { arrivals, most_bits: MOST_BITS, most_changes: 5e5, looks: Looks::AT_A_GLANCE }
+    }
+
+    /// So short that a hundred filters take a tenth of a second.
+    pub(super) const HASTY: Self = Extent {
+        arrivals: 2_500.0,
+        most_bits: 131_072.0,
+        most_changes: 4e4,
+        looks: Looks { most: 16, least: 8, most_bits: 1 << 20, at_random: false },
+    };
+}
+
+/// A simulated stream that filters are tried on side by side.
+pub(super) struct Shared {
+    pub(super) scaled: ScaledStream,
+    extent: Extent,
+}
+
+impl Shared {
+    /// For filters of about `memory_bits`.
+    pub(super) fn new(stream: &Stream, memory_bits: u64, extent: Extent) -> Self {
+        let Extent { arrivals, most_bits, .. } = extent;
+        let size = Size { arrivals, most_bits, shortens: true, sections: true };
+        Shared { scaled: numbered(stream, memory_bits, size, 0), extent }
+    }
 }
 
 /// How large a simulation is.
@@ -229,12 +261,8 @@ impl Rounds {
         first: ScaledStream,
         (rounds, looks): (u64, Looks),
     ) -> Result<Option<Self>> {
-        let mut found = Rounds {
-            counts: Counts { watches_keys: true, ..Counts::default() },
-            rates: Vec::new(),
-            zeros: 1.0,
-            divisor: first.divisor,
-        };
+        let mut found =
+            Rounds { counts: Counts::watching_keys(), rates: Vec::new(), zeros: 1.0, divisor: first.divisor };
         for round in 0..rounds {
             let next = if round == 0 { None } else { Some(numbered(stream, plan.memory_bits, size, round)) };
             let scaled = next.as_ref().unwrap_or(&first);
@@ -285,238 +313,15 @@ impl Patience {
 
 /// What the plan's filter, scaled down, does on a simulated stream. `None` if its kind does not scale. One that
 /// misses more than `patience` allows is stopped early: its rates cover a part of the stream, and are above the limit.
-pub(super) fn simulated(
-    plan: &Plan,
-    stream: &Stream,
-    scaled: &ScaledStream,
-    patience: Patience,
-) -> Result<Option<Forecast>> {
-    let arrivals = affordable(plan, MOST_CHANGES_OF_EACH)?;
-    let shorter = (arrivals < scaled.hashes.len() as f64).then(|| self::scaled(stream, plan.memory_bits, arrivals));
-    let scaled = shorter.as_ref().unwrap_or(scaled);
-    let Some(small) = small(plan, scaled, MOST_BITS)? else { return Ok(None) };
+pub(super) fn simulated(plan: &Plan, stream: &Stream, shared: &Shared, patience: Patience) -> Result<Option<Forecast>> {
+    let extent = shared.extent;
+    let arrivals = affordable(plan, extent.most_changes)?;
+    let is_shorter = arrivals < shared.scaled.hashes.len() as f64;
+    let shorter = is_shorter.then(|| Shared::new(stream, plan.memory_bits, Extent { arrivals, ..extent }));
+    let scaled = &shorter.as_ref().unwrap_or(shared).scaled;
+    let Some(small) = small(plan, scaled, extent.most_bits)? else { return Ok(None) };
     let mut filter = filters::build(&small)?;
     let mut counts = Counts::default();
-    counts.run(filter.as_mut(), scaled, patience, (Looks::AT_A_GLANCE, SEED));
+    counts.run(filter.as_mut(), scaled, patience, (extent.looks, SEED));
     Ok(Some(counts.forecast(plan.promise, stream, 1.0 - filter.status().fill, scaled.divisor)))
-}
-
-#[derive(Debug, Clone, Copy, Default)]
-struct Tally {
-    wrong: f64,
-    of: f64,
-}
-
-impl Tally {
-    fn add(&mut self, wrong: bool) {
-        self.wrong += f64::from(u8::from(wrong));
-        self.of += 1.0;
-    }
-
-    /// One that is wrong with this probability.
-    fn add_part(&mut self, probability: f64) {
-        self.wrong += probability;
-        self.of += 1.0;
-    }
-
-    fn since(self, before: Self) -> Self {
-        Tally { wrong: self.wrong - before.wrong, of: self.of - before.of }
-    }
-
-    fn rate(self) -> f64 {
-        if self.of > 0.0 { self.wrong / self.of } else { 0.0 }
-    }
-
-    /// Never 0, for what did not happen among so few may happen: as if one more had been wrong and one right.
-    fn standard_error(self) -> f64 {
-        let rate = (self.wrong + 1.0) / (self.of + 2.0);
-        if self.of > 0.0 { (rate * (1.0 - rate) / (self.of + 2.0)).sqrt() } else { 0.0 }
-    }
-}
-
-/// A tally for every doubling of the lag.
-struct Octaves([Tally; 33]);
-
-impl Default for Octaves {
-    fn default() -> Self {
-        Octaves([Tally::default(); 33])
-    }
-}
-
-#[derive(Default)]
-struct Counts {
-    positives: Tally,
-    negatives: Tally,
-    /// False positives to be expected by what the cells looked like.
-    expected: Tally,
-    late_expected: Tally,
-    expected_importance: f64,
-    late_positives: Tally,
-    late_negatives: Tally,
-    /// By octave of the lag.
-    by_lag: Octaves,
-    by_importance: [Tally; LEVELS + 1],
-    importance: f64,
-    importance_wrong: (f64, f64),
-    /// Counts, and the sum of their importances, by importance.
-    errors: [ErrorsAt; LEVELS + 1],
-    fills: Vec<f64>,
-    /// The arrivals of the section that was played, if it was not the whole stream.
-    section: Option<f64>,
-    /// Whether what is missed is counted by groups of keys, too.
-    watches_keys: bool,
-    repeats_of_a_round: f64,
-    groups: [Tally; GROUPS],
-}
-
-/// Groups of keys whose differences tell how much depends on which keys are in a sample.
-const GROUPS: usize = 32;
-
-/// By bits that neither filters nor the choice of keys for a sample look at.
-fn group_of(hash: KeyHash) -> usize {
-    finalise(hash.low ^ hash.high.rotate_left(17)) as usize % GROUPS
-}
-
-impl Counts {
-    fn run(&mut self, filter: &mut dyn Filter, scaled: &ScaledStream, patience: Patience, (looks, seed): (Looks, u64)) {
-        self.fills = vec![0.0];
-        self.section = scaled.is_section.then_some(scaled.hashes.len() as f64 * scaled.divisor);
-        let most_missed = patience.most_missed(scaled);
-        let mut verdicts = Vec::new();
-        let (mut start, mut rate_before) = (0, filter.status().estimated_fpr);
-        for end in looks.ends(scaled.hashes.len(), filter.memory_bits(), seed) {
-            let hashes = &scaled.hashes[start..end];
-            let importances = match scaled.importances.get(start..end) {
-                Some(each) if !each.is_empty() => Importances::Each(each),
-                _ => Importances::default(),
-            };
-            verdicts.resize(hashes.len(), Verdict::Distinct);
-            filter.observe_checked(hashes, importances, &mut verdicts);
-            let status = filter.status();
-            // A filter that began to err in between did so at once: before that new keys met nothing.
-            let exact_until = usize::try_from(filter.exact_arrivals()).unwrap_or(usize::MAX);
-            let began = (start..end).contains(&exact_until) && exact_until > 0;
-            let rate = if began { status.estimated_fpr } else { 0.5 * (rate_before + status.estimated_fpr) };
-            for (place, verdict) in verdicts.iter().enumerate() {
-                let place_in_all = start + place;
-                let Some(judged) = place_in_all.checked_sub(scaled.warm_up) else { continue };
-                let late = judged * 10 >= scaled.judged_lags().len() * 9;
-                let (lag, importance) = (scaled.lags[place_in_all], importances.at(place).share());
-                self.judge(lag, late, importance, *verdict);
-                if lag == 0 {
-                    let rate = if began && place_in_all < exact_until { 0.0 } else { rate };
-                    self.expect(rate, late, importance);
-                }
-                let is_one_of_many = self.watches_keys && scaled.is_hot.get(place_in_all) == Some(&false);
-                if is_one_of_many && lag > 0 {
-                    self.groups[group_of(hashes[place])].add(verdict.is_distinct());
-                }
-            }
-            self.fills.push(status.fill);
-            (start, rate_before) = (end, status.estimated_fpr);
-            let missed = if patience.by_importance { self.importance_wrong.1 } else { self.negatives.wrong };
-            if missed > most_missed {
-                return;
-            }
-        }
-    }
-
-    /// A new key at a filter with this rate of false positives.
-    fn expect(&mut self, rate: f64, late: bool, importance: f64) {
-        self.expected.add_part(rate);
-        self.expected_importance += rate * importance;
-        if late {
-            self.late_expected.add_part(rate);
-        }
-    }
-
-    fn judge(&mut self, lag: u32, late: bool, importance: f64, verdict: Verdict) {
-        self.importance += importance;
-        let errors = &mut self.errors[(importance * LEVELS as f64) as usize];
-        errors.importance += importance;
-        if lag == 0 {
-            errors.distinct += 1.0;
-            let wrong = !verdict.is_distinct();
-            self.positives.add(wrong);
-            self.importance_wrong.0 += if wrong { importance } else { 0.0 };
-            if late {
-                self.late_positives.add(wrong);
-            }
-            return;
-        }
-        let wrong = verdict.is_distinct();
-        errors.duplicates += 1.0;
-        errors.missed += f64::from(u8::from(wrong));
-        self.negatives.add(wrong);
-        self.importance_wrong.1 += if wrong { importance } else { 0.0 };
-        self.by_lag.0[lag.ilog2() as usize].add(wrong);
-        self.by_importance[(importance * LEVELS as f64) as usize].add(wrong);
-        if late {
-            self.late_negatives.add(wrong);
-        }
-    }
-
-    /// The variance of the rate of false negatives that comes from which keys are in the sample: hot ones always are.
-    fn variance_by_keys(&self) -> f64 {
-        let rate = self.negatives.rate();
-        let off: Vec<f64> = self.groups.iter().map(|group| group.wrong - rate * group.of).collect();
-        let hits = self.groups.iter().map(|group| group.of).sum::<f64>();
-        // The groups were counted in one round, all repeats in every round.
-        if hits == 0.0 {
-            0.0
-        } else {
-            GROUPS as f64 * variance(&off) / (self.repeats_of_a_round * self.repeats_of_a_round)
-        }
-    }
-
-    fn errors_by_importance(&self) -> Vec<ErrorsAt> {
-        let all = self.positives.of + self.negatives.of;
-        let counted = self.errors.iter().filter(|errors| errors.distinct + errors.duplicates > 0.0);
-        counted
-            .map(|errors| ErrorsAt {
-                importance: errors.importance / (errors.distinct + errors.duplicates),
-                distinct: errors.distinct / all,
-                duplicates: errors.duplicates / all,
-                missed: errors.missed / all,
-            })
-            .collect()
-    }
-
-    fn forecast(&self, promise: Promise, stream: &Stream, zeros: f64, divisor: f64) -> Forecast {
-        let last = self.fills.last().copied().unwrap_or(0.0);
-        let settled = self.fills.iter().rposition(|fill| (fill - last).abs() > 0.01 * last).map_or(0, |at| at + 1);
-        let played = self.section.unwrap_or(stream.arrivals() as f64);
-        let stable_after = played * settled as f64 / (self.fills.len().max(2) - 1) as f64;
-        let octave = |(octave, tally): (usize, &Tally)| (libm::exp2(octave as f64) * divisor, tally.wrong, tally.of);
-        let octaves: Vec<_> = self.by_lag.0.iter().enumerate().map(octave).collect();
-        let share = |tally: &Tally| if self.negatives.of > 0.0 { tally.of / self.negatives.of } else { 0.0 };
-        let levels = self.by_importance.iter().enumerate().filter(|(_, tally)| tally.of > 0.0);
-        let middle = |level: usize| ((level as f64 + 0.5) / LEVELS as f64).min(1.0);
-        // A promise is kept whatever comes, so what was counted above it is chance.
-        let bound = match promise.holds {
-            Holds::Always => promise.predicted_fpr,
-            Holds::UntilItems(items) if items >= stream.distinct() => promise.predicted_fpr,
-            _ => 1.0,
-        };
-        Forecast {
-            promise: Promise { predicted_fnr: Some(self.negatives.rate()), ..promise },
-            method: Method::Simulation,
-            predicted_fpr: (self.positives.rate() + self.positives.standard_error()).min(bound),
-            standard_error: self.positives.standard_error(),
-            predicted_fnr: self.negatives.rate(),
-            fnr_standard_error: self.negatives.standard_error(),
-            late_fpr: self.late_positives.rate(),
-            late_fnr: self.late_negatives.rate(),
-            wfp: self.importance_wrong.0 / self.importance.max(1e-300),
-            wfn: self.importance_wrong.1 / self.importance.max(1e-300),
-            by_lag: by_octave(&octaves, self.negatives.of),
-            by_importance: levels
-                .map(|(level, tally)| RateAt { at: middle(level), predicted_fnr: tally.rate(), share: share(tally) })
-                .collect(),
-            mean_fpr: self.expected.rate().min(bound),
-            errors_by_importance: self.errors_by_importance(),
-            zeros,
-            stable_after: (settled + 1 < self.fills.len()).then_some(stable_after),
-        }
-    }
 }
