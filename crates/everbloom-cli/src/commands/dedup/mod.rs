@@ -35,7 +35,7 @@ use crate::progress::{Bar, Screen};
 use crate::record::{Layout, RecordReader, shown};
 use crate::report::audit::Audited;
 use crate::report::words;
-use crate::{output, platform, report};
+use crate::{args, output, platform, report};
 use block_output::{Mode, Options};
 use clap::Args;
 use engine::{Engine, Finished, Setup};
@@ -390,13 +390,9 @@ impl Dedup {
 
     /// The spec in shards, if it goes to servers.
     fn in_shards(&self, spec: &Spec) -> Result<Spec> {
-        let Some(shards) = self.servers.shards() else { return Ok(spec.clone()) };
-        match filters::shards_of(spec)? {
-            1 => Ok(filters::in_shards(spec, shards)),
-            own if self.servers.shards.is_some_and(|shards| shards != own) => Err(Failure::new(format!(
-                "--filter has {own} shards, and --shards says {shards}; leave one of them out"
-            ))),
-            _ => Ok(spec.clone()),
+        match self.servers.redis {
+            Some(_) => args::in_shards(spec, self.servers.shards),
+            None => Ok(spec.clone()),
         }
     }
 
@@ -478,11 +474,7 @@ impl Dedup {
             let remedy = "leave --time out, and the window counts when lines reach the servers, or leave --redis out";
             return Err(Failure::new(format!("{problem}; {remedy}")));
         }
-        if let (Some(Window::Arrivals(_)), Some(2..)) = (self.window, self.servers.shards) {
-            let problem = "a window of lines in several shards would be shorter in one that gets a frequent line";
-            let remedy = "leave --shards out, and it is one key on one server, or give a window of time: --window 24h";
-            return Err(Failure::new(format!("{problem}; {remedy}")));
-        }
+        args::refuse_split_window(self.window, self.servers.shards)?;
         if self.state.is_some() && !self.reads_only_files()? {
             let problem = "with --redis a state needs files, of which a batch that was on its way can be read again";
             let remedy = "write the lines to a file and follow it with -F, or leave --state out";
