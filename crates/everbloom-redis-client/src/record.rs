@@ -63,7 +63,7 @@ impl Record {
     pub(crate) fn from_bytes(name: &str, bytes: Vec<u8>) -> Result<Self> {
         let head = Head::of(name, &bytes)?;
         let (shards, shard_at) = (head.shards()?, head.length + 1);
-        let every: u64 = head.number("every_ms")?;
+        let every: u64 = head.parsed("every_ms")?;
         let shard = bytes.get(shard_at..).unwrap_or_default();
         let stored = codec::summarise(&mut &*shard, shard.len() as u64).map_err(|_| head.damaged())?;
         let spec = Spec::parse(head.field("spec")?).map_err(|_| head.damaged())?;
@@ -74,8 +74,8 @@ impl Record {
             shards,
             every: (every > 0).then(|| Duration::from_millis(every)),
             begins_empty: head.field("from")? == FROM_PLAN,
-            shard_bits: head.number("memory_bits")?,
-            window: (head.number("generations")?, head.number("arrivals")?),
+            shard_bits: head.parsed("memory_bits")?,
+            window: (head.parsed("generations")?, head.parsed("arrivals")?),
             hashing: stored.hashing.ok_or_else(|| head.damaged())?,
             promise: stored.promise,
             spec,
@@ -155,11 +155,11 @@ impl<'r> Head<'r> {
         value.ok_or_else(|| self.damaged())
     }
 
-    fn number<T: std::str::FromStr>(&self, wanted: &str) -> Result<T> {
+    fn parsed<T: std::str::FromStr>(&self, wanted: &str) -> Result<T> {
         self.field(wanted)?.parse().map_err(|_| self.damaged())
     }
 
     fn shards(&self) -> Result<u32> {
-        self.number("shards").ok().filter(|shards| (1..=MAX_SHARDS).contains(shards)).ok_or_else(|| self.damaged())
+        self.parsed("shards").ok().filter(|shards| (1..=MAX_SHARDS).contains(shards)).ok_or_else(|| self.damaged())
     }
 }

@@ -59,7 +59,7 @@ impl ServersArgs {
 
 /// The spec in so many shards, where it does not say itself how many it has.
 pub(crate) fn in_shards(spec: &Spec, shards: Option<u32>) -> Result<Spec> {
-    if spec.get("shards").is_none() {
+    if spec.get(filters::sharded::SHARDS_PARAMETER.name).is_none() {
         return Ok(filters::in_shards(spec, shards.unwrap_or(DEFAULT_SHARDS)));
     }
     match (filters::shards_of(spec)?, shards) {
