@@ -11,6 +11,7 @@ use everbloom::{
     AnyFilter, Cost, Count, Goal, Hashing, Importance, ImportanceMix, ImportanceScale, Importances, Plan, Question,
     Rate, Recommendation, SecretKey, Size, Span, Spec, Stream, Window,
 };
+use everbloom_redis_client::DEFAULT_SHARDS;
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyBytes, PyDelta, PyDict, PyFloat, PyInt, PyString};
@@ -153,8 +154,20 @@ impl Wanted {
     }
 
     /// A filter for servers, in so many shards.
-    pub(crate) fn plan_in_shards(&self, py: Python<'_>, shards: u32) -> PyResult<Plan> {
+    pub(crate) fn plan_in_shards(&self, py: Python<'_>, shards: Option<u32>) -> PyResult<Plan> {
         let Question { goal, filter, window, stream, target_fnr, .. } = &self.question;
+        if let (Some(Window::Arrivals(_)), Some(given @ 2..)) = (window, shards) {
+            let needed =
+                "left out for a window of arrivals, which would be shorter in a shard that gets a frequent key";
+            return Err(parameter(
+                py,
+                "shards",
+                given,
+                needed,
+                "it is one key on one server; or give a window of time",
+            ));
+        }
+        let shards = shards.unwrap_or(DEFAULT_SHARDS);
         let spec_first = "plan without servers, and give the spec that comes out";
         let given = [
             ("stream", stream.is_some(), spec_first),

@@ -12,10 +12,9 @@ use crate::keys;
 use crate::plan::{PyPromise, parameters_of};
 use everbloom::internal::filters;
 use everbloom::{AnyFilter, Hashing, ImportanceScale, Importances, Promise, Spec, Verdict};
-use everbloom_redis_client::{Call, DEFAULT_SHARDS, Error, Filter, Options, Watcher, Writer};
+use everbloom_redis_client::{Call, Error, Filter, Options, Watcher, Writer, new_name};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
-use std::hash::{BuildHasher as _, Hasher as _, RandomState};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -25,7 +24,7 @@ use std::time::Duration;
 /// without one, the variable EVERBLOOM_REDIS or redis://127.0.0.1:6379. The keywords say what is wanted, as for
 /// everbloom.Filter: whoever is first makes the filter, and it must be the same for all. Without them, it must be there.
 ///
-/// shards is how many keys of the servers it is split into, replicas how many of a server's replicas must have a batch before it
+/// shards is how many keys of the servers it is split into (a window of arrivals is one), replicas how many of a server's replicas must have a batch before it
 /// counts, patience how long a failover is waited for, in seconds or as "60s". from_replicas lets replicas answer, which
 /// may lag behind.
 ///
@@ -91,8 +90,8 @@ impl PyRedisFilter {
     fn opened(py: Python<'_>, filter: Filter, signals: Arc<Signals>, importance_max: Option<f64>) -> PyResult<Self> {
         let (name, spec, hashing) = (filter.name().to_string(), filter.spec().clone(), *filter.hashing());
         let (promise, window) = (filter.promise(), filter.window().map(|(window, _)| window));
-        let (random, process) = (RandomState::new().build_hasher().finish(), std::process::id());
-        let writer = py.detach(|| Writer::new(filter, &format!("{random:016x}-{process}")));
+        let process = std::process::id();
+        let writer = py.detach(|| Writer::new(filter, &new_name()));
         let writer = Mutex::new(writer.map_err(|error| signals.error(py, error))?);
         let scale = ImportanceScale::linear(importance_max.unwrap_or(1.0)).or_raise(py)?;
         Ok(PyRedisFilter { name, spec, hashing, promise, window, scale, importance_max, writer, signals, process })
@@ -147,7 +146,7 @@ impl PyRedisFilter {
         })?;
         let filter = match described || spec != "auto" || shards.is_some() {
             true => {
-                let plan = wanted.plan_in_shards(py, shards.unwrap_or(DEFAULT_SHARDS))?;
+                let plan = wanted.plan_in_shards(py, shards)?;
                 py.detach(|| Filter::open_or_create(&options, name, &plan, wanted.besides.window))
             }
             false => py.detach(|| Filter::open(&options, name)).map_err(|error| match error {
@@ -159,13 +158,8 @@ impl PyRedisFilter {
             }),
         };
         let filter = filter.map_err(|error| signals.error(py, error))?;
-        let kind = filters::kind(filter.spec()).or_raise(py)?;
-        if wanted.besides.importance_max.is_some() && !kind.can.weigh_importance {
-            let problem = format!("the filter '{name}' is {}, which weighs no importance", kind.name);
-            return Err(server_error(
-                py,
-                Error::Exists(format!("{problem}; leave importance out, or take another name")),
-            ));
+        if wanted.besides.importance_max.is_some() {
+            filter.check_importance().map_err(|error| server_error(py, error))?;
         }
         Self::opened(py, filter, signals, wanted.besides.importance_max)
     }
@@ -303,7 +297,8 @@ impl PyRedisFilter {
         py.detach(|| Filter::delete_named(&options, name)).map_err(|error| signals.error(py, error))
     }
 
-    /// Puts a filter of this process on servers, as it is now; with replace, in the place of what has the name.
+    /// Puts a filter of this process on servers, as it is now, but without its audit; with replace, in the place of what has
+    /// the name, which stays until all of the new one is there.
     #[staticmethod]
     #[pyo3(signature = (name, filter, url = None, *, replace = false, replicas = 0, patience = None))]
     fn load(

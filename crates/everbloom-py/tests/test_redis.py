@@ -29,7 +29,7 @@ def url(server):  # noqa: F811
     {"memory": "64KiB", "fpr": "1%"},
     {"spec": "scalable", "expect": 1000, "fpr": "1%", "seed": 7},
     {"spec": "stable", "memory": "2KiB", "fpr": "5%"},
-    {"window": 500, "fpr": "1%"},
+    {"window": 500, "fpr": "1%", "shards": None},
     {"window": "300000d", "expect": 2000, "fpr": "1%"},
 ], ids=str)
 def test_verdicts_and_bytes_are_those_of_a_filter_of_its_own(url, goal):
@@ -87,6 +87,16 @@ def test_everybody_who_names_it_shares_it(url, monkeypatch):
     assert "memory=" in gone.value.remedy and isinstance(gone.value, LookupError)
 
 
+def test_what_was_loaded_counts_towards_the_promise(url):
+    own = everbloom.Filter("blocked:shards=4", expect=1000, fpr="1%")
+    own.update(range(900))
+    there = Filter.load("counted", own, f"{url}/?protocol=resp3")
+    info = there.info()
+    assert info["observed"] == 900 and 800 < info["distinct"] <= 900 and there.status().promise == "kept"
+    there.update(range(900, 2500))
+    assert there.status().promise == "broken" and there.info()["observed"] == 2500
+
+
 def test_a_filter_goes_there_and_back(url):
     own = everbloom.Filter("blocked:shards=4", expect=1000, fpr="1%")
     own.update(range(500))
@@ -124,6 +134,9 @@ def test_mistakes_are_told_with_a_remedy(url):
         Filter("x", url, expect=10, stream="zipf:1")
     with pytest.raises(everbloom.SpecError):
         Filter("x", url, "blom", expect=10)
+    with pytest.raises(everbloom.ParameterError) as split:
+        Filter("x", url, window=500, shards=8)
+    assert "one key" in split.value.remedy
     with pytest.raises(TypeError):
         Filter("taken", url).add(1.5)
     with pytest.raises(TypeError):

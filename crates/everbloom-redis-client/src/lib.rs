@@ -32,18 +32,22 @@ mod calls;
 mod error;
 mod exchange;
 mod filter;
+mod moving;
 mod nodes;
 mod record;
 mod slots;
+mod status;
 mod writer;
 
 pub use calls::Call;
 pub use error::{Error, Result};
 pub use exchange::Watcher;
-pub use filter::{Filter, Info};
+pub use filter::Filter;
 pub use slots::{SLOTS, record_key, shard_key, slot};
+pub use status::Info;
 pub use writer::{Forgotten, MOST_KEYS, Session, Writer};
 
+use std::hash::{BuildHasher as _, Hasher as _, RandomState};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -79,3 +83,9 @@ impl Options {
 
 /// Keys of a filter where nobody says how many.
 pub const DEFAULT_SHARDS: u32 = 64;
+
+/// A name for a client that nobody else has, ever: two of a name would take each other's answers.
+pub fn new_name() -> String {
+    let random = RandomState::new().build_hasher().finish();
+    format!("{random:016x}-{}", std::process::id())
+}

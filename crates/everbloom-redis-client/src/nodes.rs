@@ -3,7 +3,10 @@
 use crate::error::{Error, Result};
 use crate::exchange::Watcher;
 use crate::slots::SLOTS;
-use redis::{Client, Connection, ConnectionAddr, ConnectionInfo, IntoConnectionInfo as _, Value};
+use redis::{
+    Client, Connection, ConnectionAddr, ConnectionInfo, ConnectionLike as _, IntoConnectionInfo as _, ProtocolVersion,
+    Value,
+};
 use std::collections::HashMap;
 use std::io::Write as _;
 use std::sync::Arc;
@@ -27,6 +30,8 @@ pub(crate) struct Nodes {
     slots: Vec<u16>,
     /// Whether the servers are a cluster.
     is_cluster: bool,
+    /// Without a cluster, those of the servers that were named which are replicas, once somebody wants to know.
+    named_replicas: Option<Vec<Address>>,
     connections: HashMap<Address, Connection>,
     /// For one answer.
     timeout: Duration,
@@ -75,6 +80,7 @@ impl Nodes {
             owners: Vec::new(),
             slots: nobody,
             is_cluster: false,
+            named_replicas: None,
             connections: HashMap::new(),
             timeout,
             deadline: now + timeout,
@@ -109,13 +115,33 @@ impl Nodes {
     }
 
     /// A server that reads may go to: another one each `turn`.
-    pub(crate) fn any(&self, slot: u16, turn: usize) -> Option<&Address> {
-        let owner = self.owner(slot)?;
-        if owner.replicas.is_empty() {
-            Some(&owner.primary)
-        } else {
-            Some(&owner.replicas[turn % owner.replicas.len()])
+    pub(crate) fn any(&mut self, slot: u16, turn: usize) -> Option<&Address> {
+        if !self.is_cluster && self.named_replicas.is_none() {
+            self.named_replicas = Some(self.find_replicas());
         }
+        let owner = self.owner(slot)?;
+        let replicas = if self.is_cluster { Some(&owner.replicas) } else { self.named_replicas.as_ref() };
+        let replicas = replicas.filter(|replicas| !replicas.is_empty());
+        Some(replicas.map_or(&owner.primary, |replicas| &replicas[turn % replicas.len()]))
+    }
+
+    /// The servers that were named and say that they are replicas, and up to date: without a cluster nobody else knows them.
+    fn find_replicas(&mut self) -> Vec<Address> {
+        let named: Vec<Address> = self.seeds.iter().map(|seed| address(seed.addr())).collect();
+        let is_replica =
+            |named: &Address| match self.connection(named).map(|server| server.req_command(&redis::cmd("ROLE"))) {
+                // `slave, host, port, state, offset`
+                Ok(Ok(Value::Array(role))) => {
+                    let word = |at: usize| role.get(at).and_then(text);
+                    word(0).as_deref() == Some("slave") && word(3).as_deref() == Some("connected")
+                }
+                Ok(_) => {
+                    self.drop_connection(named);
+                    false
+                }
+                Err(_) => false,
+            };
+        named.into_iter().filter(is_replica).collect()
     }
 
     fn owner(&self, slot: u16) -> Option<&Owner> {
@@ -241,10 +267,11 @@ impl Nodes {
         Ok(connection)
     }
 
-    /// Lets a connection go that failed.
+    /// Lets a connection go that failed. A replica that was named and fails once is not asked again.
     pub(crate) fn drop_connection(&mut self, to: &Address) {
         self.connections.remove(to);
         self.asked.entry(to.clone()).or_default().0 = true;
+        self.named_replicas.iter_mut().for_each(|replicas| replicas.retain(|replica| replica != to));
     }
 
     pub(crate) fn drop_all(&mut self) {
@@ -291,8 +318,9 @@ fn parsed(url: &str) -> Result<ConnectionInfo> {
             "'{shown}' is no address of a server; write redis://HOST:PORT, several with commas between"
         ))
     })?;
-    // Nothing of ours is worth a round trip, and servers before 7.2 refuse it.
-    let settings = info.redis_settings().clone().set_skip_set_lib_name();
+    // Nothing of ours is worth a round trip, and servers before 7.2 refuse it. Answers are read as RESP2 has them, whatever
+    // the address says.
+    let settings = info.redis_settings().clone().set_skip_set_lib_name().set_protocol(ProtocolVersion::RESP2);
     Ok(info.set_redis_settings(settings))
 }
 

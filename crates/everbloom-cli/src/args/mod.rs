@@ -13,7 +13,7 @@ pub(crate) use keys::{ImportanceArgs, KeyArgs, OnError, Scale};
 pub(crate) use promise::{PromiseArgs, with_exit_codes};
 #[cfg(feature = "redis")]
 pub(crate) use servers::DEFAULT_SHARDS;
-pub(crate) use servers::ServersArgs;
+pub(crate) use servers::{ServersArgs, in_shards, refuse_split_window};
 
 use clap::ValueEnum;
 

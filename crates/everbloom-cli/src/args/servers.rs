@@ -3,6 +3,7 @@
 use super::quantity;
 use crate::failure::{Failure, Result};
 use clap::Args;
+use everbloom::{Spec, Window, filters};
 use std::time::Duration;
 
 /// Where a filter is, if many machines share it.
@@ -53,5 +54,30 @@ impl ServersArgs {
             },
             _ => Ok(()),
         }
+    }
+}
+
+/// The spec in so many shards, where it does not say itself how many it has.
+pub(crate) fn in_shards(spec: &Spec, shards: Option<u32>) -> Result<Spec> {
+    if spec.get(filters::sharded::SHARDS_PARAMETER.name).is_none() {
+        return Ok(filters::in_shards(spec, shards.unwrap_or(DEFAULT_SHARDS)));
+    }
+    match (filters::shards_of(spec)?, shards) {
+        (own, Some(shards)) if own != shards => {
+            Err(Failure::new(format!("--filter has {own} shards, and --shards says {shards}; leave one of them out")))
+        }
+        _ => Ok(spec.clone()),
+    }
+}
+
+/// Refuses shards for a window of lines.
+pub(crate) fn refuse_split_window(window: Option<Window>, shards: Option<u32>) -> Result<()> {
+    match (window, shards) {
+        (Some(Window::Arrivals(_)), Some(2..)) => {
+            let problem = "a window of lines in several shards would be shorter in one that gets a frequent line";
+            let remedy = "leave --shards out, and it is one key on one server, or give a window of time: --window 24h";
+            Err(Failure::new(format!("{problem}; {remedy}")))
+        }
+        _ => Ok(()),
     }
 }

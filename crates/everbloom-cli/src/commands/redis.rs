@@ -1,7 +1,7 @@
 //! `everbloom redis`: filters on servers.
 
 use super::dedup::DEFAULT_MEMORY_BITS;
-use crate::args::{DEFAULT_SHARDS, Format, GoalArgs, quantity, with_exit_codes};
+use crate::args::{DEFAULT_SHARDS, Format, GoalArgs, in_shards, quantity, refuse_split_window, with_exit_codes};
 use crate::failure::{Ending, Failure, Result};
 use crate::record::KeyOptions;
 use crate::report::{self, columns, percent, short_size, thousands, words};
@@ -40,7 +40,7 @@ pub(crate) enum Redis {
     /// Show what a filter is, and what it counted
     #[command(after_help = EXAMPLES)]
     Info(Info),
-    /// Put a filter file on servers
+    /// Put a filter file on servers, without its audit; what it counted counts towards the promise
     #[command(after_help = EXAMPLES)]
     Load(Load),
     /// Write a filter on servers into a file
@@ -80,10 +80,10 @@ pub(crate) struct Create {
     /// How many keys the filter is split into [default: 64]
     #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u32).range(1..=4096))]
     shards: Option<u32>,
-    /// Forget what is older than this (24h, 90s, 7d), by the servers' clocks; planned for --expect keys in a window, or
-    /// for as many as --memory holds
-    #[arg(long, value_name = "TIME", value_parser = quantity::duration, conflicts_with = "filter")]
-    window: Option<Duration>,
+    /// Forget what is older than this time (24h, 90s, 7d), by the servers' clocks, planned for --expect keys in a window, or
+    /// for as many as --memory holds; or keep the last COUNT lines of all machines, as one key
+    #[arg(long, value_name = "COUNT|TIME", value_parser = quantity::window, conflicts_with = "filter")]
+    window: Option<Window>,
 }
 
 #[derive(Debug, Args)]
@@ -101,15 +101,15 @@ pub(crate) struct Load {
     which: Which,
     /// The filter file; one with shards=N becomes N keys, any other one
     file: PathBuf,
-    /// Load in the place of what has the name
+    /// Load in the place of what has the name, which stays until all of the file is there: servers need room for both
     #[arg(long)]
     replace: bool,
     /// The most memory that a compressed filter may unpack to [default: 1GiB]
     #[arg(short, long, value_name = "SIZE", value_parser = quantity::size_in_bits)]
     memory: Option<u64>,
-    /// How long the window of the filter is, if it is one of time: a file does not say
-    #[arg(long, value_name = "TIME", value_parser = quantity::duration)]
-    window: Option<Duration>,
+    /// How long the window of the filter is, if it is one of time: only files of Python or of EB.DUMP say
+    #[arg(long, value_name = "TIME", value_parser = quantity::window)]
+    window: Option<Window>,
 }
 
 #[derive(Debug, Args)]
@@ -241,41 +241,69 @@ fn table(document: &Document) -> String {
 
 impl Create {
     fn run(self) -> Result<Ending> {
+        refuse_split_window(self.window, self.shards)?;
         let goal = self.goal.goal();
-        let shards = self.shards.unwrap_or(DEFAULT_SHARDS);
-        let spec = match filters::shards_of(&self.goal.filter)? {
-            1 => filters::in_shards(&self.goal.filter, shards),
-            _ => self.goal.filter.clone(),
-        };
+        let bounded = goal.clone().default_memory_bits(DEFAULT_MEMORY_BITS);
         let plan = match self.window {
-            None => forecast::for_stream(&spec, &goal.default_memory_bits(DEFAULT_MEMORY_BITS))?,
+            None => forecast::for_stream(&in_shards(&self.goal.filter, self.shards)?, &bounded)?,
             Some(window) => {
-                let arrivals = self.goal.wanted.expect;
-                let spec = forecast::windowed_in_shards(&Window::Time(window), arrivals, true, shards)?;
-                let goal = if arrivals.is_some() { goal } else { goal.default_memory_bits(DEFAULT_MEMORY_BITS) };
-                forecast::plan(&spec, &goal)?
+                let (time, shards) = (time_of(window), self.shards.unwrap_or(DEFAULT_SHARDS));
+                let arrivals = time.and(self.goal.wanted.expect);
+                let spec = forecast::windowed_in_shards(&window, arrivals, true, shards)?;
+                forecast::plan(&spec, if time.is_none() || arrivals.is_some() { &goal } else { &bounded })?
             }
         };
-        Filter::create(&self.which.options(), &self.which.name, &plan, self.window).map_err(failure)?;
+        let window = self.window.and_then(time_of);
+        Filter::create(&self.which.options(), &self.which.name, &plan, window).map_err(failure)?;
         plan.notes.iter().for_each(|note| words::note(note));
         self.which.show(Format::Table)
     }
 }
 
+fn time_of(window: Window) -> Option<Duration> {
+    match window {
+        Window::Time(time) => Some(time),
+        _ => None,
+    }
+}
+
 impl Load {
     fn run(self) -> Result<Ending> {
+        if let Some(Window::Arrivals(_)) = self.window {
+            return Err(Failure::new("--window is how long a window of time is; write it as 24h, 90s or 7d"));
+        }
         let filter = filter_file::load(&self.file, self.memory, None)?;
-        let (options, name) = (self.which.options(), &self.which.name);
-        Filter::load(&options, name, filter, self.window, self.replace).map_err(failure)?;
+        let note = filter_file::summary(&self.file)?.note;
+        let is_timed = filters::is_turned_by_caller(filter.spec());
+        let window = self.window.and_then(time_of).or_else(|| noted_window(&note).filter(|_| is_timed));
+        let (options, name, has_audit) = (self.which.options(), &self.which.name, filter.audit().is_some());
+        let mut loaded = Filter::load(&options, name, filter, window, self.replace).map_err(failure)?;
+        if has_audit {
+            words::note("the audit of the file was not loaded: on servers, many machines would feed it");
+        }
+        // What others noted is no way to find keys.
+        let keys = KeyOptions::from_note(&note).unwrap_or_default();
+        if !keys.is_whole_lines() {
+            loaded.set_note(&note).map_err(failure)?;
+            words::note(&format!("its keys were found with {keys}; give `everbloom dedup --redis` the same"));
+        }
         Ok(Ending::Done)
     }
+}
+
+/// The window of time that the Python package or a server noted in a file.
+fn noted_window(note: &str) -> Option<Duration> {
+    let note: serde_json::Value = serde_json::from_str(note).ok()?;
+    note.get("window_us")?.as_u64().map(Duration::from_micros)
 }
 
 impl Save {
     fn run(self) -> Result<Ending> {
         output::check(&self.file, &[])?;
-        let filter = self.which.open()?.save().map_err(failure)?;
-        filter_file::save(&self.file, filter.as_ref(), &KeyOptions::default(), self.compress)?;
+        let mut filter = self.which.open()?;
+        let keys = KeyOptions::from_note(&filter.note().map_err(failure)?)?;
+        let saved = filter.save().map_err(failure)?;
+        filter_file::save(&self.file, saved.as_ref(), &keys, self.compress)?;
         Ok(Ending::Done)
     }
 }

@@ -29,7 +29,7 @@ use crate::filter::{Audited, Body, Filter, Restore};
 use crate::filters;
 use crate::format::gaps::{Compressor, Expander};
 use crate::format::{self, BodyReader, BodyWriter, Coding, Header, StateReader};
-use crate::key::SecretKey;
+use crate::key::{Hashing, SecretKey};
 use crate::promise::{Error, Goal, Promise, Result, Spec};
 use crate::scheme::Scheme;
 use std::io::{Read, Write};
@@ -302,6 +302,8 @@ pub struct Summary {
     pub hash: &'static str,
     /// The seed, where the hash has one.
     pub seed: Option<u64>,
+    /// How keys are hashed, where that takes no secret.
+    pub hashing: Option<Hashing>,
     /// Whether the body is compressed.
     pub compressed: bool,
     /// What its writer noted beside the filter.
@@ -320,7 +322,8 @@ pub fn summarise(source: &mut dyn Read, length: u64) -> Result<Summary> {
     };
     let compressed = header.coding == Coding::Compressed;
     let spec = Spec::parse(&header.spec)?;
-    Ok(Summary { promise: promised(&header, &spec)?, spec, hash, seed, compressed, note: header.note })
+    let (promise, hashing) = (promised(&header, &spec)?, header.hashing(None).ok());
+    Ok(Summary { spec, promise, hash, seed, hashing, compressed, note: header.note })
 }
 
 /// What is promised of a stored filter: what was stored, and what the kind knows from its parameters.

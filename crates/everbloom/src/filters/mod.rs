@@ -184,30 +184,41 @@ pub(crate) fn broken_rate(plan: &Plan, goal: &Goal) -> Option<Error> {
 }
 
 /// What a filter is held to: its promise, which for one that is exact, and grows, has no end.
-fn held_to(filter: &dyn Filter) -> Promise {
-    let is_exact = kind(filter.spec()).is_ok_and(|kind| kind.can.be_exact);
-    let promise = filter.promise();
+fn held_to(spec: &Spec, promise: Promise) -> Promise {
+    let is_exact = kind(spec).is_ok_and(|kind| kind.can.be_exact);
     if is_exact { Promise { holds: Holds::Always, ..promise } } else { promise }
 }
 
 /// Whether a filter keeps its promise, as far as its contents and its audit tell.
 #[doc(hidden)]
 pub fn standing(filter: &dyn Filter, status: &Status) -> Standing {
-    if filter.audit().is_some_and(|audit| audit.breach(&filter.promise()).is_some()) {
-        return Standing::Broken;
+    match filter.audit().is_some_and(|audit| audit.breach(&filter.promise()).is_some()) {
+        true => Standing::Broken,
+        false => standing_of(filter.spec(), filter.promise(), status),
     }
+}
+
+/// The same of a filter that is elsewhere, by its contents alone.
+#[doc(hidden)]
+pub fn standing_of(spec: &Spec, promise: Promise, status: &Status) -> Standing {
     // Where keys are removed, few may be left while the counters that they filled stay full: only the fill tells.
-    let may_be_fewer = kind(filter.spec()).is_ok_and(|kind| kind.can.remove);
+    let may_be_fewer = kind(spec).is_ok_and(|kind| kind.can.remove);
     let arrivals = if may_be_fewer { u64::MAX } else { status.arrivals };
-    held_to(filter).standing(&Status { arrivals, ..*status })
+    held_to(spec, promise).standing(&Status { arrivals, ..*status })
 }
 
 /// Watches whether a filter keeps its promise. Where keys fade or are counted, looks at its cells tell.
 #[doc(hidden)]
 pub fn watch(filter: &dyn Filter) -> Watch {
-    let promise = held_to(filter);
-    let Ok(kind) = kind(filter.spec()) else { return Watch::over(&promise) };
-    match (kind.forgets(filter.spec()) && !kind.can.forget, kind.can.count) {
+    watch_of(filter.spec(), filter.promise())
+}
+
+/// The same of a filter that is elsewhere.
+#[doc(hidden)]
+pub fn watch_of(spec: &Spec, promise: Promise) -> Watch {
+    let promise = held_to(spec, promise);
+    let Ok(kind) = kind(spec) else { return Watch::over(&promise) };
+    match (kind.forgets(spec) && !kind.can.forget, kind.can.count) {
         (true, _) => Watch::by_looks(&promise),
         (false, true) => Watch::over(&promise).with_looks(),
         (false, false) => Watch::over(&promise),
@@ -273,6 +284,12 @@ pub fn shards_of(spec: &Spec) -> Result<u32> {
 #[doc(hidden)]
 pub fn in_shards(spec: &Spec, count: u32) -> Spec {
     spec.clone().with(SHARDS, count)
+}
+
+/// The spec of each of its shards.
+#[doc(hidden)]
+pub fn shard_spec(spec: &Spec) -> Spec {
+    spec.without(SHARDS)
 }
 
 /// The arrivals of a window in all, of which each of `count` shards keeps `share`.

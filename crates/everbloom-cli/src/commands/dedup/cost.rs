@@ -29,6 +29,12 @@ struct Known {
 impl Dedup {
     /// Refuses costs where something else settles which errors are made.
     pub(super) fn refuse_idle_costs(&self) -> Result<()> {
+        if self.cost.cost_fp.is_some() && self.servers.redis.is_some() {
+            let problem = "--cost-fp plans by the lines of one machine, and a filter on servers gets those of all";
+            let remedy =
+                "plan with `everbloom plan`, and give --redis the --filter, --memory or --expect that comes out";
+            return Err(Failure::new(format_args!("{problem}; {remedy}")));
+        }
         let settled = [(self.exact, "--exact"), (self.counts, "--counts"), (self.window.is_some(), "--window")];
         match settled.into_iter().find(|(given, _)| *given && self.cost.cost_fp.is_some()) {
             Some((_, what)) => Err(Failure::new(format_args!(

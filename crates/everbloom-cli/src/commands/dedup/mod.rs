@@ -36,7 +36,7 @@ use crate::progress::{Bar, Screen};
 use crate::record::{Layout, RecordReader, shown};
 use crate::report::audit::Audited;
 use crate::report::words;
-use crate::{output, platform, report};
+use crate::{args, output, platform, report};
 use block_output::{Mode, Options};
 use clap::Args;
 use engine::{Engine, Finished, Setup};
@@ -406,13 +406,9 @@ impl Dedup {
 
     /// The spec in shards, if it goes to servers.
     fn in_shards(&self, spec: &Spec) -> Result<Spec> {
-        let Some(shards) = self.servers.shards() else { return Ok(spec.clone()) };
-        match filters::shards_of(spec)? {
-            1 => Ok(filters::in_shards(spec, shards)),
-            own if self.servers.shards.is_some_and(|shards| shards != own) => Err(Failure::new(format!(
-                "--filter has {own} shards, and --shards says {shards}; leave one of them out"
-            ))),
-            _ => Ok(spec.clone()),
+        match self.servers.redis {
+            Some(_) => args::in_shards(spec, self.servers.shards),
+            None => Ok(spec.clone()),
         }
     }
 

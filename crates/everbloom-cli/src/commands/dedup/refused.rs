@@ -1,9 +1,9 @@
 //! Calls that contradict themselves, or in which one file would destroy another.
 
 use super::Dedup;
+use crate::args;
 use crate::failure::{Failure, Result};
 use crate::output;
-use everbloom::Window;
 use std::path::PathBuf;
 
 impl Dedup {
@@ -44,11 +44,7 @@ impl Dedup {
             let remedy = "leave --time out, and the window counts when lines reach the servers, or leave --redis out";
             return Err(Failure::new(format!("{problem}; {remedy}")));
         }
-        if let (Some(Window::Arrivals(_)), Some(2..)) = (self.window, self.servers.shards) {
-            let problem = "a window of lines in several shards would be shorter in one that gets a frequent line";
-            let remedy = "leave --shards out, and it is one key on one server, or give a window of time: --window 24h";
-            return Err(Failure::new(format!("{problem}; {remedy}")));
-        }
+        args::refuse_split_window(self.window, self.servers.shards)?;
         if self.state.is_some() && !self.reads_only_files()? {
             let problem = "with --redis a state needs files, of which a batch that was on its way can be read again";
             let remedy = "write the lines to a file and follow it with -F, or leave --state out";

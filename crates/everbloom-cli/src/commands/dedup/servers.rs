@@ -11,10 +11,9 @@ use crate::platform::Interrupt;
 use crate::record::Layout;
 use crate::report::{thousands, words};
 use everbloom::internal::filter::Watch;
-use everbloom::{Hashing, Importance, Importances, KeyHash, Plan, Promise, Spec, Status, Verdict, filters};
-use everbloom_redis_client::{Error, Filter, Forgotten, Options, Session, Watcher, Writer};
+use everbloom::{Hashing, Importance, Importances, KeyHash, Plan, Promise, Spec, Status, Verdict};
+use everbloom_redis_client::{Error, Filter, Forgotten, Options, Session, Watcher, Writer, new_name};
 use std::collections::VecDeque;
-use std::hash::{BuildHasher as _, Hasher as _, RandomState};
 use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -88,15 +87,10 @@ impl Servers {
             other => other,
         };
         let filter = filter.map_err(failure)?;
-        let kind = filters::kind(filter.spec())?;
-        if layout.has_importance() && !kind.can.weigh_importance {
-            let problem = format!("the filter '{name}' is {}, which weighs no importance", kind.name);
-            return Err(Failure::new(format!("{problem}; leave --importance out, or take another --name")));
+        if layout.has_importance() {
+            filter.check_importance().map_err(failure)?;
         }
-        // Another one for every client, ever: two of a name would take each other's answers.
-        let random = RandomState::new().build_hasher().finish();
-        let client = format!("{random:016x}-{}", std::process::id());
-        let writer = Writer::new(filter, &client).map_err(failure)?;
+        let writer = Writer::new(filter, &new_name()).map_err(failure)?;
         Ok(Self::of(dedup, name, writer))
     }
 
