@@ -191,6 +191,12 @@ impl Nodes {
             match answer {
                 Ok(Asked::Cluster) => return Ok(()),
                 Ok(Asked::Primary) => {
+                    if let Some(other) = self.stranger_to(&candidate) {
+                        return Err(Trouble::Lasting(Error::Usage(format!(
+                            "{candidate} and {other} know nothing of each other, so each would have a filter of its own; name one of \
+                             them, a primary and its replicas, or servers of one cluster"
+                        ))));
+                    }
                     self.owners = vec![Owner { primary: candidate, replicas }];
                     self.slots.fill(0);
                     self.is_cluster = false;
@@ -207,6 +213,29 @@ impl Nodes {
             }
         }
         Err(last.unwrap_or_else(|| Trouble::Passing("no server answers".into())))
+    }
+
+    /// Of the servers that were named, one that is no replica and not this one either; looked for once, at the start.
+    fn stranger_to(&mut self, primary: &Address) -> Option<Address> {
+        if !self.owners.is_empty() || self.seeds.len() < 2 {
+            return None;
+        }
+        let named: Vec<Address> = self.seeds.iter().map(|seed| address(seed.addr())).collect();
+        let own = self.run_id(primary)?;
+        named.into_iter().filter(|other| other != primary).find(|other| {
+            let is_other = self.run_id(other).is_some_and(|id| id != own);
+            is_other && !matches!(self.ask_for_slots(other), Ok(Asked::Replica) | Err(_))
+        })
+    }
+
+    /// What tells a server from others that go by another name.
+    fn run_id(&mut self, of: &Address) -> Option<String> {
+        let info = self.connection(of).ok()?.req_command(redis::cmd("INFO").arg("server")).ok();
+        let Some(info) = info else {
+            self.drop_connection(of);
+            return None;
+        };
+        text(&info)?.lines().find_map(|line| line.strip_prefix("run_id:").map(|id| id.trim().to_string()))
     }
 
     fn ask_for_slots(&mut self, from: &Address) -> Result<Asked, Trouble> {

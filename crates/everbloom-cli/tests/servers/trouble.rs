@@ -37,6 +37,20 @@ fn lines_that_servers_took_are_written_though_they_do_not_say_how_full_they_are(
     });
 }
 
+#[test]
+fn servers_that_know_nothing_of_each_other_are_refused() {
+    on_every_server(|maker| {
+        let (folder, one, other) = (tempfile::tempdir().expect("a folder"), Server::new(maker), Server::new(maker));
+        fs::write(folder.path().join("lines"), lines(0, 10)).expect("a file");
+        let words = |urls: &str| ["dedup", "lines", "--redis", urls, "--name", "all"].map(str::to_string);
+        let run = |urls: String| told(folder.path(), &words(&urls).each_ref().map(String::as_str));
+        let (code, text) = run(format!("{},{}", url(&one), url(&other)));
+        assert!(code == Some(2) && text.contains("know nothing of each other"), "{code:?}: {text}");
+        let twice = format!("{},{}", url(&one), url(&one).replace("127.0.0.1", "localhost"));
+        assert_eq!(run(twice).0, Some(0));
+    });
+}
+
 /// A failover while no client runs, to a replica that lagged: the next run says what was lost.
 #[test]
 fn what_a_failover_lost_between_two_runs_is_told_by_the_next() {

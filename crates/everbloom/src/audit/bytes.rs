@@ -156,7 +156,7 @@ fn read_keys(state: &mut StateReader<'_>, audit: &mut Audit) -> Result<()> {
             let packed = state.u64()?;
             let class = class_of(packed >> 48)?;
             let (all, wrong) = tallies::counts(packed);
-            if all == 0 || wrong > all || !audit.tallies.add(&mut followed.head, class, (all, wrong)) {
+            if all == 0 || wrong > all || !audit.tallies.push(&mut followed.head, class, (all, wrong)) {
                 return Err(damaged());
             }
         }

@@ -31,6 +31,8 @@ const MOST_LOOKS: usize = 300;
 pub(super) struct Live {
     shared: Arc<Mutex<Run>>,
     looked: Option<Instant>,
+    /// How long until the next look.
+    pause: Duration,
 }
 
 /// What is known of the run.
@@ -93,7 +95,7 @@ impl Live {
             .name("page".into())
             .spawn(serve)
             .map_err(|error| Failure::io("a thread for the page", &error))?;
-        Ok(Live { shared, looked: None })
+        Ok(Live { shared, looked: None, pause: INTERVAL })
     }
 }
 
@@ -101,7 +103,8 @@ impl Judge {
     /// Shows a batch that was judged, and now and then how the filter is.
     pub(super) fn show_live(&mut self, records: usize, verdicts: &[Verdict]) {
         let Judge { live: Some(live), memory, watch, .. } = self else { return };
-        let is_due = live.looked.is_none_or(|looked| looked.elapsed() >= INTERVAL);
+        let is_due = live.looked.is_none_or(|looked| looked.elapsed() >= live.pause);
+        let begun = Instant::now();
         let seen = is_due.then(|| Seen {
             filter: memory.spec().to_string(),
             memory_bits: memory.memory_bits(),
@@ -121,7 +124,8 @@ impl Judge {
             if run.before.len() > MOST_LOOKS {
                 run.before.pop_front();
             }
-            live.looked = Some(moment);
+            // A look at a large audit takes long: no more than a twentieth of the run goes to them.
+            (live.looked, live.pause) = (Some(moment), INTERVAL.max((moment - begun) * 20));
         }
     }
 }
