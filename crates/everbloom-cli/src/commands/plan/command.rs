@@ -3,7 +3,7 @@
 use super::Plan;
 use super::sentence::is_stream;
 use super::stream::Repeats;
-use crate::args::{KeyArgs, OnError, Refresh};
+use crate::args::{KeyArgs, OnError, Refresh, quantity};
 use clap::ValueEnum;
 use everbloom::internal::forecast;
 use everbloom::internal::promise::{Window, size_typed};
@@ -57,10 +57,10 @@ pub(super) fn expected(plan: &Plan, answer: &Recommendation) -> Option<u64> {
 pub(super) fn promised(plan: &Plan, answer: &Recommendation) -> Option<f64> {
     plan.fpr.or_else(|| {
         let rate = answer.best.cost.map(|_| answer.best.plan.promise.predicted_fpr)?;
-        let unit = 10f64.powf(rate.log10().floor() - 2.0);
-        (rate > 0.0 && rate < 1.0)
-            .then(|| format!("{:.2e}", (rate / unit).ceil() * unit).parse().unwrap_or(rate))
-            .filter(|rate| *rate < 1.0)
+        // In percent, as it is typed: what is read is what is shown.
+        let unit = 10f64.powf((100.0 * rate).log10().floor() - 2.0);
+        let percent = format!("{:.2e}", (100.0 * rate / unit).ceil() * unit).parse::<f64>().ok()?;
+        quantity::rate(&format!("{percent}%")).ok().filter(|promised| *promised >= rate)
     })
 }
 
@@ -103,7 +103,7 @@ fn of_keys(keys: &KeyArgs) -> Vec<String> {
 pub(super) fn exact_rate(rate: f64) -> String {
     // Without the last digits that only the multiplication brings in.
     let percent = format!("{}%", (1e14 * rate).round() / 1e12);
-    let is_same = crate::args::quantity::rate(&percent) == Ok(rate);
+    let is_same = quantity::rate(&percent) == Ok(rate);
     if is_same && percent.len() < 8 { percent } else { format!("{rate:e}") }
 }
 
@@ -136,7 +136,6 @@ fn escaped(letter: char) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::args::quantity;
 
     #[test]
     fn quantities_are_read_back_as_they_were() {
