@@ -63,6 +63,10 @@ fn dedup_notices_that_a_loaded_filter_gets_more_than_it_was_planned_for() {
         assert_eq!((code, told.contains("promise")), (Some(0), false), "{told}");
         let (code, _, told) = run(folder, &["dedup", "new", "--redis", &url, "--name", "seen"]);
         assert_eq!(code, Some(3), "{told}");
+        let (_, after, _) = run(folder, &["redis", "info", "seen", "--redis", &url]);
+        let after = String::from_utf8_lossy(&after).into_owned();
+        let holds = |info: &str| info.lines().find(|line| line.starts_with("still holds")).map(str::to_string);
+        assert!(holds(&info).expect(&info).ends_with("yes") && holds(&after).expect(&after).contains("no: more"));
     });
 }
 

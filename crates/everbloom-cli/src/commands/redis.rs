@@ -217,6 +217,17 @@ impl Which {
     }
 }
 
+impl Document {
+    /// Whether the promise does, as far as counts tell. A window's rate is what `dedup` watches.
+    fn still_holds(&self) -> &'static str {
+        match self.promised_items {
+            Some(items) if self.distinct > items => "no: more keys came than it was planned for",
+            _ if self.window_seconds.is_some() => "not known: it depends on what comes in a window",
+            _ => "yes",
+        }
+    }
+}
+
 fn table(document: &Document) -> String {
     let promise = match document.promised_items {
         Some(items) => format!("{} until {} keys", percent(document.predicted_fpr), thousands(items)),
@@ -230,6 +241,7 @@ fn table(document: &Document) -> String {
         ("false positives", promise),
         ("observed", thousands(document.observed)),
         ("new", thousands(document.distinct)),
+        ("still holds", document.still_holds().into()),
         ("shards on nodes", nodes.join(", ")),
     ];
     if let (Some(seconds), Some(planned)) = (document.window_seconds, document.planned_arrivals) {
