@@ -80,59 +80,61 @@ fn pairs(asks: Asks) -> Result<Vec<(String, String)>, Refusal> {
     })
 }
 
-/// What can be said at once: by formula, or at a first glance.
-async fn glance(State(desk): At, asks: Asks) -> Answer {
+/// Lets a worker answer a question; at a glance those do who do nothing else.
+async fn work(
+    desk: Arc<Desk>,
+    asks: Asks,
+    at_a_glance: bool,
+    work: impl FnOnce(&Desk, &[(String, String)], &Asked) -> Result<Value, Refusal> + Send + 'static,
+) -> Answer {
     let pairs = pairs(asks)?;
     let (own, page) = (Arc::clone(&desk), Settings(&pairs).page().map(str::to_string));
-    let found = desk.quick.run(page.as_deref(), move |stopped| {
+    let workers = if at_a_glance { &desk.quick } else { &desk.workers };
+    let found = workers.run(page.as_deref(), move |stopped| {
         let mut asked = Settings(&pairs).asked(&own)?;
-        (asked.question.at_a_glance, asked.question.stopped) = (true, Some(stopped));
-        let answer = answered(&own, &pairs, &asked)?;
-        let charts = figures::of_answer(&answer, &asked.question, true)?;
-        told(&asked, &answer, charts, true)
+        (asked.question.at_a_glance, asked.question.stopped) = (at_a_glance, Some(stopped));
+        work(&own, &pairs, &asked)
     });
     json(&found.await?)
 }
 
-/// The same of all filters at this memory and of other memories, for whoever has that answer already.
-async fn around_at_a_glance(State(desk): At, asks: Asks) -> Answer {
-    let pairs = pairs(asks)?;
-    let (own, page) = (Arc::clone(&desk), Settings(&pairs).page().map(str::to_string));
-    let found = desk.quick.run(page.as_deref(), move |stopped| {
-        let mut asked = Settings(&pairs).asked(&own)?;
-        (asked.question.at_a_glance, asked.question.stopped) = (true, Some(stopped));
-        let answer = answered(&own, &pairs, &asked)?;
-        Ok(object!({ "charts": around(&asked.question, Some(&answer), figures::GLANCE)? }))
-    });
-    json(&found.await?)
+/// The recommended filter and what to expect of it.
+async fn recommended(desk: Arc<Desk>, asks: Asks, at_a_glance: bool) -> Answer {
+    work(desk, asks, at_a_glance, move |desk, pairs, asked| {
+        let answer = answered(desk, pairs, asked)?;
+        let charts = figures::of_answer(&answer, &asked.question, at_a_glance)?;
+        told(asked, &answer, charts, at_a_glance)
+    })
+    .await
+}
+
+/// What can be said at once: by formula, or at a first glance.
+async fn glance(State(desk): At, asks: Asks) -> Answer {
+    recommended(desk, asks, true).await
 }
 
 /// What simulations tell.
 async fn simulate(State(desk): At, asks: Asks) -> Answer {
-    let pairs = pairs(asks)?;
-    let (own, page) = (Arc::clone(&desk), Settings(&pairs).page().map(str::to_string));
-    let found = desk.workers.run(page.as_deref(), move |stopped| {
-        let mut asked = Settings(&pairs).asked(&own)?;
-        asked.question.stopped = Some(stopped);
-        let answer = answered(&own, &pairs, &asked)?;
-        let charts = figures::of_answer(&answer, &asked.question, false)?;
-        told(&asked, &answer, charts, false)
-    });
-    json(&found.await?)
+    recommended(desk, asks, false).await
 }
 
-/// Whatever takes longest: all filters at this memory, and what more memory gains.
+/// All filters at this memory and what other memories bring, at a glance, for whoever has that answer already.
+async fn around_at_a_glance(State(desk): At, asks: Asks) -> Answer {
+    work(desk, asks, true, |desk, pairs, asked| {
+        let answer = answered(desk, pairs, asked)?;
+        Ok(object!({ "charts": around(&asked.question, Some(&answer), figures::GLANCE)? }))
+    })
+    .await
+}
+
+/// The same by simulation, which takes longest.
 async fn curves(State(desk): At, asks: Asks) -> Answer {
-    let pairs = pairs(asks)?;
-    let (own, page) = (Arc::clone(&desk), Settings(&pairs).page().map(str::to_string));
-    let found = desk.workers.run(page.as_deref(), move |stopped| {
-        let mut asked = Settings(&pairs).asked(&own)?;
-        asked.question.stopped = Some(stopped);
+    work(desk, asks, false, |desk, pairs, asked| {
         // What is recommended keeps the limits; where nothing does, nothing is.
-        let answer = answered(&own, &pairs, &asked).ok();
+        let answer = answered(desk, pairs, asked).ok();
         Ok(object!({ "charts": around(&asked.question, answer.as_ref(), figures::SIMULATION)? }))
-    });
-    json(&found.await?)
+    })
+    .await
 }
 
 /// What other filters of this memory do, and what the best of other memories do.
