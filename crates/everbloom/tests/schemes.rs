@@ -125,7 +125,7 @@ proptest! {
         let mut found = vec![false; asked.len()];
         batched.contains_hashes(asked, &mut found);
         let expected = asked.iter().map(|hash| {
-            hash.probes(bits).take(single.hashes_for(*hash) as usize).all(|position| is_set(&single, position))
+            hash.places(bits).take(single.hashes_for(*hash) as usize).all(|position| is_set(&single, position))
         });
         prop_assert_eq!(&found, &expected.collect::<Vec<_>>());
         prop_assert_eq!(found, asked.iter().map(|hash| single.contains_hash(*hash)).collect::<Vec<_>>());

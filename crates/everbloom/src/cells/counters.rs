@@ -11,6 +11,7 @@
 use crate::cells::buffer::{Buffer, Line};
 use crate::key::scale;
 use crate::promise::{Error, Result};
+use crate::simd;
 pub(crate) use crate::simd::{low_bits, nonzero_lanes};
 
 /// The largest counters that are supported.
@@ -178,8 +179,7 @@ impl Counters {
 
     /// How many counters are not zero.
     pub fn count_nonzero(&self) -> u64 {
-        let low = low_bits(self.cell_bits);
-        self.buffer.words().iter().map(|word| u64::from(nonzero_lanes(*word, self.cell_bits, low).count_ones())).sum()
+        simd::run(CountNonzero { words: self.buffer.words(), cell_bits: self.cell_bits, flipped: 0 })
     }
 
     /// The share of counters that are not zero.
@@ -189,10 +189,10 @@ impl Counters {
 
     /// How many counters are at their largest value.
     pub fn count_saturated(&self) -> u64 {
-        let low = low_bits(self.cell_bits);
-        // A lane is full exactly if its complement is zero.
-        let full = |word: u64| low.count_ones() - nonzero_lanes(!word, self.cell_bits, low).count_ones();
-        self.buffer.words().iter().map(|word| u64::from(full(*word))).sum()
+        let words = self.buffer.words();
+        // A counter is full exactly if its complement is zero.
+        let others = simd::run(CountNonzero { words, cell_bits: self.cell_bits, flipped: u64::MAX });
+        words.len() as u64 * self.per_word - others
     }
 
     /// The cache lines.
@@ -236,6 +236,32 @@ impl Counters {
     /// Sets every counter to zero.
     pub fn clear(&mut self) {
         self.buffer.clear();
+    }
+}
+
+/// Counts the lanes that are not zero, in words whose bits are first flipped where `flipped` has ones. Whoever watches a
+/// filter fill reads all of it again and again, so this is work for wide registers.
+struct CountNonzero<'w> {
+    words: &'w [u64],
+    cell_bits: u32,
+    flipped: u64,
+}
+
+impl simd::Kernel for CountNonzero<'_> {
+    type Output = u64;
+
+    #[inline(always)]
+    fn run(self, _: impl simd::SimdOps) -> u64 {
+        let low = low_bits(self.cell_bits);
+        let top = low << (self.cell_bits - 1);
+        // All bits of a lane below its highest: added to those, they carry into the highest unless all of them are zero.
+        let below = top - low;
+        let mut count = 0;
+        for word in self.words {
+            let word = word ^ self.flipped;
+            count += u64::from(((((word & below) + below) | word) & top).count_ones());
+        }
+        count
     }
 }
 

@@ -17,7 +17,7 @@ use super::buffer::{Buffer, Line};
 use crate::key::{KeyHash, scale};
 use crate::promise::{Error, Result, Verdict};
 use crate::simd;
-use std::hint::select_unpredictable;
+use std::hint::{black_box, select_unpredictable};
 
 /// Slots of a line.
 pub(super) const SLOTS: u64 = 8;
@@ -163,6 +163,9 @@ impl InPlace {
         verdicts: &mut [Verdict; TOGETHER],
     ) {
         let (mut spilled, mut count, mut length) = ([0u8; TOGETHER], 0, self.length);
+        // Boxed, or a compiler that sees that nobody reads it makes a branch of the choice.
+        let mut nowhere = 0;
+        let nowhere = black_box(&mut nowhere);
         for index in 0..TOGETHER {
             if let Some(ahead) = ahead.get(index + simd::PREFETCH_DISTANCE) {
                 simd::prefetch(lines, scale(ahead.high, self.lines) as usize);
@@ -172,10 +175,12 @@ impl InPlace {
             let slots = &mut lines[home].0;
             let (same, empty) = (machine.equal(slots, bits), machine.equal(slots, EMPTY));
             let (is_there, is_full) = (same != 0, same | empty == 0);
-            // Without a branch, for none of this can be predicted: what is there is written once more, and to a full line
-            // what its first slot holds.
+            // Without a branch, for none of this can be predicted: what is there, or finds its line full, is written where
+            // nobody reads. Written into its line once more, a key that comes again soon would keep the next search of that
+            // line waiting until the line is in the cache again: a register that holds half a line is not filled from a
+            // store of one slot that is still on its way.
             let slot = &mut slots[(same | empty).trailing_zeros() as usize % SLOTS as usize];
-            *slot = select_unpredictable(is_full, *slot, bits);
+            *select_unpredictable(is_there | is_full, &mut *nowhere, slot) = bits;
             length += u64::from(!is_there & !is_full);
             verdicts[index] = Verdict::from_seen(is_there);
             simd::prefetch(lines, home + usize::from(is_full));

@@ -1,12 +1,12 @@
 //! Keys whose bits may lie anywhere: the classic way, as many cache lines as hashes.
 //!
-//! A batch takes four keys at a time, whose positions wide registers compute together. Where a filter is larger than the
-//! cache, it asks for lines before it needs them. Most keys that are not inside lack one of their first four bits, so a batch
-//! of queries to such a filter reads only those of every key, and what remains of the few others afterwards.
+//! In cache, a batch is its keys one by one. Where a filter is larger, a batch takes four keys at a time, whose places wide
+//! registers compute together, and asks for their lines before it needs them. Most keys that are not inside lack one of
+//! their first four bits, so a batch of queries reads only those of every key, and what remains of the few others afterwards.
 
 use crate::key::KeyHash;
 use crate::promise::Verdict;
-use crate::simd::{CACHED_BYTES, Kernel, Sequences, SimdOps, prefetch, run};
+use crate::simd::{CACHED_BYTES, Kernel, SimdOps, prefetch, run};
 use std::ops::Range;
 
 /// Which of its hashes a key has: from one on, up to another, for all keys of a batch or for each.
@@ -72,6 +72,12 @@ impl<'h> Hashes<'h> {
         }
     }
 
+    /// How many each key has, if they begin with the first and all keys have as many.
+    #[inline(always)]
+    fn same_from_first(&self) -> Option<u32> {
+        (self.first == 0 && self.are_same()).then(|| self.of(0).end)
+    }
+
     /// Whether all keys have as many.
     #[inline(always)]
     fn are_same(&self) -> bool {
@@ -82,25 +88,29 @@ impl<'h> Hashes<'h> {
 /// Whether the bits of these hashes of a key are all set.
 #[inline(always)]
 pub(crate) fn contains(words: &[u64], range: u64, hash: KeyHash, hashes: Range<u32>) -> bool {
-    let mut probes = hash.probes(range).after(hashes.start);
+    let mut places = hash.places(range).after(hashes.start);
     let mut count = hashes.len();
     // Two at a time: a branch for each is mispredicted too often, and each bit more that is read for nothing costs as much.
     while count >= 2 {
-        if bit(words, probes.position()) & bit(words, probes.position()) & 1 == 0 {
+        if bit(words, places.place()) & bit(words, places.place()) & 1 == 0 {
             return false;
         }
         count -= 2;
     }
-    count == 0 || bit(words, probes.position()) & 1 == 1
+    count == 0 || bit(words, places.place()) & 1 == 1
 }
 
 /// Sets the bits of the first so many hashes of a key; true if one was not set.
 #[inline(always)]
 pub(crate) fn insert(words: &mut [u64], range: u64, hash: KeyHash, count: u32) -> bool {
-    let mut probes = hash.probes(range);
+    let mut places = hash.places(range);
     let mut missing = 0;
-    for _ in 0..count {
-        missing |= set(words, probes.position());
+    for _ in 0..count / 2 {
+        missing |= set(words, places.place());
+        missing |= set(words, places.place());
+    }
+    if count % 2 == 1 {
+        missing |= set(words, places.place());
     }
     missing != 0
 }
@@ -157,13 +167,13 @@ const FEW: usize = 8;
 /// Asks for the lines of these hashes of a key.
 #[inline(always)]
 fn ask(words: &[u64], range: u64, hash: KeyHash, hashes: Range<u32>) {
-    let mut probes = hash.probes(range).after(hashes.start);
+    let mut places = hash.places(range).after(hashes.start);
     for _ in hashes {
-        prefetch(words, (probes.position() / 64) as usize);
+        prefetch(words, (places.place() / 64) as usize);
     }
 }
 
-/// The positions of four keys after four keys, some of them ahead of their use where lines have to be asked for.
+/// The positions of four keys after four keys, some of them ahead of their use, so that their lines are asked for.
 ///
 /// ```text
 /// rows    │ 0       1       …  6      │ 7       8      …          four keys with seven hashes each:
@@ -175,7 +185,7 @@ struct Fours<'a> {
     range: u64,
     /// Rows of four keys.
     length: usize,
-    /// How many fours ahead to ask; 0 if all is in cache, where asking only costs.
+    /// How many fours ahead to ask.
     ahead: usize,
     /// One less than the fours that are kept, which are a power of two.
     mask: usize,
@@ -191,13 +201,10 @@ impl<'a> Fours<'a> {
         let length = hashes.longest(keys.len());
         let fours = if length <= rows.len() / 2 && keys.len() >= FEW { keys.as_chunks().0 } else { &[] };
         let most = 1 << (rows.len() / length.clamp(1, rows.len() / 2)).ilog2();
-        let is_cached = size_of_val(words) <= CACHED_BYTES;
-        let ahead = if is_cached { 0 } else { (LINES_ASKED / (4 * length.max(1))).clamp(1, most - 1) };
+        let ahead = (LINES_ASKED / (4 * length.max(1))).clamp(1, most - 1);
         let kept = (ahead + 1).next_power_of_two();
-        if !is_cached {
-            for (at, key) in keys.iter().enumerate().skip(4 * fours.len()) {
-                ask(words, range, *key, hashes.of(at));
-            }
+        for (at, key) in keys.iter().enumerate().skip(4 * fours.len()) {
+            ask(words, range, *key, hashes.of(at));
         }
         Fours { keys: fours, hashes, range, length, ahead, mask: kept - 1, done: 0, rows }
     }
@@ -216,18 +223,14 @@ impl<'a> Fours<'a> {
     fn compute(&mut self, ops: impl SimdOps, words: &[u64]) {
         let start = (self.done & self.mask) * self.length;
         let rows = &mut self.rows[start..start + self.length];
-        let (mut states, mut steps, mut mixer) = ([0; 4], [0; 4], 0);
-        for key in 0..4 {
-            let probes = self.keys[self.done][key].probes(self.range).after(self.hashes.first);
-            (states[key], steps[key], mixer) = probes.sequence();
+        let mut numbers = [[0; 4]; 2];
+        for (key, hash) in self.keys[self.done].iter().enumerate() {
+            let places = hash.places(self.range).after(self.hashes.first);
+            [numbers[0][key], numbers[1][key]] = places.numbers();
         }
-        ops.positions(&Sequences { states, steps, factor: mixer }, self.range, rows);
-        if self.ahead > 0 {
-            for row in rows.iter() {
-                for position in row {
-                    prefetch(words, (position / 64) as usize);
-                }
-            }
+        ops.places(numbers, self.range, rows);
+        for position in rows.iter().flatten() {
+            prefetch(words, (position / 64) as usize);
         }
         self.done += 1;
     }
@@ -246,11 +249,19 @@ impl Kernel for Contains<'_> {
 
     #[inline(always)]
     fn run(self, ops: impl SimdOps) {
-        let mut rows = [[0; 4]; 128];
-        if size_of_val(self.words) <= CACHED_BYTES {
-            return self.all(ops, &mut rows);
-        }
         let Contains { words, range, keys, hashes, found } = self;
+        if size_of_val(words) <= CACHED_BYTES {
+            // A loop of its own where all keys have as many: each key would ask otherwise.
+            if let Some(count) = hashes.same_from_first() {
+                keys.iter().zip(found).for_each(|(key, found)| *found = contains(words, range, *key, 0..count));
+                return;
+            }
+            for (at, (key, found)) in keys.iter().zip(found).enumerate() {
+                *found = contains(words, range, *key, hashes.of(at));
+            }
+            return;
+        }
+        let mut rows = [[0; 4]; 128];
         for (part, (keys, found)) in keys.chunks(CHUNK).zip(found.chunks_mut(CHUNK)).enumerate() {
             Contains { words, range, keys, hashes: hashes.skip(part * CHUNK), found }.chunk(ops, &mut rows);
         }
@@ -367,6 +378,16 @@ impl<T: Told> Kernel for Insert<'_, T> {
     #[inline(always)]
     fn run(self, ops: impl SimdOps) {
         let Insert { words, range, keys, hashes, mut told } = self;
+        if size_of_val(words) <= CACHED_BYTES {
+            if let Some(count) = hashes.same_from_first() {
+                keys.iter().enumerate().for_each(|(at, key)| told.tell(at, insert(words, range, *key, count)));
+                return;
+            }
+            for (at, key) in keys.iter().enumerate() {
+                told.tell(at, insert(words, range, *key, hashes.of(at).end));
+            }
+            return;
+        }
         let mut rows = [[0; 4]; 128];
         let mut fours = Fours::new(words, range, keys, hashes, &mut rows);
         let count = 4 * fours.keys.len();
@@ -408,13 +429,13 @@ mod tests {
 
     impl Naive {
         fn contains(&self, hash: KeyHash, hashes: std::ops::Range<u32>) -> bool {
-            let mut probes = hash.probes(self.bits.len() as u64).skip(hashes.start as usize).take(hashes.len());
-            probes.all(|position| self.bits[position as usize])
+            let mut places = hash.places(self.bits.len() as u64).skip(hashes.start as usize).take(hashes.len());
+            places.all(|position| self.bits[position as usize])
         }
 
         fn insert(&mut self, hash: KeyHash, count: u32) -> bool {
             let new = !self.contains(hash, 0..count);
-            for position in hash.probes(self.bits.len() as u64).take(count as usize) {
+            for position in hash.places(self.bits.len() as u64).take(count as usize) {
                 self.bits[position as usize] = true;
             }
             new

@@ -96,7 +96,7 @@ use crate::stream::{Forecast, Stream};
 use bytemuck::cast_slice;
 
 pub(crate) const KIND: Kind = Kind {
-    id: 1,
+    id: 5,
     name: "bloom",
     summary: "classic Bloom filter: no false negatives, fills up at a known number of keys",
     parameters: &PARAMETERS,

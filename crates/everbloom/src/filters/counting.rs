@@ -70,7 +70,7 @@ use crate::stream::sizing::{MAX_HASHES, Size};
 use crate::stream::{Forecast, Stream};
 
 pub(crate) const KIND: Kind = Kind {
-    id: 3,
+    id: 6,
     name: "counting",
     summary: "counting Bloom filter: keys can be removed again",
     parameters: &PARAMETERS,

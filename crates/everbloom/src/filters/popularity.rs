@@ -97,7 +97,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 pub(crate) const KIND: Kind = Kind {
-    id: 40,
+    id: 42,
     name: "popularity",
     summary: "Bloom filter with hashes per class of keys, from a scheme made by `everbloom tune`",
     parameters: &PARAMETERS,

@@ -65,7 +65,7 @@ use crate::stream::sizing::Size;
 use libm::pow;
 
 pub(crate) const KIND: Kind = Kind {
-    id: 32,
+    id: 35,
     name: "scalable",
     summary: "grows as keys come and keeps its rate: for sets of unknown size",
     parameters: &PARAMETERS,

@@ -59,7 +59,7 @@ use crate::stream::sizing::{MAX_HASHES, Size};
 use crate::stream::{Forecast, Stream};
 
 pub(crate) const KIND: Kind = Kind {
-    id: 33,
+    id: 36,
     name: "spectral",
     summary: "counts how often each key came; counts can fade with a half-life",
     parameters: &PARAMETERS,

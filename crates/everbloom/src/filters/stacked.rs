@@ -83,7 +83,7 @@ use libm::{exp2, pow};
 use std::borrow::Cow;
 
 pub(crate) const KIND: Kind = Kind {
-    id: 41,
+    id: 43,
     name: "stacked",
     summary: "Bloom filter with frequent negative queries stored exactly, from a scheme made by `everbloom tune`",
     parameters: &PARAMETERS,

@@ -17,7 +17,7 @@ mod xxh3;
 
 pub use generator::Generator;
 pub(crate) use generator::STATE_BYTES;
-pub use hash::{Hashing, KeyHash, Probes, SecretKey};
+pub use hash::{Hashing, KeyHash, Places, Probes, SecretKey};
 pub(crate) use hash::{finalise, scale};
 pub use many::{Keys, Offset, Packed};
 pub use taken::{ByHash, TakenAsIs};

@@ -11,7 +11,7 @@ pub(crate) const MAX_MEMORY_BITS: u64 = 1 << 60;
 
 /// The largest number of keys that can be planned for: no stream is longer, and 2^64 − 1 means
 /// "always" in the format.
-pub(crate) const MAX_ITEMS: u64 = 1 << 60;
+pub const MAX_ITEMS: u64 = 1 << 60;
 
 /// The least rate that can be asked for, and that is promised.
 ///

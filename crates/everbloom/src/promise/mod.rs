@@ -15,13 +15,13 @@ mod verdict;
 
 pub use cost::{Cost, Price};
 pub use error::{Error, Result};
-pub use goal::{Goal, LEAST_RATE};
-pub(crate) use goal::{LEAST_RATE_OF_A_PART, MAX_ITEMS, MAX_MEMORY_BITS};
+pub use goal::{Goal, LEAST_RATE, MAX_ITEMS};
+pub(crate) use goal::{LEAST_RATE_OF_A_PART, MAX_MEMORY_BITS};
 pub use harmless::harmless;
 pub use importance::{Importance, ImportanceMix, ImportanceScale, Importances};
 pub(crate) use plan::refuse_murmur;
 pub use plan::{Holds, Plan, Promise};
-pub use quantity::{Count, Rate, Size, Span, Window, rate_text, size_text, size_typed};
+pub use quantity::{Count, Rate, Size, Span, Window, rate_text, size_text, size_typed, span_text};
 pub use spec::Spec;
 pub(crate) use spec::choice_name;
 pub use standing::Standing;

@@ -383,6 +383,34 @@ pub fn size_typed(bits: u64) -> String {
     whole.map_or_else(|| format!("{bits}b"), |(unit, shift)| format!("{}{unit}", bits >> shift))
 }
 
+/// A time as [`Span`] reads it, exactly: in the largest unit, or in two of them, where that takes no more: `1w`, `1h30m`.
+///
+/// ```
+/// use everbloom::internal::promise::span_text;
+/// use std::time::Duration;
+///
+/// let texts = [604_800, 86_400, 5400, 90, 100_000].map(|seconds| span_text(Duration::from_secs(seconds)));
+/// assert_eq!(texts, ["1w", "1d", "1h30m", "1m30s", "100000s"]);
+/// assert_eq!(span_text(Duration::from_micros(1500)), "1.5ms");
+/// ```
+pub fn span_text(time: Duration) -> String {
+    let units = [(604_800_000, "w"), (86_400_000, "d"), (3_600_000, "h"), (60_000, "m"), (1000, "s"), (1, "ms")];
+    let millis = time.as_millis();
+    if millis == 0 || !time.subsec_nanos().is_multiple_of(1_000_000) {
+        return format!("{time:?}");
+    }
+    let (mut parts, mut left) = (Vec::new(), millis);
+    for (each, unit) in units.into_iter().filter(|(each, _)| *each <= millis) {
+        parts.extend((left >= each).then(|| format!("{}{unit}", left / each)));
+        left %= each;
+    }
+    let whole = units.into_iter().find(|(each, _)| millis.is_multiple_of(*each));
+    match (parts.len(), whole) {
+        (3.., Some((each, unit))) => format!("{}{unit}", millis / each),
+        _ => parts.concat(),
+    }
+}
+
 /// A rate as a percentage that [`Rate`] reads, rounded up to three digits: `1%`, `0.0321%`, `1e-7%`.
 ///
 /// ```

@@ -30,7 +30,7 @@ pub(crate) use advice::advise_huge_pages;
 pub use level::InstructionSet;
 #[cfg(test)]
 pub(crate) use ops::run_on_each;
-pub(crate) use ops::{Kernel, Plain, Sequences, SimdOps, SlicePlaces, Slices, run};
+pub(crate) use ops::{Kernel, PLACE_TURN, Plain, SimdOps, SlicePlaces, Slices, run};
 pub use prefetch::prefetch;
 pub(crate) use prefetch::{CACHED_BYTES, PREFETCH_DISTANCE, distance_for, pipelined, spread_distance_for};
 pub(crate) use visit::{Visit, low_bits, nonzero_lanes};

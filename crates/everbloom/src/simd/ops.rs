@@ -16,17 +16,26 @@ pub(crate) trait Kernel {
     fn run(self, ops: impl SimdOps) -> Self::Output;
 }
 
-/// Runs a kernel with the widest registers that this machine has.
-#[inline]
+/// Runs a kernel with the widest registers that this machine has. Part of its caller, since a single key would feel one call
+/// more.
+#[inline(always)]
 pub(crate) fn run<K: Kernel>(kernel: K) -> K::Output {
     #[cfg(target_arch = "x86_64")]
     match InstructionSet::used() {
         // SAFETY: the instructions were detected.
-        InstructionSet::Avx512 => return unsafe { x86::run_avx512(kernel) },
+        InstructionSet::Avx512 => unsafe { x86::run_avx512(kernel) },
         // SAFETY: the instructions were detected.
-        InstructionSet::Avx2 => return unsafe { x86::run_avx2(kernel) },
-        InstructionSet::Portable => {}
+        InstructionSet::Avx2 => unsafe { x86::run_avx2(kernel) },
+        InstructionSet::Portable => run_plain(kernel),
     }
+    #[cfg(not(target_arch = "x86_64"))]
+    kernel.run(Plain)
+}
+
+/// Apart from the callers of [`run`], few of which ever need it.
+#[cfg(target_arch = "x86_64")]
+#[inline(never)]
+fn run_plain<K: Kernel>(kernel: K) -> K::Output {
     kernel.run(Plain)
 }
 
@@ -54,16 +63,9 @@ pub(crate) type Slices = [u64; 32];
 /// Where a key's bit lies in each of 32 words: the low six bits of a byte for each, eight to a number.
 pub(crate) type SlicePlaces = [u64; 4];
 
-/// Four sequences of positions, each of a key of its own.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Sequences {
-    /// Where each starts, …
-    pub(crate) states: [u64; 4],
-    /// … what it adds for each position, …
-    pub(crate) steps: [u64; 4],
-    /// … and the factor by which the sums are mixed.
-    pub(crate) factor: u64,
-}
+/// How far the older of two numbers is turned before it is added to the other: so that the high bits of their sum, which
+/// are a place, come from bits of it that were no place yet.
+pub(crate) const PLACE_TURN: u32 = 27;
 
 /// What wide registers do in a few instructions that no compiler finds by itself. The defaults are plain code and
 /// say what every implementation must do.
@@ -146,10 +148,11 @@ pub(crate) trait SimdOps: Copy {
         bits & !above
     }
 
-    /// The first positions of four sequences in `0..range`: in each row the next one of each.
+    /// The first places of four keys in `0..range`, a row for each: the scaled numbers of a sequence whose first two are given
+    /// and whose others are the one before plus the one before that, turned by 27 bits.
     #[inline(always)]
-    fn positions(self, sequences: &Sequences, range: u64, rows: &mut [[u64; 4]]) {
-        positions(sequences, range, rows);
+    fn places(self, numbers: [[u64; 4]; 2], range: u64, rows: &mut [[u64; 4]]) {
+        places(numbers, range, rows);
     }
 
     /// Whether an odd number of bits is selected in each of eight columns, a word of which is in each of three blocks; a
@@ -178,15 +181,13 @@ fn slice_bit(places: &SlicePlaces, word: usize) -> u64 {
     1 << (places[word / 8] >> (word % 8 * 8) & 63)
 }
 
-/// The plain code of [`SimdOps::positions`], for any range.
+/// The plain code of [`SimdOps::places`], for any range.
 #[inline(always)]
-pub(super) fn positions(sequences: &Sequences, range: u64, rows: &mut [[u64; 4]]) {
-    let Sequences { mut states, steps, factor } = *sequences;
+pub(super) fn places([mut numbers, mut next]: [[u64; 4]; 2], range: u64, rows: &mut [[u64; 4]]) {
     for row in rows {
         for key in 0..4 {
-            let mixed = (states[key] ^ states[key] >> 32).wrapping_mul(factor);
-            states[key] = states[key].wrapping_add(steps[key]);
-            row[key] = ((u128::from(mixed ^ mixed >> 32) * u128::from(range)) >> 64) as u64;
+            row[key] = ((u128::from(numbers[key]) * u128::from(range)) >> 64) as u64;
+            (numbers[key], next[key]) = (next[key], numbers[key].rotate_left(PLACE_TURN).wrapping_add(next[key]));
         }
     }
 }
@@ -266,12 +267,10 @@ mod tests {
                 let wanted = std::array::from_fn(|_| numbers.sparse() & numbers.sparse() & numbers.sparse());
                 let missing = ops.missing_bits(&words, &wanted);
                 let lowest = ops.lowest_set(numbers.sparse(), trial % 66);
-                let (states, steps) =
-                    (std::array::from_fn(|_| numbers.next()), std::array::from_fn(|_| numbers.next()));
-                let sequences = Sequences { states, steps, factor: numbers.next() };
+                let keys = std::array::from_fn(|_| std::array::from_fn(|_| numbers.next()));
                 let range = [1, 77, 1 << 21, u64::from(u32::MAX), 1 << 32, u64::MAX][trial as usize % 6];
                 let mut positions = [[0; 4]; 5];
-                ops.positions(&sequences, range, &mut positions);
+                ops.places(keys, range, &mut positions);
                 let odd = ops.odd_columns([&block, &words, &wanted], std::array::from_fn(|_| numbers.next()));
                 let (block, slices) = ((found, was_missing, block), (hits, slices));
                 outcomes.push(Outcome { block, slices, equal, missing, lowest, positions, odd });

@@ -1,6 +1,6 @@
 //! The operations on 256-bit and 512-bit registers.
 
-use super::ops::{self, Kernel, Sequences, SimdOps, SlicePlaces, Slices};
+use super::ops::{self, Kernel, PLACE_TURN, SimdOps, SlicePlaces, Slices};
 use super::visit::{Visit, wide};
 use std::arch::x86_64::*;
 
@@ -73,11 +73,11 @@ impl SimdOps for Avx2 {
     }
 
     #[inline(always)]
-    fn positions(self, sequences: &Sequences, range: u64, rows: &mut [[u64; 4]]) {
+    fn places(self, numbers: [[u64; 4]; 2], range: u64, rows: &mut [[u64; 4]]) {
         match range >> 32 {
             // SAFETY: as for `block_contains`.
-            0 => unsafe { avx2::positions(sequences, range, rows) },
-            _ => ops::positions(sequences, range, rows),
+            0 => unsafe { avx2::places(numbers, range, rows) },
+            _ => ops::places(numbers, range, rows),
         }
     }
 
@@ -139,8 +139,8 @@ impl SimdOps for Avx512 {
     }
 
     #[inline(always)]
-    fn positions(self, sequences: &Sequences, range: u64, rows: &mut [[u64; 4]]) {
-        self.0.positions(sequences, range, rows);
+    fn places(self, numbers: [[u64; 4]; 2], range: u64, rows: &mut [[u64; 4]]) {
+        self.0.places(numbers, range, rows);
     }
 
     #[inline(always)]
@@ -273,28 +273,20 @@ mod avx2 {
         _pdep_u64(!u64::MAX.checked_shl(count).unwrap_or(0), bits)
     }
 
-    /// Products of 64 bits from products of 32, which is all that these registers multiply; `range` is below 2^32.
+    /// Products of 96 bits from products of 64; `range` is below 2^32.
     #[inline]
     #[target_feature(enable = "avx2")]
-    pub(super) fn positions(sequences: &Sequences, range: u64, rows: &mut [[u64; 4]]) {
-        let Sequences { states, steps, factor } = sequences;
-        let (mut state, step) = (load(states, 0), load(steps, 0));
+    pub(super) fn places(numbers: [[u64; 4]; 2], range: u64, rows: &mut [[u64; 4]]) {
+        const TURN: i32 = PLACE_TURN as i32;
+        let (mut number, mut next) = (load(&numbers[0], 0), load(&numbers[1], 0));
         // Cut to 32 bits, so that compilers see that one product is enough.
-        let (low_factor, range) = (_mm256_set1_epi64x(*factor as i64), _mm256_set1_epi64x((range as u32).into()));
-        let turned_factor = _mm256_set1_epi64x(factor.rotate_left(32) as i64);
-        let high_half = _mm256_set1_epi64x(!0xffff_ffff);
+        let range = _mm256_set1_epi64x((range as u32).into());
         for row in rows {
-            let folded = _mm256_xor_si256(state, _mm256_srli_epi64::<32>(state));
-            state = _mm256_add_epi64(state, step);
-            // Low halves by low halves, and what a high half and a low one add to the high half of that.
-            let lows = _mm256_mul_epu32(folded, low_factor);
-            let across = _mm256_mullo_epi32(folded, turned_factor);
-            let across = _mm256_add_epi64(_mm256_slli_epi64::<32>(across), _mm256_and_si256(across, high_half));
-            let mixed = _mm256_add_epi64(lows, across);
-            let high = _mm256_srli_epi64::<32>(mixed);
-            let of_low = _mm256_mul_epu32(_mm256_xor_si256(mixed, high), range);
-            let sum = _mm256_add_epi64(_mm256_mul_epu32(high, range), _mm256_srli_epi64::<32>(of_low));
-            store(row, 0, _mm256_srli_epi64::<32>(sum));
+            let low = _mm256_srli_epi64::<32>(_mm256_mul_epu32(number, range));
+            let high = _mm256_mul_epu32(_mm256_srli_epi64::<32>(number), range);
+            store(row, 0, _mm256_srli_epi64::<32>(_mm256_add_epi64(high, low)));
+            let turned = _mm256_or_si256(_mm256_slli_epi64::<TURN>(number), _mm256_srli_epi64::<{ 64 - TURN }>(number));
+            (number, next) = (next, _mm256_add_epi64(turned, next));
         }
     }
 

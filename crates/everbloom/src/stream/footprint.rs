@@ -1,6 +1,6 @@
 //! D(τ), the distinct keys among τ successive arrivals, and its slope.
 
-use crate::promise::{Error, Result};
+use crate::promise::{Error, MAX_ITEMS, Result};
 use libm::{exp, expm1, log, log1p};
 
 /// Keys that come equally often.
@@ -161,7 +161,8 @@ impl LagCurve {
 
     /// The curve of weighted lags for which `distinct` of the arrivals are new.
     pub(super) fn with_distinct(lags: &[(f64, f64)], arrivals: f64, distinct: f64) -> Result<Self> {
-        let wrong = |lag: &(f64, f64)| !(lag.0 >= 1.0 && lag.0 <= 1e18 && lag.1 >= 0.0 && lag.1.is_finite());
+        let wrong =
+            |lag: &(f64, f64)| !(lag.0 >= 1.0 && lag.0 <= MAX_ITEMS as f64 && lag.1 >= 0.0 && lag.1.is_finite());
         if let Some(lag) = lags.iter().find(|lag| wrong(lag)) {
             let given = format!("{} with weight {}", lag.0, lag.1);
             let needed = "at least 1, with a weight that is not negative";

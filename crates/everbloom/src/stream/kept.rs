@@ -127,12 +127,12 @@ impl Kept {
     /// as each of them did, measured in arrivals: of their arrivals together, one in `divisor` is there.
     pub(super) fn scaled_down(&self, divisor: f64, round: u64) -> ScaledStream {
         let halvings = (log2(divisor).round().max(0.0) as u32).clamp(self.halvings, 40);
+        if halvings == 0 {
+            return self.in_full(round);
+        }
         let parts = 1u64 << (halvings - self.halvings);
         let divisor = exp2(f64::from(halvings));
-        let least = match halvings {
-            0 => u64::MAX,
-            _ => ((self.arrivals / COLD_PARTS) >> halvings).max(FEWEST_OF_HOT),
-        };
+        let least = ((self.arrivals / COLD_PARTS) >> halvings).max(FEWEST_OF_HOT);
         let of_kept: ByKey<u64> = (self.cold.iter().zip(&self.counts))
             .filter(|(_, count)| u64::from(**count) > least)
             .map(|(record, count)| (key_of(record.hash), u64::from(*count)))
@@ -156,6 +156,18 @@ impl Kept {
         }
         hot_arrivals.for_each(|record| playing.push_of_many(record, hot[&key_of(record.hash)]));
         playing.scaled
+    }
+
+    /// Every arrival, where every arrival was kept: no key is chosen and none is hot. A forecast at full size plays the
+    /// stream several times for each filter, so that this is a copy and nothing else.
+    fn in_full(&self, round: u64) -> ScaledStream {
+        let mut scaled = ScaledStream::empty(1.0);
+        scaled.hashes = self.cold.iter().map(|record| rehashed(record.hash, round)).collect();
+        scaled.lags = self.lags.clone();
+        if self.weighted {
+            scaled.importances = self.importances().collect();
+        }
+        scaled
     }
 }
 

@@ -110,7 +110,7 @@ impl Stream {
             Error::parameter("stream", given, "uniform, zipf or zipf:EXPONENT", "try zipf:1.1")
         };
         match text.split_once(':') {
-            None if text == "uniform" => Self::uniform(distinct.saturating_mul(2), distinct),
+            None if text == "uniform" => Self::uniform(distinct.saturating_mul(2).min(MAX_ITEMS), distinct),
             None if text == "zipf" => Self::zipf_of(distinct, 1.0),
             Some(("zipf", exponent)) => Self::zipf_of(distinct, exponent.parse().map_err(|_| unknown())?),
             _ => Err(unknown()),
@@ -189,7 +189,7 @@ impl Stream {
     /// come back soon or much later, at lags of every order of magnitude equally often.
     pub fn assumed(distinct: u64) -> Result<Self> {
         checked_counts(distinct, distinct)?;
-        let arrivals = distinct.saturating_mul(2);
+        let arrivals = distinct.saturating_mul(2).min(MAX_ITEMS);
         let octaves = libm::ceil(libm::log2(arrivals as f64)).max(1.0) as i32;
         let lags: Vec<_> = (0..=octaves).map(|octave| (libm::exp2(f64::from(octave)), 1.0)).collect();
         Self::by_lag(arrivals, distinct, &lags)

@@ -189,7 +189,7 @@ impl Size {
     /// The cells of a key.
     #[inline]
     pub(crate) fn probes(self, hash: KeyHash) -> impl Iterator<Item = u64> + use<> {
-        hash.probes(self.num_cells).take(self.num_hashes as usize)
+        hash.places(self.num_cells).take(self.num_hashes as usize)
     }
 
     /// What a filter of this size looks like with this share of its cells set.
@@ -283,7 +283,10 @@ impl Size {
         Err(Error::Infeasible {
             wanted: format!("a rate of {} for {items} keys", rate_text(rate)),
             reason: format!("it needs {}, more than {}", size_text(lines(needed.num_cells)), size_text(lines(most))),
-            remedy: format!("give that much memory, or accept a rate of {}", rate_text(kept)),
+            remedy: match rate_text(kept).as_str() {
+                "100%" => "give that much memory, or expect fewer keys".into(),
+                kept => format!("give that much memory, or accept a rate of {kept}"),
+            },
         })
     }
 }

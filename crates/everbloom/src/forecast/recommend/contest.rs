@@ -196,7 +196,10 @@ impl Trial<'_> {
             self.candidates.push(Candidate {
                 plan,
                 forecast,
-                reason: "forgets least on this stream".into(),
+                reason: match self.question.stream {
+                    Some(_) => "forgets least on this stream".into(),
+                    None => "forgets least on the stream that is assumed".into(),
+                },
                 cost: None,
             });
         }

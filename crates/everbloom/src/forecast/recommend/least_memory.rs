@@ -21,9 +21,12 @@ impl Question {
         let best = &found.best;
         let enough = Question { goal: Goal { memory_bits: None, ..self.goal.clone() }, ..self.clone() };
         let bits = match enough.without_memory() {
-            Ok(enough) => format!("give about {}, or ", size_text(enough.best.plan.memory_bits)),
-            Err(_) => String::new(),
+            Ok(enough) => Some(format!("give about {}", size_text(enough.best.plan.memory_bits))),
+            Err(_) => None,
         };
+        // To miss everything is not what one can ask for.
+        let accepted = Some(rate_text(best.forecast.predicted_fnr)).filter(|rate| rate != "100%");
+        let accepted = accepted.map(|rate| format!("accept {rate}"));
         Error::Infeasible {
             wanted: format!("missing at most {} of the repeats", rate_text(wanted)),
             reason: format!(
@@ -32,7 +35,10 @@ impl Question {
                 rate_text(best.forecast.predicted_fnr),
                 best.plan.spec
             ),
-            remedy: format!("{bits}accept {}", rate_text(best.forecast.predicted_fnr)),
+            remedy: match [bits, accepted].into_iter().flatten().collect::<Vec<_>>() {
+                none if none.is_empty() => "describe another stream, or accept more false positives".into(),
+                some => some.join(", or "),
+            },
         }
     }
 

@@ -306,7 +306,7 @@ impl Candidate {
                 100.0 * theirs.predicted_fnr
             )
         } else if more_memory > 0.0 {
-            format!("takes {:.1} % more memory", 100.0 * more_memory)
+            more_memory_text(more_memory)
         } else if more_memory < 0.0 {
             format!(
                 "takes {:.1} % less memory, and {} memory accesses a key",
@@ -332,6 +332,20 @@ fn apart(count: u64) -> String {
     let digits = count.to_string();
     let parts = digits.as_bytes().rchunks(3).rev().map(String::from_utf8_lossy);
     parts.collect::<Vec<_>>().join(",")
+}
+
+/// How much more memory one takes than another: as a share, or as so many times as much.
+fn more_memory_text(more: f64) -> String {
+    match more {
+        more if more < 1.0 => format!("takes {:.1} % more memory", 100.0 * more),
+        more => format!("takes {} times the memory", times(more + 1.0)),
+    }
+}
+
+/// 2.4, 17, 1,000,000 and no more.
+fn times(factor: f64) -> String {
+    let factor = factor.min(1e6);
+    if factor < 9.95 { format!("{factor:.1}") } else { apart(factor.round() as u64) }
 }
 
 /// Cache lines that a key touches.

@@ -120,6 +120,7 @@ impl Counts {
         let (most_missed, all) = (patience.most_missed(scaled), scaled.judged_lags().len());
         let mut verdicts = Vec::new();
         let (mut start, mut rate_before) = (0, filter.status().estimated_fpr);
+        let (late_from, mut part, mut next_part) = ((all * 9).div_ceil(10), 0, 0);
         for end in looks.ends(scaled.hashes.len(), filter.memory_bits(), seed) {
             let hashes = &scaled.hashes[start..end];
             let importances = match scaled.importances.get(start..end) {
@@ -136,10 +137,15 @@ impl Counts {
             for (place, verdict) in verdicts.iter().enumerate() {
                 let place_in_all = start + place;
                 let Some(judged) = place_in_all.checked_sub(scaled.warm_up) else { continue };
-                let late = judged * 10 >= all * 9;
+                let late = judged >= late_from;
+                if judged >= next_part {
+                    // Worked out where a part begins: a division for every arrival would be felt.
+                    part = judged * PARTS_OF_STREAM / all;
+                    next_part = ((part + 1) * all).div_ceil(PARTS_OF_STREAM);
+                }
                 let (lag, importance) = (scaled.lags[place_in_all], importances.at(place).share());
                 self.judge(lag, late, importance, *verdict);
-                let part = &mut self.parts[judged * PARTS_OF_STREAM / all];
+                let part = &mut self.parts[part];
                 if lag == 0 {
                     let rate = if began && place_in_all < exact_until { 0.0 } else { rate };
                     part.expected.add_part(rate);

@@ -88,7 +88,15 @@ impl CostCurve {
                 break;
             }
         }
-        // More memory does no harm: what costs more with it on a short simulation is chance.
+        let mut curve = CostCurve { points, bend_bits: None };
+        curve.level();
+        curve.bend_bits = curve.bend(search.idle);
+        Ok(curve)
+    }
+
+    /// More memory does no harm: what costs more with it on a short simulation is chance.
+    fn level(&mut self) {
+        let points = &mut self.points;
         for index in 1..points.len() {
             if points[index].errors() > points[index - 1].errors() {
                 let (memory_bits, before) = (points[index].memory_bits, points[index - 1].clone());
@@ -96,9 +104,26 @@ impl CostCurve {
                 points[index] = CostPoint { memory_bits, cost: ExpectedCost { memory, ..before.cost }, ..before };
             }
         }
-        let mut curve = CostCurve { points, bend_bits: None };
-        curve.bend_bits = curve.bend(search.idle);
-        Ok(curve)
+    }
+
+    /// The same with what was found by a closer look at one memory. A smaller memory does no better than that: what costs less
+    /// with it is chance, too.
+    pub(super) fn with_found(mut self, found: CostPoint) -> Self {
+        let (smaller, mut larger): (Vec<_>, Vec<_>) =
+            self.points.into_iter().partition(|point| point.memory_bits < found.memory_bits);
+        larger.retain(|point| point.memory_bits > found.memory_bits);
+        let mut points: Vec<_> = smaller.into_iter().map(|point| point.no_better_than(&found)).collect();
+        points.push(found);
+        points.extend(larger);
+        self.points = points;
+        self.level();
+        self
+    }
+
+    /// The same, where the curve only shows what other memories would cost.
+    pub(super) fn with_bend(mut self, idle: Idle) -> Self {
+        self.bend_bits = self.bend(idle);
+        self
     }
 
     /// The largest memory of the curve.
@@ -133,7 +158,16 @@ impl CostCurve {
 }
 
 impl CostPoint {
-    fn of(memory_bits: u64, one: &Tried) -> Self {
+    /// The same, with the errors of one that has more memory if its own cost less.
+    fn no_better_than(self, larger: &CostPoint) -> Self {
+        if self.errors() >= larger.errors() {
+            return self;
+        }
+        let cost = ExpectedCost { memory: self.cost.memory, ..larger.cost };
+        CostPoint { cost, predicted_fpr: larger.predicted_fpr, predicted_fnr: larger.predicted_fnr, ..self }
+    }
+
+    pub(super) fn of(memory_bits: u64, one: &Tried) -> Self {
         CostPoint {
             memory_bits,
             filter: one.plan.spec.clone(),

@@ -9,8 +9,8 @@ mod curve;
 mod explore;
 mod search;
 
-use super::{Candidate, Question, RUNNERS_UP, Recommendation};
-use crate::promise::{Cost, Error, Result, rate_text, size_text};
+use super::{Candidate, Question, RUNNERS_UP, Recommendation, times};
+use crate::promise::{Cost, Error, Goal, LEAST_RATE, Rate, Result, rate_text, size_text};
 use crate::stream::scaled::ScaledStream;
 use crate::stream::{Forecast, Stream};
 pub use curve::{CostCurve, CostPoint};
@@ -115,20 +115,17 @@ impl Question {
         if let (true, Some(error)) = (glanced.is_empty(), refusal) {
             return Err(error);
         }
-        // On a stream that is only assumed, a closer look would tell no more.
-        let is_close = self.stream.is_some() && !self.at_a_glance;
-        let found = match self.at_a_glance {
-            true => glanced.clone(),
-            false => search.screen(&glanced, memory_bits, is_close),
-        };
-        let found = if is_close { search.finish(found, memory_bits)? } else { found };
-        let mut kept: Vec<Tried> = found.into_iter().filter(|one| search.keeps_limits(one, 1.0)).collect();
-        if !is_close {
-            kept = search::first_of_each(kept.iter()).cloned().collect();
-        }
+        let kept = search.closely(&glanced, memory_bits)?;
         let notes = self.price_of_limits(&search, &glanced);
+        let Some(cheapest) = kept.first() else { return Err(self.contradiction(&search, curve.as_ref())) };
+        // What is taken costs what is said of it. Where the bend settled how much that is, it stays where it was.
+        let found = CostPoint::of(memory_bits, cheapest);
+        let curve = curve.map(|curve| match most {
+            Some(_) => curve.with_found(found).with_bend(search.idle),
+            None => curve.with_found(found),
+        });
         let mut candidates: Vec<Candidate> = kept.into_iter().take(RUNNERS_UP + 1).map(Tried::candidate).collect();
-        let Some(best) = candidates.first_mut() else { return Err(self.contradiction(&search, curve.as_ref())) };
+        let best = &mut candidates[0];
         best.reason = because(best);
         best.plan.notes.extend(notes.into_iter().chain(search.idle.note(best)));
         let without_filter = Some(search.idle.let_through);
@@ -177,48 +174,46 @@ impl Question {
 
     /// Which limit stands against the others, and what it would take.
     fn contradiction(&self, search: &Search<'_>, curve: Option<&CostCurve>) -> Error {
-        let (fpr, fnr) = (self.goal.target_fpr, self.target_fnr);
         let most = self.goal.memory_bits.filter(|_| !self.goal.assumed_memory);
         let memory_bits = most.or_else(|| curve.map(CostCurve::largest)).unwrap_or_default();
+        let (fpr, fnr) = (self.goal.target_fpr, self.target_fnr);
         let tried = search.glance(memory_bits, true).0;
-        let least = |keeps: &dyn Fn(&Tried) -> bool, rate: &dyn Fn(&Tried) -> f64| {
-            let rates = tried.iter().filter(|one| keeps(one)).map(rate);
-            rates.min_by(f64::total_cmp)
-        };
-        let least_fnr = least(&|one| search.keeps_fpr(one), &|one| one.forecast.predicted_fnr);
-        let least_fpr = least(&|one| search.keeps_fnr(one, 1.0), &|one| one.plan.promise.predicted_fpr);
-        let enough = most.and_then(|most| curve::least_memory(search, most));
-        let limits = [
-            fpr.map(|rate| format!("at most {} false positives", rate_text(rate))),
-            fnr.map(|rate| format!("at most {} false negatives", rate_text(rate))),
-            most.map(|bits| format!("a memory of {}", size_text(bits))),
-        ];
-        let limits: Vec<_> = limits.into_iter().flatten().collect();
-        let reason = match (least_fnr.filter(|_| fnr.is_some()), least_fpr.filter(|_| fpr.is_some())) {
-            (Some(rate), _) => format!(
-                "with {}the best forecast is {} false negatives",
-                limits
-                    .iter()
-                    .filter(|limit| !limit.contains("negatives"))
-                    .map(|limit| format!("{limit}, "))
-                    .collect::<String>(),
-                rate_text(rate)
+        let least_fnr = fnr.and_then(|_| self.least_fnr(search, &tried, memory_bits));
+        let least_fpr = fpr.and_then(|_| self.least_fpr(search, &tried, memory_bits));
+        let within = most.map_or(String::new(), |bits| format!(" within {}", size_text(bits)));
+        let positives = fpr.map(|rate| format!("at most {} false positives", rate_text(rate)));
+        let negatives = fnr.map(|rate| format!("at most {} false negatives", rate_text(rate)));
+        let reason = match (&least_fnr, &least_fpr) {
+            (Some(least), _) => format!(
+                "{}the best forecast is {} false negatives",
+                match (&positives, most) {
+                    (Some(positives), _) => format!("with {positives}{within} "),
+                    (None, Some(bits)) => format!("within {} ", size_text(bits)),
+                    (None, None) => String::new(),
+                },
+                rate_text(least.found)
             ),
-            (None, Some(rate)) => {
-                format!("the lowest rate of false positives that can be promised is {}", rate_text(rate))
+            (None, Some(least)) => {
+                format!("the lowest rate of false positives that can be promised is {}", rate_text(least.found))
             }
             (None, None) => "no filter can be planned for it".into(),
         };
+        let enough = most.and_then(|most| curve::least_memory(search, most));
+        let accept = |least: Option<Least>, errors: &str| {
+            least.and_then(|least| least.kept).map(|rate| format!("accept {} {errors}", rate_text(rate)))
+        };
         let remedies = [
             enough.map(|bits| format!("give about {} of memory", size_text(bits))),
-            least_fnr
-                .filter(|_| fnr.is_some())
-                .map(|rate| format!("accept {} false negatives", rate_text(rate * 1.05))),
-            least_fpr.filter(|_| fpr.is_some()).map(|rate| format!("accept {} false positives", rate_text(rate))),
+            accept(least_fnr, "false negatives"),
+            accept(least_fpr, "false positives"),
         ];
         let remedies: Vec<_> = remedies.into_iter().flatten().collect();
+        let rates: Vec<_> = [positives, negatives].into_iter().flatten().collect();
         Error::Infeasible {
-            wanted: limits.join(" with "),
+            wanted: match rates.is_empty() {
+                true => format!("a filter{within}"),
+                false => format!("{}{within}", rates.join(" and ")),
+            },
             reason,
             remedy: if remedies.is_empty() {
                 "give more memory or accept more errors".into()
@@ -227,6 +222,64 @@ impl Question {
             },
         }
     }
+
+    /// The least rate of false negatives within the other limits. A closer look finds less than a glance does, so it is asked
+    /// for what was found until nothing less is.
+    fn least_fnr(&self, search: &Search<'_>, tried: &[Tried], memory_bits: u64) -> Option<Least> {
+        let fnr = |one: &Tried| one.forecast.predicted_fnr;
+        let glanced = tried.iter().filter(|one| search.keeps_fpr(one)).map(fnr).min_by(f64::total_cmp)?;
+        let kept_at = |rate: f64| {
+            let asked = Question { target_fnr: Some(rate), ..self.clone() };
+            let kept = search.asking(&asked).closely(tried, memory_bits).ok()?;
+            kept.iter().map(fnr).min_by(f64::total_cmp)
+        };
+        let mut least = Least { found: glanced, kept: None };
+        let first = MARGINS.iter().filter_map(|margin| typed(glanced * margin));
+        let Some((mut rate, mut found)) = first.filter_map(|rate| Some((rate, kept_at(rate)?))).next() else {
+            return Some(least);
+        };
+        for _ in 0..ASKED_AGAIN {
+            least = Least { found, kept: Some(rate) };
+            let Some(lower) = typed(found).filter(|lower| *lower < rate) else { break };
+            let Some(again) = kept_at(lower) else { break };
+            (rate, found) = (lower, again);
+        }
+        Some(least)
+    }
+
+    /// The lowest rate of false positives that is promised within the other limits.
+    fn least_fpr(&self, search: &Search<'_>, tried: &[Tried], memory_bits: u64) -> Option<Least> {
+        let kept = tried.iter().filter(|one| search.keeps_fnr(one, 1.0));
+        let found = kept.map(|one| one.plan.promise.predicted_fpr).min_by(f64::total_cmp)?;
+        let is_kept = |rate: f64| {
+            let asked = Question { goal: Goal { target_fpr: Some(rate), ..self.goal.clone() }, ..self.clone() };
+            let search = search.asking(&asked);
+            search.closely(&search.glance(memory_bits, true).0, memory_bits).is_ok_and(|kept| !kept.is_empty())
+        };
+        Some(Least { found, kept: typed(found).filter(|rate| *rate < WORTH_ACCEPTING && is_kept(*rate)) })
+    }
+}
+
+/// The least rate of an error that can be had.
+struct Least {
+    /// The least that was forecast or promised.
+    found: f64,
+    /// A limit that is kept, if there is one that is worth naming.
+    kept: Option<f64>,
+}
+
+/// How far above what a glance finds a limit is tried first.
+const MARGINS: [f64; 3] = [1.0, 1.05, 1.2];
+
+/// How often less is asked for.
+const ASKED_AGAIN: usize = 3;
+
+/// A filter that drops every second new key is not what somebody wants who sets a limit.
+const WORTH_ACCEPTING: f64 = 0.5;
+
+/// A rate as a message has it, if it can be asked for.
+fn typed(rate: f64) -> Option<f64> {
+    Rate::from(rate_text(rate).as_str()).get().ok().filter(|rate| *rate < 1.0)
 }
 
 /// Why the cheapest is taken.
@@ -251,16 +304,16 @@ impl Candidate {
                     mine.false_negatives - theirs.false_negatives,
                     format!(
                         "lets through {} of the repeats, not {}",
-                        rate_text(self.forecast.predicted_fnr),
-                        rate_text(best.forecast.predicted_fnr)
+                        forecast_text(self.forecast.predicted_fnr),
+                        forecast_text(best.forecast.predicted_fnr)
                     ),
                 ),
                 (
                     mine.false_positives - theirs.false_positives,
                     format!(
                         "drops {} of the new keys, not {}",
-                        rate_text(self.forecast.mean_fpr),
-                        rate_text(best.forecast.mean_fpr)
+                        forecast_text(self.forecast.mean_fpr),
+                        forecast_text(best.forecast.mean_fpr)
                     ),
                 ),
                 (mine.memory - theirs.memory, "takes more memory".to_string()),
@@ -278,8 +331,7 @@ impl Candidate {
     }
 }
 
-/// 2.4, 17, 1,000,000 and no more.
-fn times(factor: f64) -> String {
-    let factor = factor.min(1e6);
-    if factor < 9.95 { format!("{factor:.1}") } else { super::apart(factor.round() as u64) }
+/// A rate that was forecast: no hash justifies one below the least that is promised.
+fn forecast_text(rate: f64) -> String {
+    if rate > 0.0 && rate < LEAST_RATE { format!("less than {LEAST_RATE:e}") } else { rate_text(rate) }
 }

@@ -104,10 +104,22 @@ impl<'q> Search<'q> {
         Search { question, cost, stream, idle }
     }
 
+    /// The same search for another question about the same stream.
+    pub(super) fn asking<'a>(&self, question: &'a Question) -> Search<'a>
+    where
+        'q: 'a,
+    {
+        Search { question, cost: self.cost, stream: self.stream.clone(), idle: self.idle }
+    }
+
     /// Every kind as its plan makes it, on the shortest simulation; and why one could not be planned. Kinds that take long to
     /// simulate take part among `all` alone, and beyond the rate of the best only if they are near it; so do rates above the
     /// limit. At a glance every kind after the first is tried beyond that rate only if it is near.
     pub(super) fn glance(&self, memory_bits: u64, all: bool) -> (Vec<Tried>, Option<Error>) {
+        self.glanced(memory_bits, all).sorted()
+    }
+
+    fn glanced(&self, memory_bits: u64, all: bool) -> Trials<'_> {
         let mut trials = self.trials(memory_bits, self.question.pace().glanced);
         let (slow, quick): (Vec<_>, Vec<_>) = self.kinds().partition(|(kind, _)| is_slow(kind));
         let slow = if all || quick.is_empty() { slow } else { Vec::new() };
@@ -126,13 +138,21 @@ impl<'q> Search<'q> {
                 }
             }
         }
-        trials.sorted()
+        trials
     }
 
-    /// The same for a curve of many memories: at a glance only the `leaders` take part.
+    /// The same for a curve of many memories: at a glance only the `leaders` take part, and otherwise the cheapest in its
+    /// variants, too. Without those the curve would lie above what a search at its memory finds, and by as much as the usual
+    /// parameters of a kind cost more than its best.
     pub(super) fn glance_for_curve(&self, memory_bits: u64, leaders: &[Leader]) -> Vec<Tried> {
         if !self.question.at_a_glance {
-            return self.glance(memory_bits, false).0;
+            let mut trials = self.glanced(memory_bits, false);
+            if let Some(best) = trials.cheapest() {
+                trials.around(&best, &NEARBY, std::slice::from_ref(&best.spec));
+                let best = trials.best_like(&best).unwrap_or(best);
+                trials.around(&best, self.nearby_in_variants(&best), &self.variants_of(&best));
+            }
+            return trials.sorted().0;
         }
         let mut trials = self.trials(memory_bits, self.question.pace().glanced);
         for Leader { spec, by_importance, by_rate } in leaders {
@@ -169,8 +189,21 @@ impl<'q> Search<'q> {
         leaders
     }
 
+    /// What a closer look at those of a first glance finds within the limits, the best of each kind and form.
+    pub(super) fn closely(&self, glanced: &[Tried], memory_bits: u64) -> Result<Vec<Tried>> {
+        // On a stream that is only assumed, a closer look would tell no more.
+        let is_close = self.question.stream.is_some() && !self.question.at_a_glance;
+        let found = match self.question.at_a_glance {
+            true => glanced.to_vec(),
+            false => self.screen(glanced, memory_bits, is_close),
+        };
+        let found = if is_close { self.finish(found, memory_bits)? } else { found };
+        let kept = found.iter().filter(|one| self.keeps_limits(one, 1.0));
+        Ok(first_of_each(kept).cloned().collect())
+    }
+
     /// The filters that are near the best of a first glance, with their neighbours and variants.
-    pub(super) fn screen(&self, glanced: &[Tried], memory_bits: u64, variants: bool) -> Vec<Tried> {
+    fn screen(&self, glanced: &[Tried], memory_bits: u64, variants: bool) -> Vec<Tried> {
         let mut trials = self.trials(memory_bits, SCREENED);
         let is_within = |one: &&Tried| self.keeps_limits(one, SLACK);
         let least = glanced.iter().filter(is_within).map(Tried::errors).fold(f64::INFINITY, f64::min);
@@ -182,7 +215,7 @@ impl<'q> Search<'q> {
             trials.around(one, if slow { &NEARBY_IN_VARIANTS } else { &NEARBY }, std::slice::from_ref(&one.spec));
             if variants {
                 let best = trials.best_like(one).unwrap_or_else(|| one.clone());
-                trials.around(&best, if slow { &[1.0] } else { &NEARBY_IN_VARIANTS }, &self.variants_of(&best));
+                trials.around(&best, self.nearby_in_variants(&best), &self.variants_of(&best));
             }
         }
         for one in first_of_each(glanced.iter()).take(RUNNERS_UP + 1) {
@@ -192,7 +225,7 @@ impl<'q> Search<'q> {
     }
 
     /// The best of them on a longer simulation, and on all that is known of a learned stream.
-    pub(super) fn finish(&self, screened: Vec<Tried>, memory_bits: u64) -> Result<Vec<Tried>> {
+    fn finish(&self, screened: Vec<Tried>, memory_bits: u64) -> Result<Vec<Tried>> {
         let long = Shared::new(&self.stream, memory_bits, Extent::of(SIMULATED));
         let again = |one: Tried| -> Result<Tried> {
             let forecast = self.forecast(&one.plan, &long)?;
@@ -207,7 +240,7 @@ impl<'q> Search<'q> {
         let finalists = within.into_iter().take(FINALISTS).chain(of_each).chain(least_missing);
         let finalists = finalists.filter(|one| known.insert(one.plan.spec.to_string()));
         let mut finalists = finalists.map(again).collect::<Result<Vec<_>>>()?;
-        self.sort(&mut finalists);
+        self.sort_kept_first(&mut finalists);
         if self.stream.is_learned() {
             // Two of the best kind: what was chosen on a part of the stream is to be best on the whole.
             let mut closest: Vec<_> = finalists.iter().take(2).cloned().collect();
@@ -219,7 +252,7 @@ impl<'q> Search<'q> {
                 let forecast = forecast(&one.plan, &self.stream)?;
                 finalists.push(self.with_forecast(one, forecast));
             }
-            self.sort(&mut finalists);
+            self.sort_kept_first(&mut finalists);
         }
         Ok(first_of_each(finalists.iter()).cloned().collect())
     }
@@ -280,6 +313,11 @@ impl<'q> Search<'q> {
         rates.take(most).chain(limit)
     }
 
+    /// How far from its rate the variants of a filter are tried: of one that takes long to simulate, at that rate alone.
+    fn nearby_in_variants(&self, one: &Tried) -> &'static [f64] {
+        if filters::kind(&one.spec).is_ok_and(is_slow) { &[1.0] } else { &NEARBY_IN_VARIANTS }
+    }
+
     fn variants_of(&self, one: &Tried) -> Vec<Spec> {
         let Ok(kind) = filters::kind(&one.spec) else { return Vec::new() };
         kind.model.variants_by_cost(&self.question.spec_of(kind), one.by_importance)
@@ -300,6 +338,12 @@ impl<'q> Search<'q> {
 
     pub(super) fn sort(&self, tried: &mut [Tried]) {
         tried.sort_by(|one, other| one.total().total_cmp(&other.total()));
+    }
+
+    /// Those that keep the limits before others: the cheapest of a kind may break them where a dearer one does not.
+    fn sort_kept_first(&self, tried: &mut [Tried]) {
+        self.sort(tried);
+        tried.sort_by_key(|one| !self.keeps_limits(one, 1.0));
     }
 }
 
@@ -377,7 +421,7 @@ fn is_slow(kind: &Kind) -> bool {
 }
 
 /// The first of each kind and form.
-pub(super) fn first_of_each<'t>(tried: impl Iterator<Item = &'t Tried>) -> impl Iterator<Item = &'t Tried> {
+fn first_of_each<'t>(tried: impl Iterator<Item = &'t Tried>) -> impl Iterator<Item = &'t Tried> {
     let mut known = HashSet::new();
     tried.filter(move |one| known.insert(form_of(&one.plan.spec)))
 }
