@@ -102,7 +102,8 @@ fn in_typed_words(error: everbloom::Error) -> String {
         "memory" => "--memory",
         "fpr" => "--fpr",
         "target_fnr" => "--fnr",
-        "expected_items" => "--expect",
+        "expected_items" | "distinct" => "--expect",
+        "arrivals" => "--arrivals",
         "transmitted_bytes" => "--transmit",
         "min_hashes" => "--min-hashes",
         "max_hashes" => "--max-hashes",
@@ -126,6 +127,9 @@ fn in_typed_words(error: everbloom::Error) -> String {
 
 /// The error in words, without Rust's "(os error 2)".
 fn plain_words(error: &io::Error) -> String {
+    if error.kind() == io::ErrorKind::IsADirectory {
+        return "is a directory; name a file".into();
+    }
     let text = error.to_string();
     let words = text.split(" (os error").next().unwrap_or(&text);
     let mut letters = words.chars();
@@ -160,6 +164,9 @@ pub(crate) fn from_usage(error: &clap::Error, command: &clap::Command) -> Failur
         .into_iter()
         .find_map(|kind| error.get(kind).and_then(suggested))
         .or_else(|| nearest(error, command));
+    if let Some(message) = clash(error).or_else(|| missing(error)) {
+        return Failure::new(message);
+    }
     if let Some(remedy) = file_remedy(error, command) {
         return Failure::new(format!("{problem}; {remedy}"));
     }
@@ -172,6 +179,66 @@ pub(crate) fn from_usage(error: &clap::Error, command: &clap::Command) -> Failur
         }
         (None, _) => Failure::new(format!("{problem}; see --help")),
     }
+}
+
+/// Why two options exclude each other. Of the others, it is enough to know that they do.
+const CLASHES: &[(&str, &str, &str)] = &[
+    ("--exact", "--memory", "--exact takes as much memory as the keys need"),
+    ("--exact", "--filter", "--exact is a filter of its own"),
+    ("--exact", "--fpr", "--exact makes no mistakes to limit"),
+    ("--exact", "--expect", "--exact grows with what comes"),
+    ("--window", "--exact", "--exact never forgets"),
+    ("--window", "--filter", "a window chooses its filter"),
+    (
+        "--audit",
+        "--counts",
+        "--counts counts exactly, and says itself how far the estimates of --filter spectral are off",
+    ),
+    ("--serve", "--counts", "--counts has nothing to show before the input ends"),
+    ("--mmap", "--memory", "a mapped file takes no memory of its own"),
+    ("--from-state", "--stream", "both say what the stream is like"),
+];
+
+/// Two options that exclude each other: why, and what to do.
+fn clash(error: &clap::Error) -> Option<String> {
+    let name = |kind| error.get(kind).filter(|_| error.kind() == ErrorKind::ArgumentConflict).and_then(suggested);
+    let word = |text: &str| text.split([' ', '=', '[']).next().unwrap_or_default().to_string();
+    let (one, other) = (word(&name(ContextKind::InvalidArg)?), word(&name(ContextKind::PriorArg)?));
+    if one == other {
+        return Some(format!("{one} is given twice; leave one of them out"));
+    }
+    let is_it = |names: (&str, &str)| names == (&one, &other) || names == (&other, &one);
+    let why = CLASHES.iter().find(|(first, second, _)| is_it((first, second)));
+    let why = why.map_or_else(String::new, |(.., why)| format!(": {why}"));
+    Some(format!("{one} cannot be used with {other}{why}; leave one of them out"))
+}
+
+/// What an option is for that others need, and how it is written.
+const NEEDED: &[(&str, &str, &str)] = &[
+    ("--window", "--time and --refresh say how a window counts", "--window 24h"),
+    ("--key", "--json needs to know which value is the key", "--key .user.id"),
+    ("--count", "--format says how the totals of --count are printed", "--count"),
+    ("--cost-fp", "what a new line costs that is dropped by mistake", "--cost-fp 5"),
+    ("--cost-fn", "what a repeat costs that is let through", "--cost-fn 1"),
+    ("--importance", "the field that the importance is in", "--importance 3"),
+    ("--importance-max", "the largest importance that a record can have", "--importance-max 50"),
+    ("--memory", "how much the filters may take", "--memory 64KiB"),
+    ("--output", "the file to write", "--output members.ebf"),
+    ("--log", "the queries to learn from", "--log queries.txt"),
+    ("--keys", "the members of the set", "--keys members.txt"),
+    ("--out", "the folder for the results", "--out results"),
+];
+
+/// An option that others need, and that is not given.
+fn missing(error: &clap::Error) -> Option<String> {
+    let names = error.get(ContextKind::InvalidArg).filter(|_| error.kind() == ErrorKind::MissingRequiredArgument)?;
+    let ContextValue::Strings(names) = names else { return None };
+    let names: Vec<&str> = names.iter().filter_map(|name| name.split(' ').next()).collect();
+    let needed: Vec<_> =
+        names.iter().map(|name| NEEDED.iter().find(|(known, ..)| known == name)).collect::<Option<_>>()?;
+    let (whys, examples): (Vec<&str>, Vec<&str>) = needed.into_iter().map(|(_, why, example)| (*why, *example)).unzip();
+    let verb = if names.len() == 1 { "is" } else { "are" };
+    Some(format!("{} {verb} missing ({}); add {}", names.join(" and "), whys.join("; "), examples.join(" ")))
 }
 
 /// What to do with a file where a command takes none but by an option.

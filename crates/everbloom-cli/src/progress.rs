@@ -4,7 +4,8 @@
 //! the time that it takes. Nothing is shown before half a second has passed.
 
 use crate::report;
-use indicatif::{ProgressBar, ProgressStyle};
+use crate::report::paper::Paper;
+use indicatif::{HumanDuration, ProgressBar, ProgressState, ProgressStyle};
 use std::io::IsTerminal as _;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -15,6 +16,12 @@ use std::time::{Duration, Instant};
 
 /// How often the bar changes.
 const INTERVAL: Duration = Duration::from_millis(500);
+
+/// Narrower terminals have no room for a bar beside what is said.
+const ROOM_FOR_BAR: usize = 80;
+
+/// What stands before a message at most: `100 %, 59m left, `, or the bytes and the time.
+const BEFORE_MESSAGE: usize = 20;
 
 /// What is on the screen while a command works.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -63,9 +70,11 @@ impl Bar {
     }
 
     fn new(consumed: Arc<AtomicU64>, total: Option<u64>) -> Self {
+        // What is said fits into one line: the bar gives way first, then the last parts of the message.
         let template = match total {
-            Some(_) => "{wide_bar} {percent} %, {eta} left, {msg}",
-            None => "{spinner} {bytes} after {elapsed}, {msg}",
+            Some(_) if Paper::of_stderr().width() < ROOM_FOR_BAR => "{percent} %{left}{wide_msg}",
+            Some(_) => "{wide_bar} {percent} %{left}{msg}",
+            None => "{spinner} {bytes} after {elapsed}{wide_msg}",
         };
         let bar = total.map_or_else(ProgressBar::new_spinner, ProgressBar::new).with_style(style(template));
         *on_screen() = Some(bar.clone());
@@ -77,16 +86,17 @@ impl Bar {
     pub(crate) fn show(&mut self, say: impl FnOnce(f64) -> String) {
         if self.shown.elapsed() >= INTERVAL {
             self.shown = Instant::now();
+            let message = say(self.started.elapsed().as_secs_f64());
+            self.bar.set_message(format!(", {}", fitting(&message, Paper::of_stderr().width())));
             self.bar.set_position(self.consumed.load(Ordering::Relaxed));
-            self.bar.set_message(say(self.started.elapsed().as_secs_f64()));
         }
     }
 
     /// The same with the number of records and their rate.
     pub(crate) fn show_records(&mut self, records: u64) {
         self.show(|seconds| {
-            let (lines, rate) = (report::thousands(records), report::thousands((records as f64 / seconds) as u64));
-            format!("{lines} lines, {rate} lines/s")
+            let rate = report::thousands((records as f64 / seconds) as u64);
+            format!("{rate} lines/s, {}", report::counted(records, "line"))
         });
     }
 }
@@ -114,8 +124,22 @@ pub(crate) fn aside<T>(act: impl FnOnce() -> T) -> T {
     }
 }
 
+/// As many parts of a message as fit on a line: a number without its last digits would be another one.
+fn fitting(message: &str, columns: usize) -> &str {
+    let room = if columns < ROOM_FOR_BAR { columns.saturating_sub(BEFORE_MESSAGE) } else { usize::MAX };
+    let ends = message.match_indices(", ").map(|(end, _)| end).chain([message.len()]);
+    let last = ends.filter(|end| message[..*end].chars().count() <= room).last();
+    &message[..last.unwrap_or_default()]
+}
+
 fn style(template: &str) -> ProgressStyle {
-    ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_spinner())
+    let style = ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_spinner());
+    style.with_key("left", |state: &ProgressState, out: &mut dyn std::fmt::Write| {
+        // Nothing is known of it before something is done.
+        if state.pos() > 0 && state.elapsed() >= INTERVAL {
+            let _ = write!(out, ", {:#} left", HumanDuration(state.eta()));
+        }
+    })
 }
 
 /// The size of the inputs as they are stored, if all are files.
@@ -124,33 +148,61 @@ fn total_bytes(inputs: &[PathBuf]) -> Option<u64> {
     if inputs.is_empty() { None } else { inputs.iter().map(size).sum() }
 }
 
-/// A line that says what is being worked out, and for how long; gone when it is dropped.
+/// A line that says what is being worked out, for how long and how far; gone when it is dropped.
 pub(crate) struct Working {
     shown: Option<(Sender<()>, JoinHandle<()>)>,
+    done: Arc<AtomicU64>,
 }
 
 impl Working {
     /// Says so, if somebody watches and it takes more than a moment.
     pub(crate) fn on(what: &'static str, screen: Screen) -> Self {
+        Self::over(what, 0, screen)
+    }
+
+    /// The same over so many steps, if it is known how many, with the rate and the time left.
+    pub(crate) fn over(what: &'static str, steps: u64, screen: Screen) -> Self {
+        let done = Arc::new(AtomicU64::new(0));
+        let counter = Arc::clone(&done);
         let shown = screen.is_watched().then(|| {
             let (done, is_done) = channel();
             let show = move || {
                 if is_done.recv_timeout(INTERVAL) != Err(RecvTimeoutError::Timeout) {
                     return;
                 }
-                let bar = ProgressBar::new_spinner().with_style(style("{spinner} {msg}, {elapsed}")).with_message(what);
+                let template = match steps {
+                    0 => "{spinner} {wide_msg}",
+                    _ => "{spinner} {percent} %{left}, {wide_msg}",
+                };
+                let bar = if steps == 0 { ProgressBar::new_spinner() } else { ProgressBar::new(steps) };
                 // The time counts from the start, not from when it was first shown.
-                let bar = bar.with_elapsed(INTERVAL);
+                let (bar, started) =
+                    (bar.with_style(style(template)).with_elapsed(INTERVAL), Instant::now() - INTERVAL);
                 *on_screen() = Some(bar.clone());
-                bar.enable_steady_tick(INTERVAL);
-                let _ = is_done.recv();
+                loop {
+                    let (seconds, done) = (started.elapsed().as_secs_f64(), counter.load(Ordering::Relaxed));
+                    bar.set_message(match done {
+                        0 => format!("{what}, {seconds:.0}s"),
+                        done => format!("{what}, {}/s", report::thousands((done as f64 / seconds) as u64)),
+                    });
+                    bar.set_position(done);
+                    bar.tick();
+                    if is_done.recv_timeout(INTERVAL) != Err(RecvTimeoutError::Timeout) {
+                        break;
+                    }
+                }
                 *on_screen() = None;
                 bar.finish_and_clear();
             };
             // Where no thread is to be had, nothing is shown.
             Some((done, std::thread::Builder::new().spawn(show).ok()?))
         });
-        Working { shown: shown.flatten() }
+        Working { shown: shown.flatten(), done }
+    }
+
+    /// So many steps more are done.
+    pub(crate) fn add(&self, steps: usize) {
+        self.done.fetch_add(steps as u64, Ordering::Relaxed);
     }
 }
 
@@ -160,5 +212,17 @@ impl Drop for Working {
             drop(done);
             let _ = thread.join();
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn messages_are_cut_between_their_parts() {
+        let message = "1,004,775 lines/s, 502,697 lines";
+        assert_eq!((fitting(message, 100), fitting(message, 40)), (message, "1,004,775 lines/s"));
+        assert_eq!((fitting(message, 55), fitting(message, 30)), (message, ""));
     }
 }

@@ -46,7 +46,8 @@ pub(crate) fn short_size(bits: u64) -> String {
         bytes if bytes >= 1073741824.0 => ("GiB", 1073741824.0),
         bytes if bytes >= 1048576.0 => ("MiB", 1048576.0),
         bytes if bytes >= 1024.0 => ("KiB", 1024.0),
-        _ => return format!("{bits} bits"),
+        _ if bits.is_multiple_of(8) => return counted(bits / 8, "byte"),
+        _ => return counted(bits, "bit"),
     };
     format!("{:.1} {unit}", bytes / divisor)
 }
@@ -54,16 +55,22 @@ pub(crate) fn short_size(bits: u64) -> String {
 /// A predicted rate: hashes justify none below the least that is promised, be it 0 by the formula.
 pub(crate) fn predicted(rate: f64) -> String {
     match rate {
-        rate if rate < LEAST_RATE => format!("< {LEAST_RATE:e}"),
+        rate if rate < LEAST_RATE => practically_none(),
         rate if rate == LEAST_RATE => format!("{LEAST_RATE:e}"),
         rate => percent(rate),
     }
+}
+
+/// What is said of anything below the least rate that hashes justify.
+pub(crate) fn practically_none() -> String {
+    format!("< {LEAST_RATE:e}")
 }
 
 /// A rate with its ±, where it has one: `1.15 ± 0.06 %`.
 pub(crate) fn with_error(rate: f64, error: Option<f64>) -> String {
     match (rate * 100.0, error.map(|error| error * 100.0)) {
         (_, None) | (0.0, Some(0.0)) => percent(rate),
+        (rate, Some(error)) if rate.max(error) < 100.0 * LEAST_RATE => practically_none(),
         // So far below the rate, its digits would be all that one sees.
         (rate, Some(0.0)) => format!("{} ± 0 %", significant(rate)),
         (rate, Some(error)) if error < 1e-4 * rate => format!("{} ± {error:.1e} %", significant(rate)),
@@ -72,7 +79,8 @@ pub(crate) fn with_error(rate: f64, error: Option<f64>) -> String {
             let digits = (1.0 - error.max(1e-9).log10().floor()).clamp(0.0, 8.0) as usize;
             format!("{rate:.digits$} ± {error:.digits$} %")
         }
-        (_, Some(error)) => format!("{} ± {error:.1e} %", percent(rate).trim_end_matches(" %")),
+        (0.0, Some(error)) => format!("0 ± {error:.1e} %"),
+        (rate, Some(error)) => format!("{rate:.2e} ± {error:.1e} %"),
     }
 }
 
@@ -80,8 +88,19 @@ pub(crate) fn with_error(rate: f64, error: Option<f64>) -> String {
 pub(crate) fn percent(rate: f64) -> String {
     match rate * 100.0 {
         0.0 => "0 %".into(),
+        percent if percent > 0.0 && percent < 100.0 * LEAST_RATE => practically_none(),
         percent if percent.abs() >= 0.001 => format!("{} %", significant(percent)),
-        percent => format!("{percent:.2e} %"),
+        // As it would be typed: 1e-12.
+        _ => scientific(rate),
+    }
+}
+
+/// A small number with three digits, and no zeros that say nothing.
+fn scientific(value: f64) -> String {
+    let text = format!("{value:.2e}");
+    match text.split_once('e') {
+        Some((digits, exponent)) => format!("{}e{exponent}", digits.trim_end_matches('0').trim_end_matches('.')),
+        None => text,
     }
 }
 
@@ -94,6 +113,16 @@ fn significant(value: f64) -> String {
         text = format!("{value:.digits$}");
     }
     if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.').to_string() } else { text }
+}
+
+/// A count and what is counted: `1 line`, `2,000 lines`.
+pub(crate) fn counted(count: u64, one: &str) -> String {
+    let ending = match one {
+        _ if count == 1 => "",
+        one if one.ends_with("sh") => "es",
+        _ => "s",
+    };
+    format!("{} {one}{ending}", thousands(count))
 }
 
 /// A count with its thousands apart.
@@ -128,6 +157,16 @@ mod tests {
         assert_eq!(with_error(0.0, Some(0.0)), "0 %");
         assert_eq!(with_error(0.000_746_268_7, Some(0.0)), "0.0746 ± 0 %");
         assert_eq!(with_error(0.25, Some(1e-9)), "25 ± 1.0e-7 %");
+        assert_eq!((percent(1e-12), percent(2.34e-7)), ("1e-12".into(), "2.34e-7".into()));
+        assert_eq!(with_error(2e-6, Some(1e-6)), "2.00e-4 ± 1.0e-4 %");
+        assert_eq!([512, 8, 1, 12].map(short_size), ["64 bytes", "1 byte", "1 bit", "12 bits"]);
+        assert_eq!(
+            [(1, "hash"), (2, "hash"), (1, "line"), (2000, "line"), (0, "repeat")]
+                .map(|(count, one)| counted(count, one)),
+            ["1 hash", "2 hashes", "1 line", "2,000 lines", "0 repeats"]
+        );
+        assert_eq!((percent(3e-61), with_error(6e-49, Some(1e-26))), ("< 1e-15".into(), "< 1e-15".into()));
+        assert_eq!(with_error(6e-49, Some(1e-3)), "0.00 ± 0.10 %");
         assert_eq!(size(64 << 23), "64.0 MiB (536870912 bits)");
     }
 }

@@ -166,7 +166,10 @@ fn tables_are_as_wide_as_asked_and_classes_are_ranges() {
     };
     let narrow = at("80", &[]);
     assert!(narrow.lines().all(|line| line.chars().count() <= 80), "{narrow}");
-    assert_eq!(narrow.matches("#  filter").count(), 1, "one table: {narrow}");
+    // What has no room beside the rest stands below it; at the usual width all of it has.
+    assert_eq!(narrow.matches("#  filter").count(), 2, "{narrow}");
+    let usual = at("100", &[]);
+    assert_eq!(usual.matches("#  filter").count(), 1, "one table: {usual}");
     let weighted = ["--importance", "2", "--importance-max", "312", "--by-importance", "--filter", "ranked"];
     let classes = at("100", &weighted);
     let labels: Vec<&str> =
@@ -411,4 +414,28 @@ fn a_spec_larger_than_the_memory_is_shown_with_its_own() {
     let bits: Vec<f64> = (0..3).map(|index| number(&row(&document, index)["memory_bits"])).collect();
     assert_eq!(bits[..2], [8_388_608.0, 8192.0]);
     assert!(bits[2] <= 8192.0, "{bits:?}");
+}
+
+#[test]
+fn nothing_is_best_where_nothing_came() {
+    let folder = Folder::new();
+    let text = String::from_utf8(folder.output_of(&["compare", "/dev/null", "--memory", "1KiB"])).expect("text");
+    assert!(text.contains("there were no lines") && !text.contains("FNR"), "{text}");
+}
+
+/// Every column is shown in every width: beside the others, or below them.
+#[test]
+fn no_column_is_left_out() {
+    let folder = folder_with("linear");
+    for columns in ["40", "70", "80", "200"] {
+        let mut command = folder.command(&["compare", "stream.tsv", "--memory", "1KiB", "--fpr", "1%", "--key", "1"]);
+        let output = command.env("COLUMNS", columns).output().expect("it runs");
+        let text = String::from_utf8(output.stdout).expect("text");
+        for column in ["late FPR", "late FNR", "promised", "ns/item", "memory"] {
+            assert!(
+                text.lines().any(|line| line.trim_start().starts_with('#') && line.contains(column)),
+                "{column}: {text}"
+            );
+        }
+    }
 }

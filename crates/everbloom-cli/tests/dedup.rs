@@ -158,6 +158,9 @@ fn repeats_can_be_flagged_selected_or_counted() {
     assert_eq!(run(&["--flag"]), b"new\ta\nnew\tb\ndup\ta\nnew\tc\ndup\tb\n");
     assert_eq!(String::from_utf8_lossy(&run(&["--count"])), "items    5\nnew      3\nrepeats  2\nerrors   0\n");
     assert_refused(&folder.run(&["dedup", "--flag", "--count"]), "--count");
+    run(&["--count", "--stats", "counted.json"]);
+    let stats = json_of(&folder.read("counted.json"));
+    assert_eq!((&stats["written"], &stats["dropped"]), (&3.into(), &2.into()), "as without --count: {stats}");
 }
 
 #[test]
@@ -210,7 +213,13 @@ fn records_without_a_key_are_kept_skipped_or_fatal() {
         (&stats["items"], &stats["written"], &stats["dropped"], &stats["errors"]),
         (&5.into(), &4.into(), &1.into(), &2.into())
     );
-    assert_eq!(run(&["--on-error", "skip"]).stdout, b"{\"k\":1}\n{\"k\":2}\n");
+    let skipped = run(&["--on-error", "skip"]);
+    assert_eq!(skipped.stdout, b"{\"k\":1}\n{\"k\":2}\n");
+    assert_eq!(
+        error_of(&skipped),
+        "everbloom: note: 2 records that cannot be used, left out; the first is record 2: it is not JSON (--key /k): 'no json'"
+    );
+    assert_eq!(error_of(&run(&["--on-error", "skip", "--quiet"])), "");
     let stats = json_of(&folder.read("s.json"));
     assert_eq!((&stats["written"], &stats["dropped"], &stats["skipped"]), (&2.into(), &1.into(), &2.into()));
     let failed = run(&["--on-error", "fail"]);

@@ -252,3 +252,39 @@ fn a_plan_is_made_anew_from_what_the_audit_saw() {
     let tolerance = by_chance + stated;
     assert!((one - other).abs() < tolerance && tolerance < 0.5 * other, "{one} and {other}, ± {tolerance}");
 }
+
+#[test]
+fn audits_of_one_seed_are_merged_with_their_states() {
+    let folder = Folder::new();
+    let filter = ["--filter", "bloom", "--memory", "8KiB", "--expect", "3000", "--on-broken-promise", "ignore"];
+    let state = |name: &str, seed: u64, more: &[&str]| {
+        folder.write("in.txt", stream(seed, 2000, 1500));
+        let arguments = [&["dedup", "in.txt", "-o", "out.txt", "-q", "--state", name], &filter[..], more].concat();
+        let output = folder.run(&arguments);
+        assert!(output.status.success(), "{}", error_of(&output));
+    };
+    let merged = |names: [&str; 2]| {
+        let output = folder.run(&["merge", names[0], names[1], "-o", "merged.ebf", "--on-broken-promise", "ignore"]);
+        assert!(output.status.success(), "{}", error_of(&output));
+        (error_of(&output), json_of(&folder.output_of(&["info", "merged.ebf", "--format", "json"])))
+    };
+    for (name, seed) in [("a1", 1), ("a2", 2)] {
+        state(name, seed, &["--audit"]);
+    }
+    let (said, document) = merged(["a1", "a2"]);
+    assert!(document["audit"].is_null() && said.contains("--audit-seed"), "the remedy is named: {said}");
+    for (name, seed) in [("b1", 1), ("b2", 2)] {
+        state(name, seed, &["--audit", "--audit-seed", "7"]);
+    }
+    let (said, document) = merged(["b1", "b2"]);
+    assert_eq!((said.as_str(), &document["audit"]["arrivals"]), ("", &4000.into()), "{document}");
+
+    let run = |more: &[&str]| folder.run(&[&["dedup", "in.txt", "-o", "out2.txt", "-q"], more].concat());
+    assert_refused(&run(&["--audit-seed", "7"]), "--audit");
+    assert_refused(
+        &run(&["--state", "b1", "--audit", "--audit-seed", "8"]),
+        "saved with --audit-seed 7, not --audit-seed 8",
+    );
+    assert_refused(&run(&["--state", "a1", "--audit", "--audit-seed", "7"]), "saved without --audit-seed");
+    state("b1", 1, &["--audit", "--audit-seed", "7"]);
+}

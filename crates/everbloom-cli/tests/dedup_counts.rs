@@ -22,7 +22,9 @@ fn estimates_say_how_many_lines_are_missing() {
     let rate = number("predicted_fpr");
     let deviation = (3000.0 * rate * (1.0 - rate)).sqrt();
     assert!(missing <= number("expected_missing") + 6.0 * deviation, "{stats}");
-    assert!((number("expected_missing") - number("written") * rate / (1.0 - rate)).abs() <= 1.0, "{stats}");
+    // No more than did not get through.
+    let expected = (number("written") * rate / (1.0 - rate)).min(missing);
+    assert!((number("expected_missing") - expected).abs() <= 1.0, "{stats}");
     let said = error_of(&output);
     assert!(
         said.contains("new lines was taken for a repeat and is missing") && said.contains("promised 10 %"),
@@ -116,7 +118,7 @@ fn counts_follow_keys_headers_and_records_without_a_key() {
     let kept = folder.run_with(&["dedup", "--counts", "--json", "-k", ".k"], broken);
     let wanted = "      2 {\"k\":1}\n      1 nonsense\n      1 nonsense\n      1 {\"k\":2}\n";
     assert_eq!(String::from_utf8_lossy(&kept.stdout), wanted);
-    let skipped = folder.output_with(&["dedup", "--counts", "--json", "-k", ".k", "--on-error", "skip"], broken);
+    let skipped = folder.output_with(&["dedup", "--counts", "--json", "-k", ".k", "--on-error", "skip", "-q"], broken);
     assert_eq!(String::from_utf8_lossy(&skipped), "      2 {\"k\":1}\n      1 {\"k\":2}\n");
     assert_eq!(folder.output_with(&["dedup", "--counts", "-z"], b"x\0y\0x\0"), b"      2 x\0      1 y\0");
     assert_eq!(folder.output_with(&["dedup", "--counts"], b""), b"");
@@ -245,4 +247,27 @@ fn a_checkpoint_without_a_state_is_an_error() {
     folder.write("lines.txt", "a\n");
     assert_refused(&folder.run(&["dedup", "lines.txt", "--checkpoint", "5s"]), "add --state FILE");
     folder.output_of(&["dedup", "lines.txt", "--checkpoint", "5s", "--state", "state", "-o", "out.txt"]);
+}
+
+#[test]
+fn no_more_lines_are_missing_than_did_not_get_through() {
+    let folder = Folder::new();
+    let lines: String = (0..20_000).map(|line| format!("{}\n", line % 15_000)).collect();
+    folder.write("in", lines);
+    for memory in ["1KiB", "4KiB", "16KiB", "64KiB"] {
+        let arguments = ["dedup", "in", "--counts", "--filter", "spectral", "-m", memory, "-o", "out", "-v"];
+        let output = folder.run(&[&arguments[..], &["--stats", "stats.json"]].concat());
+        let (said, stats) = (error_of(&output), json_of(&folder.read("stats.json")));
+        let number = |name: &str| stats[name].as_u64().expect("a number");
+        assert!(number("expected_missing") <= number("repeats"), "{memory}: {stats}");
+        assert!(number("expected_missing") >= 15_000 - number("written"), "{memory}: as many are: {stats}");
+        let odd = ["999 in 1,000 (100 %)", "the filter is full, and the filter was", " 1 lines"];
+        assert!(!odd.iter().any(|words| said.contains(words)), "{said}");
+    }
+    let one = folder.run_with(&["dedup", "--counts", "--filter", "spectral", "-m", "1KiB", "-v"], b"a\nb\na\n");
+    assert!(
+        error_of(&one).contains("missing, up to 1 line, all that did not get through (promised"),
+        "{}",
+        error_of(&one)
+    );
 }

@@ -241,7 +241,11 @@ fn a_state_has_one_owner() {
     assert_refused(&folder.run(&["dedup", "--state", "t", "--memory", "1b", "--filter", "stable"]), "memory");
     assert_eq!(folder.names(), ["s"]);
     folder.write("empty", "");
-    assert_eq!(folder.output_with(&["dedup", "--state", "empty"], b"a\na\n"), b"a\n", "an empty file is no state");
+    assert_eq!(
+        folder.output_with(&["dedup", "-q", "--state", "empty"], b"a\na\n"),
+        b"a\n",
+        "an empty file is no state"
+    );
 }
 
 #[test]
@@ -405,6 +409,32 @@ fn the_output_is_whole_or_the_run_says_that_it_is_not() {
     let output = shell(&folder, "{ everbloom dedup --duplicates - -o out in; echo $? > status; } | head -n 1");
     assert_eq!(text(&folder, "status"), "1\n", "{}", error_of(&output));
     assert!(error_of(&output).contains("reader has gone"), "{}", error_of(&output));
+}
+
+#[test]
+fn two_runs_do_not_write_to_one_file() {
+    let folder = Folder::new();
+    for option in ["-o", "--duplicates"] {
+        let arguments = ["dedup", "--exact", option, "w"];
+        let mut first = Running::start(&folder, &arguments, Stdio::piped(), Stdio::null());
+        let mut pipe = first.0.stdin.take().expect("a pipe");
+        pipe.write_all(b"a\na\n").expect("a live pipe");
+        wait_until("the first line", || fs::read(folder.path("w")).is_ok_and(|bytes| bytes == b"a\n"));
+        assert_refused(
+            &folder.run_with(&arguments, b"z\nz\n"),
+            "w: the output is in use by another process; wait for it",
+        );
+        let stated = [&arguments[..], &["--state", "s"]].concat();
+        assert_refused(&folder.run_with(&stated, b"z\nz\n"), "w: the output is in use by another process; wait for it");
+        pipe.write_all(b"b\nb\n").expect("a live pipe");
+        drop(pipe);
+        assert_eq!(first.end(), (Some(0), String::new()));
+        assert_eq!(text(&folder, "w"), "a\nb\n");
+        assert_eq!(folder.names(), ["w"], "nothing else is left");
+        assert!(folder.run_with(&arguments, b"z\nz\n").status.success());
+        assert_eq!(text(&folder, "w"), "z\n", "the file is free with the end of the process");
+        fs::remove_file(folder.path("w")).expect("a file removed");
+    }
 }
 
 /// What a shell does with our commands in a folder.

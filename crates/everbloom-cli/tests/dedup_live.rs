@@ -111,20 +111,56 @@ fn followed_files_are_read_as_they_grow_and_are_rotated() {
     fs::rename(folder.path("log"), folder.path("log.1")).expect("a rename");
     append(&folder, "log.1", " words");
     folder.write("log", "three\n");
-    wait_until("rotation by rename", || is("one\nx\ntwo\ny\nlast words\nthree\n"));
+    wait_until("rotation by rename", || is("one\nx\ntwo\ny\nthree\n"));
+    // Only when nothing more comes has the last line ended.
+    wait_until("the end of the renamed file", || is("one\nx\ntwo\ny\nthree\nlast words\n"));
     folder.write("log", "four\n");
-    wait_until("an overwritten file", || is("one\nx\ntwo\ny\nlast words\nthree\nfour\n"));
+    wait_until("an overwritten file", || is("one\nx\ntwo\ny\nthree\nlast words\nfour\n"));
     folder.write("log", "");
     append(&folder, "log", "five\nsi");
-    wait_until("a truncated file", || is("one\nx\ntwo\ny\nlast words\nthree\nfour\nfive\n"));
+    wait_until("a truncated file", || is("one\nx\ntwo\ny\nthree\nlast words\nfour\nfive\n"));
     run.signal("TERM");
     assert_eq!(run.end().0, Some(143));
     append(&folder, "log", "x\n");
     let mut run = Running::start(&folder, &arguments, Stdio::null(), Stdio::null());
-    wait_until("the rest", || is("one\nx\ntwo\ny\nlast words\nthree\nfour\nfive\nsix\n"));
+    wait_until("the rest", || is("one\nx\ntwo\ny\nthree\nlast words\nfour\nfive\nsix\n"));
     run.signal("TERM");
     let (_, said) = run.end();
     assert!(said.contains("resuming log at byte 5") && said.contains("resuming other at byte 4"), "{said}");
+    assert_eq!(text(&folder, "dup"), "", "nothing is read twice");
+}
+
+#[test]
+fn what_comes_to_a_file_after_it_was_renamed_is_not_lost() {
+    let folder = Folder::new();
+    folder.write("log", "one\n");
+    let arguments = with(&["--follow", "--duplicates", "dup", "log"]);
+    let mut run = Running::start(&folder, &arguments, Stdio::null(), Stdio::null());
+    let is = |expected: &str| fs::read(folder.path("out")).is_ok_and(|out| out == expected.as_bytes());
+    wait_until("a line", || is("one\n"));
+    append(&folder, "log", "two\n");
+    fs::rename(folder.path("log"), folder.path("log.1")).expect("a rename");
+    folder.write("log", "three\n");
+    wait_until("the old file before the new one", || is("one\ntwo\nthree\n"));
+    // As a service does until it is told to open its log anew.
+    let pause = || std::thread::sleep(std::time::Duration::from_millis(700));
+    pause();
+    append(&folder, "log.1", "four\nfi");
+    wait_until("a line of the old file", || is("one\ntwo\nthree\nfour\n"));
+    append(&folder, "log", "five\n");
+    wait_until("a line of the new file", || is("one\ntwo\nthree\nfour\nfive\n"));
+    pause();
+    append(&folder, "log.1", "ve of the old\n");
+    wait_until("the rest of a line", || is("one\ntwo\nthree\nfour\nfive\nfive of the old\n"));
+    append(&folder, "log.1", "six\n");
+    run.signal("TERM");
+    assert_eq!(run.end().0, Some(143));
+    // What was left of both goes on where it was, whatever it is called.
+    append(&folder, "log", "seven\n");
+    let arguments = with(&["--duplicates", "dup", "log.1", "log"]);
+    let (_, said) = Running::start(&folder, &arguments, Stdio::null(), Stdio::null()).end();
+    assert!(said.contains("resuming log.1 at byte") && said.contains("resuming log at byte 11"), "{said}");
+    assert_eq!(text(&folder, "out"), "one\ntwo\nthree\nfour\nfive\nfive of the old\nsix\nseven\n");
     assert_eq!(text(&folder, "dup"), "", "nothing is read twice");
 }
 

@@ -197,3 +197,61 @@ fn every_damaged_byte_of_a_state_is_refused() {
         }
     }
 }
+
+#[test]
+fn rows_never_come_under_the_header_of_another_run() {
+    let folder = Folder::new();
+    folder.write("one.csv", "id,email\n1,a\n2,b");
+    folder.write("two.csv", "email,id\nq,9\n");
+    let csv = |key, state, file, out| ["dedup", "--csv", "-H", "-k", key, "--state", state, file, "-o", out];
+    folder.output_of(&csv("2", "s", "one.csv", "out"));
+    assert_refused(
+        &folder.run(&csv("2", "s", "two.csv", "out")),
+        "two.csv has its keys in columns of other names than one.csv, which this state knows; give it another --state and -o",
+    );
+    assert_eq!(folder.read("out"), b"id,email\n1,a\n2,b\n", "a refused run changes nothing");
+    assert_refused(&folder.run(&csv("2", "s", "two.csv", "other")), "columns of other names");
+    let piped = folder.run_with(&["dedup", "--state", "s"], &folder.read("two.csv"));
+    assert_refused(&piped, "stdin has its keys in columns of other names");
+    folder.output_of(&csv("2", "s2", "two.csv", "out2"));
+    assert_eq!(folder.read("out2"), b"email,id\nq,9\n", "what is advised works");
+
+    // Columns that are named are found in any order, but their rows belong under a header of their own.
+    folder.output_of(&csv("email", "n", "one.csv", "named"));
+    folder.write("two.csv", "email,id\nq,9\na,7\n");
+    let mention = "named, which is gone on with, begins with another header than two.csv; name another file with -o";
+    assert_refused(&folder.run(&csv("email", "n", "two.csv", "named")), mention);
+    assert_eq!(folder.read("named"), b"id,email\n1,a\n2,b\n");
+    folder.output_of(&csv("email", "n", "two.csv", "named2"));
+    assert_eq!(folder.read("named2"), b"email,id\nq,9\n", "and the state knows what it had seen");
+
+    // The same header goes on, with marks, too.
+    folder.write("three.csv", "id,email\r\n3,c\n1,a\n");
+    folder.output_of(&csv("2", "s", "three.csv", "out"));
+    assert_eq!(folder.read("out"), b"id,email\n1,a\n2,b\n3,c\n");
+    let flagged = |file| folder.output_of(&[&csv("2", "f", file, "flagged")[..], &["--flag"]].concat());
+    flagged("one.csv");
+    flagged("three.csv");
+    assert_eq!(folder.read("flagged"), b"mark\tid,email\nnew\t1,a\nnew\t3,c\ndup\t1,a\nnew\t2,b\n");
+}
+
+#[test]
+fn an_empty_state_is_said_to_know_nothing() {
+    let folder = Folder::new();
+    folder.write("s", "");
+    let output = folder.run_with(&["dedup", "--state", "s"], b"a\na\n");
+    assert_eq!((output.status.code(), &output.stdout[..]), (Some(0), &b"a\n"[..]));
+    assert_eq!(error_of(&output), "everbloom: note: s is empty, so nothing is known of earlier runs; starting anew");
+    assert_eq!(error_of(&folder.run_with(&["dedup", "--state", "new"], b"a\n")), "");
+}
+
+#[test]
+fn a_state_that_is_small_yet_shows_what_it_may_take() {
+    let folder = Folder::new();
+    folder.output_with(&["dedup", "--state", "s", "--memory", "64MiB"], b"a\n");
+    let document = common::json_of(&folder.output_of(&["info", "s", "--format", "json"]));
+    let [now, most] = ["memory_bits", "most_memory_bits"].map(|name| document[name].as_u64().expect("bits"));
+    assert!(now < 1 << 20 && most > 63 << 23 && most <= 64 << 23, "{now} {most}");
+    let shown = String::from_utf8(folder.output_of(&["info", "s"])).expect("text");
+    assert!(shown.contains("64 bytes now, up to 64.0 MiB"), "{shown}");
+}

@@ -164,7 +164,7 @@ fn times_that_cannot_be_read_are_errors_and_counted() {
     assert!(error_of(&output).contains("3 records that cannot be used, treated as new"), "{}", error_of(&output));
     let stats = json_of(&folder.read("stats.json"));
     assert_eq!((&stats["errors"], &stats["dropped"], &stats["late"]), (&3.into(), &1.into(), &0.into()), "{stats}");
-    let output = folder.output_with(&dedup(&["--window", "1h", "--on-error", "skip"]), input);
+    let output = folder.output_with(&dedup(&["--window", "1h", "--on-error", "skip", "-q"]), input);
     assert_eq!(output, b"100\ta\n102\tb\n");
     let failed = folder.run_with(&dedup(&["--window", "1h", "--on-error", "fail"]), input);
     assert_refused(&failed, "record 2 cannot be used: its time 'soon' cannot be read");

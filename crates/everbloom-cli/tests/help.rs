@@ -136,8 +136,87 @@ fn defaults_are_said() {
     ] {
         assert!(dedup.contains(default), "{default}");
     }
+    let flowing = |command: &str| text(command).split_whitespace().collect::<Vec<_>>().join(" ");
+    let plan = flowing("plan");
+    for default in ["[default: auto]", "[default: what --expect keys at --fpr take]", "[default: any]"] {
+        assert!(plan.contains(default), "{default}");
+    }
+    let compare = flowing("compare");
+    assert!(compare.contains("to save memory [default: all]"), "{compare}");
+    let generate = String::from_utf8(folder.output_of(&["lab", "generate", "--help"])).expect("text");
+    assert!(generate.contains("zipf set [default: 1]") && generate.contains("as --list says]"), "{generate}");
+    // What compare's help says of the memory is so.
+    assert!(compare.contains("compare needs it, unless every --filter has a size of its own"), "{compare}");
+    folder.write("lines.txt", "a\nb\na\n");
+    assert!(!folder.run(&["compare", "lines.txt", "--filter", "ranked"]).status.success());
+    assert!(folder.run(&["compare", "lines.txt", "--filter", "bloom:num_bits=1024,num_hashes=3"]).status.success());
     assert!(text("tune").starts_with("Fewer false hits from a query log"));
     assert!(dedup.contains("A record is late if its time is before that of an earlier one"));
+}
+
+/// Options that take a value and do nothing where they are not given, or must be. Every other one says what holds
+/// without it.
+const WITHOUT_DEFAULT: &[&str] = &[
+    "--arrivals",
+    "--audit",
+    "--chart",
+    "--cost-fn",
+    "--cost-fp",
+    "--duplicates",
+    "--expect",
+    "--from",
+    "--from-state",
+    "--importance",
+    "--importance-max",
+    "--keys",
+    "--log",
+    "--memory-cost",
+    "--name",
+    "--out",
+    "--output",
+    "--per-key",
+    "--popularity",
+    "--redis",
+    "--scheme",
+    "--serve",
+    "--state",
+    "--stats",
+    "--stream",
+    "--target-rate",
+    "--trace",
+    "--transmit",
+    "--window",
+    "--all",
+];
+
+#[test]
+fn every_option_with_a_value_says_its_default_or_is_known_to_have_none() {
+    let (folder, mut seen) = (Folder::new(), 0);
+    for (words, text) in all_help(&folder) {
+        let is_start = |line: &str| line.trim_start().starts_with('-') && line.starts_with("  ") && line.contains("--");
+        let mut entries: Vec<String> = Vec::new();
+        for line in text.split("Examples:").next().unwrap_or_default().lines() {
+            match entries.last_mut() {
+                _ if is_start(line) => entries.push(line.to_string()),
+                Some(entry) => entry.push_str(line),
+                None => {}
+            }
+        }
+        for entry in entries {
+            let name = entry.split("--").nth(1).unwrap_or_default();
+            let end = name.find(|letter: char| !letter.is_ascii_lowercase() && letter != '-').unwrap_or(name.len());
+            let takes_value = name[end..].starts_with(" <") || name[end..].starts_with("[=<");
+            let option = format!("--{}", &name[..end]);
+            // Where tune learns from a log, how much memory to take is the question itself.
+            let is_needed = words == ["tune"] && option == "--memory";
+            if takes_value && !is_needed {
+                seen += 1;
+                let has_none = WITHOUT_DEFAULT.contains(&option.as_str());
+                assert!(entry.contains("[default") || has_none, "{words:?} {option} does not say its default: {entry}");
+            }
+        }
+    }
+    assert!(seen > 100, "{seen} options");
 }
 
 /// Help and errors are plain text, so that they look alike in a file, in a pipe and where colours are not wanted.

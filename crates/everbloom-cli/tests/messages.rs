@@ -28,8 +28,23 @@ fn a_bad_value_is_answered_with_what_would_work_and_ends_once() {
         (["dedup", "--seed", "x"], "from 0 to 2^64 - 1; try 0"),
         (["dedup", "--on-error", "cry"], "must be one of skip, keep, fail"),
         (["plan", "--fnr", "2"], "must be 0 or more and below 1; did you mean 2%?"),
-        (["dedup", "--flag", "--count"], "cannot be used with '--count'; see --help"),
-        (["build", "a.txt", "b.txt"], "were not provided: --output <FILE>; see --help"),
+        (["dedup", "--flag", "--count"], "--flag cannot be used with --count; leave one of them out"),
+        (
+            ["dedup", "--exact", "--memory=1MiB"],
+            "--exact cannot be used with --memory: --exact takes as much memory as the keys need; leave one of them out",
+        ),
+        (
+            ["dedup", "--window=24h", "--filter=bloom"],
+            "--window cannot be used with --filter: a window chooses its filter; leave one of them out",
+        ),
+        (["dedup", "--counts", "--audit"], "estimates of --filter spectral are off; leave one of them out"),
+        (["dedup", "--time", "3"], "(--time and --refresh say how a window counts); add --window 24h"),
+        (["dedup", "--refresh", "no"], "(--time and --refresh say how a window counts); add --window 24h"),
+        (["build", "a.txt", "b.txt"], "--output is missing (the file to write); add --output members.ebf"),
+        (["dedup", "--importance", "3"], "record can have); add --importance-max 50"),
+        (["dedup", "--serve", "8080"], "there is no file '8080'; if it is the page's port, write --serve=8080"),
+        (["dedup", "keys.txt", "--serve=99999"], "must be a port, a number from 1 to 65535; try 8080"),
+        (["dedup", ".", "-q"], ".: is a directory; name the files in it"),
         (["dedup", "--wndow", "5"], "did you mean '--window'?"),
     ] {
         let output = folder.run(&arguments);

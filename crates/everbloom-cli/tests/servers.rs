@@ -274,9 +274,9 @@ fn windows_on_servers_keep_what_they_say() {
         // At most 1 in 100 of the lines that are new is missing, and four standard deviations more.
         let missing = distinct - lines;
         assert!(missing as f64 <= distinct as f64 * 0.01 + 4.0 * (distinct as f64 * 0.01).sqrt(), "{missing}");
-        assert!(told.contains("At most 1 in") && told.contains("no repeat within 300000d got through"), "{told}");
+        assert!(told.contains("At most 1 in") && told.contains("no repeat within 42857w1d got through"), "{told}");
         let (_, lines, told) = run("day", &[]);
-        assert!(lines == 0 && told.contains("no repeat within 300000d got through"), "{lines}: {told}");
+        assert!(lines == 0 && told.contains("no repeat within 42857w1d got through"), "{lines}: {told}");
         let mut wire = server.wire();
         let shards = wire.call(&["KEYS", "{day.*}"]);
         assert_eq!(shards.items().len(), 64);
@@ -286,12 +286,12 @@ fn windows_on_servers_keep_what_they_say() {
         // More than planned is said, once, and nothing else is promised.
         let few = ["--window", "300000d", "--expect", "100", "--fpr", "1%"];
         let (_, _, told) = run("few", &few);
-        assert!(told.contains("planned for") && told.contains("lines within 300000d from all machines"), "{told}");
+        assert!(told.contains("planned for") && told.contains("lines within 42857w1d from all machines"), "{told}");
         assert!(told.contains("The promise was broken"), "{told}");
         let other = ["dedup", "lines", "--redis", &url, "--name", "few", "--window", "1d", "--expect", "100"];
         assert!(refused(folder, &other).contains("was asked for"));
         let info = String::from_utf8(done(folder, &["redis", "info", "day", "--redis", &url])).expect("text");
-        assert!(info.contains("300000d, planned for"), "{info}");
+        assert!(info.contains("42857w1d, planned for"), "{info}");
     });
 }
 

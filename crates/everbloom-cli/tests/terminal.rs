@@ -21,8 +21,13 @@ struct Seen {
 
 /// Runs a command with stderr on a terminal. `input` is written piece by piece, with a pause after each that a bar needs
 /// to be shown.
-fn on_terminal(mut command: Command, stdout_too: bool, input: &[&str]) -> Seen {
-    let size = Winsize { ws_row: 24, ws_col: COLUMNS, ws_xpixel: 0, ws_ypixel: 0 };
+fn on_terminal(command: Command, stdout_too: bool, input: &[&str]) -> Seen {
+    on_terminal_of(COLUMNS, command, stdout_too, input)
+}
+
+/// The same on one of so many columns.
+fn on_terminal_of(columns: u16, mut command: Command, stdout_too: bool, input: &[&str]) -> Seen {
+    let size = Winsize { ws_row: 24, ws_col: columns, ws_xpixel: 0, ws_ypixel: 0 };
     let terminal = openpty(&size, None).expect("a terminal");
     let end = || Stdio::from(terminal.slave.try_clone().expect("a descriptor"));
     command.stdin(Stdio::piped()).stderr(end()).env("TERM", "xterm");
@@ -177,4 +182,48 @@ fn counting_shows_how_far_it_is() {
     let seen = on_terminal(folder.command(&["dedup", "--counts", "-o", "out.txt"]), false, &["a\n", "b\n", "a\n"]);
     assert!(seen.screen.contains("lines/s"), "{}", seen.screen);
     assert_eq!(folder.read("out.txt"), b"      2 a\n      1 b\n");
+}
+
+/// Where words are broken, somebody reads them wrong: only what is longer than a line itself may be.
+#[test]
+fn text_is_wrapped_at_words_on_a_narrow_terminal() {
+    const NARROW: u16 = 40;
+    let folder = folder_with_stream();
+    let plan = ["plan", "--memory", "4KiB", "--expect", "20k", "--stream", "zipf:1"];
+    let dedup = ["dedup", "-v", "-k", "1", "-m", "1KiB", "--fpr", "10%", "-o", "out.txt", "stream.tsv"];
+    let compare = ["compare", "--memory", "1KiB", "--fpr", "10%", "-k", "1", "stream.tsv"];
+    for call in [&["filters"][..], &["filters", "stable"], &["lab", "list"], &plan, &dedup, &compare] {
+        let screen = on_terminal_of(NARROW, folder.command(call), true, &[]).screen;
+        let text = screen.split("command line").next().unwrap_or_default().replace("\u{1b}[2K", "");
+        let lines = text.lines().flat_map(|line| line.split('\r')).filter(|line| letters(line) > NARROW.into());
+        let broken: Vec<&str> = lines.filter(|line| line.split_whitespace().count() > 1).collect();
+        assert!(text.lines().count() > 5 && broken.is_empty(), "{call:?}: {broken:#?}");
+    }
+}
+
+#[test]
+fn progress_keeps_to_one_line_and_knows_no_time_before_anything_is_done() {
+    const NARROW: u16 = 40;
+    let folder = Folder::new();
+    folder.write("keys.txt", (0..2_000_000).map(|key| format!("{key}\n")).collect::<String>());
+    let screen = on_terminal_of(NARROW, folder.command(&["dedup", "keys.txt"]), false, &[""]).screen;
+    let frames: Vec<&str> = screen.split(['\r', '\n']).filter(|frame| frame.contains(" %")).collect();
+    assert!(!frames.is_empty(), "{screen:?}");
+    for frame in frames {
+        let frame = frame.replace("\u{1b}[2K", "");
+        assert!(letters(&frame) <= NARROW.into() && !frame.starts_with("0 %, 0s left"), "{frame:?}");
+        // No number is cut.
+        assert!(frame.trim_end().ends_with(['%', 't', 's', 'B']), "{frame:?}");
+    }
+}
+
+#[test]
+fn nothing_is_said_on_request() {
+    let folder = folder_with_stream();
+    folder.output_with(&["build", "-o", "keys.ebf"], b"1\n2\n");
+    let pieces = ["1\n2\n", "3\n4\n"];
+    for call in [&["query", "-q", "keys.ebf", "-c"][..], &["compare", "-q", "--memory", "1KiB", "--filter", "ranked"]] {
+        assert_eq!(on_terminal(folder.command(call), false, &pieces).screen, "", "{call:?}");
+    }
+    folder.output_of(&["plan", "-q", "--expect", "1k"]);
 }

@@ -13,6 +13,7 @@ fn folder() -> Folder {
     folder.write("fields.tsv", "a\tb\tc\td\na\tb\tx\td\na\tb\tc\ty\na\tb\tc\td\n");
     folder.write("events.jsonl", "{\"user\":{\"id\":1,\"a b\":\"x\"},\"l\":[{\"k\":7}]}\n{\"user\":{\"id\":2,\"a b\":\"x\"},\"l\":[{\"k\":7}]}\n");
     folder.write("keys.txt", "one\ntwo\nthree\n");
+    folder.write("spaced.csv", "id, email\n1, a\n");
     folder
 }
 
@@ -38,6 +39,17 @@ fn every_typo_gets_a_suggestion() {
         (&["lab", "generate", "zpif"], "zipf"),
         (&["lab", "simulate", "caching", "--generate", "zipf-0.8"], "zipf-0.9"),
         (&["filters", "ibf-3"], "ibf3"),
+        (&["plan", "--expect", "1k", "--stream", "zipff:1"], "zipf:1"),
+        (&["plan", "--expect", "1k", "--importance", "linar"], "linear"),
+        (
+            &["plan", "--expect", "1k", "--cost-fp", "1", "--cost-fn", "1", "--cost-fn-by-importance", "lineer"],
+            "linear",
+        ),
+        (&["dedup", "--json", "-k", ".user.idd", "events.jsonl"], ".user.id"),
+        (&["dedup", "--json", "-k", "/usr/id", "events.jsonl"], "/user/id"),
+        (&["dedup", "--json", "-k", "/l/0/K", "--on-error", "fail", "events.jsonl"], "/l/0/k"),
+        (&["build", "--json", "-k", ".user.ID", "events.jsonl", "-o", "x.ebf"], ".user.id"),
+        (&["dedup", "--csv", "-H", "-k", "email", "spaced.csv"], " email"),
         (&["man", "dedpu"], "dedup"),
     ] {
         let output = folder.run(arguments);
@@ -69,6 +81,24 @@ fn sizes_are_exactly_what_they_say_and_other_spellings_are_errors() {
     for expect in ["10k", "5M", "1e6"] {
         folder.output_of(&["plan", "--expect", expect]);
     }
+    // A window is said as it would be typed, by every command.
+    for (window, said) in
+        [("1w", "1w"), ("7d", "1w"), ("1h30m", "1h30m"), ("90m", "1h30m"), ("24h", "1d"), ("36h", "1d12h")]
+    {
+        let plan = folder.output_of(&["plan", "--window", window, "--expect", "1000"]);
+        let plan = String::from_utf8(plan).expect("text");
+        assert!(plan.contains(&format!("every repeat within {said} is found")), "{plan}");
+        let paste = plan.split("command line").nth(1).expect("lines to paste");
+        assert!(paste.contains(&format!("--window {said} ")), "{plan}");
+        let dedup = folder.run(&["dedup", "-v", "--window", window, "--expect", "1000", "keys.txt"]);
+        assert!(error_of(&dedup).contains(&format!("no repeat within {said} ")), "{}", error_of(&dedup));
+    }
+    // So are memory and rates.
+    let many: String = (0..2000).map(|key| format!("{key}\n")).collect();
+    let full = folder.run_with(&["dedup", "-m", "64", "--fpr", "10%"], many.as_bytes());
+    assert!(error_of(&full).contains("64 bytes is full"), "{}", error_of(&full));
+    let rare = String::from_utf8(folder.output_of(&["plan", "--expect", "1000", "--fpr", "1e-12"])).expect("text");
+    assert!(!rare.contains("e-10 %") && rare.contains("e-1"), "{rare}");
     for window in ["1w", "1h30m", "90s"] {
         folder.output_of(&["dedup", "-q", "--window", window, "--expect", "1000", "keys.txt"]);
     }
@@ -238,4 +268,50 @@ fn the_example_of_every_kind_runs() {
         let output = folder.run(&arguments);
         assert!(output.status.success(), "{example}: {}", error_of(&output));
     }
+}
+
+/// What `filters` says a kind never does is what its plan promises.
+#[test]
+fn a_kind_that_never_exceeds_its_rate_promises_so() {
+    let folder = folder();
+    let document = json_of(&folder.output_of(&["filters", "--format", "json"]));
+    let mut kinds = Vec::new();
+    for kind in document["filters"].as_array().expect("a list") {
+        let name = kind["name"].as_str().expect("a name");
+        let never = kind["never"].as_array().expect("a list");
+        if never.iter().any(|never| never == "exceeds its rate, unless parameters or a number of keys are given") {
+            let plan = ["plan", "--filter", name, "-m", "4KiB", "--fpr", "2%", "--format", "json"];
+            assert_eq!(json_of(&folder.output_of(&plan))["promise"], "always", "{name}");
+            kinds.push(name);
+        }
+    }
+    assert!(["ranked", "stable", "reservoir", "ibf", "graceful"].iter().all(|name| kinds.contains(name)), "{kinds:?}");
+}
+
+#[test]
+fn auto_is_explained_and_shells_know_the_kinds() {
+    let folder = folder();
+    let text = |arguments: &[&str]| String::from_utf8(folder.output_of(arguments)).expect("text");
+    assert!(text(&["filters", "auto"]).contains("without --filter"), "{}", text(&["filters", "auto"]));
+    assert_eq!(json_of(&folder.output_of(&["filters", "auto", "--format", "json"]))["name"], "auto");
+    let completions = text(&["completions", "bash"]);
+    let kinds =
+        completions.split("everbloom__subcmd__filters)").nth(1).or(completions.split("everbloom__filters)").nth(2));
+    let words = kinds.and_then(|part| part.split("opts=\"").nth(1)).and_then(|part| part.split('"').next());
+    let words: Vec<&str> = words.unwrap_or_default().split_whitespace().collect();
+    assert!(["ranked", "bloom", "auto"].iter().all(|kind| words.contains(kind)), "{words:?}");
+}
+
+#[test]
+fn one_is_not_several() {
+    let folder = folder();
+    let count = error_of(&folder.run_with(&["dedup", "-v", "-c"], b"a\na\n"));
+    assert!(count.contains("1 new, 1 repeat.") && count.contains("2 lines"), "{count}");
+    let one = error_of(&folder.run_with(&["dedup", "-v"], b"a\n"));
+    assert!(one.contains("1 line, 1 written."), "{one}");
+    let counts = error_of(&folder.run_with(&["dedup", "-v", "--counts"], b"a\n"));
+    assert!(counts.contains("1 line: 1 written, 0 repeats;"), "{counts}");
+    let plan = String::from_utf8(folder.output_of(&["plan", "--filter", "bloom", "--expect", "1k", "--fpr", "40%"]));
+    let plan = plan.expect("text");
+    assert!(plan.contains(", 1 hash)"), "{plan}");
 }

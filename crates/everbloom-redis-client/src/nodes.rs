@@ -401,7 +401,14 @@ pub(crate) fn text_of(error: &redis::ServerError) -> String {
 
 /// What went wrong on the way, without what the crate says around it.
 pub(crate) fn shown(error: &redis::RedisError) -> String {
-    if error.is_timeout() { "no answer in time".into() } else { error.to_string() }
+    if error.is_timeout() {
+        return "no answer in time".into();
+    }
+    if error.is_connection_refusal() {
+        return "the connection is refused: no server is listening there".into();
+    }
+    let text = error.to_string();
+    text.split(" (os error").next().unwrap_or(&text).to_string()
 }
 
 /// Adds a command to what is sent.

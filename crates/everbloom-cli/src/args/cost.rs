@@ -3,7 +3,7 @@
 use super::quantity;
 use crate::failure::{Failure, Result};
 use clap::Args;
-use everbloom::{Cost, Price};
+use everbloom::{Cost, ImportanceScale, Price};
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
@@ -23,7 +23,7 @@ pub(crate) struct CostArgs {
     /// and a factor on each line, interpolated between [default: constant]
     #[arg(long, value_name = "HOW", requires = "cost_fp", help_heading = "Cost")]
     pub(crate) cost_fp_by_importance: Option<By>,
-    /// The same for --cost-fn
+    /// The same for --cost-fn [default: constant]
     #[arg(long, value_name = "HOW", requires = "cost_fn", help_heading = "Cost")]
     pub(crate) cost_fn_by_importance: Option<By>,
     /// What a MiB of memory costs for as long as the stream takes, in the same unit: how much to take is then chosen, too
@@ -47,24 +47,24 @@ impl FromStr for By {
             "constant" => Ok(By::Constant),
             "linear" => Ok(By::Linear),
             "" => Err("must be constant, linear or a file".into()),
-            _ => Ok(By::Table(text.into())),
+            _ => quantity::file_beside(&["constant", "linear"], text).map(By::Table),
         }
     }
 }
 
 impl By {
-    fn price(how: Option<&Self>, each: f64, importance_max: Option<f64>) -> Result<Price> {
+    fn price(how: Option<&Self>, each: f64, importances: Option<ImportanceScale>) -> Result<Price> {
         match how {
             None | Some(By::Constant) => Ok(Price::constant(each)),
             Some(By::Linear) => Ok(Price::linear(each)),
             Some(By::Table(path)) => {
-                let max = importance_max.ok_or_else(|| {
+                let scale = importances.ok_or_else(|| {
                     Failure::at(
                         path,
                         "gives costs by importance, and nothing is said of importances; give --importance",
                     )
                 })?;
-                Price::table(each, &table(path, max)?).map_err(|error| Failure::at(path, error))
+                Price::table(each, &table(path, scale)?).map_err(|error| Failure::at(path, error))
             }
         }
     }
@@ -72,10 +72,10 @@ impl By {
 
 impl CostArgs {
     /// The costs, if any were given.
-    pub(crate) fn cost(&self, importance_max: Option<f64>) -> Result<Option<Cost>> {
+    pub(crate) fn cost(&self, importances: Option<ImportanceScale>) -> Result<Option<Cost>> {
         let (Some(cost_fp), Some(cost_fn)) = (self.cost_fp, self.cost_fn) else { return Ok(None) };
-        let false_positive = By::price(self.cost_fp_by_importance.as_ref(), cost_fp, importance_max)?;
-        let false_negative = By::price(self.cost_fn_by_importance.as_ref(), cost_fn, importance_max)?;
+        let false_positive = By::price(self.cost_fp_by_importance.as_ref(), cost_fp, importances)?;
+        let false_negative = By::price(self.cost_fn_by_importance.as_ref(), cost_fn, importances)?;
         if cost_fp == 0.0 && cost_fn == 0.0 {
             return Err(Failure::new(
                 "--cost-fp and --cost-fn are both 0, so that every filter costs the same; try --cost-fn 1",
@@ -85,8 +85,8 @@ impl CostArgs {
     }
 }
 
-/// Lines of an importance and a factor.
-fn table(path: &Path, importance_max: f64) -> Result<Vec<(f64, f64)>> {
+/// Lines of an importance, as records have it, and a factor.
+fn table(path: &Path, scale: ImportanceScale) -> Result<Vec<(f64, f64)>> {
     let text = std::fs::read_to_string(path).map_err(|error| Failure::io(path.display(), &error))?;
     let mut points = Vec::new();
     for (index, line) in text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty()) {
@@ -97,12 +97,9 @@ fn table(path: &Path, importance_max: f64) -> Result<Vec<(f64, f64)>> {
             let problem = format!("line {}: '{line}' is not an importance and a factor, such as 10 2.5", index + 1);
             return Err(Failure::at(path, problem));
         };
-        if !(0.0..=importance_max).contains(&importance) {
-            let problem =
-                format!("line {}: an importance of {importance} is not from 0 to {importance_max}", index + 1);
-            return Err(Failure::at(path, problem));
-        }
-        points.push((importance / importance_max, factor));
+        let importance =
+            scale.of(importance).map_err(|error| Failure::at(path, format!("line {}: {error}", index + 1)))?;
+        points.push((importance.share(), factor));
     }
     Ok(points)
 }

@@ -18,7 +18,8 @@ pub(crate) struct GoalArgs {
 #[derive(Debug, Clone, Args)]
 pub(crate) struct WantedArgs {
     /// The most memory the filter may use, such as 64MiB; exact and scalable filters begin within it, and grow [default:
-    /// 64MiB for dedup; for build what --expect keys at --fpr take; compare needs it, unless filters are named]
+    /// 64MiB for dedup; for build what --expect keys at --fpr take; compare needs it, unless every --filter has a size of
+    /// its own]
     ///
     /// Sizes: k, M, G or KiB, MiB, GiB are times 1024, KB, MB, GB times 1000, B or nothing bytes, b bits
     #[arg(short, long, value_name = "SIZE", value_parser = quantity::size_in_bits, allow_negative_numbers = true, help_heading = "Filter")]

@@ -1,8 +1,10 @@
 //! Which part of a record is its key, and how much it matters.
 
 use super::quantity;
+use crate::failure::Result;
 use crate::input::Framing;
 use clap::{Args, ValueEnum};
+use everbloom::ImportanceScale;
 
 /// How records are told apart and where their keys are.
 #[derive(Debug, Clone, Default, Args)]
@@ -43,7 +45,7 @@ pub(crate) struct KeyArgs {
     ///
     /// By default dedup keeps such a record, so that nothing is lost, and says at the end how many there were; but if they
     /// are more than half of the first 1,000 records, or of all, it stops, since the option is mistaken then. Other
-    /// commands stop at the first. What is set here holds without exception
+    /// commands stop at the first. What is set here holds without exception; dedup says how many it skipped
     #[arg(long, value_name = "HOW", help_heading = "Records")]
     pub(crate) on_error: Option<OnError>,
 }
@@ -93,4 +95,14 @@ pub(crate) enum Scale {
     Linear,
     /// By magnitude, for sizes and counts
     Log,
+}
+
+impl Scale {
+    /// How importances up to the largest are made of values.
+    pub(crate) fn up_to(self, max: f64) -> Result<ImportanceScale> {
+        Ok(match self {
+            Scale::Linear => ImportanceScale::linear(max)?,
+            Scale::Log => ImportanceScale::logarithmic(max)?,
+        })
+    }
 }

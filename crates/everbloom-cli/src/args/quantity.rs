@@ -1,7 +1,8 @@
 //! Quantities as they are typed. The core reads them; here its errors become what follows the option's name.
 
-use everbloom::internal::promise::{Count, Rate, Size, Span, Window};
+use everbloom::internal::promise::{Count, Rate, Size, Span, Window, did_you_mean};
 use everbloom::{Error, Spec};
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// Bits from a size such as `64MiB`.
@@ -53,6 +54,23 @@ pub(crate) fn count(text: &str) -> Result<u64, String> {
 /// How many threads work.
 pub(crate) fn threads(text: &str) -> Result<u64, String> {
     count(text).map_err(|_| "must be a whole number, 1 or more; try 4".into())
+}
+
+/// A port of this machine; 0 is any that is free.
+#[cfg(feature = "web")]
+pub(crate) fn port(text: &str) -> Result<u16, String> {
+    text.parse().map_err(|_| "must be a port, a number from 1 to 65535; try 8080".into())
+}
+
+/// A file, where some words mean something else: one that is not there is perhaps a word, mistyped.
+pub(crate) fn file_beside(words: &[&'static str], text: &str) -> Result<PathBuf, String> {
+    let word = text.split(':').next().unwrap_or_default();
+    match did_you_mean(word, words.iter().copied()) {
+        Some(meant) if !Path::new(text).exists() => {
+            Err(format!("there is no such file; did you mean '{meant}{}'?", &text[word.len()..]))
+        }
+        _ => Ok(text.into()),
+    }
 }
 
 /// A time such as `30s`, `500ms` or `5m`.

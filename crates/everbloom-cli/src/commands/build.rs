@@ -215,7 +215,7 @@ impl Build {
     fn insert_as_they_come(&self, reader: &mut RecordReader, plan: &Plan) -> Result<Filling> {
         let mut filling = Filling::new(plan.build()?, self.promise, self.remedy());
         self.for_each_key_batch(reader, plan.hashing, |batch, before| {
-            filling.insert(batch.hashes(), |key| (before + batch.record_of_key(key)) as u64 + 1)
+            filling.insert(batch.hashes(), |key| (before + batch.record_of_key(key)) as u64 + 1, |_| {})
         })?;
         self.tell_forgotten(&filling.filter, None)?;
         filling.finish()
@@ -230,7 +230,7 @@ impl Build {
             hashes.extend_from_slice(batch);
             Ok(())
         })?;
-        let _working = Working::on("inserting keys", self.screen());
+        let working = Working::over("inserting keys", hashes.len() as u64, self.screen());
         if hashes.is_empty() && plan.is_none() {
             return Err(Failure::new("there are no keys in the input; say how many to expect with --expect"));
         }
@@ -245,10 +245,11 @@ impl Build {
         if filters::kind(&plan.spec)?.can.remove {
             let places = first_places(&hashes);
             let firsts: Vec<KeyHash> = places.iter().map(|place| hashes[*place]).collect();
-            filling.insert_new(&firsts, |key| places[key] as u64 + 1)?;
+            working.add(hashes.len() - firsts.len());
+            filling.insert_new(&firsts, |key| places[key] as u64 + 1, |keys| working.add(keys))?;
         } else {
             // In the order they came, repeats and all: some filters count them, some forget the oldest.
-            filling.insert(&hashes, |key| key as u64 + 1)?;
+            filling.insert(&hashes, |key| key as u64 + 1, |keys| working.add(keys))?;
         }
         self.tell_forgotten(&filling.filter, Some(hashes))?;
         filling.finish()
@@ -322,8 +323,9 @@ impl Filling {
         Filling { filter, watch, promise, remedy, verdicts: Vec::new() }
     }
 
-    /// Inserts keys; memory that is refused is an error, and a broken promise may be. `line` says where a key is.
-    fn insert(&mut self, hashes: &[KeyHash], line: impl Fn(usize) -> u64) -> Result<()> {
+    /// Inserts keys; memory that is refused is an error, and a broken promise may be. `line` says where a key is, and `done`
+    /// hears of so many keys more.
+    fn insert(&mut self, hashes: &[KeyHash], line: impl Fn(usize) -> u64, done: impl Fn(usize)) -> Result<()> {
         for (part, hashes) in hashes.chunks(TOGETHER).enumerate() {
             self.filter.make_room(hashes)?;
             self.verdicts.resize(hashes.len(), Verdict::Distinct);
@@ -331,12 +333,13 @@ impl Filling {
             if let Some(place) = self.watch.note(&self.verdicts) {
                 self.is_broken_at(line(part * TOGETHER + place))?;
             }
+            done(hashes.len());
         }
         Ok(())
     }
 
     /// Inserts keys that are known to be new, whatever the filter thinks of them.
-    fn insert_new(&mut self, hashes: &[KeyHash], line: impl Fn(usize) -> u64) -> Result<()> {
+    fn insert_new(&mut self, hashes: &[KeyHash], line: impl Fn(usize) -> u64, done: impl Fn(usize)) -> Result<()> {
         for (part, hashes) in hashes.chunks(TOGETHER).enumerate() {
             self.verdicts.clear();
             self.verdicts.resize(hashes.len(), Verdict::Distinct);
@@ -345,6 +348,7 @@ impl Filling {
             }
             self.filter.make_room(hashes)?;
             self.filter.insert_hashes(hashes);
+            done(hashes.len());
         }
         Ok(())
     }

@@ -58,9 +58,12 @@ pub(crate) struct Compare {
     /// Show the whole spec of every filter, and why others are left out
     #[arg(short, long)]
     verbose: bool,
-    /// Measure errors on this share of the keys only, such as 10%, to save memory
+    /// Measure errors on this share of the keys only, such as 10%, to save memory [default: all]
     #[arg(long, value_name = "SHARE", value_parser = quantity::share)]
     truth_sample: Option<f64>,
+    /// Print errors on stderr, and nothing else
+    #[arg(short, long)]
+    quiet: bool,
     /// How to print
     #[arg(long, value_name = "FORMAT", default_value = "table")]
     format: Format,
@@ -91,7 +94,7 @@ impl Compare {
             self.hashings().into_iter().map(|hashing| Ok(Evaluation::new(contest.build(hashing)?, record)?)).collect();
         let reader = RecordReader::new(BlockReader::new(self.files.clone(), self.keys.framing()), layout)?;
         // The table comes at the end, so stdout is free until then.
-        let stream = self.observe(&mut reader.watched(&self.files, Screen::Free), evaluations?)?;
+        let stream = self.observe(&mut reader.watched(&self.files, Screen::of(false, self.quiet)), evaluations?)?;
         let document = self.document(&goal, contest, stream);
         report::print(self.format, &document, || {
             let shown = table::Shown {

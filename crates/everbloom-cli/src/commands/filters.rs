@@ -4,12 +4,15 @@ use crate::args::Format;
 use crate::failure::{Ending, Failure, Result};
 use crate::report;
 use crate::report::paper::Paper;
-use clap::Args;
+use clap::builder::{PossibleValue, StringValueParser, TypedValueParser};
+use clap::{Arg, Args};
 use everbloom::internal::filter::{Kind, Parameter, Takes, Unset};
+use everbloom::internal::forecast::AUTO;
 use everbloom::internal::promise::suggestion;
 use everbloom::{Spec, filters};
 use serde::Serialize;
 use serde_json::Value;
+use std::ffi::OsStr;
 
 /// Lists the kinds of filters with what each never does, or explains one kind and its parameters.
 ///
@@ -23,10 +26,32 @@ Examples:
     everbloom filters bloom --format json")]
 pub(crate) struct Filters {
     /// The kind to explain [default: list all]
+    #[arg(value_parser = KindName, hide_possible_values = true)]
     kind: Option<String>,
     /// How to print it
     #[arg(long, value_name = "FORMAT", default_value = "table")]
     format: Format,
+}
+
+/// Any name, of which shells are told the ones that exist: what is wrong with another is said when it is looked up.
+#[derive(Debug, Clone)]
+struct KindName;
+
+impl TypedValueParser for KindName {
+    type Value = String;
+
+    fn parse_ref(&self, command: &clap::Command, arg: Option<&Arg>, value: &OsStr) -> Result<String, clap::Error> {
+        StringValueParser::new().parse_ref(command, arg, value)
+    }
+
+    fn possible_values(&self) -> Option<Box<dyn Iterator<Item = PossibleValue> + '_>> {
+        Some(Box::new(names().map(PossibleValue::new)))
+    }
+}
+
+/// All that --filter takes.
+fn names() -> impl Iterator<Item = &'static str> + Clone {
+    filters::KINDS.iter().map(|kind| kind.name).chain([AUTO])
 }
 
 #[derive(Debug, Serialize)]
@@ -64,7 +89,7 @@ impl Filters {
     pub(crate) fn run(self) -> Result<Ending> {
         match &self.kind {
             Some(name) => {
-                let entry = Entry::of(find(name)?);
+                let entry = find(name)?;
                 report::print(self.format, &entry, || one(&entry, &Paper::of_stdout()))?;
             }
             None => {
@@ -76,16 +101,33 @@ impl Filters {
     }
 }
 
-fn find(name: &str) -> Result<&'static Kind> {
+fn find(name: &str) -> Result<Entry> {
     // Whoever has a whole spec at hand means its kind.
     let kind = Spec::parse(name).map_or(name.to_string(), |spec| spec.kind().to_string());
-    filters::KINDS.iter().find(|known| known.name == kind).ok_or_else(|| {
-        let remedy = suggestion(&kind, filters::KINDS.iter().map(|known| known.name), "take one of");
+    if kind == AUTO {
+        return Ok(Entry::of_auto());
+    }
+    filters::KINDS.iter().find(|known| known.name == kind).map(Entry::of).ok_or_else(|| {
+        let remedy = suggestion(&kind, names(), "take one of");
         Failure::new(format!("there is no filter '{kind}'; {remedy}"))
     })
 }
 
 impl Entry {
+    /// What the word stands for that is no kind, but taken where none is named.
+    fn of_auto() -> Self {
+        Entry {
+            name: AUTO,
+            summary: "the kind that suits what is wanted, which is what you get without --filter: dedup and compare take one \
+                      for endless streams, build one that never misses a key; everbloom plan with the same options shows \
+                      which, and why",
+            never: Vec::new(),
+            can: Vec::new(),
+            parameters: Vec::new(),
+            example: "everbloom plan --memory 64KiB --stream lines.txt".into(),
+        }
+    }
+
     fn of(kind: &'static Kind) -> Self {
         let parameters = match kind.can.shard {
             true => filters::parameters(kind).map(Row::of).collect(),
@@ -144,18 +186,21 @@ fn all(entries: &[Entry], paper: &Paper) -> String {
         rows.extend(entry.never.iter().map(|never| ("", format!("never {never}"))));
     }
     let mut text = paper.columns(&rows);
-    text.push_str("\nauto, which is used when --filter is not given, chooses among them.\n");
-    text.push_str("everbloom filters KIND shows what a kind can do and its parameters.\n");
+    text.push('\n');
+    text.push_str(&paper.wrap("auto, which is used when --filter is not given, chooses among them.", 0));
+    text.push_str(&paper.wrap("everbloom filters KIND shows what a kind can do and its parameters.", 0));
     text
 }
 
 fn one(entry: &Entry, paper: &Paper) -> String {
     let mut text = paper.wrap(&format!("{}: {}", entry.name, entry.summary), 0) + "\n";
     let never = entry.never.iter().map(|never| ("never", never.to_string()));
-    let rest = [("can", entry.can.join(", ")), ("example", entry.example.clone())];
-    text.push_str(&paper.columns(&never.chain(rest).collect::<Vec<_>>()));
+    let can = (!entry.can.is_empty()).then(|| ("can", entry.can.join(", ")));
+    let rows = never.chain(can).chain([("example", entry.example.clone())]);
+    text.push_str(&paper.columns(&rows.collect::<Vec<_>>()));
     if let Some(first) = entry.parameters.first() {
-        text.push_str(&format!("\nparameters, as in --filter {}:{}=…\n", entry.name, first.name));
+        text.push('\n');
+        text.push_str(&paper.wrap(&format!("parameters, as in --filter {}:{}=…", entry.name, first.name), 0));
     }
     let names: Vec<_> = entry.parameters.iter().map(|row| format!("  {}", row.name)).collect();
     let mut rows = Vec::new();
@@ -166,7 +211,8 @@ fn one(entry: &Entry, paper: &Paper) -> String {
     }
     text.push_str(&paper.columns(&rows));
     if entry.parameters.iter().any(|row| row.default == Unset::Planned.to_string()) {
-        text.push_str("\nplanned: chosen by --memory, --fpr and --expect\n");
+        text.push('\n');
+        text.push_str(&paper.wrap("planned: chosen by --memory, --fpr and --expect", 0));
     }
     text
 }

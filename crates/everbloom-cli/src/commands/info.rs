@@ -7,8 +7,9 @@ use crate::report::audit::Audited;
 use crate::report::words;
 use crate::{filter_file, report};
 use clap::Args;
+use everbloom::internal::forecast;
 use everbloom::internal::promise::Standing;
-use everbloom::{AnyFilter, Filter, Holds, filters};
+use everbloom::{AnyFilter, Filter, Goal, Holds, filters};
 use serde::Serialize;
 use std::path::{Path, PathBuf};
 
@@ -41,6 +42,9 @@ pub(crate) struct Info {
 pub(crate) struct Document {
     filter: String,
     memory_bits: u64,
+    /// What it may take as keys come, if that is more.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    most_memory_bits: Option<u64>,
     predicted_fpr: f64,
     predicted_fnr: Option<f64>,
     /// Until how many distinct keys the prediction is a promise; nothing if for ever or not at all.
@@ -107,9 +111,14 @@ impl Document {
             0.0 => report::percent(0.0),
             rate => report::predicted(rate),
         };
+        let now = report::size(self.memory_bits);
+        let memory = match self.most_memory_bits {
+            Some(most) => format!("{now} now, up to {} as keys come", report::size(most)),
+            None => now,
+        };
         let mut rows = vec![
             ("filter", self.filter.clone()),
-            ("memory", report::size(self.memory_bits)),
+            ("memory", memory),
             ("promise", promise(self)),
             ("still holds", still_holds(self)),
             ("forgets", forgets(self)),
@@ -124,7 +133,7 @@ impl Document {
             ("estimated fpr", estimated),
             ("estimated items", items),
             ("hash", format!("{}{seed}", self.hash)),
-            ("file", format!("{} bytes{compressed}", report::thousands(self.file_bytes))),
+            ("file", format!("{}{compressed}", report::counted(self.file_bytes, "byte"))),
         ]);
         rows.extend(self.keys.iter().map(|keys| ("keys", keys.clone())));
         rows.extend(self.audit.iter().flat_map(Audited::rows));
@@ -139,9 +148,11 @@ fn describe(filter: &dyn Filter, file_bytes: u64, compressed: bool, keys: Option
         Holds::UntilItems(items) => ("until_items", Some(items)),
         Holds::Never => ("none", None),
     };
+    let memory_bits = filter.memory_bits();
     Document {
         filter: filter.spec().to_string(),
-        memory_bits: filter.memory_bits(),
+        memory_bits,
+        most_memory_bits: most_memory_bits(filter).filter(|most| *most > memory_bits),
         predicted_fpr: promise.predicted_fpr,
         predicted_fnr: promise.predicted_fnr,
         promised_items,
@@ -165,18 +176,25 @@ fn describe(filter: &dyn Filter, file_bytes: u64, compressed: bool, keys: Option
     }
 }
 
+/// What a filter may take that keeps whole hashes as long as they fit: its memory comes as they do.
+fn most_memory_bits(filter: &dyn Filter) -> Option<u64> {
+    filters::kind(filter.spec()).ok().filter(|kind| kind.can.exact_first)?;
+    let most = forecast::plan(filter.spec(), &Goal::new()).ok()?.memory_bits;
+    Some(most.saturating_add(filter.audit().map_or(0, |audit| audit.memory_bits())))
+}
+
 fn promise(document: &Document) -> String {
     if document.is_exact {
         return "no mistakes, but for chance collisions of hashes".into();
     }
     let until = match (document.promise, document.promised_items) {
-        (_, Some(items)) => format!("up to {} keys", report::thousands(items)),
+        (_, Some(items)) => format!("up to {}", report::counted(items, "key")),
         ("always", _) => "however many come".into(),
         _ => return format!("none: {} is a forecast, and no bound", report::percent(document.predicted_fpr)),
     };
     let rate = words::at_most(document.predicted_fpr);
     let exact = document.exact_until.map_or(String::new(), |items| {
-        format!("no mistakes up to {} keys, but for chance collisions of hashes; then ", report::thousands(items))
+        format!("no mistakes up to {}, but for chance collisions of hashes; then ", report::counted(items, "key"))
     });
     format!("{exact}at most {rate} of keys that are not inside is taken for one that is, {until}")
 }

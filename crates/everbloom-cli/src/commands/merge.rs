@@ -88,16 +88,20 @@ impl Merge {
 
     /// The filter with its audit, if that can be one with the other's.
     fn kept_audit(&self, filter: AnyFilter, other: &AnyFilter) -> AnyFilter {
-        let keeps = match (filter.audit(), other.audit()) {
-            (None, None) => true,
-            (Some(audit), Some(other)) => !self.intersection && audit.clone().merge(other).is_ok(),
-            _ => false,
+        let why = match (filter.audit(), other.audit()) {
+            (None, None) => return filter,
+            (Some(_), Some(_)) if self.intersection => "that of an intersection cannot be made of theirs",
+            (Some(audit), Some(other)) => match audit.clone().merge(other) {
+                Ok(()) => return filter,
+                Err(_) => {
+                    "those of the filters do not follow the same keys; dedup --audit --audit-seed 1, say, lets all of them \
+                     follow the same, with one window and one version"
+                }
+            },
+            _ => "not all of the filters have one; give --audit and the same --audit-seed to every dedup",
         };
-        if keeps {
-            return filter;
-        }
         if !self.promise.quiet {
-            words::note("the merged file has no audit: those of the filters do not follow the same keys");
+            words::note(&format!("the merged file has no audit: {why}"));
         }
         filter.without_audit()
     }

@@ -64,6 +64,9 @@ pub(crate) struct Query {
     /// The scheme that the filter was built with
     #[arg(long, value_name = "FILE")]
     scheme: Option<PathBuf>,
+    /// Print errors on stderr, and nothing else
+    #[arg(short, long)]
+    quiet: bool,
     #[command(flatten)]
     keys: KeyArgs,
 }
@@ -79,7 +82,7 @@ impl Query {
         let (keys, from_file) = filter_file::key_arguments(&self.filter, &self.keys)?;
         let layout = Layout::new(&keys, &ImportanceArgs::default())?;
         let reader = RecordReader::new(BlockReader::new(self.files.clone(), keys.framing()), layout)?;
-        let mut reader = reader.watched(&self.files, Screen::of(!self.count, false));
+        let mut reader = reader.watched(&self.files, Screen::of(!self.count, self.quiet));
         let watch = FaultWatch::new(keys.on_error, OnError::Fail);
         let mut answers = Answers { query: &self, stdout: Stdout::new()?, found: Vec::new(), watch, matched: 0 };
         let hashing = *asked.hashing();
@@ -102,7 +105,9 @@ impl Query {
         // A promise without end is broken by nothing but full counters; a look at the cells is not needed otherwise.
         let may_break = filter.promise().holds != Holds::Always || filters::kind(filter.spec())?.can.count;
         let status = if may_break { filter.status() } else { Status::default() };
-        if let Some(breach) = filter.breach() {
+        if self.quiet {
+            // What is asked is answered all the same.
+        } else if let Some(breach) = filter.breach() {
             words::warn(&format!("{}: {}", self.filter.display(), audit::breach(&breach, KEYS)));
         } else if may_break && filters::standing(filter.as_ref(), &status) == Standing::Broken {
             let seen = words::seen_in_cells(&filter.promise(), &status, KEYS);

@@ -8,6 +8,7 @@ use crate::report::{self, columns, percent, short_size, thousands, words};
 use crate::{filter_file, output};
 use clap::{Args, Subcommand};
 use everbloom::internal::forecast;
+use everbloom::internal::promise::span_text;
 use everbloom::{Holds, Window, filters};
 use everbloom_redis_client::{Error, Filter, Options, Watcher};
 use serde::Serialize;
@@ -245,7 +246,7 @@ fn table(document: &Document) -> String {
         ("shards on nodes", nodes.join(", ")),
     ];
     if let (Some(seconds), Some(planned)) = (document.window_seconds, document.planned_arrivals) {
-        let window = words::span(Duration::from_secs_f64(seconds));
+        let window = span_text(Duration::from_secs_f64(seconds));
         rows.push(("window", format!("{window}, planned for {} arrivals", thousands(planned))));
     }
     columns(&rows)

@@ -35,7 +35,7 @@ pub(crate) struct Remove {
     filter: PathBuf,
     /// Files with the keys to remove, .gz, .zst, .xz, .bz2 and .lz4 too [default: stdin]
     files: Vec<PathBuf>,
-    /// Write the filter without the keys to another file, and leave this one as it is
+    /// Write the filter without the keys to another file, and leave this one as it is [default: the filter file]
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
     /// How to print what was done

@@ -1,6 +1,6 @@
 //! Blocks of whole records.
 
-use super::follow::{self, Followed, News};
+use super::follow::{self, Followed, News, Renamed};
 use super::framing::{Cutter, Framing};
 use super::place::Place;
 use super::room::{Room, Share};
@@ -151,6 +151,17 @@ pub(crate) enum Reading {
     Interrupted,
 }
 
+/// What a file that is followed has to do with its name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Standing {
+    /// It is called so.
+    Named,
+    /// Another file is called so now.
+    Renamed,
+    /// It is read for the last time.
+    Closing,
+}
+
 /// Reads inputs one after another; a block never spans two of them.
 pub(crate) struct BlockReader {
     paths: Vec<PathBuf>,
@@ -169,8 +180,10 @@ pub(crate) struct BlockReader {
     ended_places: Vec<Place>,
     /// The inputs that are followed as they grow, if any are.
     followed: Option<Vec<Option<Followed>>>,
-    /// Whether the input is no longer followed: another has its name.
-    is_left: bool,
+    /// Files that lost their names, and may still grow.
+    renamed: Vec<Renamed>,
+    /// What the file that is read has to do with its name.
+    standing: Standing,
     lost: Option<Lost>,
     /// Whether nothing of the input has been looked at, so that it may begin with a byte order mark.
     at_start: bool,
@@ -205,7 +218,8 @@ impl BlockReader {
             starts: Vec::new(),
             ended_places: Vec::new(),
             followed: None,
-            is_left: false,
+            renamed: Vec::new(),
+            standing: Standing::Named,
             lost: None,
             at_start: true,
             mark_bytes: 0,
@@ -350,17 +364,23 @@ impl BlockReader {
 
     /// Opens a followed input of which there is news, after a moment if there is none.
     fn open_followed(&mut self) -> Result<Reading> {
+        if self.open_renamed()? {
+            return Ok(Reading::Block);
+        }
         for input in 0..self.paths.len() {
             let Some(inputs) = &mut self.followed else { return Ok(Reading::End) };
-            let news = inputs[input].as_mut().map_or(News::Nothing, |followed| followed.look(&self.paths[input]));
-            let (place, is_left) = match news {
+            let Some(followed) = &mut inputs[input] else { continue };
+            let place = match followed.look(&self.paths[input]) {
                 News::Nothing => continue,
-                News::Grown(place) | News::Emptied(place) => (place, false),
-                News::Left(place) => (place, true),
-                News::Created(file) => (Place { file: Some(file), ..Place::start_of(input) }, false),
+                News::Renamed => {
+                    let followed = std::mem::replace(followed, Followed::missing(input));
+                    self.renamed.push(Renamed::just_now(followed));
+                    return Ok(Reading::Block);
+                }
+                News::Grown(place) | News::Emptied(place) => place,
+                News::Created(file) => Place { file: Some(file), ..Place::start_of(input) },
             };
             self.open(place)?;
-            self.is_left = is_left;
             return Ok(Reading::Block);
         }
         let Some(interrupt) = &self.interrupt else { return Ok(Reading::End) };
@@ -369,6 +389,19 @@ impl BlockReader {
             Readiness::ReaderGone => Err(Failure::ClosedPipe),
             Readiness::Ready | Readiness::Waiting => Ok(Reading::Idle),
         }
+    }
+
+    /// Opens a file that lost its name, if there is more in it, or to be done with it.
+    fn open_renamed(&mut self) -> Result<bool> {
+        for index in 0..self.renamed.len() {
+            let renamed = &mut self.renamed[index];
+            let Some((place, is_last)) = renamed.is_due().then(|| renamed.look()).flatten() else { continue };
+            self.renamed.remove(index);
+            self.open(place)?;
+            self.standing = if is_last { Standing::Closing } else { Standing::Renamed };
+            return Ok(true);
+        }
+        Ok(false)
     }
 
     fn open(&mut self, mut start: Place) -> Result<()> {
@@ -387,7 +420,7 @@ impl BlockReader {
         self.started = start.offset > 0;
         self.at_start = !self.started;
         self.mark_bytes = 0;
-        self.is_left = false;
+        self.standing = Standing::Named;
         self.lines = (self.framing.quoted_fields.is_some() && !self.started).then_some(0);
         let source = Source::open_at(&self.paths[start.input], &start, &self.consumed)?;
         let is_read = start.is_read;
@@ -519,7 +552,7 @@ impl BlockReader {
 
     /// Whether the input is a file that may go on while we wait.
     fn is_followed(&self) -> bool {
-        self.followed.is_some() && self.place.file.is_some() && !self.is_left
+        self.followed.is_some() && self.place.file.is_some() && self.standing != Standing::Closing
     }
 
     /// The end of an input ends its last record, too.
@@ -568,14 +601,14 @@ impl BlockReader {
         self.ended = true;
         let (Some(inputs), input) = (&mut self.followed, self.place.input) else { return Ok(()) };
         let path = &self.paths[input];
-        inputs[input] = match (is_followed, self.is_left) {
-            (true, _) => {
-                let followed = Followed::new(self.place.clone(), path, seen);
-                Some(followed.map_err(|error| Failure::io(path.display(), &error))?)
-            }
-            (_, true) => Some(Followed::missing(input)),
-            _ => None,
-        };
+        let followed =
+            || Followed::new(self.place.clone(), path, seen).map_err(|error| Failure::io(path.display(), &error));
+        match (is_followed, self.standing) {
+            (true, Standing::Renamed) => self.renamed.push(Renamed::again(followed()?)),
+            (true, _) => inputs[input] = Some(followed()?),
+            (_, Standing::Closing) => {}
+            _ => inputs[input] = None,
+        }
         Ok(())
     }
 }

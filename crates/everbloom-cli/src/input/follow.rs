@@ -6,10 +6,13 @@ use std::fs::{File, Metadata};
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
-use std::time::{Duration, SystemTime};
+use std::time::{Duration, Instant, SystemTime};
 
 /// How often followed files are looked at.
 pub(super) const INTERVAL: Duration = Duration::from_millis(200);
+/// A file that lost its name is let go when nothing has come for so long. Whoever writes to it takes the new one when they
+/// are told to, which may be a while after the renaming.
+const QUIET: Duration = Duration::from_secs(10);
 
 /// A file that has been read to its end.
 #[derive(Debug)]
@@ -30,8 +33,8 @@ pub(super) enum News {
     Grown(Place),
     /// It was emptied or overwritten, and is to be read from its start.
     Emptied(Place),
-    /// Its name belongs to another file: what is left of it comes first.
-    Left(Place),
+    /// Its name belongs to another file.
+    Renamed,
     /// There is a file of that name again.
     Created(Arc<File>),
 }
@@ -48,6 +51,7 @@ impl Followed {
         Followed { place: Place::start_of(input), mark: None, seen: 0, modified: None }
     }
 
+    /// What became of the file of this name.
     pub(super) fn look(&mut self, path: &Path) -> News {
         let Some(file) = &self.place.file else {
             let opened = fault::point("open")
@@ -56,7 +60,16 @@ impl Followed {
                 .filter(|file| file.metadata().is_ok_and(|data| data.is_file()));
             return opened.map_or(News::Nothing, |file| News::Created(Arc::new(file)));
         };
-        let Ok(data) = platform::data_of(file) else { return News::Nothing };
+        match platform::data_of(file) {
+            Ok(data) if has_lost_its_name(path, &data) => News::Renamed,
+            Ok(data) => self.look_at(&data),
+            Err(_) => News::Nothing,
+        }
+    }
+
+    /// What became of the file itself.
+    fn look_at(&mut self, data: &Metadata) -> News {
+        let Some(file) = &self.place.file else { return News::Nothing };
         let modified = data.modified().ok();
         let is_changed = data.len() != self.seen || modified != self.modified;
         let fits = || self.mark.as_ref().map_or(Ok(false), |mark| mark.fits(file));
@@ -74,14 +87,52 @@ impl Followed {
                 self.seen = data.len();
                 News::Nothing
             }
-            std::cmp::Ordering::Equal if self.has_lost_its_name(path, &data) => News::Left(self.place.clone()),
             std::cmp::Ordering::Equal => News::Nothing,
         }
     }
+}
 
-    /// Whether there is another file of its name. As long as there is none, it may still grow.
-    fn has_lost_its_name(&self, path: &Path, data: &Metadata) -> bool {
-        let named = platform::stat(path).ok().flatten();
-        named.is_some_and(|named| named.is_file() && platform::identity(&named) != platform::identity(data))
+/// Whether there is another file of its name. As long as there is none, it may still grow under it.
+fn has_lost_its_name(path: &Path, data: &Metadata) -> bool {
+    let named = platform::stat(path).ok().flatten();
+    named.is_some_and(|named| named.is_file() && platform::identity(&named) != platform::identity(data))
+}
+
+/// A file that lost its name, to which somebody may still write.
+#[derive(Debug)]
+pub(super) struct Renamed {
+    followed: Followed,
+    /// When something came last.
+    grown: Instant,
+    looked: Option<Instant>,
+}
+
+impl Renamed {
+    /// One that is to be looked at as soon as possible, before the file that has its name.
+    pub(super) fn just_now(followed: Followed) -> Self {
+        Renamed { followed, grown: Instant::now(), looked: None }
+    }
+
+    /// One of which all was read that has come.
+    pub(super) fn again(followed: Followed) -> Self {
+        let now = Instant::now();
+        Renamed { followed, grown: now, looked: Some(now) }
+    }
+
+    /// Whether it has not been looked at for a while. Those that have their names come in between.
+    pub(super) fn is_due(&self) -> bool {
+        self.looked.is_none_or(|looked| looked.elapsed() >= INTERVAL)
+    }
+
+    /// Where to go on reading, if there is more, or a last time, because there has been nothing for long; and whether it is
+    /// the last time.
+    pub(super) fn look(&mut self) -> Option<(Place, bool)> {
+        self.looked = Some(Instant::now());
+        let data = self.followed.place.file.as_ref().and_then(|file| platform::data_of(file).ok());
+        match data.map_or(News::Nothing, |data| self.followed.look_at(&data)) {
+            News::Grown(place) | News::Emptied(place) => Some((place, false)),
+            _ if self.grown.elapsed() >= QUIET => Some((self.followed.place.clone(), true)),
+            _ => None,
+        }
     }
 }

@@ -15,6 +15,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 const STDIN: &str = "stdin";
 
+/// What to do with one that is named for an input.
+const DIRECTORY: &str = "is a directory; name the files in it";
+
 /// Whether a path stands for stdin.
 pub(crate) fn is_stdin(path: &Path) -> bool {
     path.as_os_str() == "-"
@@ -61,7 +64,7 @@ impl Source {
         }
         let checked = fault::point("stat").and_then(|()| path.metadata()).and_then(|data| {
             match (data.is_dir(), data.is_file()) {
-                (true, _) => Err(io::Error::other("is a directory")),
+                (true, _) => Err(io::Error::other(DIRECTORY)),
                 (_, true) => fault::point("open").and_then(|()| File::open(path)).map(drop),
                 _ => Ok(()),
             }
@@ -88,7 +91,7 @@ impl Source {
     fn new(file: Arc<File>, name: String, can_be_reread: bool, consumed: &Arc<AtomicU64>) -> io::Result<Self> {
         let metadata = platform::data_of(&file)?;
         if metadata.is_dir() {
-            return Err(io::Error::other("is a directory"));
+            return Err(io::Error::other(DIRECTORY));
         }
         let waits = platform::may_wait(&*file, &metadata);
         let can_be_reread = can_be_reread && metadata.is_file();

@@ -7,8 +7,9 @@
 use super::number::{self, Number};
 use super::{Problem, scan};
 use crate::failure::{Failure, Result};
+use everbloom::internal::promise::did_you_mean;
 use serde::de::{DeserializeSeed, IgnoredAny, MapAccess, SeqAccess, Visitor};
-use serde_json::value::RawValue;
+use serde_json::value::{RawValue, Value};
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fmt;
@@ -287,6 +288,36 @@ fn steps(typed: &str) -> Result<Vec<String>> {
         let names: Vec<&str> = names.split('/').filter(|name| !name.is_empty()).collect();
         Failure::new(format!("'{typed}' is not a JSON pointer; write /{}", names.join("/")))
     })
+}
+
+/// A document beyond this is not searched for what was meant.
+const MOST_SEARCHED: usize = 1 << 20;
+
+/// The value that a pointer probably means which leads to none: with the name that is nearest, at the step that goes wrong.
+pub(super) fn meant(typed: &str, record: &[u8]) -> Option<String> {
+    let record = record.strip_suffix(b"\0").unwrap_or(record);
+    let document: Value = serde_json::from_slice(record).ok().filter(|_| record.len() <= MOST_SEARCHED)?;
+    let mut steps = steps(typed).ok()?;
+    let mut value = &document;
+    for step in &mut steps {
+        let next = match value {
+            Value::Object(members) if !members.contains_key(step) => {
+                let near = did_you_mean(step, members.keys().map(String::as_str))?.to_string();
+                *step = near;
+                members.get(step)
+            }
+            Value::Object(members) => members.get(step),
+            Value::Array(elements) => step.parse::<usize>().ok().and_then(|index| elements.get(index)),
+            _ => None,
+        };
+        value = next?;
+    }
+    let is_plain =
+        |step: &String| !step.is_empty() && step.chars().all(|letter| letter.is_alphanumeric() || letter == '_');
+    match typed.starts_with('.') && steps.iter().all(is_plain) {
+        true => Some(format!(".{}", steps.join("."))),
+        false => Some(steps.iter().map(|step| format!("/{}", step.replace('~', "~0").replace('/', "~1"))).collect()),
+    }
 }
 
 /// What to write instead of what other tools understand.

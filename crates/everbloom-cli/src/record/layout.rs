@@ -3,9 +3,9 @@
 use super::fields::{self, Fields, Separation};
 use super::json::{Found, Key, Pointers, Values};
 use super::places::{self, Place};
-use super::reader::{different_headers, first_record, names_of};
+use super::reader::{Before, different_headers, first_record, names_of};
 use super::{Fault, Problem, time};
-use crate::args::{ImportanceArgs, KeyArgs, Scale};
+use crate::args::{ImportanceArgs, KeyArgs};
 use crate::failure::{Failure, Result};
 use crate::input::Framing;
 use everbloom::internal::key::composite_key;
@@ -14,6 +14,7 @@ use everbloom::{Importance, ImportanceScale};
 use std::borrow::Cow;
 use std::path::PathBuf;
 use std::sync::Arc;
+use xxhash_rust::xxh3::Xxh3;
 
 /// Where keys are, as typed; names are not resolved yet.
 #[derive(Debug, Clone)]
@@ -55,12 +56,8 @@ impl Layout {
         if key.csv && key.delimiter.is_some_and(|byte| byte == b'"' || byte == key.ending()) {
             return Err(Failure::new("--delimiter must be neither the quote nor the end of a record; try ',' or ';'"));
         }
-        let scale = |max: f64| match importance.importance_scale {
-            Scale::Linear => ImportanceScale::linear(max),
-            Scale::Log => ImportanceScale::logarithmic(max),
-        };
         let importance = match (&importance.importance, importance.importance_max) {
-            (Some(field), Some(max)) => Some((field.clone(), scale(max)?, max)),
+            (Some(field), Some(max)) => Some((field.clone(), importance.importance_scale.up_to(max)?, max)),
             _ => None,
         };
         let options = Options {
@@ -119,8 +116,9 @@ impl Layout {
         self.importance.as_ref().map(|(_, scale, _)| *scale)
     }
 
-    /// Refuses names that the header of a file does not have, and files whose headers differ.
-    pub(crate) fn check_headers(&self, paths: &[&PathBuf], framing: Framing) -> Result<()> {
+    /// Refuses names that the header of a file does not have, and files whose headers differ, also from those of
+    /// earlier runs.
+    pub(crate) fn check_headers(&self, paths: &[&PathBuf], framing: Framing, before: &Before) -> Result<()> {
         let mut first: Option<(Vec<u8>, &PathBuf)> = None;
         for path in paths {
             let line = first_record(path, framing)?;
@@ -128,7 +126,7 @@ impl Layout {
             match &first {
                 _ if line.is_empty() => {}
                 None => {
-                    self.resolve(names)?;
+                    before.check(names, &self.resolve(names)?, &path.display().to_string())?;
                     first = Some((names.to_vec(), path));
                 }
                 Some((header, _)) if header == names => {}
@@ -170,7 +168,8 @@ impl Layout {
             Kind::Json => Lookup::Json(pointers),
         };
         let (options, ignore_case) = (self.options.clone(), self.ignore_case);
-        Ok(Extractor { lookup, parts, importance, time, options, ignore_case })
+        let columns = columns(header, &names, &parts);
+        Ok(Extractor { lookup, parts, importance, time, options, ignore_case, columns })
     }
 
     /// The number of a field, counted from 0.
@@ -204,7 +203,10 @@ impl Layout {
             ([], Some(number)) => Ok(number - 1),
             ([], None) => {
                 let known: Vec<_> = names.iter().map(|name| String::from_utf8_lossy(name)).collect();
+                // A space behind a comma belongs to the name.
+                let is_spaced = known.iter().any(|known| known.trim() == name);
                 let remedy = other_delimiter(name, header, separation)
+                    .filter(|_| !is_spaced)
                     .unwrap_or_else(|| suggestion(name, known.iter().map(|name| &**name), "it has"));
                 Err(Failure::new(format!("the header has no field '{name}'; {remedy}")))
             }
@@ -217,6 +219,23 @@ type Names<'h> = Result<Vec<Cow<'h, [u8]>>, Problem>;
 
 fn names(header: &[u8], separation: Separation) -> Names<'_> {
     Fields::new(header, separation).collect()
+}
+
+/// A hash of what the columns of keys are called; of all of a header where lines are keys, or it cannot be read.
+fn columns(header: &[u8], names: &Names<'_>, parts: &[Part]) -> u64 {
+    let mut hash = Xxh3::new();
+    let mut add = |name: &[u8]| {
+        hash.update(&(name.len() as u64).to_le_bytes());
+        hash.update(name);
+    };
+    match names {
+        Ok(names) if !parts.is_empty() => parts.iter().for_each(|part| match part {
+            Part::One(at) => add(names.get(*at).map_or(&[][..], |name| name)),
+            Part::From(at) => names.iter().skip(*at).for_each(|name| add(name)),
+        }),
+        _ => add(header),
+    }
+    hash.digest()
 }
 
 /// What to do about a field that is called by a name where there are none.
@@ -270,6 +289,7 @@ pub(crate) struct Extractor {
     time: Vec<usize>,
     options: Options,
     ignore_case: bool,
+    columns: u64,
 }
 
 /// What a record comes to.
@@ -305,6 +325,11 @@ impl Extractor {
     /// Whether a record, without its ending, is its own key.
     pub(crate) fn is_whole_line(&self) -> bool {
         matches!(self.lookup, Lookup::Whole) && !self.ignore_case
+    }
+
+    /// A hash of what the columns of keys are called.
+    pub(super) fn columns(&self) -> u64 {
+        self.columns
     }
 
     /// Whether records carry importances.

@@ -23,7 +23,9 @@ pub(crate) use collect::all_hashes;
 pub(crate) use fields::{Fields, Separation};
 pub(crate) use layout::{Extractor, Layout};
 pub(crate) use options::KeyOptions;
-pub(crate) use reader::{Header, Part, RecordReader, for_each_batch, for_each_batch_hashed};
+pub(crate) use reader::{
+    Before, Columns, Header, MARK_COLUMN, Part, RecordReader, for_each_batch, for_each_batch_hashed,
+};
 pub(crate) use watch::{FaultWatch, shown};
 
 use std::sync::Arc;
@@ -51,6 +53,16 @@ pub(crate) enum Problem {
     Importance(String),
     /// The time cannot be read, or cannot be.
     Time(String),
+}
+
+impl Fault {
+    /// What was probably meant, by what the record has.
+    fn meant(&self, record: &[u8]) -> Option<String> {
+        match &self.problem {
+            Problem::MissingPointer(pointer) => json::meant(pointer, record),
+            _ => None,
+        }
+    }
 }
 
 impl std::fmt::Display for Fault {

@@ -6,8 +6,12 @@ use crate::input::{Block, BlockReader, Framing, Reading};
 use crate::progress::{Bar, Screen};
 use crate::report::words;
 use everbloom::Hashing;
+use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
+
+/// What `--flag` writes before a header.
+pub(crate) const MARK_COLUMN: &[u8] = b"mark\t";
 
 /// Reads blocks, and knows how to find the keys in them.
 pub(crate) struct RecordReader {
@@ -15,6 +19,7 @@ pub(crate) struct RecordReader {
     layout: Layout,
     /// The names, and the input that had them first.
     header: Option<(Vec<u8>, String)>,
+    before: Before,
     is_header_written: bool,
     extractor: Option<Arc<Extractor>>,
     bar: Option<Bar>,
@@ -29,6 +34,7 @@ impl RecordReader {
             blocks,
             layout,
             header: None,
+            before: Before::default(),
             is_header_written: false,
             extractor: None,
             bar: None,
@@ -43,6 +49,16 @@ impl RecordReader {
             reader.take_header(&first, name)?;
         }
         Ok(reader)
+    }
+
+    /// With what earlier runs say of headers.
+    pub(crate) fn after(mut self, before: Before) -> Result<Self> {
+        self.before = before;
+        if let (Some((names, input)), Some(extractor)) = (&self.header, &self.extractor) {
+            self.before.check(names, extractor, input)?;
+            self.before.note(extractor, input);
+        }
+        Ok(self)
     }
 
     /// With a header that is in the output already, if it is.
@@ -102,7 +118,10 @@ impl RecordReader {
             Some((header, _)) if header == names => {}
             Some((_, first)) => return Err(different_headers(first, &input)),
             None => {
-                self.extractor = Some(Arc::new(self.layout.resolve(names)?));
+                let extractor = self.layout.resolve(names)?;
+                self.before.check(names, &extractor, &input)?;
+                self.before.note(&extractor, &input);
+                self.extractor = Some(Arc::new(extractor));
                 self.header = Some((names.to_vec(), input));
             }
         }
@@ -113,6 +132,55 @@ impl RecordReader {
 /// What to say where the names of two inputs are not the same.
 pub(super) fn different_headers(first: &str, other: &str) -> Failure {
     Failure::new(format!("{first} and {other} have different headers; process them one by one"))
+}
+
+/// What earlier runs with the same state say of headers: a later one neither writes rows under another header, nor
+/// compares the keys of one column with those of another.
+#[derive(Debug, Default)]
+pub(crate) struct Before {
+    /// The first line of the output, if there is one, and what the output is called.
+    pub(crate) written: Option<(Vec<u8>, String)>,
+    /// What the columns of keys are called.
+    pub(crate) columns: Arc<OnceLock<Columns>>,
+}
+
+/// What the columns of keys are called, and in which input that was seen first.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Columns {
+    hash: u64,
+    input: String,
+}
+
+impl Before {
+    /// What there is of an output that is gone on with.
+    pub(crate) fn with_output(mut self, path: &Path, framing: Framing) -> Result<Self> {
+        let line = first_record(path, framing)?;
+        self.written = (!line.is_empty()).then(|| (names_of(&line, framing).to_vec(), path.display().to_string()));
+        Ok(self)
+    }
+
+    /// Refuses an input with other names.
+    pub(super) fn check(&self, names: &[u8], extractor: &Extractor, input: &str) -> Result<()> {
+        if let Some(Columns { input: first, .. }) = self.columns.get().filter(|known| known.hash != extractor.columns())
+        {
+            let problem =
+                format!("{input} has its keys in columns of other names than {first}, which this state knows");
+            return Err(Failure::new(format!("{problem}; give it another --state and -o")));
+        }
+        // With --flag the column of marks comes first.
+        match &self.written {
+            Some((written, output)) if written != names && written.strip_prefix(MARK_COLUMN) != Some(names) => {
+                let problem = format!("{output}, which is gone on with, begins with another header than {input}");
+                Err(Failure::new(format!("{problem}; name another file with -o")))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Takes note of an input's columns, if none are known.
+    fn note(&self, extractor: &Extractor, input: &str) {
+        self.columns.get_or_init(|| Columns { hash: extractor.columns(), input: input.to_string() });
+    }
 }
 
 /// The line of names at the start of an input.

@@ -78,7 +78,9 @@ impl<'r> Scan<'r, '_> {
         let mut seen = 0u64;
         loop {
             let name = self.name()?;
-            match node.members.iter().position(|(wanted, _)| wanted.as_bytes() == name) {
+            // Most names differ in their length or their first letter, for which nothing need be called.
+            let is_wanted = |wanted: &[u8]| wanted.first() == name.first() && wanted == name;
+            match node.members.iter().position(|(wanted, _)| is_wanted(wanted.as_bytes())) {
                 // The last of equal names counts, and what was found in those before does not.
                 Some(at) if at >= 64 || seen >> at & 1 == 1 => return None,
                 Some(at) => {
@@ -121,8 +123,11 @@ impl<'r> Scan<'r, '_> {
 
     #[inline(always)]
     fn any(&mut self) -> Passed {
-        let first = self.next()?;
-        self.pass(first)
+        match self.next()? {
+            // What most values are: without a call.
+            b'"' => self.text().map(drop),
+            first => self.pass(first),
+        }
     }
 
     /// Passes a value whose first byte has been passed.
@@ -288,6 +293,15 @@ impl<'r> Scan<'r, '_> {
 
     #[inline(always)]
     fn digits(&mut self) {
+        // How many come cannot be predicted, so eight are looked at together.
+        while let Some(bytes) = self.bytes.get(self.at..).and_then(<[u8]>::first_chunk) {
+            let others = no_digits(u64::from_le_bytes(*bytes));
+            if others != 0 {
+                self.at += others.trailing_zeros() as usize / 8;
+                return;
+            }
+            self.at += 8;
+        }
         while self.peek().is_some_and(|byte| byte.is_ascii_digit()) {
             self.at += 1;
         }
@@ -369,6 +383,15 @@ fn stops(word: u64) -> u64 {
     let below = |word: u64, most: u64| word.wrapping_sub(ONES * most) & !word;
     let equal = |byte: u8| below(word ^ (ONES * u64::from(byte)), 1);
     (equal(b'"') | equal(b'\\') | below(word, 0x20)) & (ONES << 7)
+}
+
+/// Nothing but zeros below the first byte that is no digit, and something in that.
+#[inline(always)]
+fn no_digits(word: u64) -> u64 {
+    const ONES: u64 = 0x0101_0101_0101_0101;
+    // The upper half of a digit is 3, and so it is with 6 more; what is carried is carried into bytes behind.
+    let upper = |word: u64| word & (ONES * 0xf0);
+    (upper(word) | upper(word.wrapping_add(ONES * 6)) >> 4) ^ (ONES * 0x33)
 }
 
 #[cfg(test)]
@@ -473,6 +496,22 @@ mod tests {
         #[test]
         fn noise_is_seen_alike(noise in r#"(\{|\}|\[|\]|"|"a"|"b"|:|,|1|0|-|\.5|e3|true|null| |\\|\\u00|é){0,14}"#) {
             agree(&noise)?;
+        }
+    }
+
+    #[test]
+    fn the_first_byte_that_is_no_digit_is_found_whatever_stands_behind_it() {
+        for before in 0..8 {
+            for byte in 0..=u8::MAX {
+                for behind in [b'0', b'9', b'/', b':', 0, 0xff] {
+                    let mut bytes = [behind; 8];
+                    bytes[..before].fill(if byte % 2 == 0 { b'0' } else { b'9' });
+                    bytes[before] = byte;
+                    let first = bytes.iter().position(|byte| !byte.is_ascii_digit()).unwrap_or(8);
+                    let others = super::no_digits(u64::from_le_bytes(bytes));
+                    assert_eq!(others.trailing_zeros() as usize / 8, first, "{bytes:?}");
+                }
+            }
         }
     }
 

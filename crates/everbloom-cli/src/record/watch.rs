@@ -23,13 +23,24 @@ pub(crate) struct FaultWatch {
     early_faults: u64,
     /// The first that cannot be used, in words.
     first: Option<String>,
+    /// What was probably meant where it was looked for.
+    meant: Option<String>,
 }
 
 impl FaultWatch {
     /// Does as was `chosen`, or else as is usual.
     pub(crate) fn new(chosen: Option<OnError>, usual: OnError) -> Self {
         let (on_error, is_chosen) = (chosen.unwrap_or(usual), chosen.is_some());
-        FaultWatch { on_error, is_chosen, is_proven: false, records: 0, faults: 0, early_faults: 0, first: None }
+        FaultWatch {
+            on_error,
+            is_chosen,
+            is_proven: false,
+            records: 0,
+            faults: 0,
+            early_faults: 0,
+            first: None,
+            meant: None,
+        }
     }
 
     /// Of so many records of earlier runs so many could not be used: if most could, one more is no sign of a mistake.
@@ -58,12 +69,16 @@ impl FaultWatch {
             let number = self.records + *index as u64 + 1;
             let described = || format!("{fault}: {}", shown(batch.record(bytes, *index)));
             if self.on_error == OnError::Fail {
-                let remedy = "--on-error skip leaves such records out";
+                let meant = fault.meant(batch.record(bytes, *index)).map(|meant| format!("did you mean '{meant}'?"));
+                let remedy = meant.unwrap_or_else(|| "--on-error skip leaves such records out".into());
                 let problem = format!("record {number} cannot be used: {}; {remedy}", described());
                 return Some((*index, Failure::new(problem)));
             }
             self.faults += 1;
-            self.first.get_or_insert_with(|| format!("the first is record {number}: {}", described()));
+            if self.first.is_none() {
+                self.first = Some(format!("the first is record {number}: {}", described()));
+                self.meant = fault.meant(batch.record(bytes, *index));
+            }
             self.early_faults += u64::from(number <= FIRST_RECORDS);
             if !self.is_chosen && !self.is_proven && number <= FIRST_RECORDS && self.early_faults * 2 > FIRST_RECORDS {
                 self.records = number;
@@ -89,16 +104,25 @@ impl FaultWatch {
         }
     }
 
-    /// What to say at the end of records that could not be used, unless it was chosen what to do with them.
+    /// What to say at the end of records that could not be used, unless it was chosen to keep them: those that are not
+    /// written are lost.
     pub(crate) fn note(&self) -> Option<String> {
-        let first = self.first.as_ref().filter(|_| !self.is_chosen)?;
+        let first = self.first.as_ref()?;
         let records = if self.faults == 1 { "record" } else { "records" };
-        Some(format!("{} {records} that cannot be used, treated as new; {first}", self.faults))
+        let treated = match self.on_error {
+            OnError::Skip => "left out",
+            _ if self.is_chosen => return None,
+            _ => "treated as new",
+        };
+        Some(format!("{} {records} that cannot be used, {treated}; {first}", self.faults))
     }
 
     fn mistaken(&self) -> Failure {
         let first = self.first.as_deref().unwrap_or_default();
-        let remedy = "correct the option, or go on with --on-error keep or skip";
+        let remedy = match &self.meant {
+            Some(meant) => format!("did you mean '{meant}'?"),
+            None => "correct the option, or go on with --on-error keep or skip".into(),
+        };
         let (faults, records) = (self.faults, self.records);
         Failure::new(format!("{faults} of the first {records} records cannot be used; {first}; {remedy}"))
     }

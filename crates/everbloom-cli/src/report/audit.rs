@@ -1,7 +1,7 @@
 //! What an audit measured, in words and for programs.
 
 use super::words::{self, Things};
-use super::{percent, thousands};
+use super::{counted, percent, thousands};
 use everbloom::{AuditReport, Breach, Measured};
 use serde::Serialize;
 
@@ -134,8 +134,8 @@ impl Audited {
     /// Which keys tell.
     fn sample(&self) -> String {
         match self.one_in {
-            1 => format!("all {} keys", thousands(self.followed_keys)),
-            many => format!("{} keys, 1 in {}, with 95 % intervals", thousands(self.followed_keys), thousands(many)),
+            1 => format!("all {}", counted(self.followed_keys, "key")),
+            many => format!("{}, 1 in {}, with 95 % intervals", counted(self.followed_keys, "key"), thousands(many)),
         }
     }
 
@@ -143,7 +143,7 @@ impl Audited {
     pub(crate) fn rows(&self) -> Vec<(&'static str, String)> {
         let row = |rate: Option<Interval>, none: &str| self.words(rate, "", none);
         let mut rows = vec![
-            ("audit", format!("{} arrivals, {}", thousands(self.arrivals), self.sample())),
+            ("audit", format!("{}, {}", counted(self.arrivals, "arrival"), self.sample())),
             ("measured fpr", row(self.measured_fpr, "no new keys")),
             ("measured fnr", row(self.measured_fnr, "no repeats")),
             ("since arrival", thousands(self.last.from)),

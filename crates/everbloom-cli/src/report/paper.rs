@@ -35,6 +35,14 @@ impl Paper {
         Paper { columns: columns.max(FEWEST_COLUMNS), is_bold: !is_plain }
     }
 
+    /// Stderr, if that is a terminal: what is said there need not be read by programs, and is not broken for them.
+    pub(crate) fn of_stderr() -> Self {
+        let stderr = std::io::stderr();
+        let size = rustix::termios::tcgetwinsize(&stderr).ok().filter(|_| stderr.is_terminal());
+        let columns = size.map(|size| usize::from(size.ws_col)).filter(|columns| *columns > 0);
+        Paper { columns: columns.map_or(usize::MAX, |columns| columns.max(FEWEST_COLUMNS)), is_bold: false }
+    }
+
     /// The same for lists, which programs read by the line where it is not a terminal.
     pub(crate) fn for_lists() -> Self {
         let paper = Self::of_stdout();
@@ -42,13 +50,13 @@ impl Paper {
     }
 
     #[cfg(test)]
-    pub(crate) fn plain(columns: usize) -> Self {
-        Paper { columns, is_bold: false }
-    }
-
-    #[cfg(test)]
     pub(crate) fn bold(columns: usize) -> Self {
         Paper { columns, is_bold: true }
+    }
+
+    /// Plain paper of this width.
+    pub(crate) fn of_columns(columns: usize) -> Self {
+        Paper { columns, is_bold: false }
     }
 
     /// How wide it is.
@@ -64,6 +72,9 @@ impl Paper {
     /// Names and what is said of each, in two columns.
     pub(crate) fn columns(&self, rows: &[(&str, String)]) -> String {
         let width = rows.iter().map(|(name, _)| name.chars().count()).max().unwrap_or(0);
+        if self.columns < width + GAP + FEWEST_COLUMNS / 2 {
+            return self.stacked(rows);
+        }
         let line = |(name, value): &(&str, String)| {
             let value = self.narrower(width + GAP).wrap(value, 0).trim_end().to_string();
             let value = value.replace('\n', &format!("\n{}", " ".repeat(width + GAP)));
@@ -72,9 +83,28 @@ impl Paper {
         rows.iter().map(line).collect()
     }
 
+    /// The same where there is no room for two columns: what is said of each below its name.
+    fn stacked(&self, rows: &[(&str, String)]) -> String {
+        let lines = |(name, value): &(&str, String)| {
+            let name = if name.is_empty() { String::new() } else { format!("{name}\n") };
+            let value = self.narrower(2 * GAP).wrap(value, 0);
+            let value: String = value.lines().map(|line| format!("{}{line}\n", " ".repeat(2 * GAP))).collect();
+            name + &value
+        };
+        rows.iter().map(lines).collect()
+    }
+
     /// How the best value of a column stands out, in words.
     pub(crate) fn mark(&self) -> &'static str {
         if self.is_bold { "bold" } else { "*" }
+    }
+
+    /// A text as it is if it fits, or in lines that do.
+    pub(crate) fn fit(&self, text: &str, indent: usize) -> String {
+        let fits = |line: &str| line.chars().count() <= self.columns;
+        let lines =
+            text.lines().map(|line| if fits(line) { line.into() } else { self.wrap(line, indent).trim_end().into() });
+        lines.collect::<Vec<String>>().join("\n")
     }
 
     /// A sentence in lines that fit, those after the first indented.
@@ -106,12 +136,6 @@ impl Paper {
             width + usize::from(cells().any(|cell| cell.is_best) && !self.is_bold)
         };
         (0..rows.first().map_or(0, Vec::len)).map(width).collect()
-    }
-
-    /// Whether a table's columns fit beside each other.
-    pub(crate) fn fits(&self, rows: &[Vec<Cell>]) -> bool {
-        let widths = self.widths(rows);
-        widths.iter().sum::<usize>() + GAP * widths.len().saturating_sub(1) <= self.columns
     }
 
     /// A table, the first `fixed` columns repeated where the others do not fit beside each other.
@@ -208,12 +232,12 @@ mod tests {
 
     #[test]
     fn columns_that_do_not_fit_come_below_with_the_first_ones_again() {
-        let wide = Paper::plain(100).table(2, &rows());
+        let wide = Paper::of_columns(100).table(2, &rows());
         assert_eq!(
             wide,
             "#  kind  first rate  second rate   third rate\n1  kind         1 %         12 %*       0.1 %\n"
         );
-        let narrow = Paper::plain(24).table(2, &rows());
+        let narrow = Paper::of_columns(24).table(2, &rows());
         assert!(narrow.lines().all(|line| line.chars().count() <= 24), "{narrow}");
         for name in ["first rate", "second rate", "third rate"] {
             assert_eq!(narrow.matches(name).count(), 1, "{narrow}");
@@ -223,14 +247,22 @@ mod tests {
 
     #[test]
     fn what_is_best_is_bold_or_has_a_star() {
-        assert!(Paper::plain(100).table(2, &rows()).contains("12 %*"));
+        assert!(Paper::of_columns(100).table(2, &rows()).contains("12 %*"));
         let bold = Paper::bold(100).table(2, &rows());
         assert!(bold.contains("\u{1b}[1m12 %\u{1b}[0m") && !bold.contains('*'), "{bold}");
     }
 
     #[test]
+    fn names_stand_above_what_is_said_where_there_is_no_room_beside() {
+        let rows = [("a name of some length", "one two three four five six seven".to_string()), ("", "more".into())];
+        let text = Paper::of_columns(40).columns(&rows);
+        assert_eq!(text, "a name of some length\n    one two three four five six seven\n    more\n");
+        assert_eq!(Paper::of_columns(60).columns(&rows).lines().count(), 2);
+    }
+
+    #[test]
     fn sentences_break_between_words() {
-        let text = Paper::plain(20).wrap("one two three four five sixsixsixsixsixsixsixsix", 2);
+        let text = Paper::of_columns(20).wrap("one two three four five sixsixsixsixsixsixsixsix", 2);
         assert_eq!(text, "one two three four\n  five\n  sixsixsixsixsixsixsixsix\n");
     }
 }

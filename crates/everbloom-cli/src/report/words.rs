@@ -1,16 +1,19 @@
 //! Promises in words: what was promised, what came, and what to do about it.
 
+use super::paper::Paper;
 use super::{percent, short_size, thousands};
 use crate::progress;
 use everbloom::internal::filter::Watch;
+use everbloom::internal::promise::span_text as span;
 use everbloom::{AnyFilter, Promise, Status};
 use std::io::Write as _;
 use std::time::Duration;
 
 /// Says something on stderr. Nobody may be listening there, which is no reason to stop.
 pub(crate) fn say(text: impl std::fmt::Display) {
+    let text = Paper::of_stderr().fit(&format!("everbloom: {text}"), 2);
     progress::aside(|| {
-        let _ = writeln!(std::io::stderr(), "everbloom: {text}");
+        let _ = writeln!(std::io::stderr(), "{text}");
     });
 }
 
@@ -64,7 +67,7 @@ fn share(rate: f64, one_in: fn(f64) -> f64, of_hundred: fn(f64) -> f64) -> Strin
         rate if rate < 5.5e-20 => "none".into(),
         rate if rate < 0.3 => format!("1 in {}", thousands(readable(1.0 / rate, one_in))),
         rate if rate <= 0.99 => format!("{} in 100", of_hundred(rate * 100.0).min(99.0)),
-        rate => format!("{} in 1,000", of_hundred(rate * 1000.0).min(999.0)),
+        rate => format!("{} in 1,000", thousands(of_hundred(rate * 1000.0) as u64)),
     }
 }
 
@@ -182,17 +185,6 @@ fn still_broken(watch: &Watch, came: String, status: &Status, rated: &str, mista
     )
 }
 
-/// A time as people write it.
-pub(crate) fn span(time: Duration) -> String {
-    let units = [(86_400_000, "d"), (3_600_000, "h"), (60_000, "m"), (1000, "s"), (1, "ms")];
-    let millis = time.as_millis();
-    let whole = units.iter().find(|(unit, _)| millis >= *unit && millis.is_multiple_of(*unit));
-    match whole {
-        Some((unit, name)) if time.subsec_nanos().is_multiple_of(1_000_000) => format!("{}{name}", millis / unit),
-        _ => format!("{time:?}"),
-    }
-}
-
 /// A number of keys to plan for: two digits and zeros, and no less.
 pub(crate) fn enough(items: f64) -> u64 {
     let unit = 10f64.powf((items.max(1.0).log10().floor() - 1.0).max(0.0));
@@ -211,7 +203,7 @@ pub(crate) fn seen_in_cells(promise: &Promise, status: &Status, things: Things) 
     let found = match (status.refused, status.estimated_items) {
         (1.., _) => format!("memory to grow was refused for {} {many}", thousands(status.refused)),
         (_, Some(items)) => format!("about {} {many} are inside", thousands(readable(items, f64::round))),
-        (_, None) => "the filter is full".into(),
+        (_, None) => "more came than there is room for".into(),
     };
     let planned =
         planned_for(promise).map_or(String::new(), |items| format!(", and the filter was planned for {items}"));
@@ -241,14 +233,12 @@ mod tests {
         assert_eq!(about(0.834), "83 in 100 (83.4 %)");
         assert_eq!(at_most(0.834), "84 in 100 (83.4 %)");
         assert_eq!((about(0.996), verb(0.996)), ("996 in 1,000 (99.6 %)".into(), "are"));
-        assert_eq!((about(0.99996), about(1.0)), ("999 in 1,000 (99.996 %)".into(), "999 in 1,000 (100 %)".into()));
+        assert_eq!((about(0.99996), about(1.0)), ("1,000 in 1,000 (99.996 %)".into(), "1,000 in 1,000 (100 %)".into()));
         assert_eq!((about(0.99), verb(0.16)), ("99 in 100 (99 %)".into(), "is"));
-        assert_eq!(at_most(1e-9), "1 in 1,000,000,000 (1.00e-7 %)");
+        assert_eq!(at_most(1e-9), "1 in 1,000,000,000 (1e-9)");
         assert_eq!(about_one_in(0.0), "none");
+        assert_eq!(about(3e-61), "none (< 1e-15)");
         assert_eq!((enough(19_841.2), enough(7.5), enough(0.0)), (20_000, 8, 0));
-        let spans = [(86_400_000, "1d"), (7_200_000, "2h"), (90_000, "90s"), (1, "1ms")];
-        spans.iter().for_each(|(millis, words)| assert_eq!(span(Duration::from_millis(*millis)), *words));
-        assert_eq!(span(Duration::from_micros(1500)), "1.5ms");
         assert_eq!((roughly(12_345), roughly(7), roughly(0)), ("12,000".into(), "7".into(), "0".into()));
     }
 }

@@ -2,7 +2,7 @@
 
 use super::{Document, Row, Sort};
 use crate::report::paper::{Cell, Paper};
-use crate::report::{percent, predicted, short_size, thousands, with_error};
+use crate::report::{counted, percent, predicted, short_size, thousands, with_error};
 use everbloom::internal::forecast;
 use everbloom::internal::promise::Standing;
 use everbloom_lab::evaluate::Report;
@@ -29,16 +29,15 @@ const LONGEST_NAME: usize = 24;
 
 /// The comparison as text.
 pub(super) fn render(document: &Document, shown: Shown, paper: &Paper) -> String {
+    if document.items == 0 {
+        return paper.wrap("there were no lines, so that there is nothing to compare", 0);
+    }
     let rows = sorted(document, shown.sort);
     let mut text = summary(document, paper);
     text.push('\n');
-    let (table, left_out) = fitting(&rows, shown.weighted, paper);
-    text.push_str(&paper.table(2, &table));
+    text.push_str(&paper.table(2, &cells(&rows, shown.weighted)));
     text.push('\n');
     text.push_str(&legend(document, &rows, shown.weighted, paper));
-    if !left_out.is_empty() {
-        text.push_str(&paper.wrap(&left_out, 0));
-    }
     if shown.verbose || has_repeated_kinds(&rows) {
         text.push('\n');
         let width = rows.len().to_string().len();
@@ -107,13 +106,13 @@ fn has_repeated_kinds(rows: &[&Row]) -> bool {
 fn summary(document: &Document, paper: &Paper) -> String {
     let about = if document.truth_sample.is_some() { "about " } else { "" };
     let mut counts = format!(
-        "{} arrivals, {about}{} distinct, {about}{} duplicates",
-        thousands(document.items),
+        "{}, {about}{} distinct, {about}{}",
+        counted(document.items, "arrival"),
         thousands(document.distinct),
-        thousands(document.duplicates)
+        counted(document.duplicates, "duplicate")
     );
     if document.skipped > 0 {
-        counts.push_str(&format!(", {} records skipped", thousands(document.skipped)));
+        counts.push_str(&format!(", {} skipped", counted(document.skipped, "record")));
     }
     let mut text = paper.wrap(&counts, 2);
     if let Some(share) = document.truth_sample {
@@ -230,35 +229,11 @@ const WEIGHTED: &[Column] = &[
     },
 ];
 
-/// The table, and what was left out of it so that it fits: the memory where all have about the same, then rates that are
-/// near others. What does not fit even so comes below.
-fn fitting(rows: &[&Row], weighted: bool, paper: &Paper) -> (Vec<Vec<Cell>>, String) {
-    let whole = cells(rows, weighted, &[]);
-    if paper.fits(&whole) {
-        return (whole, String::new());
-    }
-    let size = |row: &&Row| short_size(row.report.memory_bits);
-    let first = rows.first().map(size).unwrap_or_default();
-    let said = match rows.iter().all(|row| size(row) == first) {
-        true => format!("Every filter takes {first}."),
-        false => "Not shown in this width: memory.".to_string(),
-    };
-    let late =
-        format!("{said} Not shown in this width: late FPR.").replace("memory. Not shown in this width: ", "memory, ");
-    for (left_out, said) in [(&["memory"][..], said), (&["memory", "late FPR"], late)] {
-        let table = cells(rows, weighted, left_out);
-        if paper.fits(&table) {
-            return (table, said);
-        }
-    }
-    (whole, String::new())
-}
-
-fn cells(rows: &[&Row], weighted: bool, left_out: &[&str]) -> Vec<Vec<Cell>> {
+/// The table; columns that do not fit beside the others come below.
+fn cells(rows: &[&Row], weighted: bool) -> Vec<Vec<Cell>> {
     let is_matched = rows.iter().any(|row| row.matched.is_some());
     let columns = [(MATCHED, is_matched), (RATES, true), (COSTS, true), (WEIGHTED, weighted)];
-    let columns = columns.iter().filter(|(_, shown)| *shown).flat_map(|(columns, _)| *columns);
-    let columns: Vec<&Column> = columns.filter(|column| !left_out.contains(&column.name)).collect();
+    let columns: Vec<&Column> = columns.iter().filter(|(_, shown)| *shown).flat_map(|(columns, _)| *columns).collect();
     let mut header = vec![Cell::from("#"), Cell::name("filter")];
     header.extend(columns.iter().map(|column| Cell::from(column.name)));
     let mut table = vec![header];

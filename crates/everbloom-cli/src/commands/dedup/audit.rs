@@ -36,12 +36,13 @@ pub(super) fn begin(dedup: &Dedup, mut filter: AnyFilter) -> Result<AnyFilter> {
     let whole = dedup.goal.wanted.memory.unwrap_or(filter.memory_bits());
     let bytes = asked.map_or(usual_bytes(whole), |bits| bits / 8);
     // Random, so that no stream can avoid the keys that are followed.
-    let seed = std::collections::hash_map::RandomState::new().build_hasher().finish();
+    let random = || std::collections::hash_map::RandomState::new().build_hasher().finish();
+    let seed = dedup.audit_seed.unwrap_or_else(random);
     let size = short_size(bytes.saturating_mul(8));
     let new = Audit::new(bytes, seed);
     let new = new.map_err(|_| Failure::new(format!("--audit takes from 4KiB to 4GiB, not {size}; try 1MiB")))?;
     if !dedup.promise.quiet {
-        words::note(&format!("the audit takes {size} beside the filter, and follows as many keys as fit"));
+        words::note(&format!("the audit takes {size} beside the filter, and follows some of the keys exactly"));
     }
     // Who asked for a window is told of repeats within it. Who named a filter that has one is told of all.
     let horizon = dedup.window.and_then(|_| filters::horizon(filter.as_mut()));

@@ -6,7 +6,7 @@
 use super::stats::Tally;
 use crate::args::OnError;
 use crate::failure::{Failure, Result};
-use crate::record::Batch;
+use crate::record::{Batch, MARK_COLUMN};
 use everbloom::Verdict;
 
 /// What to do with records and repeats.
@@ -88,7 +88,7 @@ impl BlockOutput {
         match options.mode {
             Mode::Drop | Mode::OnlyDuplicates => self.kept = line.len(),
             Mode::Flag => {
-                self.marked.extend_from_slice(b"mark\t");
+                self.marked.extend_from_slice(MARK_COLUMN);
                 self.marked.extend_from_slice(line);
             }
             Mode::Count => {}
@@ -103,10 +103,10 @@ impl BlockOutput {
         let skipped =
             if options.on_error == OnError::Skip || options.mode == Mode::OnlyDuplicates { errors } else { 0 };
         let written = match options.mode {
-            Mode::Drop => items - repeats - skipped,
+            // Totals are of what would be written.
+            Mode::Drop | Mode::Count => items - repeats - skipped,
             Mode::OnlyDuplicates => repeats,
             Mode::Flag => items - skipped,
-            Mode::Count => 0,
         };
         let dropped = items - written - skipped;
         self.tally += Tally { items, written, dropped, repeats, errors, skipped, bytes };

@@ -10,7 +10,7 @@ use crate::output::{self, Stdout};
 use crate::progress::Screen;
 use crate::record::{Batch, FaultWatch, Layout, Part, RecordReader, for_each_batch};
 use crate::report::words::{self, LINES};
-use crate::report::{self, percent, short_size, thousands};
+use crate::report::{self, counted, percent, short_size, thousands};
 use everbloom::internal::cells::exact_counts::ExactCounts;
 use everbloom::internal::promise::Standing;
 use everbloom::{AnyFilter, Hashing, KeyHash, filters};
@@ -38,7 +38,7 @@ struct CountStats {
     /// The rate at which a new line is taken for a repeat, and is missing, as promised and as the filter is now.
     predicted_fpr: f64,
     estimated_fpr: f64,
-    /// So many lines are expected to be missing, at most.
+    /// So many lines are expected to be missing, at most: no more than were taken for repeats.
     expected_missing: u64,
     memory_bits: u64,
     seconds: f64,
@@ -75,17 +75,18 @@ pub(super) fn run(dedup: &Dedup) -> Result<Ending> {
     let seconds = started.elapsed().as_secs_f64();
     let skipped = if watch.on_error() == OnError::Skip { watch.faults() } else { 0 };
     let (predicted_fpr, estimated_fpr) = counter.rates();
+    let repeats = watch.records() - lines.count - skipped;
     let stats = CountStats {
         items: watch.records(),
         written: lines.count,
-        repeats: watch.records() - lines.count - skipped,
+        repeats,
         errors: watch.faults(),
         skipped,
         exact: matches!(counter, Counter::Exact(_)),
         filter: counter.filter(),
         predicted_fpr,
         estimated_fpr,
-        expected_missing: missing(lines.count, predicted_fpr.max(estimated_fpr)),
+        expected_missing: missing(lines.count, predicted_fpr.max(estimated_fpr)).min(repeats),
         memory_bits: counter.memory_bits(),
         seconds,
     };
@@ -348,21 +349,26 @@ fn summary(stats: &CountStats, counter: &Counter) -> String {
         ),
         Counter::Estimated(filter) => {
             let rate = stats.predicted_fpr.max(stats.estimated_fpr);
+            let missing = match stats.expected_missing {
+                0 => "which is none of these".into(),
+                all if all == *repeats => format!("up to {}, all that did not get through", counted(all, "line")),
+                some => format!("up to about {}", counted(some, "line")),
+            };
             let (was, is) = (if words::verb(rate) == "is" { "was" } else { "were" }, words::verb(rate));
             format!(
                 "the counts are estimates of {}: never too low, and too high for about {} of lines; at most {} new lines \
-                 {was} taken for a repeat and {is} missing, up to about {} lines (promised {})",
+                 {was} taken for a repeat and {is} missing, {} (promised {})",
                 filter.spec().kind(),
                 words::about(stats.estimated_fpr),
                 words::at_most_one_in(rate),
-                thousands(stats.expected_missing),
+                missing,
                 percent(stats.predicted_fpr)
             )
         }
     };
-    let (items, written, repeats) = (thousands(*items), thousands(*written), thousands(*repeats));
+    let (items, written, repeats) = (counted(*items, "line"), thousands(*written), counted(*repeats, "repeat"));
     format!(
-        "{items} lines: {written} written, {repeats} repeats; {source}. {:.2} s, {}.",
+        "{items}: {written} written, {repeats}; {source}. {:.2} s, {}.",
         stats.seconds,
         short_size(stats.memory_bits)
     )

@@ -20,10 +20,10 @@ use super::state::{self, Journal, LastKey, LastRecord};
 use crate::failure::{Failure, Result};
 use crate::input::{Block, Framing, Lost, Reading};
 use crate::platform::Interrupt;
-use crate::record::{Batch, Extractor, Header, RecordReader};
+use crate::record::{Batch, Columns, Extractor, Header, RecordReader};
 use everbloom::internal::filter::Timeline;
 use everbloom::{Hashing, Verdict};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 /// Everything that threads share.
@@ -60,6 +60,8 @@ pub(super) struct Saving {
     pub(super) interval: Duration,
     /// What does not change from one checkpoint to the next.
     pub(super) journal: Journal,
+    /// What the columns of keys are called, once a header has been read.
+    pub(super) columns: Arc<OnceLock<Columns>>,
     pub(super) interrupt: Arc<Interrupt>,
 }
 
@@ -433,6 +435,7 @@ impl Saving {
             new_keys: judge.watch.came(),
             broken_at: judge.watch.broken_at(),
             servers: judge.memory.on_servers(),
+            columns: self.columns.get().cloned(),
             ..self.journal.clone()
         };
         self.interrupt.undisturbed(|| state::save(&self.lock, &judge.memory, &journal))?;

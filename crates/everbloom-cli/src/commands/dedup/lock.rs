@@ -15,6 +15,8 @@ use std::sync::{Mutex, PoisonError};
 #[derive(Debug)]
 pub(super) struct Lock {
     path: PathBuf,
+    /// Whether there was no file.
+    is_new: bool,
     /// What holds the lock.
     file: Mutex<File>,
 }
@@ -23,7 +25,7 @@ impl Lock {
     /// Takes the state at `path`, which need not be there yet, or says who has it.
     pub(super) fn take(path: &Path) -> Result<Self> {
         loop {
-            let file = open_or_create(path).map_err(|error| Failure::io(path.display(), &error))?;
+            let (file, is_new) = open_or_create(path).map_err(|error| Failure::io(path.display(), &error))?;
             let data = platform::data_of(&file).map_err(|error| Failure::io(path.display(), &error))?;
             if data.is_dir() {
                 return Err(Failure::at(path, "is a directory; name a file for the state"));
@@ -39,13 +41,18 @@ impl Lock {
             // Another process may have put a file in its place before it let go of this one.
             let named = platform::stat(path).map_err(|error| Failure::io(path.display(), &error))?;
             if named.is_some_and(|named| platform::identity(&named) == platform::identity(&data)) {
-                return Ok(Lock { path: path.to_path_buf(), file: Mutex::new(file) });
+                return Ok(Lock { path: path.to_path_buf(), is_new, file: Mutex::new(file) });
             }
         }
     }
 
     pub(super) fn path(&self) -> &Path {
         &self.path
+    }
+
+    /// Whether there was no file at its path.
+    pub(super) fn is_new(&self) -> bool {
+        self.is_new
     }
 
     /// The state as it is.
@@ -77,13 +84,15 @@ impl Drop for Lock {
     }
 }
 
-fn open_or_create(path: &Path) -> io::Result<File> {
+/// The file, and whether there was none.
+fn open_or_create(path: &Path) -> io::Result<(File, bool)> {
     fault::point("open")?;
     match File::open(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
             fault::point("create")?;
-            File::options().read(true).write(true).create(true).truncate(false).open(path)
+            let created = File::options().read(true).write(true).create(true).truncate(false).open(path);
+            created.map(|file| (file, true))
         }
-        opened => opened,
+        opened => opened.map(|file| (file, false)),
     }
 }

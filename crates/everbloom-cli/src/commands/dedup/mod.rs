@@ -33,7 +33,7 @@ use crate::failure::{Ending, Failure, Result};
 use crate::input::{BlockReader, Lost, Source, is_stdin, rereadable};
 use crate::platform::Interrupt;
 use crate::progress::{Bar, Screen};
-use crate::record::{Layout, RecordReader, shown};
+use crate::record::{Before, Layout, RecordReader, shown};
 use crate::report::audit::Audited;
 use crate::report::words;
 use crate::{args, output, platform, report};
@@ -90,6 +90,9 @@ pub(crate) struct Dedup {
     /// Files to read, .gz, .zst, .xz, .bz2 and .lz4 too [default: stdin]
     files: Vec<PathBuf>,
     /// Keep reading files as they grow and are rotated, like tail -F, until a signal comes
+    ///
+    /// A file that was renamed is read on, beside the one that has its name now, until nothing has come to it for 10 s: whoever
+    /// writes it may take the new one only later. Only then a last line that has no newline is written
     #[arg(short = 'F', long)]
     follow: bool,
     /// Where to write; - is stdout [default: stdout]
@@ -174,10 +177,16 @@ pub(crate) struct Dedup {
     /// With --state the audit goes on with the filter
     #[arg(long, value_name = "SIZE", num_args = 0..=1, require_equals = true, value_parser = quantity::size_in_bits, conflicts_with = "counts", help_heading = "Report")]
     audit: Option<Option<u64>>,
+    /// Which keys the audit follows [default: a random number]
+    ///
+    /// Audits of one number follow the same keys, so that the states they are in can be merged with them. A stream whose
+    /// makers know the number could keep clear of those keys
+    #[arg(long, value_name = "NUMBER", requires = "audit", help_heading = "Report")]
+    audit_seed: Option<u64>,
     /// Show this run on a page of this machine, updated each second, with metrics for Prometheus at /metrics; --serve=PORT
     /// takes a port of your choice
     #[cfg(feature = "web")]
-    #[arg(long, value_name = "PORT", num_args = 0..=1, require_equals = true, default_missing_value = "0", conflicts_with = "counts", help_heading = "Report")]
+    #[arg(long, value_name = "PORT", num_args = 0..=1, require_equals = true, default_missing_value = "0", value_parser = quantity::port, conflicts_with = "counts", help_heading = "Report")]
     serve: Option<u16>,
     #[command(flatten)]
     servers: ServersArgs,
@@ -208,6 +217,10 @@ impl Dedup {
         let Some(path) = &this.state else { return this.work(None) };
         let lock = Lock::take(path)?;
         let saved = state::load(&lock)?;
+        if saved.is_none() && !lock.is_new() && !this.promise.quiet {
+            // A run that was killed before it could save anything leaves one, so that it is no mistake.
+            words::note(&format!("{} is empty, so nothing is known of earlier runs; starting anew", path.display()));
+        }
         let dedup = match &saved {
             Some((_, journal)) => options::adopt(path, &journal.options)?.with_dash(),
             None => this,
@@ -228,15 +241,14 @@ impl Dedup {
     }
 
     /// Refuses names that the files' headers do not have, before anything is written.
-    fn check_header(&self, layout: &Layout) -> Result<()> {
+    fn check_header(&self, layout: &Layout, before: &Before) -> Result<()> {
         if !layout.has_header {
             return Ok(());
         }
-        // Files that grow may have no header yet, and those that were read before have been checked.
-        let only_first = self.follow || self.state.is_some();
-        let files = self.files.iter().take(if only_first { 1 } else { usize::MAX });
+        // Files that are followed may have no header yet.
+        let files = self.files.iter().take(if self.follow { 1 } else { usize::MAX });
         let files: Vec<_> = files.take_while(|path| matches!(rereadable(path), Ok(Some(_)))).collect();
-        layout.check_headers(&files, self.keys.framing())
+        layout.check_headers(&files, self.keys.framing(), before)
     }
 
     /// Refuses an input that cannot be read; a file that is followed may still come.
@@ -257,13 +269,18 @@ impl Dedup {
             self.servers.check(false)?;
         }
         let layout = Layout::new(&self.keys, &self.importance)?.with_time(self.time.as_deref())?;
-        self.check_header(&layout)?;
+        let before = match held.as_ref().filter(|_| layout.has_header) {
+            Some(held) => held.before(&self)?,
+            None => Before::default(),
+        };
+        self.check_header(&layout, &before)?;
         let mut interrupt = Interrupt::new()?;
         interrupt.catch_signals(self.patience(), self.state.is_some())?;
         let writes_stdout = self.output.is_none() && !self.count;
         interrupt.watch_output(if writes_stdout { platform::watched_stdout() } else { None });
         let interrupt = Arc::new(interrupt);
-        let Resumption { mut judge, notes, outputs, starts, saving } = resume::start(&self, &layout, held, &interrupt)?;
+        let Resumption { mut judge, notes, outputs, starts, saving } =
+            resume::start(&self, &layout, held, &before, &interrupt)?;
         // What breaks the usual rate is said unasked.
         let is_usual = !self.exact && self.cost.cost_fp.is_none();
         let is_worse = is_usual && judge.watch.promise().predicted_fpr > self.goal.goal().target_fpr.unwrap_or(1.0);
@@ -281,7 +298,7 @@ impl Dedup {
         let blocks = blocks.follow(self.follow).hold_back(takes_back);
         let is_header_written = outputs.main.bytes() > 0;
         let reader = RecordReader::new(blocks.stop_on(Some(Arc::clone(&interrupt))), layout)?;
-        let reader = reader.header_is_written(is_header_written).doubting(self.promise.quiet);
+        let reader = reader.after(before)?.header_is_written(is_header_written).doubting(self.promise.quiet);
         let is_aside = |path: &Option<PathBuf>| path.as_deref().is_some_and(output::is_dash);
         let screen = Screen::of(writes_stdout || is_aside(&self.duplicates), self.promise.quiet);
         judge.progress = Bar::for_terminal(reader.blocks().consumed(), &self.files, screen).map(Progress::new);
@@ -379,7 +396,7 @@ impl Dedup {
 
     /// The memory asked for, on paper.
     fn plan_memory(&self, layout: &Layout) -> Result<Plan> {
-        if let Some(cost) = self.cost.cost(self.importance.importance_max)? {
+        if let Some(cost) = self.cost.cost(layout.importance_scale())? {
             return self.plan_by_cost(cost, layout);
         }
         if self.exact {

@@ -190,7 +190,19 @@ impl Sink {
             (_, true) => Kind::Pipe,
             _ => Kind::Other,
         };
-        Ok(Sink { file, name, key, kind, is_asked_for: false, ending, bytes: 0 })
+        let sink = Sink { file, name, key, kind, is_asked_for: false, ending, bytes: 0 };
+        sink.lock()?;
+        Ok(sink)
+    }
+
+    /// Refuses a file that another run writes to: each would write over the other's lines. The lock is on the file itself and
+    /// goes with the process; where files cannot be locked, nothing is known of others.
+    fn lock(&self) -> Result<()> {
+        if !self.is_file() || platform::try_lock(&self.file).unwrap_or(true) {
+            return Ok(());
+        }
+        let remedy = "wait for it, or name another file";
+        Err(Failure::new(format!("{}: the output is in use by another process; {remedy}", self.name)))
     }
 
     fn go_on(&mut self, how: Reopening) -> Result<()> {

@@ -24,9 +24,9 @@ impl Progress {
         self.bar.show(|seconds| {
             // Only what is known without a look at the cells: others wait for the filter meanwhile.
             format!(
-                "{} lines/s, {} repeats, {}",
+                "{} lines/s, {}, {}",
                 report::thousands((items as f64 / seconds) as u64),
-                report::thousands(repeats),
+                report::counted(repeats, "repeat"),
                 report::short_size(memory_bits),
             )
         });

@@ -2,8 +2,12 @@
 
 use super::Dedup;
 use crate::args;
+#[cfg(feature = "web")]
+use crate::args::quantity;
 use crate::failure::{Failure, Result};
 use crate::output;
+#[cfg(feature = "web")]
+use crate::platform;
 use std::path::PathBuf;
 
 impl Dedup {
@@ -15,6 +19,8 @@ impl Dedup {
         if self.checkpoint.is_some() && self.state.is_none() {
             return Err(Failure::new("--checkpoint saves a state, and none is named; add --state FILE"));
         }
+        #[cfg(feature = "web")]
+        self.refuse_port_as_input()?;
         self.refuse_with_servers()?;
         self.refuse_dashes()?;
         let outputs: Vec<&PathBuf> =
@@ -24,6 +30,23 @@ impl Dedup {
             output::refuse_stdout(&self.files, &outputs)?;
         }
         output::refuse_same(&outputs)
+    }
+
+    /// Refuses `--serve 8080`, where the port is taken for an input.
+    #[cfg(feature = "web")]
+    fn refuse_port_as_input(&self) -> Result<()> {
+        let is_port = |path: &&PathBuf| {
+            let is_missing = matches!(platform::stat(path), Ok(None));
+            is_missing && path.to_str().is_some_and(|text| quantity::port(text).is_ok())
+        };
+        // Without one, any port that is free.
+        match self.files.iter().find(is_port).filter(|_| self.serve == Some(0)) {
+            Some(port) => {
+                let port = port.display();
+                Err(Failure::new(format!("there is no file '{port}'; if it is the page's port, write --serve={port}")))
+            }
+            None => Ok(()),
+        }
     }
 
     /// Refuses what cannot be kept on servers.

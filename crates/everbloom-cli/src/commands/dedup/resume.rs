@@ -13,7 +13,7 @@ use crate::failure::{Failure, Result};
 use crate::input::{Place, rereadable};
 use crate::output;
 use crate::platform::{self, Interrupt};
-use crate::record::{FaultWatch, KeyOptions, Layout};
+use crate::record::{Before, FaultWatch, KeyOptions, Layout};
 use crate::report::words;
 use everbloom::filters;
 use everbloom::internal::filter::Watch;
@@ -38,11 +38,30 @@ pub(super) struct Resumption {
     pub(super) saving: Option<Saving>,
 }
 
+impl Held {
+    /// What earlier runs say of headers.
+    pub(super) fn before(&self, dedup: &Dedup) -> Result<Before> {
+        let Some((_, journal)) = &self.saved else { return Ok(Before::default()) };
+        let before = Before::default();
+        if let Some(columns) = &journal.columns {
+            before.columns.get_or_init(|| columns.clone());
+        }
+        let Some(path) = &dedup.output else { return Ok(before) };
+        let is_file = platform::stat(path).map_err(|error| Failure::io(path.display(), &error))?;
+        let is_emptied = reopening(path, journal)?.0 == Reopening::Cut(0);
+        match is_file.is_some_and(|data| data.is_file()) && !is_emptied {
+            true => before.with_output(path, dedup.keys.framing()),
+            false => Ok(before),
+        }
+    }
+}
+
 /// Goes on with a state if there is one, and opens the outputs accordingly.
 pub(super) fn start(
     dedup: &Dedup,
     layout: &Layout,
     held: Option<Held>,
+    before: &Before,
     interrupt: &Arc<Interrupt>,
 ) -> Result<Resumption> {
     let Some(Held { lock, saved }) = held else {
@@ -73,7 +92,8 @@ pub(super) fn start(
         }
     };
     let notes = journal.notes.clone();
-    let saving = Saving { lock, interval: dedup.checkpoint(), journal, interrupt: Arc::clone(interrupt) };
+    let (columns, interrupt) = (Arc::clone(&before.columns), Arc::clone(interrupt));
+    let saving = Saving { lock, interval: dedup.checkpoint(), journal, columns, interrupt };
     // What cannot be saved is better known before the input is read.
     saving.save(&judge, &outputs, false)?;
     Ok(Resumption { judge, notes, outputs, starts, saving: Some(saving) })

@@ -15,6 +15,7 @@ use crate::failure::{Failure, Result};
 use crate::fault::{self, Fallible};
 use crate::input::Mark;
 use crate::platform;
+use crate::record::Columns;
 use everbloom::internal::codec;
 use serde::{Deserialize, Serialize};
 use std::fs::File;
@@ -60,6 +61,9 @@ pub(super) struct Journal {
     /// Where a filter on servers is, of which the memory is only what is on its way there.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) servers: Option<OnServers>,
+    /// What the columns of keys are called, where inputs have headers.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) columns: Option<Columns>,
     /// Who saved it.
     pub(super) process: u32,
 }

@@ -4,9 +4,9 @@ use super::block_output::Mode;
 use super::judge::Judge;
 use super::window::WindowStats;
 use crate::report::audit::Audited;
-use crate::report::{columns, percent, short_size, thousands, words};
+use crate::report::{columns, counted, percent, short_size, thousands, words};
 use everbloom::internal::audit::Missed;
-use everbloom::internal::promise::Standing;
+use everbloom::internal::promise::{Standing, span_text};
 use everbloom::{Status, Window, filters};
 use serde::{Deserialize, Serialize};
 
@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 pub(super) struct Tally {
     /// Records read.
     pub(super) items: u64,
-    /// Records written to the output.
+    /// Records written to the output, or that would be where only totals are wanted.
     pub(super) written: u64,
     /// Records not written because of what the filter said.
     pub(super) dropped: u64,
@@ -183,24 +183,27 @@ impl Stats {
         }
         let share = self.judged_exactly as f64 / self.judged as f64;
         let (lines, share) = (thousands(self.judged_exactly), percent(share));
-        format!(" The first {lines} lines ({share}) were judged exactly.")
+        match self.judged_exactly {
+            1 => format!(" The first line ({share}) was judged exactly."),
+            _ => format!(" The first {lines} lines ({share}) were judged exactly."),
+        }
     }
 
     fn lines(&self, told: &Told) -> String {
         let Tally { items, written, repeats, errors, skipped, .. } = self.tally;
-        let (new, repeats) = (thousands(items - repeats - errors), thousands(repeats));
+        let (new, repeats) = (thousands(items - repeats - errors), counted(repeats, "repeat"));
         let what = match told.mode {
             Mode::Drop => format!(", {} written", thousands(written)),
             Mode::OnlyDuplicates => format!(", {} written, all repeats", thousands(written)),
-            Mode::Flag => format!(", {} written with a mark: {new} new, {repeats} repeats", thousands(written)),
-            Mode::Count => format!(": {new} new, {repeats} repeats"),
+            Mode::Flag => format!(", {} written with a mark: {new} new, {repeats}", thousands(written)),
+            Mode::Count => format!(": {new} new, {repeats}"),
         };
         let faulty = match (errors, skipped) {
             (0, _) => String::new(),
             (errors, 0) => format!(", {} without a key", thousands(errors)),
             (errors, _) => format!(", {} without a key left out", thousands(errors)),
         };
-        format!("{} lines{what}{faulty}.", thousands(items))
+        format!("{}{what}{faulty}.", counted(items, "line"))
     }
 
     /// How often the filter was wrong, as far as that is known.
@@ -243,9 +246,9 @@ impl Stats {
         match (told.window, &told.missed) {
             (Some(Window::Arrivals(lines)), _) => {
                 let of = if told.is_shared { " of all machines" } else { "" };
-                Some(format!("no repeat within {} lines{of} {through}", thousands(lines)))
+                Some(format!("no repeat within {}{of} {through}", counted(lines, "line")))
             }
-            (Some(Window::Time(time)), _) => Some(format!("no repeat within {} {through}", words::span(time))),
+            (Some(Window::Time(time)), _) => Some(format!("no repeat within {} {through}", span_text(time))),
             _ if !told.forgets || self.collision_probability.is_some() => Some(format!("no repeat {through}")),
             (_, None) => None,
             // Of lines that an earlier run or another machine had seen nothing is known.
@@ -267,9 +270,10 @@ impl Stats {
             (_, Some(repeats)) => {
                 let found = self.tally.repeats as f64;
                 format!(
-                    "about {} repeats{of} {through}, mostly ones last seen more than {} lines ago",
+                    "about {} repeats{of} {through}, mostly ones last seen more than {} line{} ago",
                     words::about_one_in(repeats / (repeats + found)),
-                    words::roughly(missed.mostly_after)
+                    words::roughly(missed.mostly_after),
+                    if missed.mostly_after == 1 { "" } else { "s" }
                 )
             }
         }

@@ -2,7 +2,7 @@
 
 use crate::failure::{Failure, Result};
 use crate::record::{Batch, time};
-use crate::report::thousands;
+use crate::report::{counted, thousands};
 use everbloom::AnyFilter;
 use everbloom::internal::filter::{Timeline, Times, WindowStatus};
 use serde::Serialize;
@@ -53,10 +53,10 @@ impl WindowStats {
                 thousands(late)
             ),
         };
-        let (most, planned) = (thousands(self.most_arrivals), thousands(self.planned_arrivals));
+        let (most, planned) = (counted(self.most_arrivals, "line"), thousands(self.planned_arrivals));
         match self.most_arrivals > self.planned_arrivals {
-            true => format!("{most} lines came in a window, and {planned} were planned for.{late}"),
-            false => format!("At most {most} lines came in a window, of {planned} planned for.{late}"),
+            true => format!("{most} came in a window, and {planned} were planned for.{late}"),
+            false => format!("At most {most} came in a window, of {planned} planned for.{late}"),
         }
     }
 }

@@ -22,10 +22,10 @@ pub(crate) struct Generate {
     /// Number of arrivals [default: 100000]
     #[arg(long, value_name = "COUNT", value_parser = quantity::count)]
     items: Option<u64>,
-    /// Share of arrivals that are distinct, such as 49%
+    /// Share of arrivals that are distinct, such as 30% [default: the set's own, as --list says]
     #[arg(long, value_name = "SHARE", value_parser = quantity::rate)]
     distinct: Option<f64>,
-    /// Exponent of the zipf set
+    /// Exponent of the zipf set [default: 1]
     #[arg(long, value_name = "NUMBER", value_parser = quantity::number)]
     exponent: Option<f64>,
     /// The seed of every random choice

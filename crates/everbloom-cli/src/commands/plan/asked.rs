@@ -1,9 +1,10 @@
 //! A plan that a page asks for: the words, the answer and the errors of the command line.
 
+use super::importance::Importances;
 use super::stream::Repeats;
-use super::{Document, Plan, stream::Mix, text};
+use super::{Document, Plan, text};
 use crate::args::KeyArgs;
-use crate::failure::{Result, from_usage};
+use crate::failure::{Failure, Result, from_usage};
 use clap::{CommandFactory as _, Parser};
 use everbloom::internal::forecast::AUTO;
 use everbloom::{Question, Recommendation, Stream, filters};
@@ -29,7 +30,7 @@ pub(crate) struct Sampled {
 pub(crate) struct Asked {
     plan: Plan,
     pub(crate) question: Question,
-    importance_max: Option<f64>,
+    importances: Option<Importances>,
 }
 
 /// What `plan` would print, for a page.
@@ -45,7 +46,13 @@ impl Asked {
     pub(crate) fn new(words: &[String], sample: Option<Sampled>) -> Result<Self> {
         let words = Words::try_parse_from(words).map_err(|error| from_usage(&error, &Words::command()))?;
         let mut plan = words.plan;
-        let (mix, importance_max) = plan.importance.as_ref().map(Mix::load).transpose()?.unzip();
+        if sample.is_some() && plan.importance.is_some() {
+            return Err(Failure::new(
+                "the importances of a sample are in its records, of which this page reads the keys alone; leave importance out, \
+                 or ask everbloom plan --stream FILE --importance FIELD --importance-max NUMBER",
+            ));
+        }
+        let importances = Importances::of(&plan)?;
         let learned = sample.map(|sample| {
             plan.stream = Some(Repeats::Sample(sample.name.into()));
             plan.keys = sample.keys;
@@ -54,13 +61,13 @@ impl Asked {
         if let Some(spec) = plan.filter.as_ref().filter(|spec| spec.kind() != AUTO) {
             filters::kind(spec)?;
         }
-        let question = plan.question(mix, importance_max, learned)?;
-        Ok(Asked { plan, question, importance_max })
+        let question = plan.question(importances.as_ref(), learned)?;
+        Ok(Asked { plan, question, importances })
     }
 
     /// An answer as `plan` tells it.
     pub(crate) fn told(&self, answer: &Recommendation) -> Told {
-        let document = self.plan.document(&self.question, answer, self.importance_max);
+        let document = self.plan.document(&self.question, answer, self.importances.as_ref());
         Told { rows: text::rows(&document), document }
     }
 }

@@ -1,33 +1,34 @@
 //! The rate of false negatives by lag, as bars.
 
 use super::LagRow;
+use crate::report::paper::Paper;
 use crate::report::percent;
 
-/// The widest bar, and the narrowest.
+/// The widest bar, and the narrowest beside which all is said.
 const WIDTHS: [usize; 2] = [40, 10];
 /// What stands before and behind it.
 const BESIDE: usize = 11 + 44;
+/// The same where there is no room for more than the rate.
+const BESIDE_SHORT: usize = 11 + 11;
 const MOST_ROWS: usize = 12;
 /// Lags that hold a smaller share of the repeats are not worth a bar.
 const LEAST_SHARE: f64 = 0.001;
 
 /// A bar for every doubling of the lag, or for every second, as many as fit.
 pub(super) fn by_lag(rows: &[LagRow], columns: usize) -> String {
-    let width = columns.saturating_sub(BESIDE).clamp(WIDTHS[1], WIDTHS[0]);
+    let is_narrow = columns < BESIDE + WIDTHS[1];
+    let width = columns.saturating_sub(if is_narrow { BESIDE_SHORT } else { BESIDE }).clamp(WIDTHS[1], WIDTHS[0]);
     let rows: Vec<&LagRow> = rows.iter().filter(|row| row.share >= LEAST_SHARE).collect();
     let step = rows.len().div_ceil(MOST_ROWS).max(1);
-    let mut text = String::from("\nrepeats missed, by arrivals since the key was last seen\n");
+    let title = "repeats missed, by arrivals since the key was last seen";
+    let mut text = format!("\n{}", Paper::of_columns(columns).wrap(title, 2));
     for together in rows.chunks(step) {
         let share: f64 = together.iter().map(|row| row.share).sum();
         let missed: f64 = together.iter().map(|row| row.share * row.predicted_fnr).sum::<f64>() / share;
         let lag = together[together.len() / 2].lag;
         let bar = bar(missed, width);
-        text.push_str(&format!(
-            "{:>9}  {bar:width$}  {:>9} of the {} that come then\n",
-            short(lag),
-            percent(missed),
-            percent(share)
-        ));
+        let then = if is_narrow { String::new() } else { format!(" of the {} that come then", percent(share)) };
+        text.push_str(&format!("{:>9}  {bar:width$}  {:>9}{then}\n", short(lag), percent(missed)));
     }
     text
 }

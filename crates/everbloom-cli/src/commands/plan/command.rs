@@ -1,19 +1,19 @@
 //! The command that uses what was planned, with every option that was given.
 
 use super::Plan;
+use super::importance::{Importances, Known};
 use super::sentence::is_stream;
 use super::stream::Repeats;
-use crate::args::{KeyArgs, OnError, Refresh, quantity};
+use crate::args::{DEFAULT_FPR, KeyArgs, OnError, Refresh, Scale, quantity};
 use clap::ValueEnum;
 use everbloom::internal::forecast;
-use everbloom::internal::promise::{Window, size_typed};
+use everbloom::internal::promise::{Window, size_typed, span_text};
 use everbloom::{Holds, Recommendation};
-use std::time::Duration;
 
 /// On a stream, if one was described or the filter is made for one; otherwise for a set of keys.
 ///
 /// A description of importances does not say in which field of a record they are: the line has a word in that place.
-pub(super) fn to_use(plan: &Plan, answer: &Recommendation, importance_max: Option<f64>) -> String {
+pub(super) fn to_use(plan: &Plan, answer: &Recommendation, importances: Option<&Importances>) -> String {
     let spec = &answer.best.plan.spec;
     let on_stream = is_stream(answer);
     let mut words = vec!["everbloom".to_string()];
@@ -35,9 +35,7 @@ pub(super) fn to_use(plan: &Plan, answer: &Recommendation, importance_max: Optio
     option("fpr", promised(plan, answer).map(exact_rate));
     option("expect", expected(plan, answer).map(|count| count.to_string()));
     option("seed", plan.seed.map(|seed| seed.to_string()));
-    if let (Some(max), true) = (importance_max, on_stream) {
-        words.push(format!("--importance FIELD --importance-max {max}"));
-    }
+    words.extend(importances.filter(|_| on_stream).map(of_importances));
     words.extend(of_keys(&plan.keys));
     if !on_stream {
         words.push("-o keys.ebf".into());
@@ -45,23 +43,33 @@ pub(super) fn to_use(plan: &Plan, answer: &Recommendation, importance_max: Optio
     words.join(" ")
 }
 
-/// The keys to expect: as given, or those for which the cheapest filter keeps what it promises.
+/// The keys to expect: as given, or, where fewer were given than come, those for which the filter keeps what it promises.
 pub(super) fn expected(plan: &Plan, answer: &Recommendation) -> Option<u64> {
-    plan.expect.or(match (answer.best.cost, answer.best.plan.promise.holds) {
-        (Some(_), Holds::UntilItems(items)) => Some(items),
-        _ => None,
-    })
+    let enough = |items: &u64| !answer.stream.is_learned() || *items >= answer.stream.distinct();
+    match (answer.best.plan.promise.holds, plan.window) {
+        (Holds::UntilItems(items), None) => plan.expect.filter(enough).or(Some(items)),
+        _ => plan.expect,
+    }
 }
 
-/// The rate to promise: as given, or that of the cheapest filter, which need not be the default, rounded up to three digits.
+/// The rate to promise: as given, or that of the plan where the spec alone does not settle it: the usual one, or, where that is
+/// not kept and by the cheapest filter, its own, rounded up to three digits.
 pub(super) fn promised(plan: &Plan, answer: &Recommendation) -> Option<f64> {
-    plan.fpr.or_else(|| {
-        let rate = answer.best.cost.map(|_| answer.best.plan.promise.predicted_fpr)?;
-        // In percent, as it is typed: what is read is what is shown.
-        let unit = 10f64.powf((100.0 * rate).log10().floor() - 2.0);
-        let percent = format!("{:.2e}", (100.0 * rate / unit).ceil() * unit).parse::<f64>().ok()?;
-        quantity::rate(&format!("{percent}%")).ok().filter(|promised| *promised >= rate)
-    })
+    let best = &answer.best;
+    let (rate, is_by_cost) = (best.plan.promise.predicted_fpr, best.cost.is_some());
+    let is_filled = matches!(best.plan.promise.holds, Holds::UntilItems(_)) && plan.window.is_none();
+    match plan.fpr {
+        Some(given) => Some(given),
+        None if is_by_cost || is_filled && rate > DEFAULT_FPR => rounded_up(rate),
+        None => is_filled.then_some(DEFAULT_FPR),
+    }
+}
+
+/// A rate as it is typed in percent with three digits: what is read is what is shown.
+fn rounded_up(rate: f64) -> Option<f64> {
+    let unit = 10f64.powf((100.0 * rate).log10().floor() - 2.0);
+    let percent = format!("{:.2e}", (100.0 * rate / unit).ceil() * unit).parse::<f64>().ok()?;
+    quantity::rate(&format!("{percent}%")).ok().filter(|promised| *promised >= rate)
 }
 
 /// The window, if `dedup --window` would plan this kind for it.
@@ -71,10 +79,19 @@ fn window_of(plan: &Plan, answer: &Recommendation) -> Option<String> {
     let refresh = if plan.refresh == Refresh::No { " --refresh no" } else { "" };
     let text = match window {
         Window::Arrivals(arrivals) => arrivals.to_string(),
-        Window::Time(time) => exact_time(time),
+        Window::Time(time) => span_text(time),
         _ => return None,
     };
     (planned.kind() == answer.best.plan.spec.kind()).then(|| format!("--window {text}{refresh}"))
+}
+
+fn of_importances(importances: &Importances) -> String {
+    let field = match &importances.known {
+        Known::Spread(_) => "FIELD".into(),
+        Known::Field(field) => quoted(field),
+    };
+    let scale = if importances.scale == Scale::Log { " --importance-scale log" } else { "" };
+    format!("--importance {field} --importance-max {}{scale}", importances.max)
 }
 
 fn of_keys(keys: &KeyArgs) -> Vec<String> {
@@ -107,13 +124,6 @@ pub(super) fn exact_rate(rate: f64) -> String {
     if is_same && percent.len() < 8 { percent } else { format!("{rate:e}") }
 }
 
-/// A time as it can be typed.
-pub(super) fn exact_time(time: Duration) -> String {
-    let (millis, units) = (time.as_millis(), [("h", 3_600_000), ("m", 60_000), ("s", 1000)]);
-    let whole = units.into_iter().find(|(_, each)| millis % each == 0);
-    whole.map_or_else(|| format!("{millis}ms"), |(unit, each)| format!("{}{unit}", millis / each))
-}
-
 /// A word as a shell reads it.
 pub(super) fn quoted(word: &str) -> String {
     let plain = |letter: char| letter.is_ascii_alphanumeric() || "-_./%".contains(letter);
@@ -136,6 +146,7 @@ fn escaped(letter: char) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::time::Duration;
 
     #[test]
     fn quantities_are_read_back_as_they_were() {
@@ -145,9 +156,9 @@ mod tests {
         for rate in [0.01, 0.001, 0.3, 1.0 / 3.0, 1e-12, 0.07] {
             assert_eq!(quantity::rate(&exact_rate(rate)), Ok(rate), "{}", exact_rate(rate));
         }
-        for millis in [1, 1500, 60_000, 86_400_000] {
+        for millis in [1, 1500, 60_000, 5_400_000, 86_400_000, 604_800_000, 694_861_001] {
             let time = Duration::from_millis(millis);
-            assert_eq!(quantity::window(&exact_time(time)), Ok(Window::Time(time)), "{}", exact_time(time));
+            assert_eq!(quantity::window(&span_text(time)), Ok(Window::Time(time)), "{}", span_text(time));
         }
         assert_eq!(quoted("a\n'b"), r"$'a\x0a\'b'");
         assert_eq!((quoted("a b"), quoted("it's"), quoted("1%")), ("'a b'".into(), r"'it'\''s'".into(), "1%".into()));

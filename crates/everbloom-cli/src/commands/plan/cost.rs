@@ -1,7 +1,8 @@
 //! What a plan costs, for people and for programs: a line, and the cost against the memory as bars.
 
 use super::chart::bar;
-use crate::report::{percent, short_size, thousands};
+use crate::report::{percent, practically_none, short_size, thousands};
+use everbloom::internal::promise::LEAST_RATE;
 use everbloom::{CostPoint, ExpectedCost, Recommendation};
 use serde::Serialize;
 
@@ -133,6 +134,8 @@ pub(crate) fn saved(cost: ExpectedCost, answer: &Recommendation) -> String {
 pub(super) fn amount(cost: f64) -> String {
     match cost {
         0.0 => "0".into(),
+        // No hash justifies rates of which so little would come.
+        cost if cost < LEAST_RATE => practically_none(),
         cost if cost >= 1000.0 => thousands(cost.round() as u64),
         cost if cost < 1e-4 => format!("{cost:.2e}"),
         cost => {
@@ -149,7 +152,7 @@ mod tests {
 
     #[test]
     fn amounts_have_three_digits() {
-        let texts = [0.0, 0.000_012_34, 0.012_345, 0.5, 1.0, 12.345, 999.9, 12_345.6].map(amount);
-        assert_eq!(texts, ["0", "1.23e-5", "0.0123", "0.5", "1", "12.3", "1000", "12,346"]);
+        let texts = [0.0, 3e-49, 0.000_012_34, 0.012_345, 0.5, 1.0, 12.345, 999.9, 12_345.6].map(amount);
+        assert_eq!(texts, ["0", "< 1e-15", "1.23e-5", "0.0123", "0.5", "1", "12.3", "1000", "12,346"]);
     }
 }

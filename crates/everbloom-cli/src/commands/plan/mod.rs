@@ -5,6 +5,7 @@ mod asked;
 mod chart;
 mod command;
 pub(crate) mod cost;
+mod importance;
 mod sentence;
 mod stream;
 mod surfaces;
@@ -13,7 +14,7 @@ mod text;
 #[cfg(feature = "web")]
 pub(crate) use asked::{Asked, Sampled};
 
-use crate::args::{CostArgs, DEFAULT_FPR, Format, KeyArgs, Refresh, quantity};
+use crate::args::{CostArgs, DEFAULT_FPR, Format, KeyArgs, Refresh, Scale, quantity};
 use crate::commands::dedup;
 use crate::failure::{Ending, Result};
 use crate::progress::{Screen, Working};
@@ -23,11 +24,12 @@ use clap::Args;
 use everbloom::internal::forecast::limit::{self, Limit};
 use everbloom::internal::promise::Window;
 use everbloom::internal::stream::Method;
-use everbloom::{Candidate, Goal, Hashing, Holds, ImportanceMix, Question, Recommendation, Spec, Stream};
+use everbloom::{Candidate, Goal, Hashing, Holds, Question, Recommendation, Spec, Stream};
 use everbloom_lab::spread::STATED_ERRORS;
+use importance::Importances;
 use serde::Serialize;
 use std::path::PathBuf;
-use stream::{Mix, Repeats};
+use stream::Repeats;
 
 /// Says which filter to choose, how large it is and which errors to expect.
 ///
@@ -35,13 +37,13 @@ use stream::{Mix, Repeats};
 /// misses depends on the stream: describe it, or give a sample of it.
 #[derive(Debug, Args)]
 pub(crate) struct Plan {
-    /// The most memory the filter may use, such as 64MiB
+    /// The most memory the filter may use, such as 64MiB [default: what --expect keys at --fpr take]
     #[arg(short, long, value_name = "SIZE", value_parser = quantity::size_in_bits)]
     memory: Option<u64>,
     /// The highest rate of false positives [default: 0.1%; with costs, any that pays]
     #[arg(long, visible_alias = "max-fpr", value_name = "RATE", value_parser = quantity::rate)]
     fpr: Option<f64>,
-    /// The highest rate of false negatives on the stream
+    /// The highest rate of false negatives on the stream [default: any]
     #[arg(long, visible_alias = "max-fnr", value_name = "RATE", value_parser = quantity::rate_or_none)]
     fnr: Option<f64>,
     /// How many distinct keys to expect, such as 1e6
@@ -67,12 +69,22 @@ pub(crate) struct Plan {
     /// A state of dedup --audit: plans anew for a stream like the one that the audit saw
     #[arg(long, value_name = "FILE", conflicts_with = "stream")]
     from_state: Option<PathBuf>,
-    /// How importances are spread: linear, exponential (both up to 50), or a file of them, one per line
-    #[arg(long, value_name = "HOW")]
-    importance: Option<Mix>,
-    /// The filter, if it is chosen already: kind or kind:parameter=value,…
+    /// Of a sample, the field or JSON pointer with the importance of a record, as for dedup; of other streams how importances
+    /// are spread: linear, exponential (both up to 50), or a file of them, one per line
+    #[arg(long, value_name = "FIELD|HOW")]
+    importance: Option<String>,
+    /// The largest importance that a record of the sample can have
+    #[arg(long, value_name = "NUMBER", value_parser = quantity::number, requires = "importance")]
+    importance_max: Option<f64>,
+    /// How the importances of a sample are scaled [default: linear]
+    #[arg(long, value_name = "SCALE", requires = "importance_max")]
+    importance_scale: Option<Scale>,
+    /// The filter, if it is chosen already: kind or kind:parameter=value,… [default: auto]
     #[arg(long, value_name = "SPEC")]
     filter: Option<Spec>,
+    /// Print errors on stderr, and nothing else
+    #[arg(short, long)]
+    quiet: bool,
     /// How to print
     #[arg(long, value_name = "FORMAT", default_value = "table")]
     format: Format,
@@ -92,39 +104,45 @@ impl Plan {
         if let Some(keys) = self.from_state.as_deref().map(dedup::keys_of).transpose()?.flatten() {
             self.keys = keys;
         }
-        let mix = self.importance.as_ref().map(Mix::load).transpose()?;
-        let (mix, importance_max) = mix.unzip();
-        let question = self.question(mix, importance_max, None)?;
+        let importances = Importances::of(&self)?;
+        let question = self.question(importances.as_ref(), None)?;
         let answer = {
-            let _working = Working::on("trying filters", Screen::Free);
+            let _working = Working::on("trying filters", Screen::of(false, self.quiet));
             question.answer()?
         };
         #[cfg(feature = "lab")]
         self.chart.as_deref().map_or(Ok(()), |path| report::figures::cost(path, &answer))?;
-        let document = self.document(&question, &answer, importance_max);
+        let document = self.document(&question, &answer, importances.as_ref());
         report::print(self.format, &document, || text::render(&document, &answer, &Paper::of_stdout()))?;
         Ok(Ending::Done)
     }
 
-    fn document(&self, question: &Question, answer: &Recommendation, importance_max: Option<f64>) -> Document {
-        let command = command::to_use(self, answer, importance_max);
+    fn document(&self, question: &Question, answer: &Recommendation, importances: Option<&Importances>) -> Document {
+        let command = command::to_use(self, answer, importances);
         let mut document = Document::new(question, answer, command);
         document.summary = sentence::of(self, answer);
-        document.commands = surfaces::lines(self, answer, importance_max, &document.command);
+        document.commands = surfaces::lines(self, answer, importances, &document.command);
         document
     }
 
     /// What is asked; of a stream that was `learned` already, if there is one.
-    fn question(
-        &self,
-        mix: Option<ImportanceMix>,
-        importance_max: Option<f64>,
-        learned: Option<Stream>,
-    ) -> Result<Question> {
+    fn question(&self, importances: Option<&Importances>, learned: Option<Stream>) -> Result<Question> {
+        let cost = self.cost.cost(importances.map(Importances::scale).transpose()?)?;
+        let mut stream = match (learned, &self.from_state, &self.stream) {
+            (Some(learned), ..) => Some(learned),
+            (None, Some(path), _) => Some(stream::of_state(path)?),
+            (None, None, described) => described.as_ref().map(|repeats| repeats.load(self, importances)).transpose()?,
+        };
+        let mut mix = importances.and_then(Importances::mix);
+        match (&mut stream, mix) {
+            (Some(stream), Some(mix)) => *stream = stream.clone().with_importance(mix),
+            (Some(stream), None) => mix = stream.importance().copied(),
+            (None, _) => {}
+        }
         let mut goal = Goal::new();
         (goal.memory_bits, goal.target_fpr, goal.expected_items) = (self.memory, self.fpr, self.expect);
         goal = goal.hashing(Hashing::seeded(self.seed.unwrap_or_default()));
-        goal = match self.cost.cost(importance_max)? {
+        goal = match cost {
             Some(cost) => goal.cost(cost),
             None => goal.default_fpr(DEFAULT_FPR),
         };
@@ -134,18 +152,7 @@ impl Plan {
         let mut question = Question::new(goal);
         (question.target_fnr, question.window) = (self.fnr, self.window);
         question.keep_age = self.refresh == Refresh::No;
-        question.filter = self.filter.clone();
-        let stream = match (learned, &self.from_state, &self.stream) {
-            (Some(learned), ..) => Some(learned),
-            (None, Some(path), _) => Some(stream::of_state(path)?),
-            (None, None, described) => described.as_ref().map(|repeats| repeats.load(self)).transpose()?,
-        };
-        if let Some(stream) = stream {
-            question.stream = Some(match mix {
-                Some(mix) => stream.with_importance(mix),
-                None => stream,
-            });
-        }
+        (question.filter, question.stream) = (self.filter.clone(), stream);
         Ok(question)
     }
 }

@@ -1,11 +1,10 @@
 //! A plan in one sentence, for whoever has to decide.
 
-use super::command::exact_time;
 use super::{Plan, cost};
 use crate::args::Refresh;
 use crate::report::words::about_one_in;
-use crate::report::{short_size, thousands};
-use everbloom::internal::promise::{LEAST_RATE, Window};
+use crate::report::{counted, short_size, thousands};
+use everbloom::internal::promise::{LEAST_RATE, Window, span_text};
 use everbloom::{Holds, Recommendation, filters};
 
 /// What one gets for the memory: which stream, which mistakes, which repeats.
@@ -40,15 +39,15 @@ pub(super) fn is_stream(answer: &Recommendation) -> bool {
 
 fn purpose(plan: &Plan, answer: &Recommendation, is_stream: bool) -> String {
     if let (Some(Window::Time(time)), Some(lines)) = (plan.window, window_of(answer)) {
-        let (lines, time) = (thousands(lines), exact_time(time));
-        return format!("drop the repeats from a stream that never ends, with up to {lines} lines in {time}");
+        let (lines, time) = (counted(lines, "line"), span_text(time));
+        return format!("drop the repeats from a stream that never ends, with up to {lines} in {time}");
     }
     match (answer.best.plan.promise.holds, is_stream) {
         (Holds::UntilItems(items), true) => {
-            format!("drop the repeats from a stream of up to {} different lines", thousands(items))
+            format!("drop the repeats from a stream of up to {}", counted(items, "different line"))
         }
         (_, true) => "drop the repeats from a stream that never ends".into(),
-        (Holds::UntilItems(items), false) => format!("remember {} keys", thousands(items)),
+        (Holds::UntilItems(items), false) => format!("remember {}", counted(items, "key")),
         (_, false) => "remember as many keys as come".into(),
     }
 }
@@ -89,7 +88,7 @@ fn found(plan: &Plan, answer: &Recommendation, is_stream: bool) -> String {
     // Where a repeat does not renew a key's age, what counts is the line that was let through.
     let of_what = if plan.refresh == Refresh::No { " of the line that was kept" } else { "" };
     if let Some(Window::Time(time)) = plan.window {
-        return format!("every repeat within {}{of_what} is found", exact_time(time));
+        return format!("every repeat within {}{of_what} is found", span_text(time));
     }
     let missed = match forecast.predicted_fnr {
         rate if answer.assumed || rate <= 0.0 => None,
@@ -102,7 +101,7 @@ fn found(plan: &Plan, answer: &Recommendation, is_stream: bool) -> String {
     match (window_of(answer), best.promise.exact_until, missed) {
         (Some(window), _, missed) => {
             let missed = missed.map_or_else(String::new, |missed| format!(", and in all {missed}"));
-            format!("every repeat within {} lines{of_what} is found{missed}", thousands(window))
+            format!("every repeat within {}{of_what} is found{missed}", counted(window, "line"))
         }
         (_, _, Some(missed)) => missed,
         (_, Some(until), None) if answer.assumed => format!(

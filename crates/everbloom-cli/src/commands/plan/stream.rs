@@ -1,13 +1,15 @@
 //! What is said of a stream on the command line, and what a sample says of it.
 
 use super::Plan;
-use crate::args::{ImportanceArgs, OnError};
+use super::importance::Importances;
+use crate::args::{OnError, quantity};
 use crate::commands::learn;
 use crate::failure::{Failure, Result};
 use crate::filter_file;
 use crate::progress::Screen;
 use crate::record::Layout;
-use everbloom::{Importance, ImportanceMix, ImportanceScale, Stream};
+use everbloom::Stream;
+use everbloom::internal::promise::MAX_ITEMS;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
@@ -45,21 +47,21 @@ impl FromStr for Repeats {
                     .into())
             }
             _ if text.is_empty() => Err("must be uniform, zipf:1.1, phases:10, lag:FILE or a file".into()),
-            _ => Ok(Repeats::Sample(text.into())),
+            _ => quantity::file_beside(&["uniform", "zipf", "phases", "lag"], text).map(Repeats::Sample),
         }
     }
 }
 
 impl Repeats {
-    /// The stream, learned from a sample where there is one.
-    pub(super) fn load(&self, plan: &Plan) -> Result<Stream> {
+    /// The stream, learned from a sample where there is one, with the importances that its records have.
+    pub(super) fn load(&self, plan: &Plan, importances: Option<&Importances>) -> Result<Stream> {
         if let Repeats::Sample(path) = self {
-            return learned(path, plan);
+            return learned(path, plan, importances);
         }
         let Some(distinct) = plan.expect else {
             return Err(Failure::new("say how many distinct keys to expect, such as --expect 1e6"));
         };
-        let arrivals = plan.arrivals.unwrap_or(distinct.saturating_mul(ARRIVALS_PER_KEY));
+        let arrivals = plan.arrivals.unwrap_or(distinct.saturating_mul(ARRIVALS_PER_KEY).min(MAX_ITEMS));
         let stream = match self {
             Repeats::Zipf(exponent) if plan.arrivals.is_none() => Stream::zipf_of(distinct, *exponent),
             Repeats::Zipf(exponent) => Stream::zipf(arrivals, distinct, *exponent),
@@ -67,7 +69,7 @@ impl Repeats {
             Repeats::Lags(path) => Stream::by_lag(arrivals, distinct, &lags(path)?),
             _ => Stream::uniform(arrivals, distinct),
         };
-        stream.map_err(Failure::new)
+        stream.map_err(Failure::from)
     }
 }
 
@@ -81,10 +83,11 @@ pub(super) fn of_state(path: &Path) -> Result<Stream> {
 }
 
 /// Learns a stream at the speed at which it is read.
-fn learned(path: &Path, plan: &Plan) -> Result<Stream> {
-    let layout = Layout::new(&plan.keys, &ImportanceArgs::default())?;
+fn learned(path: &Path, plan: &Plan, importances: Option<&Importances>) -> Result<Stream> {
+    let layout = Layout::new(&plan.keys, &importances.map(Importances::of_records).unwrap_or_default())?;
     let files = [path.to_path_buf()];
-    let (sample, ..) = learn::from_files(&files, layout, &plan.keys, OnError::Fail, None, Screen::Free)?;
+    let (sample, ..) =
+        learn::from_files(&files, layout, &plan.keys, OnError::Fail, None, Screen::of(false, plan.quiet))?;
     sample.finish().map_err(|error| Failure::at(path, error))
 }
 
@@ -109,76 +112,10 @@ fn lags(path: &Path) -> Result<Vec<(f64, f64)>> {
 /// Descriptions are small; more is a mistake.
 const MOST_BYTES: u64 = 64 << 20;
 
-fn read(path: &Path) -> Result<String> {
+pub(super) fn read(path: &Path) -> Result<String> {
     let length = std::fs::metadata(path).map_err(|error| Failure::io(path.display(), &error))?.len();
     if length > MOST_BYTES {
         return Err(Failure::at(path, "is longer than 64 MiB; give a shorter list"));
     }
     std::fs::read_to_string(path).map_err(|error| Failure::io(path.display(), &error))
-}
-
-/// How importances are spread.
-#[derive(Debug, Clone)]
-pub(super) enum Mix {
-    Linear,
-    Exponential,
-    File(PathBuf),
-}
-
-impl FromStr for Mix {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        match text {
-            "linear" => Ok(Mix::Linear),
-            "exponential" => Ok(Mix::Exponential),
-            "" => Err("must be linear, exponential or a file of importances".into()),
-            // Elsewhere it is the field of a record.
-            number if number.parse::<f64>().is_ok() && !Path::new(number).exists() => {
-                Err("says here how importances are spread: linear, exponential, or a file of them, one per line"
-                    .to_string())
-            }
-            path => Ok(Mix::File(path.into())),
-        }
-    }
-}
-
-/// The thesis's importances go up to 50.
-const THESIS_MAX: u32 = 50;
-
-impl Mix {
-    /// How they are spread, and the largest of them.
-    pub(super) fn load(&self) -> Result<(ImportanceMix, f64)> {
-        let max = f64::from(THESIS_MAX);
-        let of = |value: u32| Importance::new(value, THESIS_MAX).unwrap_or_default();
-        match self {
-            Mix::Linear => Ok((ImportanceMix::of((1..=THESIS_MAX).map(of)), max)),
-            Mix::Exponential => {
-                let value = |share: f64| (share * f64::from(THESIS_MAX + 1).ln()).exp().floor() as u32;
-                let shares = (0..1000).map(|index| (f64::from(index) + 0.5) / 1000.0);
-                Ok((ImportanceMix::of(shares.map(|share| of(value(share).clamp(1, THESIS_MAX)))), max))
-            }
-            Mix::File(path) => from_file(path),
-        }
-    }
-}
-
-fn from_file(path: &Path) -> Result<(ImportanceMix, f64)> {
-    let text = read(path)?;
-    let number = |(index, line): (usize, &str)| match line.trim().parse::<f64>() {
-        Ok(value) if value >= 0.0 && value.is_finite() => Ok(value),
-        _ => Err(Failure::at(
-            path,
-            format!("line {}: '{}' is not an importance; write a number of 0 or above", index + 1, line.trim()),
-        )),
-    };
-    let lines = text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty());
-    let values = lines.map(number).collect::<Result<Vec<f64>>>()?;
-    let most = values.iter().copied().fold(0.0, f64::max);
-    if most == 0.0 {
-        return Err(Failure::at(path, "has no importance above 0; write one number on each line"));
-    }
-    let scale = ImportanceScale::linear(most).map_err(Failure::new)?;
-    let importances = values.iter().map(|value| scale.of(*value)).collect::<Result<Vec<_>, _>>();
-    Ok((ImportanceMix::of(importances.map_err(Failure::new)?), most))
 }

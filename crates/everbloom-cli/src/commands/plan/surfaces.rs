@@ -1,12 +1,13 @@
 //! What was planned as lines to paste, for every way in which filters can be used.
 
 use super::Plan;
-use super::command::{exact_rate, exact_time, quoted};
+use super::command::{exact_rate, quoted};
+use super::importance::Importances;
 use super::sentence::is_stream;
-use crate::args::Refresh;
+use crate::args::{Refresh, Scale};
 use everbloom::Recommendation;
 use everbloom::internal::forecast::AUTO;
-use everbloom::internal::promise::{Window, size_typed};
+use everbloom::internal::promise::{Window, size_typed, span_text};
 use everbloom::internal::{Abilities, filters};
 use serde::Serialize;
 
@@ -35,8 +36,8 @@ struct Planned {
     seed: Option<u64>,
     window: Option<Window>,
     keeps_age: bool,
-    /// The largest importance.
-    importance_max: Option<f64>,
+    /// The largest importance, and how it is scaled.
+    importance: Option<(f64, Scale)>,
     is_stream: bool,
     can: Abilities,
 }
@@ -59,7 +60,12 @@ impl Lines {
 }
 
 /// The lines of every surface that can do it.
-pub(super) fn lines(plan: &Plan, answer: &Recommendation, importance_max: Option<f64>, command: &str) -> Vec<Lines> {
+pub(super) fn lines(
+    plan: &Plan,
+    answer: &Recommendation,
+    importances: Option<&Importances>,
+    command: &str,
+) -> Vec<Lines> {
     let Ok(kind) = filters::kind(&answer.best.plan.spec) else { return Vec::new() };
     let planned = Planned {
         command: command.to_string(),
@@ -70,7 +76,7 @@ pub(super) fn lines(plan: &Plan, answer: &Recommendation, importance_max: Option
         seed: plan.seed,
         window: plan.window.filter(|_| plan.filter.is_none()),
         keeps_age: plan.refresh == Refresh::No,
-        importance_max,
+        importance: importances.map(|importances| (importances.max, importances.scale)),
         is_stream: is_stream(answer),
         can: kind.can,
     };
@@ -99,18 +105,20 @@ fn rust(planned: &Planned) -> Option<String> {
     option("fpr", text(&planned.fpr));
     option("expected_items", planned.expect.map(|count| format!("{count}u64")));
     option("hashing", planned.seed.map(|seed| format!("everbloom::Hashing::seeded({seed})")));
-    Some(match (time, planned.importance_max) {
+    Some(match (time, planned.importance) {
         // A window of time in which repeats do not count is only on the command line.
         (Some(_), _) if planned.keeps_age => return None,
         (Some(time), _) => format!(
             "let mut seen = everbloom::TimeWindow::new({time:?}, &{goal})?;\n\
              let is_new = seen.insert(\"a line\", 1_700_000_000_000_000);"
         ),
-        (None, Some(max)) => {
+        (None, Some((max, scale))) => {
             let is_whole = max.fract() == 0.0 && (3.0..=f64::from(u32::MAX)).contains(&max);
-            let importance = match is_whole {
-                true => format!("everbloom::Importance::new(3, {max})?"),
-                false => format!("everbloom::ImportanceScale::linear({max:?})?.of({:?})?", some_importance(max)),
+            let some = some_importance(max);
+            let importance = match scale {
+                Scale::Linear if is_whole => format!("everbloom::Importance::new(3, {max})?"),
+                Scale::Linear => format!("everbloom::ImportanceScale::linear({max:?})?.of({some:?})?"),
+                Scale::Log => format!("everbloom::ImportanceScale::logarithmic({max:?})?.of({some:?})?"),
             };
             format!(
                 "let mut seen = {goal}.build()?;\n\
@@ -128,8 +136,8 @@ fn rust(planned: &Planned) -> Option<String> {
 
 impl Planned {
     /// The largest importance, where the kind weighs it: elsewhere the word would be refused.
-    fn weighed_importance(&self) -> Option<f64> {
-        self.importance_max.filter(|_| self.can.weigh_importance)
+    fn weighed_importance(&self) -> Option<(f64, Scale)> {
+        self.importance.filter(|_| self.can.weigh_importance)
     }
 
     /// The seed, where the kind does not hash in a way of its own.
@@ -140,7 +148,7 @@ impl Planned {
     /// The window, if it is one of time.
     fn time(&self) -> Option<String> {
         match self.window {
-            Some(Window::Time(time)) => Some(exact_time(time)),
+            Some(Window::Time(time)) => Some(span_text(time)),
             _ => None,
         }
     }
@@ -160,6 +168,11 @@ fn python(planned: &Planned) -> Option<String> {
     words.extend(planned.expect.map(|count| format!("expect={count}")));
     words.extend(planned.own_seed().map(|seed| format!("seed={seed}")));
     let importance = planned.weighed_importance();
+    // Python knows no other scale.
+    if importance.is_some_and(|(_, scale)| scale == Scale::Log) {
+        return None;
+    }
+    let importance = importance.map(|(max, _)| max);
     words.extend(importance.map(|max| format!("importance={max}")));
     let words = words.join(", ");
     let importance = importance.map_or_else(String::new, |max| format!(", importance={}", some_importance(max)));
@@ -187,11 +200,13 @@ fn redis(planned: &Planned) -> Option<String> {
     words.extend(planned.fpr.as_ref().map(|rate| format!("FPR {rate}")));
     words.extend(planned.expect.map(|count| format!("EXPECT {count}")));
     words.extend(time.map(|time| format!("WINDOW {time}")));
-    words.extend(planned.weighed_importance().map(|max| format!("IMPORTANCE {max}")));
+    let importance = planned.weighed_importance();
+    words.extend(
+        importance.map(|(max, scale)| format!("IMPORTANCE {max}{}", if scale == Scale::Log { " LOG" } else { "" })),
+    );
     words.extend(planned.own_seed().map(|seed| format!("SEED {seed}")));
     let reserve = words.join(" ");
-    let importance =
-        planned.weighed_importance().map_or_else(String::new, |max| format!(" IMPORTANCE {}", some_importance(max)));
+    let importance = importance.map_or_else(String::new, |(max, _)| format!(" IMPORTANCE {}", some_importance(max)));
     Some(match planned.is_stream {
         true => format!("{reserve}\nredis-cli EB.ADD seen 'a line'{importance}"),
         false => format!("{reserve}\nredis-cli EB.ADD keys 'a key'\nredis-cli EB.EXISTS keys 'a key'"),

@@ -2,7 +2,7 @@
 
 use super::{Document, Row, chart};
 use crate::report::paper::Paper;
-use crate::report::{percent, predicted, short_size, thousands, with_error};
+use crate::report::{counted, percent, predicted, short_size, thousands, with_error};
 use everbloom::Recommendation;
 
 pub(super) fn render(document: &Document, answer: &Recommendation, paper: &Paper) -> String {
@@ -36,9 +36,10 @@ pub(super) fn rows(document: &Document) -> Vec<(&'static str, String)> {
     let best = &document.best;
     let promise = match (document.promise, document.promised_items) {
         (_, Some(_)) if document.promised_window.is_some() => {
-            let lines = document.promised_window.map_or_else(String::new, thousands);
-            format!("kept while no more than {lines} lines come in a window, evenly")
+            let lines = document.promised_window.map_or_else(String::new, |lines| counted(lines, "line"));
+            format!("kept while no more than {lines} come in a window, evenly")
         }
+        (_, Some(1)) => "kept until 1 distinct key has come".to_string(),
         (_, Some(items)) => format!("kept until {} distinct keys have come", thousands(items)),
         ("always", _) => "kept at every moment".to_string(),
         _ => "not promised, since its parameters were given".to_string(),
@@ -65,8 +66,8 @@ pub(super) fn rows(document: &Document) -> Vec<(&'static str, String)> {
             format!("{missed}, {late} late (in the last tenth of the arrivals), by {}", best.method),
         ));
         let assumed = if stream.assumed { "assumed: " } else { "" };
-        let counts = (thousands(stream.arrivals), thousands(stream.distinct));
-        rows.push(("stream", format!("{assumed}{} arrivals, {} distinct, {}", counts.0, counts.1, stream.repeats)));
+        let counts = (counted(stream.arrivals, "arrival"), thousands(stream.distinct));
+        rows.push(("stream", format!("{assumed}{}, {} distinct, {}", counts.0, counts.1, stream.repeats)));
     }
     if !document.fnr_by_importance.is_empty() {
         rows.push(("by importance", format!("wfp {}, wfn {}", percent(document.wfp), percent(document.wfn))));
@@ -99,7 +100,8 @@ fn with_bound(row: &Row) -> String {
 fn size(row: &Row) -> String {
     let bits = row.memory_bits;
     let hashes = row.filter.split("num_hashes=").nth(1).and_then(|rest| rest.split(',').next());
-    let hashes = hashes.map_or_else(String::new, |hashes| format!(", {hashes} hashes"));
+    let hashes = hashes
+        .map_or_else(String::new, |hashes| format!(", {hashes} {}", if hashes == "1" { "hash" } else { "hashes" }));
     let (size, bytes) = (short_size(bits), thousands(bits.div_ceil(8)));
     match bits < 8 << 10 {
         true => format!("{bytes} bytes ({} bits{hashes})", thousands(bits)),

@@ -36,7 +36,7 @@ pub(crate) struct Log {
     /// The seed of the filters' hashing
     #[arg(long, value_name = "NUMBER", default_value_t = 0, value_parser = quantity::seed, help_heading = "Key lists and a log")]
     seed: u64,
-    /// The key of the log's records, if it is not that of the key lists
+    /// The key of the log's records [default: that of the key lists]
     #[arg(long, value_name = "FIELDS", requires = "log", help_heading = "Records")]
     log_key: Option<String>,
     #[command(flatten)]
@@ -239,7 +239,12 @@ fn text(document: &Document, tuned: &Tuned, output: &Path) -> String {
         let shares = (report::percent(class.key_share), report::percent(class.query_share));
         rows.push((
             "class",
-            format!("{} hashes: {} of keys, {} of negative queries", class.num_hashes, shares.0, shares.1),
+            format!(
+                "{}: {} of keys, {} of negative queries",
+                report::counted(class.num_hashes.into(), "hash"),
+                shares.0,
+                shares.1
+            ),
         ));
     }
     if document.kind != "standard" {
