@@ -124,7 +124,10 @@ class TestRbloom:
         assert bloom.issubset(["a", "b", "cd", "ef", "more"]) and not bloom.issubset(["a"])
         assert "cd" not in bloom.intersection("ab") and "cd" in bloom
         assert "new" in bloom.union(["new"]) and "new" not in bloom
+        # Two keys may share a bit, so that of another key's bits a few may stay: no key does, but the filter need not be empty.
         bloom.intersection_update(["nothing of it"])
+        assert "a" not in bloom and "cd" not in bloom and bloom.approx_items < 1
+        bloom.intersection_update([])
         assert not bloom
 
     def test_what_does_not_belong_together(self):
