@@ -7,6 +7,7 @@
 use crate::key::KeyHash;
 use crate::promise::Verdict;
 use crate::simd::{CACHED_BYTES, Kernel, SimdOps, prefetch, run};
+use crate::simd::{all_set, all_set_here, set_all};
 use std::ops::Range;
 
 /// Which of its hashes a key has: from one on, up to another, for all keys of a batch or for each.
@@ -88,31 +89,27 @@ impl<'h> Hashes<'h> {
 /// Whether the bits of these hashes of a key are all set.
 #[inline(always)]
 pub(crate) fn contains(words: &[u64], range: u64, hash: KeyHash, hashes: Range<u32>) -> bool {
-    let mut places = hash.places(range).after(hashes.start);
-    let mut count = hashes.len();
-    // Two at a time: a branch for each is mispredicted too often, and each bit more that is read for nothing costs as much.
-    while count >= 2 {
-        if bit(words, places.place()) & bit(words, places.place()) & 1 == 0 {
-            return false;
-        }
-        count -= 2;
-    }
-    count == 0 || bit(words, places.place()) & 1 == 1
+    all_set(words, range, numbers(hash, hashes.start), hashes.len() as u32)
 }
 
 /// Sets the bits of the first so many hashes of a key; true if one was not set.
 #[inline(always)]
 pub(crate) fn insert(words: &mut [u64], range: u64, hash: KeyHash, count: u32) -> bool {
-    let mut places = hash.places(range);
-    let mut missing = 0;
-    for _ in 0..count / 2 {
-        missing |= set(words, places.place());
-        missing |= set(words, places.place());
-    }
-    if count % 2 == 1 {
-        missing |= set(words, places.place());
-    }
-    missing != 0
+    set_all(words, range, numbers(hash, 0), count)
+}
+
+/// [`contains`] within a kernel.
+#[inline(always)]
+fn contains_here(words: &[u64], range: u64, hash: KeyHash, hashes: Range<u32>) -> bool {
+    all_set_here(words, range, numbers(hash, hashes.start), hashes.len() as u32)
+}
+
+/// The numbers that a key's places are taken from, without the first so many.
+#[inline(always)]
+fn numbers(hash: KeyHash, first: u32) -> (u64, u64) {
+    // The range plays no part in the numbers.
+    let [number, next] = hash.places(1).after(first).numbers();
+    (number, next)
 }
 
 /// A bit, and others above it.
@@ -253,11 +250,11 @@ impl Kernel for Contains<'_> {
         if size_of_val(words) <= CACHED_BYTES {
             // A loop of its own where all keys have as many: each key would ask otherwise.
             if let Some(count) = hashes.same_from_first() {
-                keys.iter().zip(found).for_each(|(key, found)| *found = contains(words, range, *key, 0..count));
+                keys.iter().zip(found).for_each(|(key, found)| *found = contains_here(words, range, *key, 0..count));
                 return;
             }
             for (at, (key, found)) in keys.iter().zip(found).enumerate() {
-                *found = contains(words, range, *key, hashes.of(at));
+                *found = contains_here(words, range, *key, hashes.of(at));
             }
             return;
         }
@@ -312,7 +309,7 @@ impl Contains<'_> {
             }
         }
         for at in count..keys.len() {
-            found[at] = contains(words, range, keys[at], hashes.of(at));
+            found[at] = contains_here(words, range, keys[at], hashes.of(at));
         }
     }
 }

@@ -19,7 +19,10 @@
 //! a key are independent exactly, and a fifth is tied to four others. Double hashing ties three. What that can cost is
 //! one key that has four places of another one's, and so more easily a fifth: of n keys in m cells n/m^4 do, beside m^-1
 //! for one place, which no test here can see at 30 places and 46,000 cells. All 128 bits are used, so that rates far
-//! below n/2^64 hold as well.
+//! below n/2^64 hold as well. Of hashes that carry the key's length, eight bits are the same for keys of one length: their
+//! fourth, fifth and sixth place are tied: given two, the third may have no more than a 256th of its values left. Any two are independent, and
+//! what it costs is a key that shares the fourth and fifth with another one, n/m^2 of them, which then shares the sixth
+//! with 256/m at most instead of 1/m; the tests see none of that, in 64 cells either.
 //!
 //! Scaling is `(x · n) >> 64`, so any `n` up to 2^64 works without a division.
 

@@ -49,19 +49,29 @@ impl InstructionSet {
     /// less. For benches and tests.
     pub fn limit(self) -> Self {
         let used = self.min(Self::detected());
-        USED.store(used as u8, Relaxed);
+        USED.store(used.bit(), Relaxed);
         used
     }
 
-    /// What kernels use. Detected once: a single key would feel six questions each time.
+    /// What kernels use. Detected once: a single key would feel six questions each time. It feels three comparisons, too, so
+    /// each set is a bit of its own and the newest, which most machines have, is asked for first.
     #[inline(always)]
     pub fn used() -> Self {
-        match USED.load(Relaxed) {
-            PORTABLE => InstructionSet::Portable,
-            AVX2 => InstructionSet::Avx2,
-            AVX512 => InstructionSet::Avx512,
-            _ => Self::first_used(),
+        let bits = USED.load(Relaxed);
+        if bits & Self::Avx512.bit() != 0 {
+            return InstructionSet::Avx512;
         }
+        if bits & Self::Avx2.bit() != 0 {
+            return InstructionSet::Avx2;
+        }
+        if bits & Self::Portable.bit() != 0 {
+            return InstructionSet::Portable;
+        }
+        Self::first_used()
+    }
+
+    const fn bit(self) -> u8 {
+        1 << self as u8
     }
 
     #[cold]
@@ -77,10 +87,6 @@ impl fmt::Display for InstructionSet {
     }
 }
 
-const PORTABLE: u8 = InstructionSet::Portable as u8;
-const AVX2: u8 = InstructionSet::Avx2 as u8;
-const AVX512: u8 = InstructionSet::Avx512 as u8;
-
-/// What kernels use; any other number if nobody has asked yet. Only [`InstructionSet::limit`] writes it, and never more
+/// What kernels use, as its bit; none if nobody has asked yet. Only [`InstructionSet::limit`] writes it, and never more
 /// than was detected.
-static USED: AtomicU8 = AtomicU8::new(u8::MAX);
+static USED: AtomicU8 = AtomicU8::new(0);

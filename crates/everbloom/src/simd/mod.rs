@@ -10,6 +10,7 @@
 //! | `level` | which instructions kernels use: the newest, or fewer if asked for fewer |
 //! | `ops` | [`Kernel`], [`SimdOps`] with the plain code of each operation, [`run`] |
 //! | `x86` | the same operations on 256-bit and 512-bit registers |
+//! | `bits` | the bits of a key that lie anywhere, one after another |
 //! | `parity` | whether an odd number of bits are set, in eight words at once |
 //! | `visit` | one arrival at a line of small counters |
 //! | `prefetch` | asking for cache lines ahead of the work |
@@ -17,6 +18,7 @@
 //! | `zeroed` | memory that is zero and not touched until it is used |
 
 mod advice;
+mod bits;
 mod level;
 mod ops;
 mod parity;
@@ -27,6 +29,7 @@ mod x86;
 mod zeroed;
 
 pub(crate) use advice::advise_huge_pages;
+pub(crate) use bits::{all_set, all_set_here, set_all};
 pub use level::InstructionSet;
 #[cfg(test)]
 pub(crate) use ops::run_on_each;

@@ -1,5 +1,6 @@
 //! The operations on 256-bit and 512-bit registers.
 
+use super::bits::{self, Numbers};
 use super::ops::{self, Kernel, PLACE_TURN, SimdOps, SlicePlaces, Slices};
 use super::visit::{Visit, wide};
 use std::arch::x86_64::*;
@@ -14,6 +15,12 @@ pub(super) fn run_avx2<K: Kernel>(kernel: K) -> K::Output {
 #[target_feature(enable = "avx512f,avx512dq,avx2,bmi1,bmi2,popcnt")]
 pub(super) fn run_avx512<K: Kernel>(kernel: K) -> K::Output {
     kernel.run(Avx512(Avx2(())))
+}
+
+/// [`bits::all_set_here`] with shifts that need no fixed register: a key by itself gains from no wide ones.
+#[target_feature(enable = "bmi1,bmi2")]
+pub(super) fn all_set(words: &[u64], range: u64, numbers: Numbers, count: u32) -> bool {
+    bits::all_set_here(words, range, numbers, count)
 }
 
 /// Proof of 256-bit registers: only [`run_avx2`] and [`run_avx512`] make one.
