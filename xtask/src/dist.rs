@@ -54,8 +54,11 @@ pub(crate) fn run(arguments: &[String]) -> Outcome {
         fs::remove_dir_all(&stage).map_err(|error| format!("{}: {error}", stage.display()))?;
     }
     fill(&stage, &binary, &module)?;
+    if !packs_wheel {
+        strip(&stage);
+    }
     archive(&dist, &stage, &name)?;
-    debian(&dist)?;
+    debian(&dist, !packs_wheel)?;
     if packs_wheel {
         python::pack(&dist)?;
     }
@@ -120,6 +123,14 @@ fn fill(stage: &Path, binary: &Path, module: &Path) -> Outcome {
     Ok(())
 }
 
+/// A binary that was given is packed to be tried, and often has several times its size in debug lines: packing those took
+/// longer than all else. Without `strip` they stay.
+fn strip(stage: &Path) {
+    for file in ["everbloom", MODULE] {
+        let _ = Command::new("strip").arg("--strip-debug").arg(stage.join(file)).output();
+    }
+}
+
 /// The same files give the same archive: names in order, no owner, one time.
 fn archive(dist: &Path, stage: &Path, name: &str) -> Outcome {
     let options = ["--sort=name", "--owner=0", "--group=0", "--numeric-owner", "--mtime=@0", "--gzip", "--create"];
@@ -130,11 +141,13 @@ fn archive(dist: &Path, stage: &Path, name: &str) -> Outcome {
     .map(drop)
 }
 
-/// The package as `[package.metadata.deb]` of the command line's crate describes it, from the files in `target/debian`.
-fn debian(dist: &Path) -> Outcome {
+/// The package as `[package.metadata.deb]` of the command line's crate describes it, from the files in `target/debian`;
+/// what is packed to be tried need not be small.
+fn debian(dist: &Path, fast: bool) -> Outcome {
     let package = root().join("crates/everbloom-cli/Cargo.toml");
     let mut command = Command::new(cargo_deb()?);
     command.args(["--no-build", "--no-strip", "--manifest-path"]).arg(package).arg("--output").arg(dist);
+    command.args(fast.then_some("--fast"));
     output_of(command.current_dir(root())).map(drop)
 }
 
@@ -148,7 +161,11 @@ fn cargo_deb() -> Result<PathBuf, String> {
     }
     let fixed = ["cargo-deb", "--version", CARGO_DEB, "--locked", "--root"];
     // It packs one file now and then: built fast rather than to be fast.
-    let variables = [("CARGO_PROFILE_RELEASE_LTO", "off"), ("CARGO_PROFILE_RELEASE_CODEGEN_UNITS", "16")];
+    let variables = [
+        ("CARGO_PROFILE_RELEASE_LTO", "off"),
+        ("CARGO_PROFILE_RELEASE_CODEGEN_UNITS", "16"),
+        ("CARGO_PROFILE_RELEASE_OPT_LEVEL", "1"),
+    ];
     cargo("install", &fixed, &[tools.display().to_string()], &variables)?;
     Ok(own)
 }

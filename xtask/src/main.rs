@@ -37,7 +37,8 @@ const TASKS: &[Task] = &[
     ("accuracy", "filters against references, promises and each other, the long runs included", accuracy),
     (
         "soak",
-        "dedup through so many days of signals, rotation and full disks [1000], from a seed on [0]; redis: the module's \
+        "dedup through so many days of signals, rotation and full disks [1000], from a seed on [0], and every call failing \
+         in turn; redis: the module's \
          tests at so many times their length [100], from a seed on [0], of all kinds or some [bloom,stable,…]; cluster: \
          clients of many servers, at so many hundredths of the full counts [100]",
         soak,
@@ -100,7 +101,7 @@ fn soak(arguments: &[String]) -> Outcome {
         _ => {}
     }
     let days = if arguments.is_empty() { "1000".to_string() } else { arguments.join(" ") };
-    let fixed = ["--package", "everbloom-cli", "--test", "schedules", "--", "--nocapture"];
+    let fixed = ["--package", "everbloom-cli", "--test", "schedules", "--test", "faults", "--", "--nocapture"];
     cargo("test", &fixed, &[], &[("EVERBLOOM_SOAK", days.as_str())])
 }
 

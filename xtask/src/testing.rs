@@ -1,7 +1,8 @@
 //! `cargo xtask test`: builds every test, runs the programs side by side, and says at the end what took long.
 //!
 //! `cargo test` runs one test program after another, so that a core waits wherever the last test of one is
-//! alone. Here as many programs run as there are cores, the long ones first, with one thread each.
+//! alone. Here as many programs run as there are cores, the long ones first, with one thread each, and beside them the
+//! Python package and the examples in the documentation.
 
 use crate::{Outcome, browser, cargo, dist, python, root, servers};
 use serde_json::Value;
@@ -15,26 +16,26 @@ use std::time::Instant;
 /// Test programs that take long, the longest first: they start first, and `--quick` goes without them.
 const LONG: &[&str] = &[
     "laws",
-    "documents",
+    "plan",
+    "faults",
     "compatible",
-    "hostile",
-    "clients",
+    "accuracy",
     "browser",
-    "replicas",
-    "moving",
+    "hostile",
+    "codec",
     "servers",
     "equal",
-    "faults",
-    "explore",
-    "accuracy",
-    "memory",
-    "dist",
-    "terminal",
-    "codec",
     "forecast",
-    "plan",
-    "experiments",
+    "dist",
+    "memory",
+    "terminal",
+    "documents",
+    "explore",
     "refused_memory",
+    "replicas",
+    "experiments",
+    "moving",
+    "clients",
     "importance",
 ];
 
@@ -104,12 +105,27 @@ pub(crate) fn run_with(arguments: &[String], variables: &[(&str, &str)]) -> Outc
     programs.sort_by_key(|program| (rank(&program.name), program.name != FIRST_OF_QUICK));
     programs.retain(|program| !quick || rank(&program.name) == LONG.len());
     let left_out = before - programs.len();
-    let ran = run_all(programs, variables);
-    let documented = if quick { Ok(()) } else { cargo("test", &["--workspace", "--doc"], &[], &[]) };
-    let needed = variables.iter().any(|(name, _)| *name == NOTHING_SKIPPED) || env::var_os(NOTHING_SKIPPED).is_some();
-    let in_python = if quick { Ok(()) } else { python::run_if_there(needed, variables) };
+    // Beside the programs, which often wait: for a server, a terminal, a browser.
+    let (ran, beside) = std::thread::scope(|scope| {
+        let beside = scope.spawn(|| if quick { Ok(()) } else { run_others(variables) });
+        (run_all(programs, variables), beside.join().unwrap_or_else(|_| Err("a thread of xtask ended".into())))
+    });
     summarise(&ran, left_out, started.elapsed().as_secs())?;
-    documented.and(in_python)
+    beside
+}
+
+/// The Python package, and the examples in the documentation.
+fn run_others(variables: &[(&str, &str)]) -> Outcome {
+    let needed = variables.iter().any(|(name, _)| *name == NOTHING_SKIPPED) || env::var_os(NOTHING_SKIPPED).is_some();
+    let started = Instant::now();
+    let in_python = python::run_if_there(needed, variables);
+    eprintln!("xtask: the Python package took {} s", started.elapsed().as_secs());
+    // Both say what failed, if both did.
+    let documented = cargo("test", &["--workspace", "--doc"], &[], &[]);
+    match (in_python, documented) {
+        (Err(one), Err(other)) => Err(format!("{one}; {other}")),
+        (one, other) => one.and(other),
+    }
 }
 
 /// The folder of the servers that the module's tests start. Where one cannot be had, they go without it and say so.

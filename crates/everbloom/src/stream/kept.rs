@@ -6,6 +6,7 @@ use super::scaled::{LastSeen, ScaledStream};
 use crate::key::{KeyHash, finalise};
 use crate::promise::Importance;
 use libm::{exp2, log2};
+use std::sync::{Mutex, PoisonError};
 
 /// Buckets of lags for each doubling.
 const STEPS_PER_OCTAVE: f64 = 4.0;
@@ -26,7 +27,13 @@ pub(crate) struct Kept {
     distinct_kept: usize,
     weighted: bool,
     curve: LagCurve,
+    /// Short streams that were put together already, by their halvings: a look at many filters asks for the same few, and
+    /// each takes a walk through all that was kept.
+    short: Mutex<Vec<(u32, ScaledStream)>>,
 }
+
+/// The longest that is kept for the next who asks; all of them together are twice as long at most.
+const SHORT: usize = 1 << 19;
 
 /// What tells keys apart: half of the bits of a hash.
 pub(super) fn key_of(hash: KeyHash) -> u64 {
@@ -68,6 +75,7 @@ impl Kept {
             distinct_kept: 0,
             weighted,
             curve: LagCurve::through(std::iter::empty()),
+            short: Mutex::default(),
         };
         kept.learn_lags();
         kept
@@ -130,12 +138,29 @@ impl Kept {
         if halvings == 0 {
             return self.in_full(round);
         }
+        if round > 0 {
+            return self.put_together(halvings, round);
+        }
+        let mut short = self.short.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((_, scaled)) = short.iter().find(|(known, _)| *known == halvings) {
+            return scaled.clone();
+        }
+        let scaled = self.put_together(halvings, round);
+        if scaled.hashes.len() <= SHORT {
+            short.push((halvings, scaled.clone()));
+        }
+        scaled
+    }
+
+    fn put_together(&self, halvings: u32, round: u64) -> ScaledStream {
         let parts = 1u64 << (halvings - self.halvings);
         let divisor = exp2(f64::from(halvings));
         let least = ((self.arrivals / COLD_PARTS) >> halvings).max(FEWEST_OF_HOT);
         let of_kept: ByKey<u64> = (self.cold.iter().zip(&self.counts))
-            .filter(|(_, count)| u64::from(**count) > least)
-            .map(|(record, count)| (key_of(record.hash), u64::from(*count)))
+            .zip(&self.lags)
+            // The first arrival of each is enough.
+            .filter(|((_, count), lag)| u64::from(**count) > least && **lag == 0)
+            .map(|((record, count), _)| (key_of(record.hash), u64::from(*count)))
             .collect();
         // A key that was kept by its hash stands for 2^halvings already, a hot one only for itself.
         let (warm, hot) = (neighbours(&of_kept, parts), neighbours(&self.hot_counts, 1 << halvings));
@@ -148,10 +173,11 @@ impl Kept {
             while let Some(earlier) = hot_arrivals.next_if(|other| other.arrival < record.arrival) {
                 playing.push_of_many(earlier, hot[&key_of(earlier.hash)]);
             }
-            match warm.get(&key_of(record.hash)) {
-                Some(one) if is_chosen(record) => playing.push_of_many(record, *one),
-                None if record.hash.shard(1 << halvings) == part => playing.push(record, self.lags[index]),
-                _ => {}
+            let is_warm = u64::from(self.counts[index]) > least;
+            if is_warm && is_chosen(record) {
+                playing.push_of_many(record, warm[&key_of(record.hash)]);
+            } else if !is_warm && record.hash.shard(1 << halvings) == part {
+                playing.push(record, self.lags[index]);
             }
         }
         hot_arrivals.for_each(|record| playing.push_of_many(record, hot[&key_of(record.hash)]));

@@ -249,6 +249,20 @@ mod tests {
     }
 
     #[test]
+    fn a_short_stream_is_the_same_for_the_next_who_asks() {
+        for most_kept in [MOST_KEPT, 1 << 15] {
+            let stream = learned(with_hot_keys(100_000), most_kept);
+            for divisor in [8.0, 64.0, 8.0] {
+                let [first, again] = [(); 2].map(|()| ScaledStream::new(&stream, divisor, 0, 0));
+                assert_eq!((&first.hashes, &first.lags, &first.is_hot), (&again.hashes, &again.lags, &again.is_hot));
+                let other = ScaledStream::new(&stream, divisor, 0, 1);
+                assert_ne!(first.hashes, other.hashes, "another round has other arrivals");
+                assert_eq!(first.divisor, divisor);
+            }
+        }
+    }
+
+    #[test]
     fn a_key_that_turns_hot_late_does_not_crowd_out_the_others() {
         let (mut generator, arrivals) = (Generator::seeded(3), 1_000_000u64);
         let late = |at: u64| at > 600_000 && at.is_multiple_of(2);

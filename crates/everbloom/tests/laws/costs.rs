@@ -1,6 +1,8 @@
 //! What holds of the cheapest filter, whatever the costs; names no filter.
 
 use everbloom::{Candidate, Cost, Goal, ImportanceMix, Price, Question, Recommendation, Stream};
+use std::collections::HashMap;
+use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 
 fn stream() -> Stream {
     Stream::zipf(20_000, 6_000, 0.9).expect("a stream")
@@ -12,8 +14,17 @@ fn asked(goal: Goal) -> Question {
     question
 }
 
-fn cheapest(cost: Cost, memory_bits: u64) -> Recommendation {
-    asked(Goal::new().memory_bits(memory_bits).cost(cost)).answer().expect("an answer")
+/// In 2 KiB, where a false positive and a false negative cost this. A search takes a second, so each is made once.
+fn cheapest(fp: u32, fnr: u32) -> Arc<Recommendation> {
+    type Known = HashMap<(u32, u32), Arc<Recommendation>>;
+    static KNOWN: LazyLock<Mutex<Known>> = LazyLock::new(Mutex::default);
+    let search = || Arc::new(searched(Cost::of(f64::from(fp), f64::from(fnr))));
+    let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
+    known.entry((fp, fnr)).or_insert_with(search).clone()
+}
+
+fn searched(cost: Cost) -> Recommendation {
+    asked(Goal::new().memory_bits(1 << 14).cost(cost)).answer().expect("an answer")
 }
 
 fn total(candidate: &Candidate) -> f64 {
@@ -22,8 +33,8 @@ fn total(candidate: &Candidate) -> f64 {
 
 #[test]
 fn a_dearer_error_is_made_no_more_often() {
-    let ratios = [(1.0, 100.0), (1.0, 5.0), (1.0, 1.0), (5.0, 1.0), (100.0, 1.0)];
-    let found: Vec<_> = ratios.map(|(fp, fnr)| cheapest(Cost::of(fp, fnr), 1 << 14).best.forecast).into();
+    let ratios = [(1, 100), (1, 5), (1, 1), (5, 1), (100, 1)];
+    let found: Vec<_> = ratios.map(|(fp, fnr)| cheapest(fp, fnr).best.forecast.clone()).into();
     for pair in found.windows(2) {
         let (dear, cheap) = (&pair[0], &pair[1]);
         // Forecasts of two filters on the same arrivals: each is off by its own error.
@@ -41,7 +52,7 @@ fn a_dearer_error_is_made_no_more_often() {
 
 #[test]
 fn the_unit_of_costs_does_not_matter_and_the_cheapest_comes_first() {
-    let (cents, euros) = (cheapest(Cost::of(5.0, 1.0), 1 << 14), cheapest(Cost::of(0.05, 0.01), 1 << 14));
+    let (cents, euros) = (cheapest(5, 1), searched(Cost::of(0.05, 0.01)));
     assert_eq!(cents.best.plan.spec, euros.best.plan.spec);
     assert!((total(&cents.best) / total(&euros.best) - 100.0).abs() < 1e-6);
     let costs: Vec<f64> = std::iter::once(&cents.best).chain(&cents.runners_up).map(total).collect();
@@ -51,8 +62,9 @@ fn the_unit_of_costs_does_not_matter_and_the_cheapest_comes_first() {
 
 #[test]
 fn more_memory_never_costs_more_unless_memory_does() {
-    let found = cheapest(Cost::of(1.0, 1.0), 1 << 14).curve.expect("a curve");
-    let costs: Vec<f64> = found.points.iter().map(|point| point.cost.total()).collect();
+    let found = cheapest(1, 1);
+    let points = &found.curve.as_ref().expect("a curve").points;
+    let costs: Vec<f64> = points.iter().map(|point| point.cost.total()).collect();
     assert!(costs.len() > 5 && costs.windows(2).all(|pair| pair[1] <= pair[0]), "{costs:?}");
     let memory = |per_mib: f64| {
         let cost = Cost::of(1.0, 1.0).memory_per_mib(per_mib);
@@ -64,13 +76,12 @@ fn more_memory_never_costs_more_unless_memory_does() {
 
 #[test]
 fn a_filter_that_is_not_worth_its_memory_is_called_so() {
-    let notes = |cost: Cost| {
-        let found = cheapest(cost, 1 << 14);
+    let notes = |found: &Recommendation| {
         (found.best.plan.notes.join(" "), total(&found.best), found.without_filter.expect("a cost"))
     };
-    let (said, costs, without) = notes(Cost::of(1.0, 1.0).memory_per_mib(1e12));
+    let (said, costs, without) = notes(&searched(Cost::of(1.0, 1.0).memory_per_mib(1e12)));
     assert!(costs >= without && said.contains("no filter is worth having"), "{said}: {costs}, {without}");
-    let (said, costs, without) = notes(Cost::of(1.0, 1.0));
+    let (said, costs, without) = notes(&cheapest(1, 1));
     assert!(costs < 0.9 * without && !said.contains("worth") && !said.contains("saves little"), "{said}");
 }
 

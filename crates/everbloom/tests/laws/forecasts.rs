@@ -5,6 +5,7 @@ use everbloom::internal::forecast;
 use everbloom::internal::stream::scaled::ScaledStream;
 use everbloom::internal::stream::{Method, RatesAt};
 use everbloom::{Forecast, Goal, ImportanceMix, Plan, Stream, filters};
+use std::sync::LazyLock;
 
 fn streams() -> Vec<Stream> {
     let told = [
@@ -24,15 +25,26 @@ fn plans() -> Vec<Plan> {
     plans
 }
 
+/// Every plan with its forecast on every stream, which several laws look at.
+static FORECASTS: LazyLock<Vec<(Plan, Stream, Forecast)>> = LazyLock::new(|| {
+    let (plans, streams) = (plans(), streams());
+    let pairs = plans.iter().flat_map(|plan| streams.iter().map(move |stream| (plan, stream)));
+    pairs.map(|(plan, stream)| (plan.clone(), stream.clone(), forecast_on(plan, stream))).collect()
+});
+
+/// The forecasts on one of the streams.
+fn forecasts_on(number: usize) -> impl Iterator<Item = &'static (Plan, Stream, Forecast)> {
+    FORECASTS.iter().skip(number).step_by(streams().len())
+}
+
 fn forecast_on(plan: &Plan, stream: &Stream) -> Forecast {
     forecast::forecast(plan, stream).unwrap_or_else(|error| panic!("{}: {error}", plan.spec))
 }
 
 #[test]
 fn rates_are_rates_and_lags_are_all_of_them() {
-    for (plan, stream) in plans().iter().flat_map(|plan| streams().into_iter().map(move |stream| (plan, stream))) {
-        let forecast = forecast_on(plan, &stream);
-        let Forecast { predicted_fpr, predicted_fnr, late_fpr, late_fnr, wfp, wfn, zeros, .. } = forecast;
+    for (plan, _, forecast) in FORECASTS.iter() {
+        let &Forecast { predicted_fpr, predicted_fnr, late_fpr, late_fnr, wfp, wfn, zeros, .. } = forecast;
         for rate in [predicted_fpr, predicted_fnr, late_fpr, late_fnr, wfp, wfn, zeros] {
             assert!((0.0..=1.0).contains(&rate), "{}: {forecast:?}", plan.spec);
         }
@@ -48,8 +60,7 @@ fn rates_are_rates_and_lags_are_all_of_them() {
 
 #[test]
 fn rates_over_time_come_to_the_rates_of_the_whole() {
-    for (plan, stream) in plans().iter().flat_map(|plan| streams().into_iter().map(move |stream| (plan, stream))) {
-        let forecast = forecast_on(plan, &stream);
+    for (plan, stream, forecast) in FORECASTS.iter() {
         let rows = &forecast.over_time;
         assert!(rows.len() >= 4 && rows.is_sorted_by(|one, other| one.arrivals < other.arrivals), "{}", plan.spec);
         assert!(rows.iter().all(|row| (0.0..=20_000.0).contains(&row.arrivals)), "{}: {rows:?}", plan.spec);
@@ -76,9 +87,7 @@ fn rates_over_time_come_to_the_rates_of_the_whole() {
 
 #[test]
 fn filters_that_never_forget_are_forecast_to_miss_nothing_and_others_to_miss_the_old_first() {
-    let stream = &streams()[2];
-    for plan in plans() {
-        let forecast = forecast_on(&plan, stream);
+    for (plan, _, forecast) in forecasts_on(2) {
         if plan.promise.predicted_fnr == Some(0.0) {
             assert_eq!(forecast.predicted_fnr, 0.0, "{}", plan.spec);
             continue;
@@ -90,30 +99,23 @@ fn filters_that_never_forget_are_forecast_to_miss_nothing_and_others_to_miss_the
 
 #[test]
 fn the_same_question_is_answered_alike() {
-    let stream = &streams()[1];
-    for plan in plans() {
-        assert_eq!(forecast_on(&plan, stream), forecast_on(&plan, stream), "{}", plan.spec);
+    for (plan, stream, forecast) in forecasts_on(1) {
+        assert_eq!(forecast_on(plan, stream), *forecast, "{}", plan.spec);
     }
 }
 
 #[test]
 fn formulas_and_chains_agree_with_a_simulation() {
     // What a formula predicts is simulated, too, with the real filter; σ from the counts of 6 · 20,000 arrivals.
-    for stream in streams() {
-        for plan in plans() {
-            let forecast = forecast_on(&plan, &stream);
-            if forecast.method == everbloom::internal::stream::Method::Simulation {
-                continue;
-            }
-            // A filter made of unlike parts cannot be made smaller.
-            let Ok(simulated) = forecast::simulated(&plan, &stream) else { continue };
-            let near = |one: f64, other: f64| {
-                let sigma = (one.max(1e-4) * (1.0 - one) / 48_000.0).sqrt();
-                (one - other).abs() < 0.05 * other + 5.0 * sigma
-            };
-            assert!(near(forecast.predicted_fpr, simulated.predicted_fpr), "{}: {forecast:?} {simulated:?}", plan.spec);
-            assert!(near(forecast.predicted_fnr, simulated.predicted_fnr), "{}: {forecast:?} {simulated:?}", plan.spec);
-        }
+    for (plan, stream, forecast) in FORECASTS.iter().filter(|(_, _, forecast)| forecast.method != Method::Simulation) {
+        // A filter made of unlike parts cannot be made smaller.
+        let Ok(simulated) = forecast::simulated(plan, stream) else { continue };
+        let near = |one: f64, other: f64| {
+            let sigma = (one.max(1e-4) * (1.0 - one) / 48_000.0).sqrt();
+            (one - other).abs() < 0.05 * other + 5.0 * sigma
+        };
+        assert!(near(forecast.predicted_fpr, simulated.predicted_fpr), "{}: {forecast:?} {simulated:?}", plan.spec);
+        assert!(near(forecast.predicted_fnr, simulated.predicted_fnr), "{}: {forecast:?} {simulated:?}", plan.spec);
     }
 }
 
