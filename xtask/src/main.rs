@@ -34,7 +34,11 @@ const TASKS: &[Task] = &[
         python::run,
     ),
     ("lint", "format, clippy and documentation, warnings denied", |_| lint()),
-    ("accuracy", "filters against references, promises and each other, the long runs included", accuracy),
+    (
+        "accuracy",
+        "filters against references, promises and each other, the long runs included; every plan for every goal",
+        accuracy,
+    ),
     (
         "soak",
         "dedup through so many days of signals, rotation and full disks [1000], from a seed on [0], and every call failing \
@@ -90,7 +94,9 @@ fn usage() -> ExitCode {
 /// Minutes, and a gigabyte; EVERBLOOM_DATA names the folder of recorded streams.
 fn accuracy(arguments: &[String]) -> Outcome {
     let measured = ["--", "--include-ignored", "--nocapture", "--test-threads=1"].map(String::from);
-    cargo("test", &["--package", "everbloom-lab", "--test", "accuracy"], &[arguments, &measured].concat(), &[])
+    cargo("test", &["--package", "everbloom-lab", "--test", "accuracy"], &[arguments, &measured].concat(), &[])?;
+    let planning = ["--package", "everbloom", "--test", "laws", "planning"];
+    cargo("test", &planning, &[], &[("EVERBLOOM_SOAK", "1")])
 }
 
 /// What follows is a count, and a seed to begin with; behind `redis` it is for the module.

@@ -234,6 +234,7 @@ enum Sort {
     /// Smallest
     Memory,
     /// Fastest
+    #[value(alias = "speed")]
     Time,
 }
 

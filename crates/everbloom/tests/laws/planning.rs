@@ -40,12 +40,12 @@ type Plans = Vec<(Goal, Plan)>;
 
 /// For every variant, every plan that some goal of the grid gives, with the goal. Made once. What differs from its kind
 /// by a parameter takes every third goal, each another third, since the kind's planner is tried with all of them; so does
-/// the planner's own choice, which simulates every kind for every goal.
+/// the planner's own choice, which simulates every kind for every goal. In a soak, each takes all of them.
 static PLANS: LazyLock<Vec<(String, Plans)>> = LazyLock::new(|| {
     let with_plan = |spec: &str, goal: Goal| goal.plan(spec).ok().map(|plan| (goal, plan));
-    let whole = bare_kinds();
+    let (whole, soaks) = (bare_kinds(), std::env::var_os("EVERBLOOM_SOAK").is_some());
     let plans = |(index, spec): (usize, String)| {
-        let (first, step) = if whole.contains(&spec) { (0, 1) } else { (index % 3, 3) };
+        let (first, step) = if soaks || whole.contains(&spec) { (0, 1) } else { (index % 3, 3) };
         let goals = goals().into_iter().skip(first).step_by(step);
         let plans = goals.filter_map(|goal| with_plan(&spec, goal)).collect();
         (spec, plans)
