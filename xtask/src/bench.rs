@@ -106,7 +106,7 @@ fn instruction_sets() -> Vec<&'static str> {
     let flags = cpu_info("flags").unwrap_or_default();
     let has = |names: &[&str]| names.iter().all(|name| flags.split(' ').any(|flag| flag == *name));
     let avx2 = has(&["avx2", "bmi1", "bmi2", "popcnt"]);
-    let sets = [("avx512", avx2 && has(&["avx512f", "avx512dq"])), ("avx2", avx2), ("portable", true)];
+    let sets = [("avx512", avx2 && has(&["avx512f", "avx512dq", "avx512bw"])), ("avx2", avx2), ("portable", true)];
     sets.into_iter().filter(|(_, present)| *present).map(|(name, _)| name).collect()
 }
 

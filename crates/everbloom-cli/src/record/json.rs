@@ -59,12 +59,12 @@ impl Pointers {
 
     /// What is at the pointers of a line; `found` is room for it, from line to line.
     pub(super) fn find<'r, 'p>(&'p self, line: &'r [u8], found: &'p mut Found<'r>) -> Result<Values<'r, 'p>, Problem> {
-        let text = std::str::from_utf8(line).map_err(|_| Problem::Json)?;
         let Found { values, quotes } = found;
         values.clear();
         values.resize(self.typed.len(), None);
-        if !scan::find(&self.root, text, values, quotes) {
+        if !scan::find(&self.root, line, values, quotes) {
             values.fill(None);
+            let text = std::str::from_utf8(line).map_err(|_| Problem::Json)?;
             self.parse(text, values)?;
         }
         Ok(Values { found: values, pointers: self })

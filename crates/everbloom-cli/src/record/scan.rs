@@ -10,10 +10,15 @@ use everbloom::internal::key::records;
 
 /// Puts the values that the pointers of `root` lead to into `found`; false if the line has to be parsed. `quotes` is room
 /// that is used again from line to line.
-pub(super) fn find<'r>(root: &Node, line: &'r str, found: &mut [Option<&'r str>], quotes: &mut Vec<u64>) -> bool {
-    let bytes = line.as_bytes();
-    let quotes = records::quotes(bytes, quotes).then_some(Quotes { words: quotes, word: 0, end: 0 });
-    let mut scan = Scan { line, bytes, at: 0, quotes };
+pub(super) fn find<'r>(root: &Node, line: &'r [u8], found: &mut [Option<&'r str>], quotes: &mut Vec<u64>) -> bool {
+    let seen = records::quotes(line, quotes);
+    // What is all ASCII is known to be text.
+    if !seen.is_some_and(|seen| seen.is_ascii) && std::str::from_utf8(line).is_err() {
+        return false;
+    }
+    let is_plain = seen.is_some_and(|seen| seen.is_plain);
+    let quotes = is_plain.then_some(Quotes { words: quotes, word: 0, end: 0 });
+    let mut scan = Scan { bytes: line, at: 0, quotes };
     scan.value(root, found).is_some() && scan.is_at_end()
 }
 
@@ -21,7 +26,6 @@ pub(super) fn find<'r>(root: &Node, line: &'r str, found: &mut [Option<&'r str>]
 const MOST_OPEN: u32 = u64::BITS;
 
 struct Scan<'r, 'q> {
-    line: &'r str,
     bytes: &'r [u8],
     at: usize,
     /// Where the quotes are that were not passed yet, if each of them begins or ends a text.
@@ -65,7 +69,7 @@ impl<'r> Scan<'r, '_> {
             first => self.pass(first)?,
         }
         for index in &node.wanted_as {
-            found[*index] = Some(&self.line[start..self.at]);
+            found[*index] = Some(std::str::from_utf8(self.bytes.get(start..self.at)?).ok()?);
         }
         Some(())
     }
@@ -410,7 +414,7 @@ mod tests {
             pointers.add(pointer).expect("a pointer");
         });
         let (mut scanned, mut parsed) = (vec![None; POINTERS.len()], vec![None; POINTERS.len()]);
-        let can_tell = super::find(pointers.root(), line, &mut scanned, &mut Vec::new());
+        let can_tell = super::find(pointers.root(), line.as_bytes(), &mut scanned, &mut Vec::new());
         let is_json = pointers.parse(line, &mut parsed).is_ok();
         (can_tell.then_some(scanned), is_json.then_some(parsed))
     }

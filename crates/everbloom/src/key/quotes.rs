@@ -4,20 +4,30 @@ use super::quoted::chunked;
 use super::records::CHUNK;
 use crate::simd;
 
-/// Finds the quotes of a line: bit `b` of number `n` is byte `64 n + b`. False if the line has a backslash or a control
-/// character, so that a quote of it may be a letter of a text, or a text not allowed; and where there are no wide registers:
-/// there, going through the texts takes less time.
+/// What a line is like.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Quoted {
+    /// Whether it has neither a backslash nor a control character, with which a quote may be a letter of a text, or a text
+    /// not allowed.
+    pub is_plain: bool,
+    /// Whether all of its bytes are ASCII.
+    pub is_ascii: bool,
+}
+
+/// Finds the quotes of a line: bit `b` of number `n` is byte `64 n + b`. Nothing where there are no wide registers: there,
+/// going through the texts takes less time.
 ///
 /// ```
 /// use everbloom::internal::key::records;
 ///
 /// let mut quotes = Vec::new();
-/// if records::quotes(br#"{"a":"b"}"#, &mut quotes) {
+/// if let Some(line) = records::quotes(br#"{"a":"b"}"#, &mut quotes) {
+///     assert!(line.is_plain && line.is_ascii);
 ///     assert_eq!(quotes[0], 0b10101010);
 /// }
-/// assert!(!records::quotes(br#"{"a":"\""}"#, &mut quotes));
+/// assert!(records::quotes(br#"{"a":"\""}"#, &mut quotes).is_none_or(|line| !line.is_plain));
 /// ```
-pub fn quotes(line: &[u8], quotes: &mut Vec<u64>) -> bool {
+pub fn quotes(line: &[u8], quotes: &mut Vec<u64>) -> Option<Quoted> {
     quotes.resize(line.len() / CHUNK + 1, 0);
     simd::run(Finding { line, quotes })
 }
@@ -28,22 +38,26 @@ struct Finding<'l> {
 }
 
 impl simd::Kernel for Finding<'_> {
-    type Output = bool;
+    type Output = Option<Quoted>;
 
     #[inline(always)]
-    fn run(self, ops: impl simd::SimdOps) -> bool {
+    fn run(self, ops: impl simd::SimdOps) -> Option<Quoted> {
         if !ops.has_wide_registers() {
-            return false;
+            return None;
         }
         let (chunks, last) = chunked(self.line, b' ');
-        let mut odd = [false; CHUNK];
+        let (mut backslashes, mut least, mut all) = (0, [b' '; CHUNK], [0; CHUNK]);
         for (chunk, quotes) in chunks.iter().chain([&last]).zip(self.quotes) {
             *quotes = ops.equal_bytes(chunk, b'"');
-            for (odd, byte) in odd.iter_mut().zip(chunk) {
-                *odd |= (*byte < b' ') | (*byte == b'\\');
+            backslashes |= ops.equal_bytes(chunk, b'\\');
+            for ((least, all), byte) in least.iter_mut().zip(&mut all).zip(chunk) {
+                *least = (*least).min(*byte);
+                *all |= byte;
             }
         }
-        !odd.iter().fold(false, |any, odd| any | odd)
+        let has_controls = least.iter().fold(b' ', |least, byte| least.min(*byte)) < b' ';
+        let is_ascii = all.iter().fold(0, |all, byte| all | byte) < 0x80;
+        Some(Quoted { is_plain: backslashes == 0 && !has_controls, is_ascii })
     }
 }
 
@@ -65,18 +79,19 @@ mod tests {
                 };
                 let line: Vec<u8> = (0..length).map(byte).collect();
                 let is_plain = !line.iter().any(|byte| *byte < b' ' || *byte == b'\\');
+                let is_as = Some(Quoted { is_plain, is_ascii: line.is_ascii() });
                 let mut expected = vec![0; length / 64 + 1];
                 line.iter()
                     .enumerate()
                     .for_each(|(at, byte)| expected[at / 64] |= u64::from(*byte == b'"') << (at % 64));
                 let (plain, wider) = run_on_each(|| Filling { line: &line, quotes: vec![1; expected.len()] });
-                assert!(!plain.0);
+                assert_eq!(plain.0, None);
                 for (name, outcome) in wider {
-                    assert_eq!(outcome, (is_plain, expected.clone()), "{name}, {length} bytes");
+                    assert_eq!(outcome, (is_as, expected.clone()), "{name}, {length} bytes");
                 }
                 let mut found = vec![1; length / 64 + 3];
-                if quotes(&line, &mut found) {
-                    assert!(is_plain && found == expected, "{length} bytes");
+                if let Some(seen) = quotes(&line, &mut found) {
+                    assert!(Some(seen) == is_as && found == expected, "{length} bytes");
                 }
             }
         }
@@ -89,12 +104,12 @@ mod tests {
     }
 
     impl Kernel for Filling<'_> {
-        type Output = (bool, Vec<u64>);
+        type Output = (Option<Quoted>, Vec<u64>);
 
         #[inline(always)]
         fn run(mut self, ops: impl simd::SimdOps) -> Self::Output {
-            let is_plain = Finding { line: self.line, quotes: &mut self.quotes }.run(ops);
-            (is_plain, self.quotes)
+            let seen = Finding { line: self.line, quotes: &mut self.quotes }.run(ops);
+            (seen, self.quotes)
         }
     }
 }

@@ -17,7 +17,7 @@
 //! ```
 
 pub use super::quoted::{Looked, Separators};
-pub use super::quotes::quotes;
+pub use super::quotes::{Quoted, quotes};
 
 use super::xxh3::{SHORT_KEYS, xxh3_of_short};
 use crate::key::{Hashing, KeyHash};

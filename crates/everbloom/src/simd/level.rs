@@ -35,7 +35,9 @@ impl InstructionSet {
                 && is_x86_feature_detected!("bmi1")
                 && is_x86_feature_detected!("bmi2")
                 && is_x86_feature_detected!("popcnt");
-            let avx512 = is_x86_feature_detected!("avx512f") && is_x86_feature_detected!("avx512dq");
+            let avx512 = is_x86_feature_detected!("avx512f")
+                && is_x86_feature_detected!("avx512dq")
+                && is_x86_feature_detected!("avx512bw");
             match (avx2, avx512) {
                 (false, _) => {}
                 (true, false) => return InstructionSet::Avx2,

@@ -12,7 +12,7 @@ pub(super) fn run_avx2<K: Kernel>(kernel: K) -> K::Output {
 }
 
 /// Runs a kernel compiled for 512-bit registers.
-#[target_feature(enable = "avx512f,avx512dq,avx2,bmi1,bmi2,popcnt")]
+#[target_feature(enable = "avx512f,avx512dq,avx512bw,avx2,bmi1,bmi2,popcnt")]
 pub(super) fn run_avx512<K: Kernel>(kernel: K) -> K::Output {
     kernel.run(Avx512(Avx2(())))
 }
@@ -103,7 +103,7 @@ impl SimdOps for Avx512 {
 
     #[inline(always)]
     fn block_contains(self, block: &[u64; 8], low: u64) -> bool {
-        // SAFETY: a value of this type exists only where AVX-512F and DQ were detected. So below.
+        // SAFETY: a value of this type exists only where AVX-512F, DQ and BW were detected. So below.
         unsafe { avx512::block_contains(block, low) }
     }
 
@@ -131,7 +131,8 @@ impl SimdOps for Avx512 {
 
     #[inline(always)]
     fn equal_bytes(self, bytes: &[u8; 64], wanted: u8) -> u64 {
-        self.0.equal_bytes(bytes, wanted)
+        // SAFETY: as for `block_contains`.
+        unsafe { avx512::equal_bytes(bytes, wanted) }
     }
 
     #[inline(always)]
@@ -353,6 +354,14 @@ mod avx512 {
     #[target_feature(enable = "avx512f")]
     pub(super) fn equal(numbers: &[u64; 8], wanted: u64) -> u32 {
         _mm512_cmpeq_epi64_mask(load(numbers), _mm512_set1_epi64(wanted as i64)).into()
+    }
+
+    #[inline]
+    #[target_feature(enable = "avx512f,avx512bw")]
+    pub(super) fn equal_bytes(bytes: &[u8; 64], wanted: u8) -> u64 {
+        // SAFETY: the load needs no alignment.
+        let bytes = unsafe { _mm512_loadu_si512(bytes.as_ptr().cast()) };
+        _mm512_cmpeq_epi8_mask(bytes, _mm512_set1_epi8(wanted as i8))
     }
 
     #[inline]

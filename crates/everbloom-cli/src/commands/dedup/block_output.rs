@@ -8,6 +8,7 @@ use crate::args::OnError;
 use crate::failure::{Failure, Result};
 use crate::record::{Batch, MARK_COLUMN};
 use everbloom::Verdict;
+use std::hint::select_unpredictable;
 
 /// What to do with records and repeats.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -51,6 +52,13 @@ pub(super) struct BlockOutput {
     /// Bytes of records for which there was no memory.
     refused: usize,
 }
+
+/// Where more than one record in so many is of the rarer kind, a branch on which it is costs more than moving both.
+const MIXED: usize = 8;
+/// Records that are shorter than this, on average, are moved in a few steps.
+const SHORT_BYTES: usize = 128;
+/// Bytes moved at a time.
+const STEP: usize = 32;
 
 /// Longer records are added only if there is memory for them.
 const LONG_BYTES: usize = 1 << 20;
@@ -114,9 +122,9 @@ impl BlockOutput {
             Mode::Count => {}
             Mode::Flag => self.mark(block, batch, verdicts, options),
             Mode::Drop if errors == 0 && !options.keeps_duplicates => {
-                self.keep(block, batch, Verdict::Distinct, verdicts)
+                self.keep(block, batch, (Verdict::Distinct, items - repeats), verdicts)
             }
-            Mode::OnlyDuplicates if errors == 0 => self.keep(block, batch, Verdict::Duplicate, verdicts),
+            Mode::OnlyDuplicates if errors == 0 => self.keep(block, batch, (Verdict::Duplicate, repeats), verdicts),
             Mode::Drop | Mode::OnlyDuplicates => self.sort_out(block, batch, verdicts, options),
         }
         if options.mode == Mode::Count && options.keeps_duplicates {
@@ -124,8 +132,12 @@ impl BlockOutput {
         }
     }
 
-    /// Moves the records with the wanted verdict down to the others that stay.
-    fn keep(&mut self, block: &mut [u8], batch: &Batch, wanted: Verdict, verdicts: &[Verdict]) {
+    /// Moves the records with the wanted verdict down to the others that stay, of which there are so many.
+    fn keep(&mut self, block: &mut [u8], batch: &Batch, (wanted, count): (Verdict, u64), verdicts: &[Verdict]) {
+        let (records, count) = (batch.len(), count as usize);
+        if count.min(records - count) > records / MIXED && batch.end() - batch.start() < records * SHORT_BYTES {
+            return self.keep_mixed(block, batch, wanted, verdicts);
+        }
         let mut run = batch.start()..batch.start();
         for (end, verdict) in batch.ends().iter().zip(verdicts) {
             if *verdict == wanted {
@@ -136,6 +148,23 @@ impl BlockOutput {
             }
         }
         self.move_down(block, run);
+    }
+
+    /// The same where nobody can predict which records stay: each is moved, and the next one over it if it does not stay.
+    fn keep_mixed(&mut self, block: &mut [u8], batch: &Batch, wanted: Verdict, verdicts: &[Verdict]) {
+        let mut start = batch.start();
+        for (end, verdict) in batch.ends().iter().zip(verdicts) {
+            // A step may reach beyond its record, but not to one that is still to be moved.
+            if start - self.kept >= STEP && block.len() - end >= STEP {
+                for at in (0..end - start).step_by(STEP) {
+                    block.copy_within(start + at..start + at + STEP, self.kept + at);
+                }
+            } else {
+                block.copy_within(start..*end, self.kept);
+            }
+            self.kept += select_unpredictable(*verdict == wanted, end - start, 0);
+            start = *end;
+        }
     }
 
     #[inline]
@@ -210,4 +239,48 @@ fn outcomes(batch: &Batch, verdicts: &[Verdict]) -> impl Iterator<Item = Outcome
         None if verdicts.next().is_some_and(|verdict| verdict.is_distinct()) => Outcome::New,
         None => Outcome::Repeat,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::args::{ImportanceArgs, KeyArgs};
+    use crate::record::Layout;
+    use everbloom::Hashing;
+    use proptest::prelude::*;
+
+    /// Lines, short or long, and whether each is new; of few new ones, of as many as repeats, or of many.
+    fn lines() -> impl Strategy<Value = Vec<(usize, bool)>> {
+        let length = prop_oneof![12 => 0usize..12, 6 => 50usize..70, 1 => 0usize..1000];
+        prop_oneof![Just(0.02), Just(0.3), Just(0.5), Just(0.98)]
+            .prop_flat_map(move |share| prop::collection::vec((length.clone(), prop::bool::weighted(share)), 1..400))
+    }
+
+    proptest! {
+        /// Whichever way they are moved, what is written are the records that stay, one behind the other, batch by batch.
+        #[test]
+        fn what_stays_is_what_was_there(lines in lines(), header in 0usize..40, mode in prop_oneof![Just(Mode::Drop), Just(Mode::OnlyDuplicates)]) {
+            let line = |(index, (length, _)): (usize, &(usize, bool))| [&vec![b'a' + index as u8 % 26; *length][..], b"\n"].concat();
+            let records: Vec<Vec<u8>> = lines.iter().enumerate().map(line).collect();
+            let mut block = [vec![b'#'; header], records.concat()].concat();
+            let extractor = Layout::new(&KeyArgs::default(), &ImportanceArgs::default()).expect("whole lines");
+            let extractor = extractor.resolve(&[]).expect("whole lines");
+            let options = Options { mode, on_error: OnError::Keep, keeps_duplicates: false };
+            let (mut done, mut batch) = (BlockOutput::default(), Batch::default());
+            if header > 0 {
+                done.header(&block[..header], true, options);
+            }
+            let cut = header + records[..records.len() / 2].concat().len();
+            for range in [header..cut, cut..block.len()] {
+                batch.take(&block[..range.end], range.start, b'\n'.into(), &extractor, &Hashing::default());
+                let from = if range.start == header { 0 } else { records.len() / 2 };
+                let verdicts: Vec<Verdict> = lines[from..].iter().take(batch.len()).map(|(_, is_new)| Verdict::from_seen(!is_new)).collect();
+                done.records(&mut block, &batch, &verdicts, options);
+            }
+            let stays = |(_, is_new): &&(usize, bool)| *is_new == (mode == Mode::Drop);
+            let kept = records.iter().zip(&lines).filter(|(_, line)| stays(line)).flat_map(|(record, _)| record.clone());
+            let expected: Vec<u8> = vec![b'#'; header].into_iter().chain(kept).collect();
+            prop_assert_eq!(done.output(&block, options), &expected[..]);
+        }
+    }
 }

