@@ -4,8 +4,8 @@
 //!
 //! ```text
 //! memory, seed, arrivals, how far turns moved the window, halvings,
-//! flags (1 weighted, 2 horizon, 4 which counts arrivals, 8 and renews, 16 ids are low halves of products, and not both as at first;
-//! 256 times the arrivals of which one is drawn, where 0 is 32, as it was at first), within, beyond, turn
+//! flags (1 weighted, 2 horizon, 4 which counts arrivals, 8 and renews; 256 times the arrivals of which one is drawn, where 0 is
+//! 32, as it was at first), within, beyond, turn
 //! places; of each place id, arrival, anchor, votes (256 more if the key is awaited)
 //! covered arrivals, classes; of each class its number, all, wrong
 //! keys; of each key, by ascending id: id, arrival, anchor, tallies (32 bits), division, importance, wrong, 0 (8 bits each);
@@ -14,7 +14,6 @@
 
 use super::divisions::{division_of, start_of};
 use super::hot::{Hot, MOST_VOTES, Place};
-use super::ids::Ids;
 use super::lots::{Lots, ONCE_ONE_IN, ONE_IN};
 use super::tallies::{self, Class, NONE};
 use super::{Audit, Followed, Horizon, IMPORTANCE_CLASSES, LATEST, Seen};
@@ -26,8 +25,7 @@ impl Audit {
     pub fn to_bytes(&self) -> Vec<u8> {
         let none = Horizon { within: 0, beyond: 0, turn: 0, counts_arrivals: false, renews: false };
         let horizon = self.horizon.unwrap_or(none);
-        let is_low = self.ids == Ids::Low;
-        let flags = [self.weighted, self.horizon.is_some(), horizon.counts_arrivals, horizon.renews, is_low];
+        let flags = [self.weighted, self.horizon.is_some(), horizon.counts_arrivals, horizon.renews];
         let flags = flags.iter().rev().fold(0, |bits, flag| bits << 1 | u64::from(*flag));
         let one_in = if self.lots.one_in == ONCE_ONE_IN { 0 } else { self.lots.one_in };
         let start = [
@@ -43,9 +41,9 @@ impl Audit {
             self.hot.ids.len() as u64,
         ];
         let mut out = start.into_iter().fold(StateWriter::new(), StateWriter::u64);
-        for (id, Place { seen, votes, is_awaited }) in self.hot.ids.iter().zip(&self.hot.places) {
-            let votes = u64::from(*votes) | u64::from(*is_awaited) << 8;
-            out = out.u64(*id).u64(seen.arrival).u64(seen.anchor as u64).u64(votes);
+        for ((id, awaited), Place { seen, votes }) in self.hot.ids.iter().zip(&self.hot.awaited).zip(&self.hot.places) {
+            let is_awaited = u64::from(*awaited != 0) << 8;
+            out = out.u64(*id).u64(seen.arrival).u64(seen.anchor as u64).u64(u64::from(*votes) | is_awaited);
         }
         let covered: Vec<_> = self.covered.iter().collect();
         out = out.u64(self.covered.arrivals).u64(covered.len() as u64);
@@ -100,8 +98,8 @@ fn read(state: &mut StateReader<'_>) -> Result<Audit> {
         *word = state.u64()?;
     }
     let [memory, seed, arrivals, turned, halvings, flags, within, beyond, turn, places] = start;
-    let mut audit = Audit::with_ids(memory, seed, if flags >> 4 & 1 == 1 { Ids::Low } else { Ids::Both })?;
-    let is_sound = halvings < 64 && flags & 255 < 32 && arrivals < LATEST && turned <= LATEST && within <= beyond;
+    let mut audit = Audit::new(memory, seed)?;
+    let is_sound = halvings < 64 && flags & 255 < 16 && arrivals < LATEST && turned <= LATEST && within <= beyond;
     if !is_sound || places != audit.hot.ids.len() as u64 {
         return Err(damaged());
     }
@@ -129,15 +127,12 @@ fn read(state: &mut StateReader<'_>) -> Result<Audit> {
 }
 
 fn read_hot(state: &mut StateReader<'_>, hot: &mut Hot, arrivals: u64) -> Result<()> {
-    for at in 0..hot.ids.len() {
-        let id = state.u64()?;
+    for ((id, awaited), place) in hot.ids.iter_mut().zip(&mut hot.awaited).zip(&mut hot.places) {
+        *id = state.u64()?;
         let seen = Seen { arrival: bounded(state.u64()?, arrivals)?, anchor: state.u64()? as i64 };
         let votes = bounded(state.u64()?, 256 + u64::from(MOST_VOTES))?;
-        let is_awaited = votes >= 256 && id != 0;
-        let votes = bounded(votes & 255, MOST_VOTES.into())? as u8;
-        if !hot.restore(at, id, Place { seen, votes, is_awaited }) {
-            return Err(damaged());
-        }
+        *awaited = if votes >= 256 { *id } else { 0 };
+        *place = Place { seen, votes: bounded(votes & 255, MOST_VOTES.into())? as u8 };
     }
     Ok(())
 }

@@ -2,7 +2,7 @@
 
 use crate::key::finalise;
 
-/// Arrivals of a block, a power of two; and of audits that were begun when it was another.
+/// Arrivals of a block; and of audits that were begun when it was another.
 pub(super) const ONE_IN: u64 = 128;
 pub(super) const ONCE_ONE_IN: u64 = 32;
 
@@ -25,12 +25,11 @@ pub(super) struct Lots {
 }
 
 impl Lots {
-    /// The draws after so many arrivals, one in so many (a power of two), of an audit with this seed.
+    /// The draws after so many arrivals, one in so many, of an audit with this seed.
     pub(super) fn after(arrivals: u64, one_in: u64, seed: u64) -> Self {
         let first = |seed| {
-            let block = arrivals >> one_in.trailing_zeros();
-            let here = drawn(block, one_in, seed);
-            if here > arrivals { here } else { drawn(block + 1, one_in, seed) }
+            let here = drawn(arrivals / one_in, one_in, seed);
+            if here > arrivals { here } else { drawn(arrivals / one_in + 1, one_in, seed) }
         };
         Lots { one_in, seed, vote: first(seed), wait: first(!seed) }
     }
@@ -43,7 +42,7 @@ impl Lots {
 
     /// What that one is drawn for; the next one is then another.
     pub(super) fn take(&mut self) -> Lot {
-        let (at, next) = (self.next(), (self.next() >> self.one_in.trailing_zeros()) + 1);
+        let (at, next) = (self.next(), self.next() / self.one_in + 1);
         let lot = Lot { is_vote: self.vote == at, is_wait: self.wait == at };
         if lot.is_vote {
             self.vote = drawn(next, self.one_in, self.seed);
@@ -57,7 +56,7 @@ impl Lots {
 
 /// The arrival that is drawn of a block.
 fn drawn(block: u64, one_in: u64, seed: u64) -> u64 {
-    block * one_in + (finalise(seed ^ block.wrapping_mul(0x9e37_79b9_7f4a_7c15)) & (one_in - 1))
+    block * one_in + finalise(seed ^ block.wrapping_mul(0x9e37_79b9_7f4a_7c15)) % one_in
 }
 
 #[cfg(test)]

@@ -52,7 +52,6 @@ mod divisions;
 mod estimate;
 mod horizon;
 mod hot;
-mod ids;
 mod lots;
 mod merge;
 mod report;
@@ -63,11 +62,9 @@ use crate::promise::{Error, Importance, Importances, Result, Verdict};
 use divisions::{division_of, start_of};
 use horizon::Truth;
 use hot::Hot;
-use ids::{CHUNK, Chunk, Ids};
 use lots::{Lot, Lots};
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
-use std::ops::Range;
 use tallies::{Class, NONE, Tallies, Totals};
 
 pub use estimate::Measured;
@@ -122,7 +119,6 @@ pub struct Audit {
     seed: u64,
     horizon: Option<Horizon>,
     arrivals: u64,
-    ids: Ids,
     /// How far turns have moved the window.
     turned: u64,
     /// θ is 2^−halvings.
@@ -194,22 +190,17 @@ impl Audit {
     /// An audit that takes no more than this, and follows the keys that this seed chooses. A seed that whoever makes the
     /// stream does not know keeps the stream from avoiding the sample.
     pub fn new(memory_bytes: u64, seed: u64) -> Result<Self> {
-        Self::with_ids(memory_bytes, seed, Ids::Low)
-    }
-
-    fn with_ids(memory_bytes: u64, seed: u64, ids: Ids) -> Result<Self> {
         if !(LEAST_BYTES..=MOST_BYTES).contains(&memory_bytes) {
             let given = crate::promise::size_text(memory_bytes.saturating_mul(8));
             return Err(Error::parameter("audit", given, "from 4KiB to 4GiB", "try 1MiB"));
         }
-        let hot = Hot::new(memory_bytes / 16, ids);
+        let hot = Hot::new(memory_bytes / 16);
         // A map has a power of two of places, and uses seven in eight of them.
         let places = 1u64 << (memory_bytes * 11 / 20 / KEY_BYTES).ilog2();
-        let most_tallies = (memory_bytes - hot.bytes(ids) - places * KEY_BYTES) / tallies::TALLY_BYTES;
+        let most_tallies = (memory_bytes - hot.bytes() - places * KEY_BYTES) / tallies::TALLY_BYTES;
         Ok(Audit {
             memory_bytes,
             seed,
-            ids,
             horizon: None,
             arrivals: 0,
             turned: 0,
@@ -264,14 +255,20 @@ impl Audit {
     pub fn observe(&mut self, hashes: &[KeyHash], importances: Importances<'_>, verdicts: &[Verdict]) {
         self.weighted |= !matches!(importances, Importances::All(Importance::FULL));
         let count = hashes.len().min(verdicts.len());
-        let mut chunk = Chunk::new();
-        for start in (0..count).step_by(CHUNK) {
-            let end = count.min(start + CHUNK);
-            chunk.fill(&hashes[start..end], self.ids, self.seed, self.limit(), self.hot.awaited());
-            let drawn = self.lots.next() - 1 - self.arrivals;
-            if chunk.marked != 0 || drawn < end as u64 {
-                self.observe_marked(&mut chunk, start..end, importances, verdicts);
+        let mut done = 0;
+        while done < count {
+            // Most arrivals are none that is followed, awaited or drawn: this is all that they cost.
+            let lot = usize::try_from(self.lots.next() - self.arrivals - 1).unwrap_or(usize::MAX);
+            let (end, seed) = (count.min(lot), self.seed);
+            let ids = hashes[done.min(end)..end].iter().map(|hash| id_of(*hash, seed));
+            let next = self.hot.first(ids, self.limit()).map_or(end, |found| done + found);
+            if next == count {
+                break;
             }
+            let at = self.arrivals + next as u64 + 1;
+            let (place, importance) = (self.place_of(at), class_of(importances.at(next)));
+            self.follow(id_of(hashes[next], seed), Arrival { at, place, importance, verdict: verdicts[next] });
+            done = next + 1;
         }
         self.arrivals += count as u64;
         if self.arrivals >= self.next_division {
@@ -279,37 +276,9 @@ impl Audit {
         }
     }
 
-    /// Follows the arrivals of a chunk that are marked, and those that are drawn, one after the other. Few chunks have none.
-    fn observe_marked(
-        &mut self,
-        chunk: &mut Chunk,
-        range: Range<usize>,
-        importances: Importances<'_>,
-        verdicts: &[Verdict],
-    ) {
-        let first = self.arrivals + range.start as u64 + 1;
-        loop {
-            let drawn = self.lots.next() - first;
-            if drawn < range.len() as u64 {
-                chunk.marked |= 1 << drawn;
-            }
-            if chunk.marked == 0 {
-                return;
-            }
-            let place = chunk.marked.trailing_zeros() as usize;
-            chunk.marked &= chunk.marked - 1;
-            let (at, next) = (first + place as u64, range.start + place);
-            let (here, importance) = (self.place_of(at), class_of(importances.at(next)));
-            let arrival = Arrival { at, place: here, importance, verdict: verdicts[next] };
-            if self.follow(chunk.ids[place], arrival) {
-                chunk.mark_awaited(place + 1, range.len(), self.hot.awaited());
-            }
-        }
-    }
-
     /// Whether the key with this hash is among those that are followed by their hash.
     pub fn follows(&self, hash: KeyHash) -> bool {
-        self.is_sampled(self.ids.of(hash, self.seed))
+        self.is_sampled(id_of(hash, self.seed))
     }
 
     /// The largest id of the sample.
@@ -332,29 +301,30 @@ impl Audit {
         self.horizon.is_some_and(|horizon| !horizon.renews)
     }
 
-    /// An arrival of a key that is in the sample or may be awaited, or one that is drawn; whether a key is awaited from now on.
-    fn follow(&mut self, id: u64, arrival: Arrival) -> bool {
+    /// An arrival of a key that is in the sample or awaited, or one that is drawn.
+    #[inline(never)]
+    fn follow(&mut self, id: u64, arrival: Arrival) {
         if arrival.at >= self.next_division {
             self.begin_division(arrival.at);
         }
         let uses_table = self.halvings > 0;
-        let mut waits = false;
-        if self.is_sampled(id) {
-            let is_covered = uses_table && self.hot.has(id);
-            self.follow_sampled(id, arrival, is_covered);
-        }
+        let is_covered = uses_table && self.hot.has(id);
         if let Some(seen) = self.hot.take(id) {
-            waits |= self.count_covered(id, seen, &arrival);
+            self.count_covered(id, seen, &arrival);
+        }
+        if self.is_sampled(id) {
+            self.follow_sampled(id, arrival, is_covered);
         }
         if arrival.at == self.lots.next() {
             let lot = self.lots.take();
-            waits |= uses_table && self.draw(lot, id, &arrival);
+            if uses_table {
+                self.draw(lot, id, &arrival);
+            }
         }
-        waits
     }
 
-    /// An arrival of a hot key that was waited for; whether the next one is, too.
-    fn count_covered(&mut self, id: u64, seen: Seen, arrival: &Arrival) -> bool {
+    /// An arrival of a hot key that was waited for.
+    fn count_covered(&mut self, id: u64, seen: Seen, arrival: &Arrival) {
         let truth = truth(self.horizon, &seen, arrival);
         self.covered.arrivals += 1;
         for class in self.counted_by().classes(truth, arrival.at - seen.arrival, arrival.importance) {
@@ -363,7 +333,6 @@ impl Audit {
         if self.counts_each() {
             self.hot.wait(id, renewed(self.horizon, seen, arrival));
         }
-        self.counts_each()
     }
 
     fn follow_sampled(&mut self, id: u64, arrival: Arrival, is_covered: bool) {
@@ -378,11 +347,9 @@ impl Audit {
         if is_covered || truth == Truth::Either {
             return;
         }
-        let counts = (1, u64::from(truth.is_wrong(arrival.verdict)));
-        let mut classes = by.classes(truth, arrival.at - seen.arrival, arrival.importance);
-        // While there is room the key need not be found again.
-        if let Some(refused) = classes.find(|class| !self.tallies.add(&mut followed.head, *class, counts)) {
-            [refused].into_iter().chain(classes).for_each(|class| self.count(id, class, counts));
+        let wrong = truth.is_wrong(arrival.verdict);
+        for class in by.classes(truth, arrival.at - seen.arrival, arrival.importance) {
+            self.count(id, class, (1, u64::from(wrong)));
         }
     }
 
@@ -465,16 +432,14 @@ impl Audit {
         }
     }
 
-    /// An arrival that was drawn: it is a vote, or the next one of its key is waited for. Whether it may be.
-    fn draw(&mut self, lot: Lot, id: u64, arrival: &Arrival) -> bool {
+    /// An arrival that was drawn: it is a vote, or the next one of its key is waited for.
+    fn draw(&mut self, lot: Lot, id: u64, arrival: &Arrival) {
         let seen = Seen { arrival: arrival.at, anchor: arrival.place };
         let is_known = renews(self.horizon, arrival.verdict);
         let has_entered = lot.is_vote && self.hot.vote(id, is_known);
-        let waits = if self.counts_each() { has_entered } else { lot.is_wait && self.hot.has(id) };
-        if waits {
+        if if self.counts_each() { has_entered } else { lot.is_wait } {
             self.hot.wait(id, seen);
         }
-        waits
     }
 }
 
@@ -516,6 +481,14 @@ fn renews(horizon: Option<Horizon>, verdict: Verdict) -> bool {
 fn renewed(horizon: Option<Horizon>, seen: Seen, arrival: &Arrival) -> Seen {
     let anchor = if renews(horizon, arrival.verdict) { arrival.place } else { seen.anchor };
     Seen { arrival: arrival.at, anchor }
+}
+
+/// What a key is called here: 64 bits of which the first decide whether it is in the sample and the last where it would be
+/// in the table of hot keys. Never 0.
+#[inline(always)]
+fn id_of(hash: KeyHash, seed: u64) -> u64 {
+    let product = u128::from(hash.high ^ seed) * u128::from(hash.low ^ seed.rotate_left(29) ^ 0xd6e8_feb8_6659_fd93);
+    ((product >> 64) as u64 ^ product as u64) | 1
 }
 
 /// Which part of the scale an importance belongs to.
