@@ -7,6 +7,7 @@ use crate::report::audit::Audited;
 use crate::report::words;
 use crate::{filter_file, report};
 use clap::Args;
+use everbloom::internal::audit::Audit;
 use everbloom::internal::forecast;
 use everbloom::internal::promise::Standing;
 use everbloom::{AnyFilter, Filter, Goal, Holds, filters};
@@ -75,6 +76,9 @@ pub(crate) struct Document {
     /// What was measured while it worked, if it was audited.
     #[serde(skip_serializing_if = "Option::is_none")]
     audit: Option<Audited>,
+    /// Which keys it follows: audits of one seed can be merged.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    audit_seed: Option<u64>,
 }
 
 impl Info {
@@ -137,6 +141,7 @@ impl Document {
         ]);
         rows.extend(self.keys.iter().map(|keys| ("keys", keys.clone())));
         rows.extend(self.audit.iter().flat_map(Audited::rows));
+        rows.extend(self.audit_seed.map(|seed| ("audit seed", seed.to_string())));
         rows
     }
 }
@@ -173,6 +178,7 @@ fn describe(filter: &dyn Filter, file_bytes: u64, compressed: bool, keys: Option
         compressed,
         keys,
         audit: filter.audit().map(|audit| Audited::of(&audit.report())),
+        audit_seed: filter.audit().map(Audit::seed),
     }
 }
 

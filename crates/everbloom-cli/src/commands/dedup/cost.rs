@@ -57,6 +57,7 @@ impl Dedup {
         goal.importance = layout.has_importance();
         let mut question = Question::new(goal);
         question.filter = Some(self.goal.filter.clone());
+        question.best_only = true;
         (question.stream, question.goes_on) = (known.stream, known.goes_on);
         let answer = {
             let screen = if self.promise.quiet { Screen::of(true, true) } else { Screen::Free };

@@ -61,8 +61,9 @@ pub struct Question {
     pub at_a_glance: bool,
     /// Ends a search early once another thread sets it: its answer is an error then.
     pub stopped: Option<Arc<AtomicBool>>,
-    /// Whether only the best filter is wanted, so that no time is spent on the runners-up.
-    pub(super) best_only: bool,
+    /// Whether only the best filter is wanted, so that no time is spent on runners-up, nor on a curve of other memories where
+    /// the memory is given and costs nothing. The best is the same.
+    pub best_only: bool,
 }
 
 /// A filter that answers a question.

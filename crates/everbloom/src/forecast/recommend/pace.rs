@@ -155,6 +155,18 @@ mod tests {
     }
 
     #[test]
+    fn who_wants_the_best_alone_gets_the_same() {
+        for question in questions() {
+            let all = question.answer().expect("an answer");
+            let best = Question { best_only: true, ..question.clone() }.answer().expect("an answer");
+            assert_eq!(best.best.plan.spec.to_string(), all.best.plan.spec.to_string());
+            // A curve that nothing is taken from is not drawn.
+            assert!(best.curve.is_none(), "{}", best.best.plan.spec);
+            assert_eq!(all.curve.is_some(), question.goal.cost.is_some());
+        }
+    }
+
+    #[test]
     fn what_was_withdrawn_is_an_error_and_no_half_answer() {
         for question in questions() {
             let question = Question { stopped: Some(Arc::new(true.into())), ..question };
