@@ -108,7 +108,9 @@ async function controls(browser) {
 }
 
 async function keyboard(browser) {
-  const { page, context, check } = await open(browser, address, VIEWS[0]);
+  // On a slow machine a size is asked for when it is half typed ("16Ki"), and refused.
+  const halfTyped = (text) => text.includes("400 (Bad Request)");
+  const { page, context, check } = await open(browser, address, VIEWS[0], halfTyped);
   await done(page);
   const reached = await tabbed(page);
   const visible = await page.evaluate(() =>

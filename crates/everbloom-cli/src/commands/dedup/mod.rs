@@ -181,7 +181,7 @@ pub(crate) struct Dedup {
     ///
     /// Audits of one number follow the same keys, so that the states they are in can be merged with them. A stream whose
     /// makers know the number could keep clear of those keys
-    #[arg(long, value_name = "NUMBER", requires = "audit", help_heading = "Report")]
+    #[arg(long, value_name = "NUMBER", requires = "audit", value_parser = quantity::seed, allow_negative_numbers = true, help_heading = "Report")]
     audit_seed: Option<u64>,
     /// Show this run on a page of this machine, updated each second, with metrics for Prometheus at /metrics; --serve=PORT
     /// takes a port of your choice
