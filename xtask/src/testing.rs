@@ -1,8 +1,7 @@
 //! `cargo xtask test`: builds every test, runs the programs side by side, and says at the end what took long.
 //!
 //! `cargo test` runs one test program after another, so that a core waits wherever the last test of one is
-//! alone. Here as many programs run as there are cores, the long ones first, with one thread each, and beside them the
-//! Python package and the examples in the documentation.
+//! alone. Here as many programs run as there are cores, the long ones first, with one thread each.
 
 use crate::{Outcome, browser, cargo, dist, python, root, servers};
 use serde_json::Value;
@@ -105,13 +104,10 @@ pub(crate) fn run_with(arguments: &[String], variables: &[(&str, &str)]) -> Outc
     programs.sort_by_key(|program| (rank(&program.name), program.name != FIRST_OF_QUICK));
     programs.retain(|program| !quick || rank(&program.name) == LONG.len());
     let left_out = before - programs.len();
-    // Beside the programs, which often wait: for a server, a terminal, a browser.
-    let (ran, beside) = std::thread::scope(|scope| {
-        let beside = scope.spawn(|| if quick { Ok(()) } else { run_others(variables) });
-        (run_all(programs, variables), beside.join().unwrap_or_else(|_| Err("a thread of xtask ended".into())))
-    });
+    let ran = run_all(programs, variables);
+    let others = if quick { Ok(()) } else { run_others(variables) };
     summarise(&ran, left_out, started.elapsed().as_secs())?;
-    beside
+    others
 }
 
 /// The Python package, and the examples in the documentation.

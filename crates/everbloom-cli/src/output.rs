@@ -56,20 +56,38 @@ pub(crate) fn print(text: &str) -> Result<()> {
     stdout.finish()
 }
 
-/// Refuses, before anything is read, a file that could not be written in the end, or that is one of the inputs.
+/// Refuses, before anything is read, a file that could not be written in the end, or that is one of the inputs: stdin, if
+/// none is named.
 pub(crate) fn check(output: &Path, inputs: &[PathBuf]) -> Result<()> {
+    if inputs.is_empty() { check_beside(output, &["-".into()]) } else { check_beside(output, inputs) }
+}
+
+/// The same of files that are read beside the input, if there are any.
+pub(crate) fn check_beside(output: &Path, inputs: &[PathBuf]) -> Result<()> {
     let folder = folder_of(&linked(output));
     if descriptor_of(output).is_none() && !folder.is_dir() {
         return Err(Failure::at(output, format!("there is no folder {}; make it first", folder.display())));
     }
+    refuse_in_use(output)?;
     let target = Place::of_output(output);
-    let reads_stdin = inputs.is_empty() || inputs.iter().any(|input| is_stdin(input));
+    let reads_stdin = inputs.iter().any(|input| is_stdin(input));
     if target.is_some() && reads_stdin && Place::of_descriptor(io::stdin()) == target {
         return Err(Failure::at(output, "is also read as stdin; write to another file"));
     }
     match inputs.iter().filter(|input| !is_stdin(input)).find(|input| target.is_some() && Place::of(input) == target) {
         Some(input) => Err(Failure::at(output, format!("is also read as {}; write to another file", input.display()))),
         None => Ok(()),
+    }
+}
+
+/// Refuses a file that another process writes to: to replace it would take away what that one writes. Where files cannot be
+/// opened or locked, nothing is known of others.
+fn refuse_in_use(output: &Path) -> Result<()> {
+    let is_file = platform::stat(output).ok().flatten().is_some_and(|data| data.is_file());
+    let file = (is_file && descriptor_of(output).is_none()).then(|| File::open(output).ok()).flatten();
+    match file.is_none_or(|file| platform::try_lock(&file).unwrap_or(true)) {
+        true => Ok(()),
+        false => Err(Failure::at(output, "is in use by another process; wait for it, or name another file")),
     }
 }
 

@@ -129,7 +129,7 @@ fn a_file_has_a_bar_with_the_time_left() {
     // Nobody reads the lines for longer than a bar waits: the pipe is full, however fast the machine.
     let seen = on_terminal(folder.command(&["dedup", "keys.txt"]), false, &[""]);
     let screen = seen.screen;
-    assert!(screen.contains(" left, ") && screen.contains("lines/s") && screen.contains('█'), "{screen:?}");
+    assert!(screen.contains(" left, ") && screen.contains("lines/s"), "{screen:?}");
     assert_eq!(seen.stdout.lines().count(), 2_000_000);
     // There is room for the bar itself: full cells and empty ones.
     let shown = screen.split(['\r', '\n']).filter(|line| line.contains("lines/s"));

@@ -71,6 +71,16 @@ impl By {
 }
 
 impl CostArgs {
+    /// The tables that are read.
+    pub(crate) fn tables(&self) -> Vec<PathBuf> {
+        let hows = [&self.cost_fp_by_importance, &self.cost_fn_by_importance].into_iter().flatten();
+        let table = |how: &By| match how {
+            By::Table(path) => Some(path.clone()),
+            By::Constant | By::Linear => None,
+        };
+        hows.filter_map(table).collect()
+    }
+
     /// The costs, if any were given.
     pub(crate) fn cost(&self, importances: Option<ImportanceScale>) -> Result<Option<Cost>> {
         let (Some(cost_fp), Some(cost_fn)) = (self.cost_fp, self.cost_fn) else { return Ok(None) };

@@ -18,7 +18,7 @@ pub(crate) struct GoalArgs {
 #[derive(Debug, Clone, Args)]
 pub(crate) struct WantedArgs {
     /// The most memory the filter may use, such as 64MiB; exact and scalable filters begin within it, and grow [default:
-    /// 64MiB for dedup; for build what --expect keys at --fpr take; compare needs it, unless every --filter has a size of
+    /// 64MiB for dedup, or what --expect keys take; for build what --expect keys at --fpr take; compare needs it, unless every --filter has a size of
     /// its own]
     ///
     /// Sizes: k, M, G or KiB, MiB, GiB are times 1024, KB, MB, GB times 1000, B or nothing bytes, b bits

@@ -68,6 +68,7 @@ impl Build {
             return self.reduce(path);
         }
         output::check(&self.output, &self.files)?;
+        self.scheme.iter().try_for_each(|scheme| output::check_beside(&self.output, std::slice::from_ref(scheme)))?;
         self.check_transmit()?;
         if let Some(path) = &self.scheme {
             let filter = self.with_scheme(path)?;

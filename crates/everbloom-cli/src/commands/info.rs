@@ -2,6 +2,8 @@
 
 use crate::args::{Format, quantity};
 use crate::failure::{Ending, Result};
+#[cfg(feature = "lab")]
+use crate::output;
 use crate::progress::{Screen, Working};
 use crate::report::audit::Audited;
 use crate::report::words;
@@ -83,6 +85,12 @@ pub(crate) struct Document {
 
 impl Info {
     pub(crate) fn run(self) -> Result<Ending> {
+        #[cfg(feature = "lab")]
+        if let Some(chart) = &self.chart {
+            let read: Vec<PathBuf> =
+                [Some(&self.filter), self.scheme.as_ref()].into_iter().flatten().cloned().collect();
+            output::check_beside(chart, &read)?;
+        }
         let working = Working::on("reading the filter", Screen::Free);
         let (document, _filter) = Document::read(&self.filter, self.memory, self.scheme.as_deref())?;
         drop(working);

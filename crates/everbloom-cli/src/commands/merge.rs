@@ -51,6 +51,7 @@ impl Merge {
         if output::is_dash(&self.output) {
             output::refuse_stdout(&self.filters, &[])?;
         }
+        self.scheme.iter().try_for_each(|scheme| output::check_beside(&self.output, std::slice::from_ref(scheme)))?;
         let working = Working::on("merging", Screen::of(false, self.promise.quiet));
         let (first, others) = self.filters.split_first().ok_or_else(|| Failure::new("name at least two filters"))?;
         let mut merged = filter_file::load(first, self.memory, self.scheme.as_deref())?;

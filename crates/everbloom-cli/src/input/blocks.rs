@@ -8,6 +8,7 @@ use super::source::{Arrival, Source, is_stdin};
 use crate::failure::{Failure, Result};
 use crate::platform::{self, Interrupt, Readiness};
 use memchr::memchr_iter;
+use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -378,7 +379,12 @@ impl BlockReader {
                     return Ok(Reading::Block);
                 }
                 News::Grown(place) | News::Emptied(place) => place,
-                News::Created(file) => Place { file: Some(file), ..Place::start_of(input) },
+                News::Created(file) => {
+                    if self.take_over(input, &file) {
+                        return Ok(Reading::Block);
+                    }
+                    Place { file: Some(file), ..Place::start_of(input) }
+                }
             };
             self.open(place)?;
             return Ok(Reading::Block);
@@ -389,6 +395,32 @@ impl BlockReader {
             Readiness::ReaderGone => Err(Failure::ClosedPipe),
             Readiness::Ready | Readiness::Waiting => Ok(Reading::Idle),
         }
+    }
+
+    /// Goes on with a file that was followed by another name, which it has no longer, as with `log` that became `log.1`;
+    /// whether it was.
+    fn take_over(&mut self, input: usize, file: &File) -> bool {
+        let Ok(identity) = platform::data_of(file).map(|data| platform::identity(&data)) else { return false };
+        let Some(inputs) = &mut self.followed else { return false };
+        let is_it = |followed: &Followed| followed.identity() == Some(identity);
+        // Two names of one file are two inputs.
+        let has_lost = |other: usize| {
+            let named = platform::stat(&self.paths[other]).ok().flatten();
+            named.is_none_or(|named| platform::identity(&named) != identity)
+        };
+        let other = inputs.iter().position(|other| other.as_ref().is_some_and(is_it));
+        let known = match other.filter(|other| has_lost(*other)) {
+            Some(other) => inputs[other].replace(Followed::missing(other)),
+            None => {
+                let renamed = self.renamed.iter().position(|renamed| is_it(renamed.followed()));
+                renamed.map(|at| self.renamed.remove(at).into_followed())
+            }
+        };
+        let is_known = known.is_some();
+        if let Some(known) = known {
+            inputs[input] = Some(known.named(input));
+        }
+        is_known
     }
 
     /// Opens a file that lost its name, if there is more in it, or to be done with it.

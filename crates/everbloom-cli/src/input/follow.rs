@@ -51,6 +51,18 @@ impl Followed {
         Followed { place: Place::start_of(input), mark: None, seen: 0, modified: None }
     }
 
+    /// What makes it the same file by any name, if there is one.
+    pub(super) fn identity(&self) -> Option<(u64, u64)> {
+        let data = self.place.file.as_ref().and_then(|file| platform::data_of(file).ok())?;
+        Some(platform::identity(&data))
+    }
+
+    /// The same file by the name of another input.
+    pub(super) fn named(mut self, input: usize) -> Self {
+        self.place.input = input;
+        self
+    }
+
     /// What became of the file of this name.
     pub(super) fn look(&mut self, path: &Path) -> News {
         let Some(file) = &self.place.file else {
@@ -117,6 +129,14 @@ impl Renamed {
     pub(super) fn again(followed: Followed) -> Self {
         let now = Instant::now();
         Renamed { followed, grown: now, looked: Some(now) }
+    }
+
+    pub(super) fn followed(&self) -> &Followed {
+        &self.followed
+    }
+
+    pub(super) fn into_followed(self) -> Followed {
+        self.followed
     }
 
     /// Whether it has not been looked at for a while. Those that have their names come in between.

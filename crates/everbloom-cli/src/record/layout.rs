@@ -25,6 +25,7 @@ pub(crate) struct Layout {
     options: Options,
     kind: Kind,
     ignore_case: bool,
+    ends_by_line: bool,
     /// Whether each input starts with a line of names.
     pub(crate) has_header: bool,
 }
@@ -68,8 +69,16 @@ impl Layout {
             time: "".into(),
         };
         let (ignore_case, has_header) = (key.ignore_case, key.header);
-        let layout =
-            Layout { key: key.key.clone(), importance, time: Vec::new(), options, kind, ignore_case, has_header };
+        let layout = Layout {
+            key: key.key.clone(),
+            importance,
+            time: Vec::new(),
+            options,
+            kind,
+            ignore_case,
+            ends_by_line: !key.null,
+            has_header,
+        };
         if !layout.has_header {
             layout.resolve(&[])?;
         }
@@ -167,9 +176,9 @@ impl Layout {
             Kind::Fields(separation) => Lookup::Fields(separation),
             Kind::Json => Lookup::Json(pointers),
         };
-        let (options, ignore_case) = (self.options.clone(), self.ignore_case);
+        let (options, ignore_case, ends_by_line) = (self.options.clone(), self.ignore_case, self.ends_by_line);
         let columns = columns(header, &names, &parts);
-        Ok(Extractor { lookup, parts, importance, time, options, ignore_case, columns })
+        Ok(Extractor { lookup, parts, importance, time, options, ignore_case, ends_by_line, columns })
     }
 
     /// The number of a field, counted from 0.
@@ -289,6 +298,8 @@ pub(crate) struct Extractor {
     time: Vec<usize>,
     options: Options,
     ignore_case: bool,
+    /// Whether records end with a newline, which may have a carriage return before it.
+    ends_by_line: bool,
     columns: u64,
 }
 
@@ -353,7 +364,7 @@ impl Extractor {
         fn fault(option: &Arc<str>) -> impl FnOnce(Problem) -> Fault {
             move |problem| Fault { problem, option: Arc::clone(option) }
         }
-        let line = trim_return(record);
+        let line = if self.ends_by_line { trim_return(record) } else { record };
         let parsed = match &self.lookup {
             Lookup::Whole => {
                 let key = KeyBytes::Bytes(self.fold(Cow::Borrowed(record)));

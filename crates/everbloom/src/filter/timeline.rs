@@ -49,6 +49,8 @@ pub struct Timeline {
     /// Arrivals of a window that the filter is planned for.
     planned: u64,
     clock: Clock,
+    /// Arrivals since this was made that were late by more than the window.
+    outdated: u64,
 }
 
 /// What a later run needs to go on.
@@ -112,7 +114,8 @@ impl Timeline {
             Error::parameter("window", format!("{window:?}"), "at least 1us and at most 100,000 years", "try 24h")
         })?;
         let arrivals = VecDeque::from(vec![0; generations as usize + 1]);
-        Ok(Timeline { window, generation, planned: planned_arrivals, clock: Clock { arrivals, ..Clock::default() } })
+        let clock = Clock { arrivals, ..Clock::default() };
+        Ok(Timeline { window, generation, planned: planned_arrivals, clock, outdated: 0 })
     }
 
     /// The length of the window.
@@ -156,6 +159,12 @@ impl Timeline {
         self.clock.late
     }
 
+    /// Arrivals whose time is more than a window before that of an earlier one, since this was made or read: too many of them
+    /// tell that the stream is not in the order of its times.
+    pub fn outdated(&self) -> u64 {
+        self.outdated
+    }
+
     /// Takes the next arrivals, as many as belong to one generation, and says how many generations begin
     /// before them. Asked with no times, it has nothing to do.
     ///
@@ -173,6 +182,7 @@ impl Timeline {
         let room = most.saturating_sub(self.arrivals());
         let arrivals = usize::try_from(room).map_or(arrivals, |room| arrivals.min(room));
         let turns_at = self.turns_at();
+        let window = u64::try_from(self.window.as_micros()).unwrap_or(u64::MAX);
         let mut taken = 0;
         while taken < arrivals {
             let time = self.time_of(times, taken);
@@ -182,6 +192,8 @@ impl Timeline {
             let newest = self.clock.newest.get_or_insert(time);
             let is_late = matches!(times, Times::Each(_)) && time < *newest;
             self.clock.late = self.clock.late.saturating_add(u64::from(is_late));
+            let is_outdated = is_late && newest.abs_diff(time) > window;
+            self.outdated = self.outdated.saturating_add(u64::from(is_outdated));
             *newest = time.max(*newest);
             taken += 1;
         }

@@ -28,7 +28,7 @@
 //!
 //! **Where we differ.** The paper has a number of hashes for every object and no rule for an object it has not seen.
 //! Fitted per object to a log, that loses to a classic filter; here keys are in a few classes, one of them "unseen".
-//! The fill is free, not one half. Probes are mixed, not plain double hashing, which at 20 hashes costs a factor of 80.
+//! The fill is free, not one half. Places are turned and added, not plain double hashing, which at 20 hashes costs a factor of 80.
 //!
 //! # Cost
 //!

@@ -35,11 +35,12 @@ use crate::platform::Interrupt;
 use crate::progress::{Bar, Screen};
 use crate::record::{Before, Layout, RecordReader, shown};
 use crate::report::audit::Audited;
-use crate::report::words;
+use crate::report::{counted, words};
 use crate::{args, output, platform, report};
 use block_output::{Mode, Options};
 use clap::Args;
 use engine::{Engine, Finished, Setup};
+use everbloom::internal::filter::Timeline;
 use everbloom::internal::forecast;
 use everbloom::internal::promise::Standing;
 use everbloom::{Goal, Plan, Spec, Window, filters};
@@ -470,12 +471,26 @@ impl Dedup {
         self.threads.map_or_else(cores, |threads| threads as usize).min(MAX_THREADS)
     }
 
+    /// Says so if lines came so late that a window of their own would not have known those before them: files were read in
+    /// another order than they were written in, or their times are none.
+    fn note_order(&self, timeline: Option<&Timeline>) {
+        let outdated = timeline.map_or(0, Timeline::outdated);
+        if outdated > 0 && !self.promise.quiet {
+            words::note(&format!(
+                "{} came late by more than the window, and were judged as if they came together with those before them; name \
+                 the file with the oldest lines first, and the field of the time with --time",
+                counted(outdated, "line")
+            ));
+        }
+    }
+
     fn report(&self, ended: &mut Finished, notes: Vec<String>, started: Instant, finished: bool) -> Result<()> {
         let tally = ended.outputs.tally;
         if self.count && ended.failure.is_none() {
             let totals = Totals::of(&tally);
             report::print(self.format, &totals, || totals.table())?;
         }
+        self.note_order(ended.judge.timeline.as_ref());
         if self.stats.is_none() && !self.wants_summary() {
             return Ok(());
         }

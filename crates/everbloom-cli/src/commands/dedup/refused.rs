@@ -26,6 +26,8 @@ impl Dedup {
         let outputs: Vec<&PathBuf> =
             [&self.output, &self.duplicates, &self.state, &self.stats].into_iter().flatten().collect();
         outputs.iter().try_for_each(|output| output::check(output, &self.files))?;
+        let tables = self.cost.tables();
+        outputs.iter().try_for_each(|output| output::check_beside(output, &tables))?;
         if self.output.is_none() {
             output::refuse_stdout(&self.files, &outputs)?;
         }

@@ -16,10 +16,12 @@ pub(crate) use asked::{Asked, Sampled};
 
 use crate::args::{CostArgs, DEFAULT_FPR, Format, KeyArgs, Refresh, Scale, quantity};
 use crate::commands::dedup;
-use crate::failure::{Ending, Result};
+use crate::failure::{Ending, Failure, Result};
+#[cfg(feature = "lab")]
+use crate::output;
 use crate::progress::{Screen, Working};
-use crate::report;
 use crate::report::paper::Paper;
+use crate::{filter_file, report};
 use clap::Args;
 use everbloom::internal::forecast::limit::{self, Limit};
 use everbloom::internal::promise::Window;
@@ -101,9 +103,14 @@ pub(crate) struct Plan {
 impl Plan {
     pub(crate) fn run(mut self) -> Result<Ending> {
         // What was learned there is of keys that were found so.
-        if let Some(keys) = self.from_state.as_deref().map(dedup::keys_of).transpose()?.flatten() {
-            self.keys = keys;
+        if let Some(state) = &self.from_state {
+            self.keys = match dedup::keys_of(state)? {
+                Some(keys) => keys,
+                None => filter_file::key_options(state)?.arguments(&self.keys),
+            };
         }
+        #[cfg(feature = "lab")]
+        self.chart.as_deref().map_or(Ok(()), |chart| output::check_beside(chart, &self.files()))?;
         let importances = Importances::of(&self)?;
         let question = self.question(importances.as_ref(), None)?;
         let answer = {
@@ -117,6 +124,18 @@ impl Plan {
         Ok(Ending::Done)
     }
 
+    /// What is read.
+    #[cfg(feature = "lab")]
+    fn files(&self) -> Vec<PathBuf> {
+        let mut files = self.cost.tables();
+        files.extend(self.from_state.clone());
+        files.extend(self.stream.as_ref().and_then(Repeats::file).cloned());
+        // Of a sample, importances are a field.
+        let is_sample = matches!(self.stream, Some(Repeats::Sample(_)));
+        files.extend(self.importance.as_ref().filter(|_| !is_sample).map(PathBuf::from));
+        files
+    }
+
     fn document(&self, question: &Question, answer: &Recommendation, importances: Option<&Importances>) -> Document {
         let command = command::to_use(self, answer, importances);
         let mut document = Document::new(question, answer, command);
@@ -127,6 +146,13 @@ impl Plan {
 
     /// What is asked; of a stream that was `learned` already, if there is one.
     fn question(&self, importances: Option<&Importances>, learned: Option<Stream>) -> Result<Question> {
+        let is_known =
+            learned.is_some() || self.from_state.is_some() || matches!(self.stream, Some(Repeats::Sample(_)));
+        if is_known && self.arrivals.is_some() {
+            return Err(Failure::new(
+                "--arrivals is for streams that are described; a sample or a state has its own, so leave it out",
+            ));
+        }
         let cost = self.cost.cost(importances.map(Importances::scale).transpose()?)?;
         let mut stream = match (learned, &self.from_state, &self.stream) {
             (Some(learned), ..) => Some(learned),
@@ -141,6 +167,10 @@ impl Plan {
         }
         let mut goal = Goal::new();
         (goal.memory_bits, goal.target_fpr, goal.expected_items) = (self.memory, self.fpr, self.expect);
+        if let (Some(stream), Some(_)) = (&stream, &self.from_state) {
+            // So many keys came already.
+            goal.expected_items = self.expect.map(|expected| expected.max(stream.distinct()));
+        }
         goal = goal.hashing(Hashing::seeded(self.seed.unwrap_or_default()));
         goal = match cost {
             Some(cost) => goal.cost(cost),

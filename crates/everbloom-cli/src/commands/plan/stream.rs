@@ -53,6 +53,15 @@ impl FromStr for Repeats {
 }
 
 impl Repeats {
+    /// The file that says so, if one does.
+    #[cfg(feature = "lab")]
+    pub(super) fn file(&self) -> Option<&PathBuf> {
+        match self {
+            Repeats::Lags(path) | Repeats::Sample(path) => Some(path),
+            Repeats::Uniform | Repeats::Zipf(_) | Repeats::Phases(_) => None,
+        }
+    }
+
     /// The stream, learned from a sample where there is one, with the importances that its records have.
     pub(super) fn load(&self, plan: &Plan, importances: Option<&Importances>) -> Result<Stream> {
         if let Repeats::Sample(path) = self {

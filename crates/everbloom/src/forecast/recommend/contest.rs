@@ -21,10 +21,6 @@ const MOST_SHORTLISTED: usize = 5;
 /// How many variants are tried on the longer one.
 const FINALISTS: usize = 10;
 
-/// What misses on a part of a stream at most this many times as much as the best may be the best on all of it: what the
-/// choice of keys does to one contender it does to the others, about.
-const MAY_BE_BEST: f64 = 1.1;
-
 /// A filter that errs not at all at first is taken while it misses at most this many times as much as the best.
 const WORTH_BEING_EXACT: f64 = 1.02;
 
@@ -52,45 +48,19 @@ impl Question {
         }
         self.sort(&mut finalists);
         let mut best: Vec<_> = one_of_each(finalists).into_iter().take(RUNNERS_UP + 1).collect();
-        self.settle(&mut best, stream)?;
+        self.look_closely(&mut best, stream)?;
         self.sort(&mut best);
         Ok(best)
     }
 
-    /// Forecasts on all of a learned stream those that may be the best: on the part of it that they met on, the others are
-    /// so far behind that the whole, which takes ten times as long, would not change their places.
-    fn settle(&self, candidates: &mut [Candidate], stream: &Stream) -> Result<()> {
-        if !self.is_looked_at_closely(stream) {
-            return Ok(());
-        }
-        let least = candidates.iter().map(|one| self.to_be_small(one)).fold(f64::INFINITY, f64::min);
-        let mut whole: Vec<bool> = candidates.iter().map(|one| self.to_be_small(one) <= MAY_BE_BEST * least).collect();
-        for place in (0..candidates.len()).filter(|place| whole[*place]) {
-            self.look_closely(&mut candidates[place], stream)?;
-        }
-        // Should the whole be harder than the part, one of the others may be first now.
-        let first = |candidates: &[Candidate]| {
-            let missed = |place: &usize| self.to_be_small(&candidates[*place]);
-            (0..candidates.len()).min_by(|one, other| missed(one).total_cmp(&missed(other)))
-        };
-        while let Some(place) = first(candidates).filter(|place| !whole[*place]) {
-            self.look_closely(&mut candidates[place], stream)?;
-            whole[place] = true;
-        }
-        Ok(())
-    }
-
-    /// Whether what is told is to be forecast on all that is known of a learned stream, and not on a part of it.
-    fn is_looked_at_closely(&self, stream: &Stream) -> bool {
-        stream.is_learned() && !self.at_a_glance
-    }
-
-    /// Forecasts a candidate on all that is known of a learned stream: what was chosen on a part of it is to be forecast on
-    /// the whole.
-    pub(super) fn look_closely(&self, candidate: &mut Candidate, stream: &Stream) -> Result<()> {
-        if self.is_looked_at_closely(stream) {
-            self.go_on()?;
-            candidate.forecast = forecast(&candidate.plan, stream)?;
+    /// Forecasts the candidates on all that is known of a learned stream: what was chosen on a part of it is to be
+    /// forecast on the whole.
+    pub(super) fn look_closely(&self, candidates: &mut [Candidate], stream: &Stream) -> Result<()> {
+        if stream.is_learned() && !self.at_a_glance {
+            for candidate in candidates {
+                self.go_on()?;
+                candidate.forecast = forecast(&candidate.plan, stream)?;
+            }
         }
         Ok(())
     }
@@ -176,16 +146,12 @@ impl Question {
         if self.goal.importance { candidate.forecast.wfn } else { candidate.forecast.predicted_fnr }
     }
 
-    /// The same, by which candidates are sorted.
-    fn to_be_small(&self, candidate: &Candidate) -> f64 {
-        match filters::kind(&candidate.plan.spec).is_ok_and(|kind| kind.can.exact_first) {
-            true => self.missed(candidate) / WORTH_BEING_EXACT,
-            false => self.missed(candidate),
-        }
-    }
-
     pub(super) fn sort(&self, candidates: &mut [Candidate]) {
-        candidates.sort_by(|one, other| self.to_be_small(one).total_cmp(&self.to_be_small(other)));
+        let missed = |one: &Candidate| match filters::kind(&one.plan.spec).is_ok_and(|kind| kind.can.exact_first) {
+            true => self.missed(one) / WORTH_BEING_EXACT,
+            false => self.missed(one),
+        };
+        candidates.sort_by(|one, other| missed(one).total_cmp(&missed(other)));
     }
 }
 

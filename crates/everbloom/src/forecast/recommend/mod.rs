@@ -62,7 +62,7 @@ pub struct Question {
     /// Ends a search early once another thread sets it: its answer is an error then.
     pub stopped: Option<Arc<AtomicBool>>,
     /// Whether only the best filter is wanted, so that no time is spent on runners-up, nor on a curve of other memories where
-    /// the memory is given and costs nothing. The best is the same.
+    /// the memory is given and costs nothing. The best is the same, but where two filters are within a few per cent of each other.
     pub best_only: bool,
 }
 

@@ -49,8 +49,7 @@ impl Question {
         candidates.sort_by_key(|candidate| candidate.plan.memory_bits);
         prefer_fewer_accesses(&mut candidates);
         candidates.truncate(RUNNERS_UP + 1);
-        // None of them misses anything, and their order is settled: a part of the stream tells enough of the others.
-        candidates.first_mut().map_or(Ok(()), |first| self.look_closely(first, &stream))?;
+        self.look_closely(&mut candidates, &stream)?;
         if candidates.is_empty() { Ok(None) } else { self.recommended(candidates, stream).map(Some) }
     }
 

@@ -106,16 +106,14 @@ impl CostCurve {
         }
     }
 
-    /// The same with what was found by a closer look at one memory. A smaller memory does no better than that: what costs less
-    /// with it is chance, too.
+    /// The same with what was found by a closer look at one memory. A smaller memory does no better than that: a point that
+    /// seems to is chance, and goes.
     pub(super) fn with_found(mut self, found: CostPoint) -> Self {
-        let (smaller, mut larger): (Vec<_>, Vec<_>) =
-            self.points.into_iter().partition(|point| point.memory_bits < found.memory_bits);
-        larger.retain(|point| point.memory_bits > found.memory_bits);
-        let mut points: Vec<_> = smaller.into_iter().map(|point| point.no_better_than(&found)).collect();
-        points.push(found);
-        points.extend(larger);
-        self.points = points;
+        let is_above = |point: &CostPoint| point.memory_bits > found.memory_bits;
+        let is_below = |point: &CostPoint| point.memory_bits < found.memory_bits && point.errors() >= found.errors();
+        self.points.retain(|point| is_above(point) || is_below(point));
+        let place = self.points.partition_point(|point| point.memory_bits < found.memory_bits);
+        self.points.insert(place, found);
         self.level();
         self
     }
@@ -158,15 +156,6 @@ impl CostCurve {
 }
 
 impl CostPoint {
-    /// The same, with the errors of one that has more memory if its own cost less.
-    fn no_better_than(self, larger: &CostPoint) -> Self {
-        if self.errors() >= larger.errors() {
-            return self;
-        }
-        let cost = ExpectedCost { memory: self.cost.memory, ..larger.cost };
-        CostPoint { cost, predicted_fpr: larger.predicted_fpr, predicted_fnr: larger.predicted_fnr, ..self }
-    }
-
     pub(super) fn of(memory_bits: u64, one: &Tried) -> Self {
         CostPoint {
             memory_bits,

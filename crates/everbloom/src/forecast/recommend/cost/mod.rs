@@ -9,7 +9,8 @@ mod curve;
 mod explore;
 mod search;
 
-use super::{Candidate, Question, RUNNERS_UP, Recommendation, times};
+use super::{AUTO, Candidate, Question, RUNNERS_UP, Recommendation, times};
+use crate::filters;
 use crate::promise::{Cost, Error, Goal, LEAST_RATE, Rate, Result, rate_text, size_text};
 use crate::stream::scaled::ScaledStream;
 use crate::stream::{Forecast, Stream};
@@ -97,6 +98,9 @@ impl Idle {
 impl Question {
     /// The filter of least expected cost, within the limits.
     pub(super) fn cheapest(&self, cost: &Cost) -> Result<Recommendation> {
+        if let Some(spec) = self.filter.as_ref().filter(|spec| spec.kind() != AUTO) {
+            filters::kind(spec)?;
+        }
         let stream = self.stream_for_cost(cost)?;
         let search = Search::new(self, cost, stream);
         let most = self.goal.memory_bits.filter(|_| !self.goal.assumed_memory);

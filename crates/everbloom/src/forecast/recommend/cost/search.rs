@@ -210,7 +210,14 @@ impl<'q> Search<'q> {
         let near = |one: &&Tried| one.errors() <= SHORTLIST * least;
         // The best of each kind and form, within the limits or, should none turn out to be, without.
         let shortlisted = first_of_each(glanced.iter().filter(is_within)).filter(near).take(MOST_SHORTLISTED);
-        for one in shortlisted.collect::<Vec<_>>() {
+        let mut shortlisted: Vec<&Tried> = shortlisted.collect();
+        if shortlisted.is_empty() {
+            // None keeps the limits as its plan makes it; a variant of those that miss least may.
+            let mut least_missing: Vec<&Tried> = glanced.iter().filter(|one| self.keeps_fpr(one)).collect();
+            least_missing.sort_by(|one, other| one.forecast.predicted_fnr.total_cmp(&other.forecast.predicted_fnr));
+            shortlisted = first_of_each(least_missing.into_iter()).take(MOST_SHORTLISTED).collect();
+        }
+        for one in shortlisted {
             let slow = filters::kind(&one.spec).is_ok_and(is_slow);
             trials.around(one, if slow { &NEARBY_IN_VARIANTS } else { &NEARBY }, std::slice::from_ref(&one.spec));
             if variants {
@@ -271,7 +278,20 @@ impl<'q> Search<'q> {
     }
 
     fn with_forecast(&self, one: Tried, forecast: Forecast) -> Tried {
-        Tried { cost: ExpectedCost::of(self.cost, &forecast, one.plan.memory_bits, &self.stream), forecast, ..one }
+        Tried { cost: self.cost_of(&one.plan, &forecast), forecast, ..one }
+    }
+
+    /// What a filter costs. If more keys are to come than are known of the stream, one that fills up is judged as it will be when
+    /// it is full, since nobody has seen it there.
+    fn cost_of(&self, plan: &Plan, forecast: &Forecast) -> ExpectedCost {
+        let cost = ExpectedCost::of(self.cost, forecast, plan.memory_bits, &self.stream);
+        let known = self.stream.distinct();
+        let more_come = self.question.expected().is_some_and(|expected| expected > known.saturating_add(known / 100));
+        if more_come && matches!(plan.promise.holds, Holds::UntilItems(_)) {
+            let when_full = self.idle.drop * plan.promise.predicted_fpr;
+            return ExpectedCost { false_positives: cost.false_positives.max(when_full), ..cost };
+        }
+        cost
     }
 
     fn trials(&self, memory_bits: u64, extent: Extent) -> Trials<'_> {
@@ -378,7 +398,7 @@ impl Trials<'_> {
             return Ok(());
         }
         let forecast = self.search.forecast(&plan, &self.shared)?;
-        let cost = ExpectedCost::of(self.search.cost, &forecast, plan.memory_bits, stream);
+        let cost = self.search.cost_of(&plan, &forecast);
         self.tried.push(Tried { plan, forecast, cost, rate, spec: spec.clone(), by_importance });
         Ok(())
     }
