@@ -68,7 +68,6 @@ pub(crate) fn check_beside(output: &Path, inputs: &[PathBuf]) -> Result<()> {
     if descriptor_of(output).is_none() && !folder.is_dir() {
         return Err(Failure::at(output, format!("there is no folder {}; make it first", folder.display())));
     }
-    refuse_in_use(output)?;
     let target = Place::of_output(output);
     let reads_stdin = inputs.iter().any(|input| is_stdin(input));
     if target.is_some() && reads_stdin && Place::of_descriptor(io::stdin()) == target {
@@ -82,7 +81,7 @@ pub(crate) fn check_beside(output: &Path, inputs: &[PathBuf]) -> Result<()> {
 
 /// Refuses a file that another process writes to: to replace it would take away what that one writes. Where files cannot be
 /// opened or locked, nothing is known of others.
-fn refuse_in_use(output: &Path) -> Result<()> {
+pub(crate) fn refuse_in_use(output: &Path) -> Result<()> {
     let is_file = platform::stat(output).ok().flatten().is_some_and(|data| data.is_file());
     let file = (is_file && descriptor_of(output).is_none()).then(|| File::open(output).ok()).flatten();
     match file.is_none_or(|file| platform::try_lock(&file).unwrap_or(true)) {

@@ -165,6 +165,47 @@ fn what_comes_to_a_file_after_it_was_renamed_is_not_lost() {
 }
 
 #[test]
+fn a_file_that_is_renamed_to_another_followed_name_is_not_read_again() {
+    let folder = Folder::new();
+    folder.write("log.1", "a\nb\nc\n");
+    folder.write("log", "d\ne\n");
+    let arguments = with(&["--follow", "--duplicates", "dup", "log.1", "log"]);
+    let mut run = Running::start(&folder, &arguments, Stdio::null(), Stdio::null());
+    let is = |expected: &str| fs::read(folder.path("out")).is_ok_and(|out| out == expected.as_bytes());
+    wait_until("both files", || is("a\nb\nc\nd\ne\n"));
+    fs::rename(folder.path("log.1"), folder.path("log.2")).expect("a rename");
+    fs::rename(folder.path("log"), folder.path("log.1")).expect("a rename");
+    folder.write("log", "f\n");
+    wait_until("the new file", || is("a\nb\nc\nd\ne\nf\n"));
+    append(&folder, "log.1", "g\n");
+    wait_until("a line of the renamed file", || is("a\nb\nc\nd\ne\nf\ng\n"));
+    append(&folder, "log", "h\n");
+    wait_until("a line of the new file", || is("a\nb\nc\nd\ne\nf\ng\nh\n"));
+    run.signal("TERM");
+    assert_eq!(run.end().0, Some(143));
+    assert_eq!(text(&folder, "dup"), "", "nothing is read twice");
+}
+
+#[test]
+fn a_file_that_a_run_writes_to_is_not_replaced() {
+    let folder = Folder::new();
+    folder.write("in", "a\n");
+    let mut run = Running::start(&folder, &["dedup", "--exact", "-o", "out"], Stdio::piped(), Stdio::null());
+    run.0.stdin.as_mut().expect("a pipe").write_all(b"one\n").expect("a live pipe");
+    wait_until("a line", || fs::read(folder.path("out")).is_ok_and(|out| out == b"one\n"));
+    for call in [
+        &["dedup", "--counts", "in", "-o", "out"][..],
+        &["dedup", "in", "-o", "other", "--stats", "out"],
+        &["build", "in", "-o", "out"],
+    ] {
+        common::assert_refused(&folder.run(call), "in use by another process");
+    }
+    drop(run.0.stdin.take());
+    assert_eq!(run.end(), (Some(0), String::new()));
+    assert_eq!(text(&folder, "out"), "one\n");
+}
+
+#[test]
 fn a_followed_run_ends_with_its_reader() {
     let folder = Folder::new();
     folder.write("log", "one\n");

@@ -171,6 +171,20 @@ fn times_that_cannot_be_read_are_errors_and_counted() {
 }
 
 #[test]
+fn files_in_the_wrong_order_are_told() {
+    let folder = Folder::new();
+    folder.write("new", "20000\ta\n20001\tb\n");
+    folder.write("old", "10000\ta\n19990\tb\n");
+    let run = |more: &[&str]| {
+        let call = ["dedup", "--window", "1h", "--memory", "64KiB", "--time", "1", "--key", "2"];
+        error_of(&folder.run(&[&call[..], more].concat()))
+    };
+    let said = run(&["new", "old"]);
+    assert!(said.contains("1 line came late by more than the window") && said.contains("oldest lines first"), "{said}");
+    assert_eq!((run(&["old", "new"]), run(&["--quiet", "new", "old"])), (String::new(), String::new()));
+}
+
+#[test]
 fn times_that_run_backwards_count_as_late_and_shorten_nothing() {
     let folder = Folder::new();
     // "a" comes, then a record from long ago, then "a" again within the hour; the old one's repeat is a repeat, too.

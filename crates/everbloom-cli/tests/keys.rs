@@ -74,6 +74,15 @@ fn kept_records_are_counted_at_the_end_and_others_fail_at_once() {
 }
 
 #[test]
+fn only_before_a_newline_is_a_carriage_return_no_part_of_a_field() {
+    let folder = Folder::new();
+    let run =
+        |more: &[&str], input: &[u8]| folder.output_with(&[&["dedup", "--exact", "--key", "1"], more].concat(), input);
+    assert_eq!(run(&[], b"x\r\nx\n"), b"x\r\n");
+    assert_eq!(run(&["--null"], b"x\0x\r\0x\r\0"), b"x\0x\r\0");
+}
+
+#[test]
 fn csv_records_may_have_several_lines() {
     let folder = Folder::new();
     let run = |more: &[&str], input: &[u8]| {

@@ -660,6 +660,53 @@ fn costs_that_no_hash_justifies_are_not_printed() {
 }
 
 #[test]
+fn a_chart_is_not_drawn_over_what_is_read() {
+    let folder = Folder::new();
+    let costs = ["--cost-fp", "1", "--cost-fn", "1", "--memory", "1KiB"];
+    for (name, text) in [("in.txt", recent(2_000)), ("lags", "10 1\n100 1\n".into()), ("table", "0 1\n50 2\n".into())] {
+        folder.write(name, text);
+    }
+    for (read, more) in [
+        ("in.txt", vec!["--stream", "in.txt"]),
+        ("lags", vec!["--stream", "lag:lags", "--expect", "1000"]),
+        (
+            "table",
+            vec![
+                "--stream",
+                "uniform",
+                "--expect",
+                "1000",
+                "--importance",
+                "linear",
+                "--cost-fn-by-importance",
+                "table",
+            ],
+        ),
+    ] {
+        let before = folder.read(read);
+        let message = refused(&folder, &[&costs[..], &more, &["--chart", read]].concat());
+        assert!(message.contains("is also read as"), "{message}");
+        assert_eq!(folder.read(read), before);
+    }
+}
+
+#[test]
+fn costs_count_the_keys_that_are_still_to_come() {
+    let folder = Folder::new();
+    folder.write("in.txt", recent(2_000));
+    let costs = ["--cost-fp", "5", "--cost-fn", "1", "--stream", "in.txt"];
+    for more in [&["--expect", "1M"][..], &["--expect", "1M", "--memory", "4KiB"]] {
+        let plan = plan(&folder, &[&costs[..], more].concat());
+        // A filter that is full before half of them came drops nearly all others.
+        assert!(plan["predicted_fpr"].as_f64().is_some_and(|rate| rate < 0.9), "{plan}");
+    }
+    let typo = refused(&folder, &[&costs[..], &["--filter", "stabel"]].concat());
+    assert!(typo.contains("did you mean 'stable'?"), "{typo}");
+    let arrivals = refused(&folder, &["--memory", "1KiB", "--stream", "in.txt", "--arrivals", "1M"]);
+    assert!(arrivals.contains("--arrivals is for streams that are described"), "{arrivals}");
+}
+
+#[test]
 fn reasons_are_said_in_words_that_fit() {
     let folder = Folder::new();
     let assumed = text_of(&folder, &["--memory", "1KiB", "--fpr", "1%"]);

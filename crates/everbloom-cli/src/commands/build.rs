@@ -68,6 +68,7 @@ impl Build {
             return self.reduce(path);
         }
         output::check(&self.output, &self.files)?;
+        output::refuse_in_use(&self.output)?;
         self.scheme.iter().try_for_each(|scheme| output::check_beside(&self.output, std::slice::from_ref(scheme)))?;
         self.check_transmit()?;
         if let Some(path) = &self.scheme {

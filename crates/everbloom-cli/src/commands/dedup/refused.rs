@@ -26,6 +26,9 @@ impl Dedup {
         let outputs: Vec<&PathBuf> =
             [&self.output, &self.duplicates, &self.state, &self.stats].into_iter().flatten().collect();
         outputs.iter().try_for_each(|output| output::check(output, &self.files))?;
+        // Others are locked as long as they are written; these take the place of what is there.
+        let replaced = [self.output.as_ref().filter(|_| self.counts), self.stats.as_ref()];
+        replaced.into_iter().flatten().try_for_each(|output| output::refuse_in_use(output))?;
         let tables = self.cost.tables();
         outputs.iter().try_for_each(|output| output::check_beside(output, &tables))?;
         if self.output.is_none() {
