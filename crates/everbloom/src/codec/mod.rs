@@ -271,6 +271,8 @@ impl<'d> Decoder<'d> {
 
     fn restore(self, header: &Header, body: &mut BodyReader<'_>, depth: u32) -> Result<Box<dyn Filter>> {
         let spec = Spec::parse(&header.spec)?;
+        // Before the secret key is asked for: who looks for it in vain should not have been sent.
+        filters::check_id(&spec, header.kind_id)?;
         let (hashing, state) = (header.hashing(self.key)?, StateReader::new(&header.state));
         let read_part = |body: &mut BodyReader<'_>| {
             let available = body.remaining();
