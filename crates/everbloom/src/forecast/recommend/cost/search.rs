@@ -281,17 +281,14 @@ impl<'q> Search<'q> {
         Tried { cost: self.cost_of(&one.plan, &forecast), forecast, ..one }
     }
 
-    /// What a filter costs. If more keys are to come than are known of the stream, one that fills up is judged as it will be when
-    /// it is full, since nobody has seen it there.
+    /// What a filter costs. If more keys are to come than are known of the stream, its errors on new keys are those that it
+    /// promises: nobody has seen it with as many.
     fn cost_of(&self, plan: &Plan, forecast: &Forecast) -> ExpectedCost {
         let cost = ExpectedCost::of(self.cost, forecast, plan.memory_bits, &self.stream);
         let known = self.stream.distinct();
         let more_come = self.question.expected().is_some_and(|expected| expected > known.saturating_add(known / 100));
-        if more_come && matches!(plan.promise.holds, Holds::UntilItems(_)) {
-            let when_full = self.idle.drop * plan.promise.predicted_fpr;
-            return ExpectedCost { false_positives: cost.false_positives.max(when_full), ..cost };
-        }
-        cost
+        let promised = if more_come { self.idle.drop * plan.promise.predicted_fpr } else { 0.0 };
+        ExpectedCost { false_positives: cost.false_positives.max(promised), ..cost }
     }
 
     fn trials(&self, memory_bits: u64, extent: Extent) -> Trials<'_> {
