@@ -14,7 +14,8 @@ const PART_DIGITS: usize = 36;
 
 /// The value of a number that JSON allows. It costs as much as its text is long, however large its exponent.
 pub(super) fn value(text: &str) -> Number {
-    if let (true, Ok(whole)) = (text.bytes().all(|byte| byte.is_ascii_digit()), text.parse()) {
+    // JSON has no plus before a number, so that only digits are parsed.
+    if let Ok(whole) = text.parse() {
         return Number::Whole(whole);
     }
     let (sign, rest) = text.strip_prefix('-').map_or(("", text), |rest| ("-", rest));
