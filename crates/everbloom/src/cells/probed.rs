@@ -1,13 +1,12 @@
 //! Keys whose bits may lie anywhere: the classic way, as many cache lines as hashes.
 //!
-//! In cache, a batch is its keys one by one. Where a filter is larger, a batch takes four keys at a time, whose places wide
+//! Near the processor, a batch is its keys one by one. Where a filter is larger, a batch takes four keys at a time, whose places wide
 //! registers compute together, and asks for their lines before it needs them. Most keys that are not inside lack one of
 //! their first four bits, so a batch of queries reads only those of every key, and what remains of the few others afterwards.
 
 use crate::key::KeyHash;
 use crate::promise::Verdict;
-use crate::simd::{CACHED_BYTES, Kernel, SimdOps, prefetch, run};
-use crate::simd::{all_set, all_set_here, set_all};
+use crate::simd::{Kernel, SimdOps, all_set, all_set_here, prefetch, run, set_all};
 use std::ops::Range;
 
 /// Which of its hashes a key has: from one on, up to another, for all keys of a batch or for each.
@@ -247,7 +246,7 @@ impl Kernel for Contains<'_> {
     #[inline(always)]
     fn run(self, ops: impl SimdOps) {
         let Contains { words, range, keys, hashes, found } = self;
-        if size_of_val(words) <= CACHED_BYTES {
+        if size_of_val(words) <= ops.near_bytes() {
             // A loop of its own where all keys have as many: each key would ask otherwise.
             if let Some(count) = hashes.same_from_first() {
                 keys.iter().zip(found).for_each(|(key, found)| *found = contains_here(words, range, *key, 0..count));
@@ -375,7 +374,7 @@ impl<T: Told> Kernel for Insert<'_, T> {
     #[inline(always)]
     fn run(self, ops: impl SimdOps) {
         let Insert { words, range, keys, hashes, mut told } = self;
-        if size_of_val(words) <= CACHED_BYTES {
+        if size_of_val(words) <= ops.near_bytes() {
             if let Some(count) = hashes.same_from_first() {
                 keys.iter().enumerate().for_each(|(at, key)| told.tell(at, insert(words, range, *key, count)));
                 return;
@@ -417,7 +416,7 @@ impl<T: Told> Kernel for Insert<'_, T> {
 mod tests {
     use super::*;
     use crate::key::{Hashing, Key};
-    use crate::simd::run_on_each;
+    use crate::simd::{Plain, run_on_each};
 
     /// A bit at a time.
     struct Naive {
@@ -478,8 +477,9 @@ mod tests {
     fn every_instruction_set_and_both_ways_to_ask_do_what_one_bit_at_a_time_does() {
         let keys: Vec<KeyHash> = (0..3000u64).map(|key| (key % 2900).hash_with(&Hashing::default())).collect();
         let counts: Vec<u32> = (0..3000).map(|key| [0, 1, 3, 4, 5, 7, 8, 12, 64][key % 9]).collect();
-        // In cache, and too large for it.
-        for range in [1, 100, 20_000, CACHED_BYTES as u64 * 8 + 77] {
+        // Near, too large to be near for some instructions, and for all.
+        let far = [Plain.near_bytes(), Plain.near_bytes() * 8].map(|bytes| bytes as u64 * 8 + 77);
+        for range in [1, 100, 20_000].into_iter().chain(far) {
             let mut naive = Naive { bits: vec![false; range as usize] };
             let told = (0..1500).map(|at| Verdict::from_seen(!naive.insert(keys[at], counts[at])));
             let verdicts: Vec<Verdict> = told.collect();

@@ -2,6 +2,7 @@
 
 use super::level::InstructionSet;
 use super::parity;
+use super::prefetch::CACHED_BYTES;
 use super::visit::{self, Visit};
 #[cfg(target_arch = "x86_64")]
 use super::x86;
@@ -74,6 +75,13 @@ pub(crate) trait SimdOps: Copy {
     #[inline(always)]
     fn has_wide_registers(self) -> bool {
         false
+    }
+
+    /// Memory up to this size is near enough for places that do not depend on each other to be visited without asking for
+    /// their lines beforehand.
+    #[inline(always)]
+    fn near_bytes(self) -> usize {
+        CACHED_BYTES
     }
 
     /// Whether a key's bit is set in each of eight words. Six bits of `low` say where it is in each word.

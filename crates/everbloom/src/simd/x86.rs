@@ -2,6 +2,7 @@
 
 use super::bits::{self, Numbers};
 use super::ops::{self, Kernel, PLACE_TURN, SimdOps, SlicePlaces, Slices};
+use super::prefetch::CACHED_BYTES;
 use super::visit::{Visit, wide};
 use std::arch::x86_64::*;
 
@@ -99,6 +100,13 @@ impl SimdOps for Avx512 {
     #[inline(always)]
     fn has_wide_registers(self) -> bool {
         true
+    }
+
+    /// Processors with these registers begin hundreds of instructions before the first of them is done, several keys of a
+    /// filter, which hides the third-level cache.
+    #[inline(always)]
+    fn near_bytes(self) -> usize {
+        8 * CACHED_BYTES
     }
 
     #[inline(always)]
