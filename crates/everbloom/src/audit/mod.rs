@@ -347,9 +347,12 @@ impl Audit {
         if is_covered || truth == Truth::Either {
             return;
         }
-        let wrong = truth.is_wrong(arrival.verdict);
-        for class in by.classes(truth, arrival.at - seen.arrival, arrival.importance) {
-            self.count(id, class, (1, u64::from(wrong)));
+        let counts = (1, u64::from(truth.is_wrong(arrival.verdict)));
+        let mut classes = by.classes(truth, arrival.at - seen.arrival, arrival.importance);
+        // The key is at hand as long as there is room.
+        let without_room = classes.find(|class| !self.tallies.add(&mut followed.head, *class, counts));
+        for class in without_room.into_iter().chain(classes) {
+            self.count(id, class, counts);
         }
     }
 
