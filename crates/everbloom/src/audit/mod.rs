@@ -259,9 +259,8 @@ impl Audit {
         while done < count {
             // Most arrivals are none that is followed, awaited or drawn: this is all that they cost.
             let lot = usize::try_from(self.lots.next() - self.arrivals - 1).unwrap_or(usize::MAX);
-            let (end, seed) = (count.min(lot), self.seed);
-            let ids = hashes[done.min(end)..end].iter().map(|hash| id_of(*hash, seed));
-            let next = self.hot.first(ids, self.limit()).map_or(end, |found| done + found);
+            let (end, limit, seed) = (lot.min(count), self.limit(), self.seed);
+            let next = done + self.hot.first(&hashes[done..end], limit, |hash| id_of(hash, seed));
             if next == count {
                 break;
             }
