@@ -42,7 +42,7 @@ impl Lots {
 
     /// What that one is drawn for; the next one is then another.
     pub(super) fn take(&mut self) -> Lot {
-        let (at, next) = (self.next(), self.next() / self.one_in + 1);
+        let (at, next) = (self.next(), (self.next() >> self.one_in.trailing_zeros()) + 1);
         let lot = Lot { is_vote: self.vote == at, is_wait: self.wait == at };
         if lot.is_vote {
             self.vote = drawn(next, self.one_in, self.seed);
@@ -54,9 +54,9 @@ impl Lots {
     }
 }
 
-/// The arrival that is drawn of a block.
+/// The arrival that is drawn of a block, whose length is a power of two, so that nothing need be divided.
 fn drawn(block: u64, one_in: u64, seed: u64) -> u64 {
-    block * one_in + finalise(seed ^ block.wrapping_mul(0x9e37_79b9_7f4a_7c15)) % one_in
+    block * one_in + (finalise(seed ^ block.wrapping_mul(0x9e37_79b9_7f4a_7c15)) & (one_in - 1))
 }
 
 #[cfg(test)]

@@ -259,9 +259,8 @@ impl Audit {
         while done < count {
             // Most arrivals are none that is followed, awaited or drawn: this is all that they cost.
             let lot = usize::try_from(self.lots.next() - self.arrivals - 1).unwrap_or(usize::MAX);
-            let (end, seed) = (count.min(lot), self.seed);
-            let ids = hashes[done.min(end)..end].iter().map(|hash| id_of(*hash, seed));
-            let next = self.hot.first(ids, self.limit()).map_or(end, |found| done + found);
+            let (end, limit, seed) = (lot.min(count), self.limit(), self.seed);
+            let next = done + self.hot.first(&hashes[done..end], limit, |hash| id_of(hash, seed));
             if next == count {
                 break;
             }
@@ -347,9 +346,12 @@ impl Audit {
         if is_covered || truth == Truth::Either {
             return;
         }
-        let wrong = truth.is_wrong(arrival.verdict);
-        for class in by.classes(truth, arrival.at - seen.arrival, arrival.importance) {
-            self.count(id, class, (1, u64::from(wrong)));
+        let counts = (1, u64::from(truth.is_wrong(arrival.verdict)));
+        let mut classes = by.classes(truth, arrival.at - seen.arrival, arrival.importance);
+        // The key is at hand as long as there is room.
+        let without_room = classes.find(|class| !self.tallies.add(&mut followed.head, *class, counts));
+        for class in without_room.into_iter().chain(classes) {
+            self.count(id, class, counts);
         }
     }
 

@@ -110,11 +110,13 @@ impl Tally {
 
     /// Counts so many more; false, and nothing counted, if it is another's or full.
     #[inline]
-    fn add(&mut self, class: Class, (all, wrong): (u64, u64)) -> bool {
-        let (before, wrong_before) = counts(self.packed());
-        let fits = (self.packed() >> 48) as u16 == class.code() && before + all <= MOST;
+    fn add(&mut self, code: u16, (all, wrong): (u64, u64)) -> bool {
+        // Neither number runs over into the bits above it: of all there are no more than fit, and of wrong ones no more than of all.
+        let packed = self.packed();
+        let fits = packed >> 48 == u64::from(code) && (packed & MOST) + all <= MOST;
         if fits {
-            *self = Tally::new(class, (before + all, wrong_before + wrong));
+            let packed = packed + (wrong << 24 | all);
+            *self = Tally([packed as u32, (packed >> 32) as u32]);
         }
         fits
     }
@@ -138,7 +140,7 @@ pub(super) fn counts(packed: u64) -> (u64, u64) {
     (packed & MOST, packed >> 24 & MOST)
 }
 
-/// The tallies of all followed keys: lists in one piece of memory.
+/// The tallies of all followed keys: lists in one piece of memory, each with what was counted last first.
 #[derive(Debug, Clone)]
 pub(super) struct Tallies {
     nodes: Vec<(Tally, u32)>,
@@ -154,12 +156,18 @@ impl Tallies {
     /// Counts so many more, of which so many were wrong; false, and nothing counted, if there is no room. No more than
     /// one tally holds.
     pub(super) fn add(&mut self, head: &mut u32, class: Class, counts: (u64, u64)) -> bool {
-        let mut at = *head;
+        let (code, mut at, mut before) = (class.code(), *head, NONE);
         while let Some((tally, next)) = self.nodes.get_mut(at as usize) {
-            if tally.add(class, counts) {
+            if tally.add(code, counts) {
+                // It is the likeliest to be counted next, and lists of keys that come often are long.
+                if before != NONE {
+                    let after = std::mem::replace(next, *head);
+                    self.nodes[before as usize].1 = after;
+                    *head = at;
+                }
                 return true;
             }
-            at = *next;
+            (before, at) = (at, *next);
         }
         self.push(head, class, counts)
     }
@@ -276,5 +284,51 @@ impl Totals {
     pub(super) fn shift(&mut self, by: i16) {
         let before = std::mem::take(self);
         self.merge(&before, by);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::key::finalise;
+    use std::collections::BTreeMap;
+
+    #[test]
+    fn lists_count_what_maps_would_whatever_comes_in_which_order() {
+        let (mut tallies, mut heads, mut maps) = (Tallies::new(1000), [NONE; 5], vec![BTreeMap::new(); 5]);
+        for turn in 0..50_000 {
+            let random = finalise(turn);
+            let (key, wrong) = (random as usize % 5, random >> 8 & 1);
+            let class = match random >> 9 & 3 {
+                0 => Class::NewAgain,
+                1 => Class::Repeats((turn / 5000) as u8 + 1),
+                _ => Class::lag(random >> 11 & (random >> 40)),
+            };
+            assert!(tallies.add(&mut heads[key], class, (1, wrong)));
+            let map: &mut (u64, u64) = maps[key].entry(class).or_default();
+            *map = (map.0 + 1, map.1 + wrong);
+            if turn % 7000 == 0 {
+                let oldest = (turn / 5000) as u8;
+                tallies.keep_since(&mut heads[key], oldest);
+                maps[key].retain(|class, _| !class.is_before(oldest));
+            }
+        }
+        for (head, map) in heads.into_iter().zip(maps) {
+            assert!(map.len() > 20);
+            assert_eq!(tallies.of(head).collect::<Vec<_>>().len(), map.len());
+            assert_eq!(tallies.of(head).collect::<BTreeMap<_, _>>(), map);
+        }
+    }
+
+    #[test]
+    fn what_one_tally_cannot_count_another_one_does() {
+        let (mut tallies, mut head) = (Tallies::new(2), NONE);
+        let class = Class::Lag(3);
+        assert!(tallies.add(&mut head, class, (MOST - 1, MOST - 1)));
+        (0..3).for_each(|_| assert!(tallies.add(&mut head, class, (1, 1))));
+        let mut counted: Vec<_> = tallies.of(head).collect();
+        counted.sort_unstable();
+        assert_eq!(counted, [(class, (2, 2)), (class, (MOST, MOST))]);
+        assert!(!tallies.add(&mut head, Class::NewAgain, (1, 0)), "there is room for two");
     }
 }
