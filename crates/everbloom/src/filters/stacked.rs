@@ -426,7 +426,7 @@ fn known(map: &Ribbon, keys: &[KeyHash]) -> Vec<KeyHash> {
     let (mut values, mut chosen) = ([0; CHUNK], Chosen::none());
     let mut known = Vec::new();
     for keys in keys.chunks(CHUNK) {
-        map.get_batch(keys, &mut values[..keys.len()]);
+        map.get_batch_below(KNOWN + 1, keys, &mut values[..keys.len()]);
         chosen.take(keys, |at| values[at] == KNOWN);
         known.extend_from_slice(chosen.hashes());
     }
@@ -436,7 +436,7 @@ fn known(map: &Ribbon, keys: &[KeyHash]) -> Vec<KeyHash> {
 /// Keeps the keys that the map takes for hot negatives.
 fn retain_known(going: &mut Chosen, map: &Ribbon) {
     let mut values = [0; CHUNK];
-    map.get_batch(going.hashes(), &mut values[..going.len()]);
+    map.get_batch_below(KNOWN + 1, going.hashes(), &mut values[..going.len()]);
     going.retain(|at| values[at] == KNOWN);
 }
 
@@ -465,7 +465,7 @@ impl Filter for Stacked {
             if !layer.contains(hash) {
                 return false;
             }
-            if map.get(hash) != KNOWN {
+            if map.get_below(KNOWN + 1, hash) != KNOWN {
                 return true;
             }
         }
@@ -534,7 +534,7 @@ impl Filter for Stacked {
         let mut new = false;
         for at in 0..self.layers.len() {
             new |= self.layers[at].insert(hash);
-            if self.maps.get(at).is_none_or(|map| map.get(hash) != KNOWN) {
+            if self.maps.get(at).is_none_or(|map| map.get_below(KNOWN + 1, hash) != KNOWN) {
                 break;
             }
         }
