@@ -427,7 +427,7 @@ fn known(map: &Ribbon, keys: &[KeyHash]) -> Vec<KeyHash> {
     let mut known = Vec::new();
     for keys in keys.chunks(CHUNK) {
         map.get_batch_below(KNOWN + 1, keys, &mut values[..keys.len()]);
-        chosen.take(keys, |at| values[at] == KNOWN);
+        chosen.take(keys, &values[..keys.len()], |value| value == KNOWN);
         known.extend_from_slice(chosen.hashes());
     }
     known
@@ -437,7 +437,7 @@ fn known(map: &Ribbon, keys: &[KeyHash]) -> Vec<KeyHash> {
 fn retain_known(going: &mut Chosen, map: &Ribbon) {
     let mut values = [0; CHUNK];
     map.get_batch_below(KNOWN + 1, going.hashes(), &mut values[..going.len()]);
-    going.retain(|at| values[at] == KNOWN);
+    going.retain(&mut values, |value| value == KNOWN);
 }
 
 impl Filter for Stacked {
@@ -478,12 +478,12 @@ impl Filter for Stacked {
         let (mut going, mut passed) = (Chosen::none(), [false; CHUNK]);
         for (hashes, found) in hashes[..count].chunks(CHUNK).zip(found[..count].chunks_mut(CHUNK)) {
             self.layers[0].contains_batch(hashes, found);
-            going.take(hashes, |at| found[at]);
+            going.take(hashes, found, |found| found);
             for (layer, map) in self.layers[1..].iter().zip(&self.maps) {
                 retain_known(&mut going, map);
                 layer.contains_batch(going.hashes(), &mut passed[..going.len()]);
                 going.places().zip(passed).for_each(|(place, passed)| found[place] = passed);
-                going.retain(|at| passed[at]);
+                going.retain(&mut passed, |passed| passed);
             }
         }
     }
@@ -500,7 +500,7 @@ impl Filter for Stacked {
         let (mut going, mut told) = (Chosen::none(), [Verdict::Distinct; CHUNK]);
         for (hashes, verdicts) in hashes[..count].chunks(CHUNK).zip(verdicts[..count].chunks_mut(CHUNK)) {
             self.layers[0].insert_batch(hashes, Some(verdicts));
-            going.take(hashes, |_| true);
+            going.take_all(hashes);
             for (layer, map) in self.layers[1..].iter_mut().zip(&self.maps) {
                 retain_known(&mut going, map);
                 layer.insert_batch(going.hashes(), Some(&mut told[..going.len()]));
@@ -521,7 +521,7 @@ impl Filter for Stacked {
         }
         let mut going = Chosen::none();
         for hashes in hashes.chunks(CHUNK) {
-            going.take(hashes, |_| true);
+            going.take_all(hashes);
             for (layer, map) in self.layers[1..].iter_mut().zip(&self.maps) {
                 retain_known(&mut going, map);
                 layer.insert_batch(going.hashes(), None);
