@@ -221,22 +221,21 @@ impl Popularity {
     fn contains_chunk(&self, hashes: &[KeyHash], found: &mut [bool], open: &mut Chosen) {
         let (words, range, least) = (self.bits.words(), self.bits.len(), self.least_hashes());
         probed::contains_batch(words, range, hashes, Hashes::all(least), found);
-        open.take(hashes, |at| found[at]);
-        let num_hashes = self.keep_longer(open);
+        open.take(hashes, found, |found| found);
+        let mut num_hashes = [0; CHUNK];
+        self.keep_longer(open, &mut num_hashes);
         let mut passed = [false; CHUNK];
         let more = Hashes::each(least, &num_hashes);
         probed::contains_batch(words, range, open.hashes(), more, &mut passed[..open.len()]);
         open.places().zip(passed).for_each(|(place, passed)| found[place] = passed);
     }
 
-    /// Keeps the keys that have more hashes than every key has; the number of each.
-    fn keep_longer(&self, open: &mut Chosen) -> [u32; CHUNK] {
-        let (mut num_hashes, least) = ([0; CHUNK], self.least_hashes());
+    /// Keeps the keys that have more hashes than every key has, and tells the number of each.
+    fn keep_longer(&self, open: &mut Chosen, num_hashes: &mut [u32; CHUNK]) {
+        let least = self.least_hashes();
         let own = &mut num_hashes[..open.len()];
         self.hashes_for_batch(open.hashes(), own);
-        open.retain(|at| own[at] > least);
-        only_above(least, own);
-        num_hashes
+        open.retain(own, |number| number > least);
     }
 
     fn hashes_for_batch(&self, hashes: &[KeyHash], num_hashes: &mut [u32]) {
@@ -267,8 +266,8 @@ impl Popularity {
         for hashes in hashes.chunks(CHUNK) {
             let own = &mut num_hashes[..hashes.len()];
             self.hashes_for_batch(hashes, own);
-            open.take(hashes, |at| own[at] > least);
-            only_above(least, own);
+            open.take(hashes, own, |number| number > least);
+            open.places().enumerate().for_each(|(to, place)| own[to] = own[place]);
             let more = Hashes::each(least, own);
             probed::insert_batch(self.bits.words_mut(), range, open.hashes(), more, None);
         }
@@ -279,17 +278,6 @@ impl Popularity {
         let load = self.scheme.classes().map_or(0.0, Classes::load);
         let items = -(self.bits.len() as f64) / load * log1p(-fill);
         (load > 0.0 && items.is_finite()).then_some(items)
-    }
-}
-
-/// Puts the numbers above the least in front, in their order; what is behind them is left over.
-fn only_above(least: u32, numbers: &mut [u32]) {
-    let mut kept = 0;
-    for at in 0..numbers.len() {
-        let number = numbers[at];
-        // Written anyway, and the next goes to the same place: no branch, since it could not be predicted.
-        numbers[kept] = number;
-        kept += usize::from(number > least);
     }
 }
 

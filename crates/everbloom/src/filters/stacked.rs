@@ -426,8 +426,8 @@ fn known(map: &Ribbon, keys: &[KeyHash]) -> Vec<KeyHash> {
     let (mut values, mut chosen) = ([0; CHUNK], Chosen::none());
     let mut known = Vec::new();
     for keys in keys.chunks(CHUNK) {
-        map.get_batch(keys, &mut values[..keys.len()]);
-        chosen.take(keys, |at| values[at] == KNOWN);
+        map.get_batch_below(KNOWN + 1, keys, &mut values[..keys.len()]);
+        chosen.take(keys, &values[..keys.len()], |value| value == KNOWN);
         known.extend_from_slice(chosen.hashes());
     }
     known
@@ -436,8 +436,8 @@ fn known(map: &Ribbon, keys: &[KeyHash]) -> Vec<KeyHash> {
 /// Keeps the keys that the map takes for hot negatives.
 fn retain_known(going: &mut Chosen, map: &Ribbon) {
     let mut values = [0; CHUNK];
-    map.get_batch(going.hashes(), &mut values[..going.len()]);
-    going.retain(|at| values[at] == KNOWN);
+    map.get_batch_below(KNOWN + 1, going.hashes(), &mut values[..going.len()]);
+    going.retain(&mut values, |value| value == KNOWN);
 }
 
 impl Filter for Stacked {
@@ -465,7 +465,7 @@ impl Filter for Stacked {
             if !layer.contains(hash) {
                 return false;
             }
-            if map.get(hash) != KNOWN {
+            if map.get_below(KNOWN + 1, hash) != KNOWN {
                 return true;
             }
         }
@@ -478,12 +478,12 @@ impl Filter for Stacked {
         let (mut going, mut passed) = (Chosen::none(), [false; CHUNK]);
         for (hashes, found) in hashes[..count].chunks(CHUNK).zip(found[..count].chunks_mut(CHUNK)) {
             self.layers[0].contains_batch(hashes, found);
-            going.take(hashes, |at| found[at]);
+            going.take(hashes, found, |found| found);
             for (layer, map) in self.layers[1..].iter().zip(&self.maps) {
                 retain_known(&mut going, map);
                 layer.contains_batch(going.hashes(), &mut passed[..going.len()]);
                 going.places().zip(passed).for_each(|(place, passed)| found[place] = passed);
-                going.retain(|at| passed[at]);
+                going.retain(&mut passed, |passed| passed);
             }
         }
     }
@@ -500,7 +500,7 @@ impl Filter for Stacked {
         let (mut going, mut told) = (Chosen::none(), [Verdict::Distinct; CHUNK]);
         for (hashes, verdicts) in hashes[..count].chunks(CHUNK).zip(verdicts[..count].chunks_mut(CHUNK)) {
             self.layers[0].insert_batch(hashes, Some(verdicts));
-            going.take(hashes, |_| true);
+            going.take_all(hashes);
             for (layer, map) in self.layers[1..].iter_mut().zip(&self.maps) {
                 retain_known(&mut going, map);
                 layer.insert_batch(going.hashes(), Some(&mut told[..going.len()]));
@@ -521,7 +521,7 @@ impl Filter for Stacked {
         }
         let mut going = Chosen::none();
         for hashes in hashes.chunks(CHUNK) {
-            going.take(hashes, |_| true);
+            going.take_all(hashes);
             for (layer, map) in self.layers[1..].iter_mut().zip(&self.maps) {
                 retain_known(&mut going, map);
                 layer.insert_batch(going.hashes(), None);
@@ -534,7 +534,7 @@ impl Filter for Stacked {
         let mut new = false;
         for at in 0..self.layers.len() {
             new |= self.layers[at].insert(hash);
-            if self.maps.get(at).is_none_or(|map| map.get(hash) != KNOWN) {
+            if self.maps.get(at).is_none_or(|map| map.get_below(KNOWN + 1, hash) != KNOWN) {
                 break;
             }
         }

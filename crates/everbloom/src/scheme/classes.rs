@@ -67,6 +67,12 @@ impl Exceptions {
     fn class(&self, value: u32) -> Option<usize> {
         self.codes.get(value as usize).map(|class| usize::from(*class))
     }
+
+    /// The values of the map that stand for a class are below this.
+    #[inline]
+    fn below(&self) -> u32 {
+        self.codes.len() as u32
+    }
 }
 
 impl Classes {
@@ -141,7 +147,10 @@ impl Classes {
     /// The class of a key.
     #[inline]
     pub fn class_of(&self, hash: KeyHash) -> usize {
-        let exception = self.exceptions.as_ref().and_then(|exceptions| exceptions.class(exceptions.map.get(hash)));
+        let exception = self.exceptions.as_ref().and_then(|exceptions| {
+            let value = exceptions.map.get_below(exceptions.below(), hash);
+            exceptions.class(value)
+        });
         exception.unwrap_or_else(|| self.usual_class(hash))
     }
 
@@ -162,10 +171,17 @@ impl Classes {
         let Some(exceptions) = &self.exceptions else {
             return hashes.iter().zip(num_hashes).for_each(|(hash, number)| *number = self.hashes_for(*hash));
         };
-        exceptions.map.get_batch(hashes, num_hashes);
+        exceptions.map.get_batch_below(exceptions.below(), hashes, num_hashes);
+        let default = self.classes[0].num_hashes;
+        let usual = |hash| match self.by_length {
+            None => default,
+            Some(_) => self.classes[self.usual_class(hash)].num_hashes,
+        };
         for (hash, number) in hashes.iter().zip(num_hashes) {
-            let class = exceptions.class(*number).unwrap_or_else(|| self.usual_class(*hash));
-            *number = self.classes[class].num_hashes;
+            *number = match exceptions.class(*number) {
+                Some(class) => self.classes[class].num_hashes,
+                None => usual(*hash),
+            };
         }
     }
 

@@ -31,7 +31,7 @@ use crate::cells::buffer::LINE_BITS;
 use crate::key::{KeyHash, finalise, scale};
 use crate::promise::{Error, Result};
 use crate::simd::{Plain, SimdOps, run, spread_distance_for};
-use lookups::Lookups;
+use lookups::{Lookup, Lookups};
 
 /// The slots that an equation may reach.
 const BAND: u64 = 128;
@@ -118,24 +118,68 @@ impl Shape {
         (self.start(first), coefficients, first as u32 & self.values())
     }
 
-    /// The value of a key, in the words of a table.
+    /// The value of a key in the words of a table, if it is below a limit; otherwise some number that is not.
     #[inline(always)]
-    fn value(self, ops: impl SimdOps, words: &[u64], hash: KeyHash, seed: u64) -> u32 {
+    fn value(self, ops: impl SimdOps, words: &[u64], hash: KeyHash, seed: u64, below: u32) -> u32 {
         let (start, coefficients, mask) = self.equation(hash, seed);
         let selections = selected(coefficients as u64, (coefficients >> 64) as u64, start % BLOCK);
-        self.sum(ops, words, start, selections) ^ mask
+        let at = self.word(start);
+        let value = (self.sum(ops, words, at, selections) ^ mask) & self.values();
+        match self.is_open(value, below) {
+            false => value,
+            true => self.completed(ops, words, at, selections, value),
+        }
     }
 
-    /// The sum of what an equation selects from its start on, a bit for each column.
+    /// The first word of the block that a slot is in: there are fewer than 2^32 of them.
     #[inline(always)]
-    fn sum(self, ops: impl SimdOps, words: &[u64], start: u64, selections: [u64; 3]) -> u32 {
-        let width = self.width as usize;
-        let at = (start / BLOCK) as usize * width;
-        let mut value = odd_columns(ops, words, at, width, selections);
-        if width > COLUMNS {
-            value |= odd_columns(ops, words, at + COLUMNS, width, selections) << COLUMNS;
+    fn word(self, slot: u64) -> u32 {
+        (slot / BLOCK) as u32 * self.width
+    }
+
+    /// Whether a value of which only the first columns are known could still be below a limit.
+    #[inline(always)]
+    fn is_open(self, value: u32, below: u32) -> bool {
+        self.width as usize > COLUMNS && value & FIRST_COLUMNS < below
+    }
+
+    /// A value of which only the first columns are known, the others being the mask's, with all of them.
+    #[inline(always)]
+    fn completed(self, ops: impl SimdOps, words: &[u64], at: u32, selections: [u64; 3], value: u32) -> u32 {
+        // The last columns, some of which are among the first as well.
+        let others = self.width - COLUMNS as u32;
+        let sum = self.sum(ops, words, at + others, selections);
+        value ^ sum << others & !FIRST_COLUMNS
+    }
+
+    /// The sum of what an equation selects from a word on, a bit for each of the next columns, up to [`COLUMNS`].
+    #[inline(always)]
+    fn sum(self, ops: impl SimdOps, words: &[u64], at: u32, selections: [u64; 3]) -> u32 {
+        match self.sum_within(ops, words, at, selections) {
+            Some(sum) => sum,
+            None => self.sum_at_end(words, at, selections),
         }
-        value & self.values()
+    }
+
+    /// The same, or `None` where what is read would go beyond the words.
+    #[inline(always)]
+    fn sum_within(self, ops: impl SimdOps, words: &[u64], at: u32, selections: [u64; 3]) -> Option<u32> {
+        let (at, width) = (at as usize, self.width as usize);
+        // Asked once for all that is read: in cache, a lookup feels every question.
+        let near = words.get(at..at + 2 * width + COLUMNS)?;
+        let block = |at: usize| near.get(at..)?.first_chunk();
+        Some(ops.odd_columns([block(0)?, block(width)?, block(2 * width)?], selections))
+    }
+
+    /// The same near the end, after which come zeros, where no equation selects anything.
+    #[cold]
+    #[inline(never)]
+    fn sum_at_end(self, words: &[u64], at: u32, selections: [u64; 3]) -> u32 {
+        let mut near = [0; 2 * MAX_WIDTH as usize + COLUMNS];
+        let rest = words.get(at as usize..).unwrap_or_default();
+        near.iter_mut().zip(rest).for_each(|(near, word)| *near = *word);
+        // There is always enough of it.
+        self.sum_within(Plain, &near, 0, selections).unwrap_or_default()
     }
 
     /// The largest value: all bits of the width.
@@ -214,15 +258,16 @@ impl Ribbon {
         }
     }
 
-    /// The value of a key that is in the map; of any other, a value as good as random.
+    /// The value of a key that is in the map; of any other, a value as good as random. Where the value is not below the limit,
+    /// some number that is not.
     #[inline]
-    pub fn get(&self, hash: KeyHash) -> u32 {
-        self.shape.value(Plain, self.table.words(), hash, self.seed)
+    pub fn get_below(&self, below: u32, hash: KeyHash) -> u32 {
+        run(Lookup { ribbon: self, below, hash })
     }
 
-    /// [`Ribbon::get`] for a batch; `values` is as long as `hashes`.
-    pub fn get_batch(&self, hashes: &[KeyHash], values: &mut [u32]) {
-        run(Lookups { ribbon: self, hashes, values });
+    /// [`Ribbon::get_below`] for a batch; `values` is as long as `hashes`.
+    pub fn get_batch_below(&self, below: u32, hashes: &[KeyHash], values: &mut [u32]) {
+        run(Lookups { ribbon: self, below, hashes, values });
     }
 
     /// How many keys ahead to ask for what they read; 0 if all is in cache.
@@ -233,14 +278,13 @@ impl Ribbon {
     /// Asks for what a key reads to be brought near.
     #[inline]
     pub fn prefetch(&self, hash: KeyHash) {
-        self.prefetch_from(self.shape.start(Shape::first(hash, self.seed)));
+        self.prefetch_from(self.shape.word(self.shape.start(Shape::first(hash, self.seed))));
     }
 
-    /// Asks for what an equation that starts there reads.
+    /// Asks for what an equation reads from a word on.
     #[inline(always)]
-    fn prefetch_from(&self, start: u64) {
-        let width = u64::from(self.shape.width);
-        let word = start / BLOCK * width;
+    fn prefetch_from(&self, word: u32) {
+        let (word, width) = (u64::from(word), u64::from(self.shape.width));
         for line in word * BLOCK / LINE_BITS..=(word + 3 * width - 1) * BLOCK / LINE_BITS {
             self.table.prefetch(line * LINE_BITS);
         }
@@ -280,24 +324,8 @@ impl Ribbon {
 
 /// The columns that are read together. Where there are fewer, the rest of what is read is ignored.
 const COLUMNS: usize = 8;
-
-/// Whether an equation selects an odd number of bits in each of eight columns, of three blocks from word `at` on.
-#[inline(always)]
-fn odd_columns(ops: impl SimdOps, words: &[u64], at: usize, width: usize, selections: [u64; 3]) -> u32 {
-    let block = |at: usize| words.get(at..at + COLUMNS).and_then(<[u64]>::first_chunk);
-    match (block(at), block(at + width), block(at + 2 * width)) {
-        (Some(first), Some(second), Some(third)) => ops.odd_columns([first, second, third], selections),
-        _ => last_odd_columns(words, at, width, selections),
-    }
-}
-
-/// The same near the end, after which come zeros, where no equation selects anything.
-#[cold]
-fn last_odd_columns(words: &[u64], at: usize, width: usize, selections: [u64; 3]) -> u32 {
-    let block =
-        |at: usize| -> [u64; COLUMNS] { std::array::from_fn(|column| words.get(at + column).copied().unwrap_or(0)) };
-    Plain.odd_columns([&block(at), &block(at + width), &block(at + 2 * width)], selections)
-}
+/// The bits of a value that are read first, and the only ones unless they leave it open whether the value is below a limit.
+const FIRST_COLUMNS: u32 = (1 << COLUMNS) - 1;
 
 /// An equation whose first coefficient belongs to its own slot; no coefficients, no equation.
 #[derive(Clone, Copy, Default)]
@@ -335,6 +363,7 @@ fn eliminate(shape: Shape, seed: u64, entries: &[(KeyHash, u32)]) -> Option<Vec<
 mod tests {
     use super::*;
     use crate::key::{Hashing, Key};
+    use crate::simd::{Kernel, run_on_each};
     use proptest::prelude::*;
 
     fn hash(key: u64) -> KeyHash {
@@ -361,7 +390,7 @@ mod tests {
             let entries: Vec<_> = (0..count).map(|key| (hash(key ^ salt), finalise(key) as u32)).collect();
             let ribbon = Ribbon::build(&entries, width).expect("solvable");
             for (hash, value) in entries {
-                prop_assert_eq!(ribbon.get(hash), value & ((1 << width) - 1));
+                prop_assert_eq!(ribbon.get_below(u32::MAX, hash), value & ((1 << width) - 1));
             }
         }
 
@@ -373,14 +402,41 @@ mod tests {
             (0..slots).for_each(|slot| ribbon.set(slot, finalise(slot ^ seed) as u32));
             prop_assert!(ribbon.check().is_ok());
             let hashes: Vec<KeyHash> = (0..300).map(|key| hash(key ^ seed)).collect();
-            let mut values = vec![0; hashes.len()];
-            ribbon.get_batch(&hashes, &mut values);
-            for (hash, value) in hashes.iter().zip(values) {
-                let expected = naive_get(&ribbon, *hash);
-                prop_assert_eq!((ribbon.get(*hash), value), (expected, expected));
+            for below in [u32::MAX, 1, 3, 1 << (width - 1), 1 << width] {
+                let (plain, wider) = run_on_each(|| Reading { ribbon: &ribbon, below, hashes: &hashes });
+                for readings in wider.iter().map(|(_, readings)| readings).chain([&plain]) {
+                    for (hash, (one, in_batch)) in hashes.iter().zip(readings) {
+                        let expected = naive_get(&ribbon, *hash);
+                        for value in [*one, *in_batch] {
+                            prop_assert!(value == expected || expected >= below && value >= below, "{value}, {expected}");
+                        }
+                    }
+                }
             }
         }
+    }
 
+    /// What keys read one by one and in a batch.
+    struct Reading<'r> {
+        ribbon: &'r Ribbon,
+        below: u32,
+        hashes: &'r [KeyHash],
+    }
+
+    impl Kernel for Reading<'_> {
+        type Output = Vec<(u32, u32)>;
+
+        #[inline(always)]
+        fn run(self, ops: impl SimdOps) -> Self::Output {
+            let Reading { ribbon, below, hashes } = self;
+            let mut values = vec![0; hashes.len()];
+            Lookups { ribbon, below, hashes, values: &mut values }.run(ops);
+            hashes
+                .iter()
+                .zip(values)
+                .map(|(hash, value)| (Lookup { ribbon, below, hash: *hash }.run(ops), value))
+                .collect()
+        }
     }
 
     #[test]
@@ -390,7 +446,7 @@ mod tests {
             let ribbon = Ribbon::build(&entries, 3).expect("solvable");
             let mut counts = [0.0; 8];
             for key in 0..80_000u64 {
-                counts[ribbon.get(hash(key + (1 << 40))) as usize] += 1.0;
+                counts[ribbon.get_below(u32::MAX, hash(key + (1 << 40))) as usize] += 1.0;
             }
             // 10,000 expected of each, σ = √(80,000 · ⅛ · ⅞) = 94.
             assert!(counts.iter().all(|count: &f64| (count - 10_000.0).abs() < 4.0 * 94.0), "{count}: {counts:?}");
@@ -410,7 +466,7 @@ mod tests {
     fn a_key_with_two_values_is_refused_and_one_that_comes_twice_is_not() {
         assert!(Ribbon::build(&[(hash(1), 0), (hash(1), 1)], 4).is_err());
         let twice = Ribbon::build(&[(hash(1), 3), (hash(2), 5), (hash(1), 3)], 4).expect("solvable");
-        assert_eq!((twice.get(hash(1)), twice.get(hash(2))), (3, 5));
+        assert_eq!((twice.get_below(u32::MAX, hash(1)), twice.get_below(u32::MAX, hash(2))), (3, 5));
     }
 
     #[test]
