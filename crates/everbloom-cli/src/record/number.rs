@@ -14,7 +14,8 @@ const PART_DIGITS: usize = 36;
 
 /// The value of a number that JSON allows. It costs as much as its text is long, however large its exponent.
 pub(super) fn value(text: &str) -> Number {
-    // JSON has no plus before a number, so that only digits are parsed.
+    // Digits alone are parsed: JSON has no plus before a number.
+    debug_assert!(!text.starts_with('+'));
     if let Ok(whole) = text.parse() {
         return Number::Whole(whole);
     }

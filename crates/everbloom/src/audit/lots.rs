@@ -56,6 +56,7 @@ impl Lots {
 
 /// The arrival that is drawn of a block, whose length is a power of two, so that nothing need be divided.
 fn drawn(block: u64, one_in: u64, seed: u64) -> u64 {
+    debug_assert!(one_in.is_power_of_two());
     block * one_in + (finalise(seed ^ block.wrapping_mul(0x9e37_79b9_7f4a_7c15)) & (one_in - 1))
 }
 

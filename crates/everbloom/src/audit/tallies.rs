@@ -140,7 +140,8 @@ pub(super) fn counts(packed: u64) -> (u64, u64) {
     (packed & MOST, packed >> 24 & MOST)
 }
 
-/// The tallies of all followed keys: lists in one piece of memory, each with what was counted last first.
+/// The tallies of all followed keys: lists in one piece of memory. What was counted last stands first, unless a list was saved or
+/// cut since: the order is for speed alone.
 #[derive(Debug, Clone)]
 pub(super) struct Tallies {
     nodes: Vec<(Tally, u32)>,

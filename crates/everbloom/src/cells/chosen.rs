@@ -6,8 +6,6 @@ use crate::key::KeyHash;
 pub(crate) const CHUNK: usize = 256;
 
 /// Keys that were chosen from a batch of at most [`CHUNK`], and their places in it.
-// Whatever is written is written anyway, and the next goes to the same place if it was not wanted: no branch, since it
-// could not be predicted.
 pub(crate) struct Chosen {
     hashes: [KeyHash; CHUNK],
     places: [u8; CHUNK],
@@ -48,7 +46,8 @@ impl Chosen {
         if told.iter().fold(true, |all, told| all & wanted(*told)) {
             return self.take_all(hashes);
         }
-        // A count of its own stays in a register. It is below the size of a batch whenever something is written.
+        // Each is written, and the next goes to the same place if it was not wanted: no branch, since it could not be predicted. A
+        // count of its own stays in a register, and is below the size of a batch whenever something is written.
         let mut count = 0;
         for ((at, hash), told) in hashes.iter().enumerate().zip(told) {
             (self.hashes[count % CHUNK], self.places[count % CHUNK]) = (*hash, at as u8);
@@ -58,7 +57,7 @@ impl Chosen {
     }
 
     /// Keeps those of which something wanted was told, and numbers them anew; what was told of them comes to the front, in
-    /// their order. `told` is as long as they are many.
+    /// their order. `told` is at least as long as they are many.
     pub(crate) fn retain<T: Copy>(&mut self, told: &mut [T], wanted: impl Fn(T) -> bool) {
         // Which first, in bytes: the rest is moved only if it stays, and few keys do.
         let (mut kept, mut count) = ([0u8; CHUNK], 0);

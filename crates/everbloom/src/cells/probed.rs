@@ -1,6 +1,6 @@
 //! Keys whose bits may lie anywhere: the classic way, as many cache lines as hashes.
 //!
-//! Near the processor, a batch is its keys one by one. Where a filter is larger, a batch takes four keys at a time, whose places wide
+//! In memory of up to [`SimdOps::near_bytes`], a batch is its keys one by one. Where a filter is larger, a batch takes four keys at a time, whose places wide
 //! registers compute together, and asks for their lines before it needs them. Most keys that are not inside lack one of
 //! their first four bits, so a batch of queries reads only those of every key, and what remains of the few others afterwards.
 
@@ -416,7 +416,7 @@ impl<T: Told> Kernel for Insert<'_, T> {
 mod tests {
     use super::*;
     use crate::key::{Hashing, Key};
-    use crate::simd::{Plain, run_on_each};
+    use crate::simd::run_on_each;
 
     /// A bit at a time.
     struct Naive {
@@ -450,6 +450,18 @@ mod tests {
         counts: &'h [u32],
     }
 
+    /// What is near.
+    struct Near;
+
+    impl Kernel for Near {
+        type Output = usize;
+
+        #[inline(always)]
+        fn run(self, ops: impl SimdOps) -> usize {
+            ops.near_bytes()
+        }
+    }
+
     type Outcome = (Vec<u64>, Vec<Verdict>, [Vec<bool>; 2]);
 
     impl Kernel for Trial<'_> {
@@ -477,8 +489,9 @@ mod tests {
     fn every_instruction_set_and_both_ways_to_ask_do_what_one_bit_at_a_time_does() {
         let keys: Vec<KeyHash> = (0..3000u64).map(|key| (key % 2900).hash_with(&Hashing::default())).collect();
         let counts: Vec<u32> = (0..3000).map(|key| [0, 1, 3, 4, 5, 7, 8, 12, 64][key % 9]).collect();
-        // Near, too large to be near for some instructions, and for all.
-        let far = [Plain.near_bytes(), Plain.near_bytes() * 8].map(|bytes| bytes as u64 * 8 + 77);
+        // Near, and too large for each of the sizes that are near for some instructions.
+        let (plain, wider) = run_on_each(|| Near);
+        let far = wider.iter().map(|(_, bytes)| *bytes).chain([plain]).map(|bytes| bytes as u64 * 8 + 77);
         for range in [1, 100, 20_000].into_iter().chain(far) {
             let mut naive = Naive { bits: vec![false; range as usize] };
             let told = (0..1500).map(|at| Verdict::from_seen(!naive.insert(keys[at], counts[at])));

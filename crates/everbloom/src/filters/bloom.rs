@@ -51,8 +51,8 @@
 //!
 //! # Cost
 //!
-//! `num_hashes` cache lines a key, fetched together in batches. Of a key that is not inside, a batch reads four first, which nearly
-//! always do; one by one two or three are read. [`Blocked`](super::Blocked) needs one, for about 4 % more bits at 1 %.
+//! `num_hashes` cache lines a key, fetched together in batches where the filter is too large for the near caches. Of a key that is not
+//! inside, such a batch reads four first, which nearly always do; otherwise two or three are read. [`Blocked`](super::Blocked) needs one, for about 4 % more bits at 1 %.
 //!
 //! # When to choose it
 //!

@@ -102,8 +102,9 @@ impl SimdOps for Avx512 {
         true
     }
 
-    /// Processors with these registers begin hundreds of instructions before the first of them is done, several keys of a
-    /// filter, which hides the third-level cache.
+    /// Processors that have these registers mostly look far enough ahead to hide the third-level cache. On the one that this was
+    /// measured on (AMD's fifth Zen, 32 MiB of it), batches took half to four fifths of the time up to 8 MiB, as long with 16, and twice
+    /// as long beyond.
     #[inline(always)]
     fn near_bytes(self) -> usize {
         8 * CACHED_BYTES

@@ -45,7 +45,7 @@ fn open(bytes: &[u8]) -> everbloom::Result<String> {
 fn a_view_answers_as_the_filter_does() {
     for spec in SPECS {
         // Small enough for the caches, and too large for them, where batches fetch ahead.
-        for items in [500u64, 4_000_000] {
+        for items in [500u64, 12_000_000] {
             let goal = Goal::new().expected_items(items).fpr(0.05).hashing(Hashing::seeded(3));
             let mut filter = build(spec, &goal);
             filter.insert_batch(&(0..items / 2).collect::<Vec<_>>());

@@ -101,7 +101,7 @@ pub fn small(spec: &str, seed: u64) -> AnyFilter {
     build(spec, &small_goal(seed))
 }
 
-/// A filter too large for the caches, where batches fetch ahead.
+/// A filter of up to 4 MiB: most kinds take all of it, which is too large for the near caches.
 pub fn large(spec: &str, seed: u64) -> Option<AnyFilter> {
     let goal = Goal::new().memory_bits(1 << 25).expected_items(500_000).fpr(0.01);
     goal.hashing(Hashing::seeded(seed)).plan(spec).ok().map(|plan| plan.build().expect("4 MiB"))

@@ -1,7 +1,8 @@
 //! Looking up many keys.
 //!
 //! The equations of some keys are found together, in wide registers, while what the keys before them read is on its way;
-//! then all of them are summed up. A key by itself would wait for its three hashes first and for its lines afterwards.
+//! then all of them are summed up. A key by itself would wait for its three hashes first and for its lines afterwards. Without
+//! wide registers, and at the end of a batch, key goes after key, whose lines are asked for some keys ahead.
 //!
 //! Whoever asks knows a limit below which values mean something to them. Of most keys that are in no map, the first eight
 //! columns tell already that the value is not below it, and the others are not read.
@@ -16,7 +17,7 @@ const TOGETHER: usize = 16;
 /// Looks up a key.
 pub(super) struct Lookup<'r> {
     pub(super) ribbon: &'r Ribbon,
-    pub(super) below: u32,
+    pub(super) limit: u32,
     pub(super) hash: KeyHash,
 }
 
@@ -25,15 +26,15 @@ impl Kernel for Lookup<'_> {
 
     #[inline(always)]
     fn run(self, ops: impl SimdOps) -> u32 {
-        let Lookup { ribbon, below, hash } = self;
-        ribbon.shape.value(ops, ribbon.table.words(), hash, ribbon.seed, below)
+        let Lookup { ribbon, limit, hash } = self;
+        ribbon.shape.value(ops, ribbon.table.words(), hash, ribbon.seed, limit)
     }
 }
 
 /// Looks up a batch of keys; `values` is as long as `hashes`.
 pub(super) struct Lookups<'r> {
     pub(super) ribbon: &'r Ribbon,
-    pub(super) below: u32,
+    pub(super) limit: u32,
     pub(super) hashes: &'r [KeyHash],
     pub(super) values: &'r mut [u32],
 }
@@ -43,15 +44,15 @@ impl Kernel for Lookups<'_> {
 
     #[inline(always)]
     fn run(self, ops: impl SimdOps) {
-        let Lookups { ribbon, below, hashes, values } = self;
+        let Lookups { ribbon, limit, hashes, values } = self;
         // Two keys in a register, whose products are made of parts, take longer than one after the other.
         let (together, rest) = match ops.has_wide_registers() {
             true => hashes.as_chunks(),
             false => (&[][..], hashes),
         };
         let (values, rest_values) = values.split_at_mut(TOGETHER * together.len());
-        look_up_together(ops, ribbon, below, together, values.as_chunks_mut().0);
-        look_up_each(ops, ribbon, below, rest, rest_values);
+        look_up_together(ops, ribbon, limit, together, values.as_chunks_mut().0);
+        look_up_each(ops, ribbon, limit, rest, rest_values);
     }
 }
 
@@ -60,7 +61,7 @@ impl Kernel for Lookups<'_> {
 fn look_up_together(
     ops: impl SimdOps,
     ribbon: &Ribbon,
-    below: u32,
+    limit: u32,
     groups: &[[KeyHash; TOGETHER]],
     values: &mut [[u32; TOGETHER]],
 ) {
@@ -76,14 +77,14 @@ fn look_up_together(
             }
         }
         if at > 0 {
-            both[(at + 1) % 2].sum(ops, shape, words, below, &mut values[at - 1]);
+            both[(at + 1) % 2].sum(ops, shape, words, limit, &mut values[at - 1]);
         }
     }
 }
 
 /// Looks up key after key.
 #[inline(always)]
-fn look_up_each(ops: impl SimdOps, ribbon: &Ribbon, below: u32, hashes: &[KeyHash], values: &mut [u32]) {
+fn look_up_each(ops: impl SimdOps, ribbon: &Ribbon, limit: u32, hashes: &[KeyHash], values: &mut [u32]) {
     let (words, ahead) = (ribbon.table.words(), ribbon.keys_ahead());
     hashes.iter().take(ahead).for_each(|hash| ribbon.prefetch(*hash));
     for (at, (hash, value)) in hashes.iter().zip(values).enumerate() {
@@ -92,7 +93,7 @@ fn look_up_each(ops: impl SimdOps, ribbon: &Ribbon, below: u32, hashes: &[KeyHas
         {
             ribbon.prefetch(*hash);
         }
-        *value = ribbon.shape.value(ops, words, *hash, ribbon.seed, below);
+        *value = ribbon.shape.value(ops, words, *hash, ribbon.seed, limit);
     }
 }
 
@@ -135,7 +136,7 @@ impl Equations {
 
     /// The value of each key, if it is below a limit; otherwise some number that is not.
     #[inline(always)]
-    fn sum(&self, ops: impl SimdOps, shape: Shape, words: &[u64], below: u32, values: &mut [u32; TOGETHER]) {
+    fn sum(&self, ops: impl SimdOps, shape: Shape, words: &[u64], limit: u32, values: &mut [u32; TOGETHER]) {
         for (key, value) in values.iter_mut().enumerate() {
             *value = shape.sum_within(ops, words, self.words[key], self.selections_of(key)).unwrap_or(AT_END);
         }
@@ -147,16 +148,16 @@ impl Equations {
             *value = (*value ^ mask) & shape.values();
         }
         // Seldom, unless the limit is high; that none is open is known far sooner than which.
-        if values.iter().fold(false, |any, value| any | shape.is_open(*value, below)) {
-            self.complete(ops, shape, words, below, values);
+        if values.iter().fold(false, |any, value| any | shape.is_open(*value, limit)) {
+            self.complete(ops, shape, words, limit, values);
         }
     }
 
     /// Completes the values that could still be below a limit.
     #[inline(always)]
-    fn complete(&self, ops: impl SimdOps, shape: Shape, words: &[u64], below: u32, values: &mut [u32; TOGETHER]) {
+    fn complete(&self, ops: impl SimdOps, shape: Shape, words: &[u64], limit: u32, values: &mut [u32; TOGETHER]) {
         for (key, value) in values.iter_mut().enumerate() {
-            if shape.is_open(*value, below) {
+            if shape.is_open(*value, limit) {
                 *value = shape.completed(ops, words, self.words[key], self.selections_of(key), *value);
             }
         }

@@ -120,12 +120,12 @@ impl Shape {
 
     /// The value of a key in the words of a table, if it is below a limit; otherwise some number that is not.
     #[inline(always)]
-    fn value(self, ops: impl SimdOps, words: &[u64], hash: KeyHash, seed: u64, below: u32) -> u32 {
+    fn value(self, ops: impl SimdOps, words: &[u64], hash: KeyHash, seed: u64, limit: u32) -> u32 {
         let (start, coefficients, mask) = self.equation(hash, seed);
         let selections = selected(coefficients as u64, (coefficients >> 64) as u64, start % BLOCK);
         let at = self.word(start);
         let value = (self.sum(ops, words, at, selections) ^ mask) & self.values();
-        match self.is_open(value, below) {
+        match self.is_open(value, limit) {
             false => value,
             true => self.completed(ops, words, at, selections, value),
         }
@@ -139,8 +139,8 @@ impl Shape {
 
     /// Whether a value of which only the first columns are known could still be below a limit.
     #[inline(always)]
-    fn is_open(self, value: u32, below: u32) -> bool {
-        self.width as usize > COLUMNS && value & FIRST_COLUMNS < below
+    fn is_open(self, value: u32, limit: u32) -> bool {
+        self.width as usize > COLUMNS && value & FIRST_COLUMNS < limit
     }
 
     /// A value of which only the first columns are known, the others being the mask's, with all of them.
@@ -152,7 +152,8 @@ impl Shape {
         value ^ sum << others & !FIRST_COLUMNS
     }
 
-    /// The sum of what an equation selects from a word on, a bit for each of the next columns, up to [`COLUMNS`].
+    /// The sum of what an equation selects from a word on, a bit for each of the next eight columns; those beyond the
+    /// width mean nothing.
     #[inline(always)]
     fn sum(self, ops: impl SimdOps, words: &[u64], at: u32, selections: [u64; 3]) -> u32 {
         match self.sum_within(ops, words, at, selections) {
@@ -258,16 +259,16 @@ impl Ribbon {
         }
     }
 
-    /// The value of a key that is in the map; of any other, a value as good as random. Where the value is not below the limit,
-    /// some number that is not.
+    /// The value of a key if it is below the limit, otherwise some number that is not below it. Keys that are not in the map have
+    /// values, too, as good as random.
     #[inline]
-    pub fn get_below(&self, below: u32, hash: KeyHash) -> u32 {
-        run(Lookup { ribbon: self, below, hash })
+    pub fn get_below(&self, limit: u32, hash: KeyHash) -> u32 {
+        run(Lookup { ribbon: self, limit, hash })
     }
 
     /// [`Ribbon::get_below`] for a batch; `values` is as long as `hashes`.
-    pub fn get_batch_below(&self, below: u32, hashes: &[KeyHash], values: &mut [u32]) {
-        run(Lookups { ribbon: self, below, hashes, values });
+    pub fn get_batch_below(&self, limit: u32, hashes: &[KeyHash], values: &mut [u32]) {
+        run(Lookups { ribbon: self, limit, hashes, values });
     }
 
     /// How many keys ahead to ask for what they read; 0 if all is in cache.
@@ -396,30 +397,47 @@ mod tests {
 
         #[test]
         fn one_by_one_and_in_batches_keys_read_what_the_definition_says(
-            slots in prop_oneof![1u64..400, 60_000u64..200_000], width in 1u32..=16, seed in any::<u64>(),
+            slots in prop_oneof![1u64..400, 60_000u64..200_000], width in 1u32..=16, seed in any::<u64>(), count in 0u64..300,
         ) {
             let mut ribbon = Ribbon::empty(Shape { slots, width }, seed).expect("small");
             (0..slots).for_each(|slot| ribbon.set(slot, finalise(slot ^ seed) as u32));
             prop_assert!(ribbon.check().is_ok());
-            let hashes: Vec<KeyHash> = (0..300).map(|key| hash(key ^ seed)).collect();
-            for below in [u32::MAX, 1, 3, 1 << (width - 1), 1 << width] {
-                let (plain, wider) = run_on_each(|| Reading { ribbon: &ribbon, below, hashes: &hashes });
-                for readings in wider.iter().map(|(_, readings)| readings).chain([&plain]) {
-                    for (hash, (one, in_batch)) in hashes.iter().zip(readings) {
-                        let expected = naive_get(&ribbon, *hash);
-                        for value in [*one, *in_batch] {
-                            prop_assert!(value == expected || expected >= below && value >= below, "{value}, {expected}");
-                        }
-                    }
+            let hashes: Vec<KeyHash> = (0..count).map(|key| hash(key ^ seed)).collect();
+            for limit in [u32::MAX, 1, 3, 1 << (width - 1), 1 << width] {
+                read_as_defined(&ribbon, limit, &hashes)?;
+            }
+        }
+    }
+
+    #[test]
+    fn keys_read_the_same_of_a_map_that_is_asked_for_ahead() {
+        let mut ribbon = Ribbon::empty(Shape { slots: 1 << 20, width: 16 }, 5).expect("2 MiB");
+        (0..1 << 20).for_each(|slot| ribbon.set(slot, finalise(slot) as u32));
+        assert!(ribbon.keys_ahead() > 0);
+        let hashes: Vec<KeyHash> = (0..300).map(hash).collect();
+        for count in [0, 1, 7, 8, 9, 15, 16, 17, 31, 32, 33, 300] {
+            read_as_defined(&ribbon, 1 << 12, &hashes[..count]).expect("as defined");
+        }
+    }
+
+    fn read_as_defined(ribbon: &Ribbon, limit: u32, hashes: &[KeyHash]) -> Result<(), TestCaseError> {
+        let (plain, wider) = run_on_each(|| Reading { ribbon, limit, hashes });
+        for readings in wider.iter().map(|(_, readings)| readings).chain([&plain]) {
+            prop_assert_eq!(readings.len(), hashes.len());
+            for (hash, (one, in_batch)) in hashes.iter().zip(readings) {
+                let expected = naive_get(ribbon, *hash);
+                for value in [*one, *in_batch] {
+                    prop_assert!(value == expected || expected >= limit && value >= limit, "{value}, {expected}");
                 }
             }
         }
+        Ok(())
     }
 
     /// What keys read one by one and in a batch.
     struct Reading<'r> {
         ribbon: &'r Ribbon,
-        below: u32,
+        limit: u32,
         hashes: &'r [KeyHash],
     }
 
@@ -428,13 +446,13 @@ mod tests {
 
         #[inline(always)]
         fn run(self, ops: impl SimdOps) -> Self::Output {
-            let Reading { ribbon, below, hashes } = self;
+            let Reading { ribbon, limit, hashes } = self;
             let mut values = vec![0; hashes.len()];
-            Lookups { ribbon, below, hashes, values: &mut values }.run(ops);
+            Lookups { ribbon, limit, hashes, values: &mut values }.run(ops);
             hashes
                 .iter()
                 .zip(values)
-                .map(|(hash, value)| (Lookup { ribbon, below, hash: *hash }.run(ops), value))
+                .map(|(hash, value)| (Lookup { ribbon, limit, hash: *hash }.run(ops), value))
                 .collect()
         }
     }
