@@ -207,6 +207,10 @@ fn clash(error: &clap::Error) -> Option<String> {
     if one == other {
         return Some(format!("{one} is given twice; leave one of them out"));
     }
+    if other.is_empty() {
+        // What has no name is files.
+        return Some(format!("{one} cannot be used with files; leave it out, or them"));
+    }
     let is_it = |names: (&str, &str)| names == (&one, &other) || names == (&other, &one);
     let why = CLASHES.iter().find(|(first, second, _)| is_it((first, second)));
     let why = why.map_or_else(String::new, |(.., why)| format!(": {why}"));
@@ -223,7 +227,7 @@ const NEEDED: &[(&str, &str, &str)] = &[
     ("--importance", "the field that the importance is in", "--importance 3"),
     ("--importance-max", "the largest importance that a record can have", "--importance-max 50"),
     ("--memory", "how much the filters may take", "--memory 64KiB"),
-    ("--output", "the file to write", "--output members.ebf"),
+    ("--output", "the file to write", "--output FILE"),
     ("--log", "the queries to learn from", "--log queries.txt"),
     ("--keys", "the members of the set", "--keys members.txt"),
     ("--out", "the folder for the results", "--out results"),

@@ -132,6 +132,54 @@ fn a_log_that_grows_is_read_where_the_last_run_ended() {
 }
 
 #[test]
+fn a_file_that_was_written_over_is_read_from_its_beginning() {
+    let rows = |status: &dyn Fn(u32) -> &'static str, count: u32| -> String {
+        (1..=count).map(|row| format!("{row:07},{}\n", status(row))).collect()
+    };
+    for (count, changed) in [(30_000, 14_000..16_000), (25_000, 12_000..12_001), (300_000, 90_000..99_000)] {
+        let folder = Folder::new();
+        let arguments = ["dedup", "data.csv", "--exact", "--state", "s.ebf", "-o", "out.txt"];
+        folder.write("data.csv", rows(&|_| "OPEN", count));
+        folder.output_of(&arguments);
+        // The same file, longer than before, with equal ends.
+        let is_paid = |row: u32| if changed.contains(&row) { "PAID" } else { "OPEN" };
+        folder.write("data.csv", rows(&is_paid, count + 10));
+        folder.output_of(&arguments);
+        assert_eq!(lines(&folder.read("out.txt")).len(), count as usize + 10 + changed.len(), "{changed:?} of {count}");
+    }
+}
+
+#[test]
+fn what_was_not_read_of_a_renamed_file_is_said() {
+    let folder = Folder::new();
+    let arguments = ["dedup", "log", "--exact", "--state", "s.ebf", "-o", "out.txt"];
+    folder.write("log", "a\nb\n");
+    folder.output_of(&arguments);
+    folder.write("log", "a\nb\nc\nd\n");
+    std::fs::rename(folder.path("log"), folder.path("log.1")).expect("renamed");
+    folder.write("log", "e\n");
+    let said = error_of(&folder.run(&arguments));
+    assert!(said.contains("4 bytes of log.1, which was log, were never read; name it, too: log.1 log"), "{said}");
+    let said = error_of(&folder.run(&["dedup", "log.1", "log", "--exact", "--state", "s.ebf", "-o", "out.txt"]));
+    assert!(said.contains("resuming log.1 at byte 4") && !said.contains("never read"), "{said}");
+    assert_eq!(folder.read("out.txt"), b"a\nb\ne\nc\nd\n");
+    // All of it was read now.
+    std::fs::rename(folder.path("log"), folder.path("log.2")).expect("renamed");
+    folder.write("log", "f\n");
+    let said = error_of(&folder.run(&arguments));
+    assert!(!said.contains("never read"), "{said}");
+}
+
+#[test]
+fn a_pipe_is_no_state() {
+    let folder = Folder::new();
+    let made = std::process::Command::new("mkfifo").arg(folder.path("pipe")).status().expect("mkfifo runs");
+    assert!(made.success());
+    folder.write("log", "a\n");
+    assert_refused(&folder.run(&["dedup", "log", "--state", "pipe"]), "is not a regular file");
+}
+
+#[test]
 fn one_bad_line_of_a_growing_log_is_no_mistaken_option() {
     let folder = Folder::new();
     let run = |lines: &[u8]| folder.run_with(&["dedup", "--key", "2", "--state", "s"], lines);

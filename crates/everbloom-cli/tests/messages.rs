@@ -40,7 +40,7 @@ fn a_bad_value_is_answered_with_what_would_work_and_ends_once() {
         (["dedup", "--counts", "--audit"], "estimates of --filter spectral are off; leave one of them out"),
         (["dedup", "--time", "3"], "(--time and --refresh say how a window counts); add --window 24h"),
         (["dedup", "--refresh", "no"], "(--time and --refresh say how a window counts); add --window 24h"),
-        (["build", "a.txt", "b.txt"], "--output is missing (the file to write); add --output members.ebf"),
+        (["build", "a.txt", "b.txt"], "--output is missing (the file to write); add --output FILE"),
         (["dedup", "--importance", "3"], "record can have); add --importance-max 50"),
         (["dedup", "--serve", "8080"], "there is no file '8080'; if it is the page's port, write --serve=8080"),
         (["dedup", "keys.txt", "--serve=99999"], "must be a port, a number from 1 to 65535; try 8080"),

@@ -10,8 +10,11 @@ use serde::{Deserialize, Serialize};
 use std::path::Path;
 use xxhash_rust::xxh3::xxh3_64;
 
-/// So many bytes at its start, and before the place reached, tell a file from others.
+/// So many bytes at its start, and before the place reached, tell a file from others, …
 const FINGERPRINT_BYTES: u64 = 64 << 10;
+/// … and so many parts of this size between them tell it from what it was before somebody wrote over it.
+const SAMPLES: u64 = 64;
+const SAMPLE_BYTES: u64 = 4 << 10;
 
 /// How far an input has been read.
 #[derive(Debug, Clone, Default)]
@@ -72,13 +75,16 @@ pub(crate) struct Mark {
     head: u64,
     /// Of the last ones before the place reached.
     tail: u64,
+    /// Of samples between them; states of earlier builds have none.
+    #[serde(default)]
+    middle: Option<u64>,
 }
 
 impl Mark {
     /// The mark of a place; nothing of what cannot be read again, or is no longer there.
     pub(crate) fn of(place: &Place, path: &Path, nth: usize) -> io::Result<Option<Self>> {
         let Some(file) = place.file.as_deref() else { return Ok(None) };
-        let Some((head, tail)) = fingerprints(file, place.stored)? else { return Ok(None) };
+        let Some(Fingerprints { head, tail, middle }) = fingerprints(file, place.stored)? else { return Ok(None) };
         let inode = platform::inode(file)?;
         Ok(Some(Mark {
             name: path.display().to_string(),
@@ -90,6 +96,7 @@ impl Mark {
             member: place.member,
             head,
             tail,
+            middle: Some(middle),
         }))
     }
 
@@ -103,9 +110,17 @@ impl Mark {
         self.is_of(other.inode, other.nth)
     }
 
-    /// Whether the file still begins with all that was read of it.
+    /// Whether it is of this inode, whatever it was called.
+    pub(crate) fn is_of_inode(&self, inode: u64) -> bool {
+        self.inode == inode
+    }
+
+    /// Whether the file still begins with all that was read of it, as far as samples tell.
     pub(crate) fn fits(&self, file: &File) -> io::Result<bool> {
-        Ok(fingerprints(file, self.stored)? == Some((self.head, self.tail)))
+        let expected = (self.head, self.tail);
+        Ok(fingerprints(file, self.stored)?.is_some_and(|found| {
+            (found.head, found.tail) == expected && self.middle.is_none_or(|middle| middle == found.middle)
+        }))
     }
 
     /// Where to go on, before the record that had no ending.
@@ -132,15 +147,23 @@ impl Mark {
     }
 }
 
-/// Hashes of the first bytes and of the last before `end`; nothing if the file does not go that far.
-fn fingerprints(file: &File, end: u64) -> io::Result<Option<(u64, u64)>> {
+/// Hashes of a file's bytes up to some place.
+struct Fingerprints {
+    head: u64,
+    tail: u64,
+    middle: u64,
+}
+
+/// Hashes of the first bytes, of the last before `end`, and of samples between them; nothing if the file does not go that
+/// far.
+fn fingerprints(file: &File, end: u64) -> io::Result<Option<Fingerprints>> {
     match read_fingerprints(file, end) {
         Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => Ok(None),
         found => found.map(Some),
     }
 }
 
-fn read_fingerprints(file: &File, end: u64) -> io::Result<(u64, u64)> {
+fn read_fingerprints(file: &File, end: u64) -> io::Result<Fingerprints> {
     let length = end.min(FINGERPRINT_BYTES);
     let mut bytes = vec![0; length as usize];
     fault::point("read")?;
@@ -148,5 +171,69 @@ fn read_fingerprints(file: &File, end: u64) -> io::Result<(u64, u64)> {
     let head = xxh3_64(&bytes);
     fault::point("read")?;
     file.read_exact_at(&mut bytes, end - length)?;
-    Ok((head, xxh3_64(&bytes)))
+    Ok(Fingerprints { head, tail: xxh3_64(&bytes), middle: middle(file, end)? })
+}
+
+/// A hash of what lies between the first and the last bytes: of all of it if that is little, otherwise of as many samples at
+/// even distances.
+fn middle(file: &File, end: u64) -> io::Result<u64> {
+    let between = end.saturating_sub(2 * FINGERPRINT_BYTES);
+    if between == 0 {
+        return Ok(0);
+    }
+    fault::point("read")?;
+    let mut bytes = vec![0; between.min(SAMPLES * SAMPLE_BYTES) as usize];
+    let step = match bytes.len() as u64 == between {
+        true => SAMPLE_BYTES,
+        false => (between - SAMPLE_BYTES) / (SAMPLES - 1),
+    };
+    for (sample, at) in bytes.chunks_mut(SAMPLE_BYTES as usize).zip((FINGERPRINT_BYTES..).step_by(step as usize)) {
+        file.read_exact_at(sample, at)?;
+    }
+    Ok(xxh3_64(&bytes))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Write as _;
+
+    #[test]
+    fn a_file_is_known_by_its_ends_and_by_samples_between_them() {
+        let mut file = tempfile::tempfile().expect("a file");
+        let bytes: Vec<u8> = (0..6_000_000u32).map(|at| (at.wrapping_mul(0x9e37_79b9) >> 24) as u8).collect();
+        file.write_all(&bytes).expect("written");
+        for end in [
+            0,
+            1,
+            FINGERPRINT_BYTES,
+            2 * FINGERPRINT_BYTES,
+            2 * FINGERPRINT_BYTES + 1,
+            300_000,
+            393_216,
+            393_217,
+            6_000_000,
+        ] {
+            let mark = Mark::of(
+                &Place { stored: end, file: Some(Arc::new(file.try_clone().expect("the same"))), ..Place::default() },
+                Path::new("log"),
+                0,
+            )
+            .expect("read")
+            .expect("a mark");
+            assert!(mark.fits(&file).expect("read"), "{end}");
+            // One byte anywhere in what is hashed as a whole, or as many as lie between samples.
+            let between = end.saturating_sub(2 * FINGERPRINT_BYTES);
+            let length = if between <= SAMPLES * SAMPLE_BYTES { 1 } else { between / (SAMPLES - 1) };
+            for part in 0..=16 {
+                let at = (end.saturating_sub(length)) * part / 16;
+                let kept = &bytes[at as usize..(at + length).min(end) as usize];
+                let other: Vec<u8> = kept.iter().map(|byte| !byte).collect();
+                file.write_all_at(&other, at).expect("written");
+                assert_eq!(mark.fits(&file).expect("read"), end == 0, "{end} {at}");
+                file.write_all_at(kept, at).expect("written");
+            }
+            assert!(mark.fits(&file).expect("read"), "{end}");
+        }
+    }
 }

@@ -25,6 +25,11 @@ impl Lock {
     /// Takes the state at `path`, which need not be there yet, or says who has it.
     pub(super) fn take(path: &Path) -> Result<Self> {
         loop {
+            // A pipe would be waited for when it is opened.
+            let named = platform::stat(path).map_err(|error| Failure::io(path.display(), &error))?;
+            if named.is_some_and(|named| !named.is_file() && !named.is_dir()) {
+                return Err(Failure::at(path, "is not a regular file; name one for the state"));
+            }
             let (file, is_new) = open_or_create(path).map_err(|error| Failure::io(path.display(), &error))?;
             let data = platform::data_of(&file).map_err(|error| Failure::io(path.display(), &error))?;
             if data.is_dir() {

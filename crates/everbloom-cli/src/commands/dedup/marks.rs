@@ -3,9 +3,9 @@
 use crate::failure::{Failure, Result};
 use crate::fault;
 use crate::input::{Mark, Place, rereadable};
-use std::fs::File;
+use std::fs::{File, Metadata};
 use std::io;
-use std::os::unix::fs::{FileExt as _, MetadataExt as _};
+use std::os::unix::fs::{DirEntryExt as _, FileExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -56,6 +56,36 @@ impl Marks {
         let fits = fault::point("open").and_then(|()| File::open(path)).and_then(|file| mark.fits(&file));
         let fits = fits.map_err(|error| Failure::io(path.display(), &error))?;
         Ok(fits.then_some((mark, path.as_path())))
+    }
+
+    /// Files that were read by the name of an input, are called something else by now, and have more than was read of
+    /// them: what each is called, what it was called, and how many bytes more.
+    pub(super) fn left_behind(&self) -> Vec<(PathBuf, PathBuf, u64)> {
+        let mut found = Vec::new();
+        for Input { path, inode, .. } in &self.inputs {
+            let name = path.display().to_string();
+            let is_read =
+                |mark: &Mark| self.inputs.iter().any(|input| input.inode.is_some_and(|own| mark.is_of_inode(own)));
+            let renamed: Vec<&Mark> = self.known.iter().filter(|mark| mark.name == name && !is_read(mark)).collect();
+            if inode.is_none() || renamed.is_empty() {
+                continue;
+            }
+            let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+            // Whoever may not look there is not told: it is only a help.
+            for entry in folder.read_dir().into_iter().flatten().flatten() {
+                let Some(mark) = renamed.iter().find(|mark| mark.is_of_inode(entry.ino())) else { continue };
+                let more = || {
+                    let file =
+                        entry.metadata().ok().filter(Metadata::is_file).and_then(|_| File::open(entry.path()).ok())?;
+                    let length = file.metadata().ok()?.len();
+                    (length > mark.stored && mark.fits(&file).ok()?).then_some(length - mark.stored)
+                };
+                if let Some(more) = more() {
+                    found.push((path.with_file_name(entry.file_name()), path.clone(), more));
+                }
+            }
+        }
+        found
     }
 
     /// Which of the inputs has this very mark.

@@ -477,7 +477,7 @@ impl Dedup {
         let outdated = timeline.map_or(0, Timeline::outdated);
         if outdated > 0 && !self.promise.quiet {
             words::note(&format!(
-                "{} came late by more than the window, and were judged as if they came together with those before them; name \
+                "{} came late by more than the window, judged as if together with those before; name \
                  the file with the oldest lines first, and the field of the time with --time",
                 counted(outdated, "line")
             ));

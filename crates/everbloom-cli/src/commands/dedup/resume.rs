@@ -14,7 +14,7 @@ use crate::input::{Place, rereadable};
 use crate::output;
 use crate::platform::{self, Interrupt};
 use crate::record::{Before, FaultWatch, KeyOptions, Layout};
-use crate::report::words;
+use crate::report::{thousands, words};
 use everbloom::filters;
 use everbloom::internal::filter::Watch;
 use std::path::{Path, PathBuf};
@@ -147,6 +147,12 @@ fn resumed(
     }
     if !dedup.promise.quiet {
         says.iter().for_each(words::say);
+        for (now, before, bytes) in marks.left_behind() {
+            let (now, before, bytes) = (now.display(), before.display(), thousands(bytes));
+            words::note(&format!(
+                "{bytes} bytes of {now}, which was {before}, were never read; name it, too: {now} {before}"
+            ));
+        }
     }
     let mut outputs = reopen(dedup, &saved, marks)?;
     outputs.before = saved.tally;
