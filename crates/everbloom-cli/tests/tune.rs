@@ -174,3 +174,21 @@ fn a_log_gives_the_smallest_filter_for_a_rate() {
     assert_refused(&ask(&[]), "--memory <SIZE>|--target-rate <RATE>");
     assert_refused(&ask(&["--memory", "2KiB", "--target-rate", "1%"]), "--target-rate");
 }
+
+#[test]
+fn what_a_log_is_too_short_to_show_is_said() {
+    let folder = Folder::new();
+    folder.write("members.txt", (0..1000).map(|key| format!("m{key}\n")).collect::<String>());
+    // A few keys are asked for most of the time.
+    let asked = |time: u64| (time * time % 10_007 + 1) * (time * time % 10_007 + 1) % (1 + time % 200 * (time % 100));
+    folder.write("log.txt", (0..20_000u64).map(|time| format!("n{}\n", asked(time))).collect::<String>());
+    let notes = |more: &[&str]| {
+        let call = ["tune", "--keys", "members.txt", "--log", "log.txt", "-o", "m.ebs"];
+        let printed = String::from_utf8(folder.output_of(&[&call[..], more].concat())).expect("text");
+        printed.split_whitespace().collect::<Vec<_>>().join(" ")
+    };
+    let told = notes(&["--target-rate", "1e-15"]);
+    assert!(told.contains("cannot show a rate of 1e-13%") && told.contains("is to be expected"), "{told}");
+    let told = notes(&["--target-rate", "1%"]);
+    assert!(!told.contains("cannot show"), "{told}");
+}

@@ -170,7 +170,7 @@ pub fn tune(sample: &Sample, options: &Options) -> Result<Tuned> {
         None => buckets_bound(&evidence, &options)?,
     };
     let (winner, standard) = (contenders[place].clone(), contenders[0].clone());
-    notes.extend(remarks(&evidence, &winner, &standard));
+    notes.extend(remarks(&evidence, &winner, &contenders));
     Ok(Tuned {
         scheme: candidates[place].scheme.clone(),
         lower_bound,
@@ -186,6 +186,8 @@ pub fn tune(sample: &Sample, options: &Options) -> Result<Tuned> {
 
 /// How close to the smallest memory for a rate is close enough.
 const PRECISION: f64 = 0.01;
+/// Where none of so many are wrong, a rate of three divided by their number is not yet refuted at 95 %.
+const RULE_OF_THREE: f64 = 3.0;
 /// The most memory that is tried for a rate, in bits per key of the average set.
 const MOST_BITS_PER_KEY: f64 = 128.0;
 
@@ -222,6 +224,14 @@ pub fn tune_for_rate(sample: &Sample, options: &Options, target_fpr: f64) -> Res
             tuned if tuned.winner.score.fpr <= target_fpr => (best, high) = (tuned, middle),
             _ => low = middle,
         }
+    }
+    if target_fpr * (best.holdout_queries as f64) < RULE_OF_THREE && best.winner.predicted_fpr > target_fpr {
+        best.notes.push(format!(
+            "{} negative queries cannot show a rate of {}; {} is to be expected: give the memory, or a longer log",
+            best.holdout_queries,
+            rate_text(target_fpr),
+            rate_text(best.winner.predicted_fpr)
+        ));
     }
     Ok((best, high))
 }
@@ -260,10 +270,17 @@ fn winner(contenders: &[Contender]) -> usize {
 }
 
 /// What a user should know before trusting the result.
-fn remarks(evidence: &Evidence, winner: &Contender, standard: &Contender) -> Vec<String> {
+fn remarks(evidence: &Evidence, winner: &Contender, contenders: &[Contender]) -> Vec<String> {
     let mut remarks = Vec::new();
+    let standard = &contenders[0];
     if winner.kind == standard.kind {
+        let erred_less = |other: &Contender| other.score.fpr < (1.0 - LEAST_GAIN) * standard.score.fpr;
         remarks.push(match evidence.has_drifted() {
+            false if contenders.iter().any(erred_less) => {
+                "another filter erred less often, but on too few different keys to be no chance: the standard filter is \
+                     returned; tune on a longer log"
+                    .to_string()
+            }
             true => {
                 "the second half of the log asks for other keys than the first: nothing learned from the one helps \
                      with the other, so the standard filter is returned; tune on a later or longer log"
