@@ -704,6 +704,8 @@ fn costs_count_the_keys_that_are_still_to_come() {
     assert!(typo.contains("did you mean 'stable'?"), "{typo}");
     let arrivals = refused(&folder, &["--memory", "1KiB", "--stream", "in.txt", "--arrivals", "1M"]);
     assert!(arrivals.contains("--arrivals is for streams that are described"), "{arrivals}");
+    let arrivals = refused(&folder, &["--memory", "1KiB", "--expect", "1000", "--arrivals", "10"]);
+    assert!(arrivals.contains("add --stream uniform"), "{arrivals}");
 }
 
 #[test]

@@ -153,6 +153,11 @@ impl Plan {
                 "--arrivals is for streams that are described; a sample or a state has its own, so leave it out",
             ));
         }
+        if !is_known && self.arrivals.is_some() && self.stream.is_none() {
+            return Err(Failure::new(
+                "--arrivals is the length of a stream that --stream describes; add --stream uniform or zipf:1, or leave it out",
+            ));
+        }
         let cost = self.cost.cost(importances.map(Importances::scale).transpose()?)?;
         let mut stream = match (learned, &self.from_state, &self.stream) {
             (Some(learned), ..) => Some(learned),
