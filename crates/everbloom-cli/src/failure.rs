@@ -202,14 +202,14 @@ const CLASHES: &[(&str, &str, &str)] = &[
 /// Two options that exclude each other: why, and what to do.
 fn clash(error: &clap::Error) -> Option<String> {
     let name = |kind| error.get(kind).filter(|_| error.kind() == ErrorKind::ArgumentConflict).and_then(suggested);
-    let word = |text: &str| text.split([' ', '=', '[']).next().unwrap_or_default().to_string();
+    // What has no name of its own is files.
+    let word = |text: &str| match text.split([' ', '=', '[']).next().unwrap_or_default() {
+        "" => "files".to_string(),
+        name => name.to_string(),
+    };
     let (one, other) = (word(&name(ContextKind::InvalidArg)?), word(&name(ContextKind::PriorArg)?));
     if one == other {
         return Some(format!("{one} is given twice; leave one of them out"));
-    }
-    if other.is_empty() {
-        // What has no name is files.
-        return Some(format!("{one} cannot be used with files; leave it out, or them"));
     }
     let is_it = |names: (&str, &str)| names == (&one, &other) || names == (&other, &one);
     let why = CLASHES.iter().find(|(first, second, _)| is_it((first, second)));

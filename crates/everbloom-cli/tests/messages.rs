@@ -41,6 +41,8 @@ fn a_bad_value_is_answered_with_what_would_work_and_ends_once() {
         (["dedup", "--time", "3"], "(--time and --refresh say how a window counts); add --window 24h"),
         (["dedup", "--refresh", "no"], "(--time and --refresh say how a window counts); add --window 24h"),
         (["build", "a.txt", "b.txt"], "--output is missing (the file to write); add --output FILE"),
+        (["build", "a.txt", "--from=a.ebf"], "files cannot be used with --from; leave one of them out"),
+        (["build", "--from=a.ebf", "a.txt"], "--from cannot be used with files; leave one of them out"),
         (["dedup", "--importance", "3"], "record can have); add --importance-max 50"),
         (["dedup", "--serve", "8080"], "there is no file '8080'; if it is the page's port, write --serve=8080"),
         (["dedup", "keys.txt", "--serve=99999"], "must be a port, a number from 1 to 65535; try 8080"),

@@ -1,8 +1,9 @@
 //! Keys whose bits may lie anywhere: the classic way, as many cache lines as hashes.
 //!
-//! In memory of up to [`SimdOps::near_bytes`], a batch is its keys one by one. Where a filter is larger, a batch takes four keys at a time, whose places wide
-//! registers compute together, and asks for their lines before it needs them. Most keys that are not inside lack one of
-//! their first four bits, so a batch of queries reads only those of every key, and what remains of the few others afterwards.
+//! In memory of up to [`SimdOps::near_bytes`], a batch is its keys one by one. Where a filter is larger, a batch takes four
+//! keys at a time, whose places wide registers compute together, and asks for their lines before it needs them. Most keys
+//! that are not inside lack one of their first four bits, so a batch of queries reads only those of every key, and what
+//! remains of the few others afterwards.
 
 use crate::key::KeyHash;
 use crate::promise::Verdict;
