@@ -54,7 +54,7 @@ mod stream;
 
 pub use audit::{AuditReport, Breach, ByImportance, ByLag, LastPart, Measured};
 pub use codec::{Decoder, View};
-pub use filter::{Filter, Unseen};
+pub use filter::{Filter, Plan, Unseen};
 pub use filters::{
     AgePartitioned, Aging, AtomicBlocked, Blocked, Bloom, Counting, Exact, Ibf, Popularity, Ranked, Reservoir,
     Scalable, Spectral, Stable, Stacked,
@@ -63,8 +63,8 @@ pub use forecast::{Candidate, CostCurve, CostPoint, CostSoFar, ExpectedCost, Que
 pub use front::{AnyFilter, Info, Shared, TimeWindow};
 pub use key::{Hashing, Key, KeyHash, SecretKey};
 pub use promise::{
-    Cost, Count, Error, Goal, Holds, Importance, ImportanceMix, ImportanceScale, Importances, Plan, Price, Promise,
-    Rate, Result, Size, Span, Spec, Status, Verdict, Window,
+    Cost, Count, Error, Goal, Holds, Importance, ImportanceMix, ImportanceScale, Importances, Price, Promise, Rate,
+    Result, Size, Span, Spec, Status, Verdict, Window,
 };
 pub use scheme::Scheme;
 pub use stream::{Forecast, Stream};

@@ -25,7 +25,7 @@ pub use crate::format::MAX_NOTE_BYTES;
 pub use view::View;
 
 use crate::audit::Audit;
-use crate::filter::{Audited, Body, Filter, Restore};
+use crate::filter::{Audited, Body, Filter, Restore, id_of, restore};
 use crate::filters;
 use crate::format::gaps::{Compressor, Expander};
 use crate::format::{self, BodyReader, BodyWriter, Coding, Header, StateReader};
@@ -90,7 +90,7 @@ fn header(filter: &dyn Filter, coding: Coding, note: &str, body_bytes: u64) -> s
     let spec = filter.spec();
     let (hash_id, seed, key_check) = Header::hash_fields(filter.hashing());
     Ok(Header {
-        kind_id: filters::id_of(spec),
+        kind_id: id_of(filter.kind(), spec),
         hash_id,
         coding,
         has_annex: filter.audit().is_some(),
@@ -272,7 +272,7 @@ impl<'d> Decoder<'d> {
     fn restore(self, header: &Header, body: &mut BodyReader<'_>, depth: u32) -> Result<Box<dyn Filter>> {
         let spec = Spec::parse(&header.spec)?;
         // Before the secret key is asked for: who looks for it in vain should not have been sent.
-        filters::check_id(&spec, header.kind_id)?;
+        let kind = filters::KINDS.checked(&spec, header.kind_id)?;
         let (hashing, state) = (header.hashing(self.key)?, StateReader::new(&header.state));
         let read_part = |body: &mut BodyReader<'_>| {
             let available = body.remaining();
@@ -282,10 +282,7 @@ impl<'d> Decoder<'d> {
             }
         };
         let (promise, scheme) = (promised(header, &spec)?, self.scheme);
-        filters::restore(
-            header.kind_id,
-            Restore { spec: &spec, hashing, promise, state, body, scheme, read_part: &read_part },
-        )
+        restore(Restore { kind, spec: &spec, hashing, promise, state, body, scheme, read_part: &read_part })
     }
 }
 

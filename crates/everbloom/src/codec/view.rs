@@ -7,6 +7,7 @@
 //! `everbloom build` does, by renaming a new one over them; never write into one that may be in use.
 
 use crate::filter::Mapped;
+use crate::filter::sharded::is_sharded;
 use crate::filters;
 use crate::format::{self, Coding, Header};
 use crate::key::{Hashing, Key, KeyHash, SecretKey};
@@ -65,8 +66,8 @@ impl<'b> View<'b> {
             return Err(refused("compressed", "decode it, or build it without compression".into()));
         }
         let spec = Spec::parse(&header.spec)?;
-        let kind = filters::check_id(&spec, header.kind_id)?;
-        let Some(map) = kind.map.filter(|_| !filters::is_sharded(&spec)) else {
+        let kind = filters::KINDS.checked(&spec, header.kind_id)?;
+        let Some(map) = kind.map.filter(|_| !is_sharded(&spec)) else {
             let able = filters::names(|kind| kind.can.map);
             return Err(refused(kind.name, format!("decode it; filters without shards of these kinds can: {able}")));
         };

@@ -1,7 +1,8 @@
 //! A filter that is watched while it works.
 
+use super::sharded::is_sharded;
 use super::{Base, Body, Combine, Filter, Merge, Multiplicity, Windowed};
-use crate::audit::Audit;
+use crate::audit::{Audit, Horizon};
 use crate::format::StateWriter;
 use crate::key::KeyHash;
 use crate::promise::{Error, Importance, Importances, Result, Status, Verdict};
@@ -61,6 +62,19 @@ pub(crate) fn without_audit(filter: Box<dyn Filter>) -> Box<dyn Filter> {
 pub fn unaudited(filter: &dyn Filter) -> &dyn Filter {
     let any: &dyn Any = filter;
     any.downcast_ref::<Audited>().map_or(filter, |audited| audited.filter.as_ref())
+}
+
+/// What a filter that keeps a window has to know and what it has to forget, for its audit; nothing for other filters, and for
+/// windows that do not turn by arrivals or by their caller as a whole.
+pub fn horizon(filter: &mut dyn Filter) -> Option<Horizon> {
+    let (spec, takes) = (filter.spec().clone(), filter.kind().can.window?);
+    let (by_caller, renews) = (takes.by_caller?, spec.get(takes.refresh?) != Some("no"));
+    let windowed = filter.as_windowed()?;
+    match spec.get(by_caller.0) == Some(by_caller.1) {
+        true => Some(Horizon::of_turns(windowed.generations(), windowed.fading(), renews)),
+        false if is_sharded(&spec) => None,
+        false => Some(Horizon::of_arrivals(windowed.window(), windowed.generations(), windowed.fading(), renews)),
+    }
 }
 
 impl Filter for Audited {

@@ -1,18 +1,20 @@
 //! What the registry knows about a kind of filter, and what one is restored from.
 
-use super::{Filter, Mapped, Model, Parameter};
+use super::{Filter, Mapped, Model, Parameter, Plan};
 use crate::format::{BodyReader, StateReader};
 use crate::key::Hashing;
-use crate::promise::{Goal, Plan, Promise, Result, Spec};
+use crate::promise::{Goal, Promise, Result, Spec};
 use crate::scheme::Scheme;
+use std::fmt;
 use std::sync::Arc;
 
 /// What the registry knows about a kind of filter. Planner, command line, laws and bindings ask it what a kind can do,
 /// and name none.
-#[non_exhaustive]
 pub struct Kind {
     /// The id in the format. Never reused.
     pub id: u16,
+    /// Ids that it had when it chose other bits for a key: such a filter would miss its keys.
+    pub retired: &'static [u16],
     /// The name in specs.
     pub name: &'static str,
     /// One line for help and listings.
@@ -38,7 +40,6 @@ pub(crate) type OpenMapped = for<'b> fn(&Spec, &'b [u8]) -> Result<Box<dyn Mappe
 
 /// What a kind can do, and what it needs.
 #[derive(Debug, Clone, Copy)]
-#[non_exhaustive]
 pub struct Abilities {
     /// Whether a key that was inserted may be missed later.
     pub forget: bool,
@@ -115,6 +116,19 @@ impl Abilities {
     pub(crate) const STREAM: Abilities = Abilities { forget: true, run_forever: true, ..Abilities::SET };
 }
 
+impl fmt::Debug for Kind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Kind({})", self.name)
+    }
+}
+
+/// Ids are given once.
+impl PartialEq for Kind {
+    fn eq(&self, other: &Kind) -> bool {
+        self.id == other.id
+    }
+}
+
 impl Kind {
     /// How keys are hashed for a filter of this kind whose goal says `hashing`.
     pub fn hashing(&self, hashing: Hashing) -> Hashing {
@@ -170,6 +184,7 @@ impl Kind {
 
 /// What a filter is restored from.
 pub struct Restore<'r, 's> {
+    pub(crate) kind: &'static Kind,
     pub(crate) spec: &'r Spec,
     pub(crate) hashing: Hashing,
     pub(crate) promise: Promise,

@@ -11,9 +11,12 @@ mod audited;
 mod base;
 mod keys;
 mod kind;
+mod kinds;
 mod merge;
 pub(crate) mod model;
 pub(crate) mod parameter;
+mod plan;
+pub mod sharded;
 mod timeline;
 mod watch;
 
@@ -26,18 +29,23 @@ use crate::simd::pipelined;
 use std::any::Any;
 
 pub(crate) use audited::without_audit;
-pub use audited::{Audited, unaudited};
+pub use audited::{Audited, horizon, unaudited};
 pub use base::Base;
 pub(crate) use base::shows_base;
 pub use keys::{FilterExt, Unseen, UnseenExt};
 pub use kind::{Abilities, Kind, Restore, WindowParameters};
+pub use kinds::Kinds;
+pub(crate) use kinds::{broken_rate, id_of, restore};
 pub(crate) use merge::same_shape;
 pub use merge::{Combine, Merge};
 pub use model::Model;
 pub(crate) use parameter::one_of;
 pub use parameter::{Parameter, Takes, Unset};
+pub use plan::Plan;
+pub(crate) use sharded::SHARDS;
+pub use sharded::Sharded;
 pub use timeline::{Timeline, TimelineStep, Times, WindowStatus};
-pub use watch::{Watch, Watched};
+pub use watch::{Watch, Watched, standing, standing_of, watch, watch_of};
 
 /// The bytes behind a filter, as the format stores them.
 pub enum Body<'a> {
@@ -70,6 +78,11 @@ pub trait Filter: Any + CloneBoxed + std::fmt::Debug + Send + Sync {
     #[doc(hidden)]
     /// The same, to change.
     fn base_mut(&mut self) -> &mut Base;
+
+    /// What kind of filter it is.
+    fn kind(&self) -> &'static Kind {
+        self.base().kind
+    }
 
     /// The full spec: kind and every parameter, as [`Spec::parse`] reads it.
     fn spec(&self) -> &Spec {

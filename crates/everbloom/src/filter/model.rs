@@ -1,6 +1,7 @@
 //! What the registry knows about a kind's errors: how to forecast them, and how to try the kind small.
 
-use crate::promise::{Error, Plan, Result, Spec};
+use crate::filter::Plan;
+use crate::promise::{Error, Result, Spec};
 use crate::stream::integrate::{ALL_ALIKE, Integral};
 use crate::stream::{Forecast, Method, Stream};
 

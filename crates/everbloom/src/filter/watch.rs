@@ -1,8 +1,8 @@
 //! Whether a promise is kept while arrivals come.
 
-use super::{Filter, Timeline, Times};
+use super::{Filter, Kind, Timeline, Times};
 use crate::key::KeyHash;
-use crate::promise::{Holds, Importances, Promise, Result, Standing, Status, Verdict};
+use crate::promise::{Holds, Importances, Promise, Result, Spec, Standing, Status, Verdict};
 use libm::sqrt;
 
 /// Notices when a filter's promise is broken, at the arrival that breaks it, and when that is to be said.
@@ -286,11 +286,47 @@ fn rate_of_window(promise: &Promise, in_generation: u64) -> f64 {
     promise.predicted_fpr * (1.0 + 4.0 / sqrt(in_generation.clamp(1, 4096) as f64))
 }
 
+/// What a filter is held to: its promise, which for one that is exact, and grows, has no end.
+fn held_to(kind: &Kind, promise: Promise) -> Promise {
+    if kind.can.be_exact { Promise { holds: Holds::Always, ..promise } } else { promise }
+}
+
+/// Whether a filter keeps its promise, as far as its contents and its audit tell.
+pub fn standing(filter: &dyn Filter, status: &Status) -> Standing {
+    match filter.audit().is_some_and(|audit| audit.breach(&filter.promise()).is_some()) {
+        true => Standing::Broken,
+        false => standing_of(filter.kind(), filter.promise(), status),
+    }
+}
+
+/// The same of a filter that is elsewhere, by its contents alone.
+pub fn standing_of(kind: &Kind, promise: Promise, status: &Status) -> Standing {
+    // Where keys are removed, few may be left while the counters that they filled stay full: only the fill tells.
+    let arrivals = if kind.can.remove { u64::MAX } else { status.arrivals };
+    held_to(kind, promise).standing(&Status { arrivals, ..*status })
+}
+
+/// Watches whether a filter keeps its promise. Where keys fade or are counted, looks at its cells tell.
+pub fn watch(filter: &dyn Filter) -> Watch {
+    watch_of(filter.kind(), filter.spec(), filter.promise())
+}
+
+/// The same of a filter that is elsewhere.
+pub fn watch_of(kind: &Kind, spec: &Spec, promise: Promise) -> Watch {
+    let promise = held_to(kind, promise);
+    match (kind.forgets(spec) && !kind.can.forget, kind.can.count) {
+        (true, _) => Watch::by_looks(&promise),
+        (false, true) => Watch::over(&promise).with_looks(),
+        (false, false) => Watch::over(&promise),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::filter::Plan;
     use crate::key::{Generator, Hashing};
-    use crate::promise::{Goal, Plan};
+    use crate::promise::Goal;
     use core::time::Duration;
 
     fn bloom(items: u64) -> Plan {

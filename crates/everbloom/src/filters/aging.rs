@@ -49,18 +49,20 @@ use crate::cells::blocks::{self, line_of};
 use crate::cells::buffer::{Buffer, LINE_BITS};
 use crate::filter::model::Effort;
 use crate::filter::{
-    Abilities, Base, Body, Filter, Kind, Model, Parameter, Restore, Takes, WindowParameters, Windowed, shows_base,
+    Abilities, Base, Body, Filter, Kind, Model, Parameter, Plan, Restore, Takes, WindowParameters, Windowed, shows_base,
 };
 use crate::format::StateWriter;
 use crate::key::{Hashing, KeyHash};
 use crate::promise::{
-    Error, Goal, Importance, MAX_MEMORY_BITS, Plan, Promise, Result, Spec, Status, Verdict, rate_text, size_text,
+    Error, Goal, Importance, MAX_MEMORY_BITS, Promise, Result, Spec, Status, Verdict, rate_text, size_text,
 };
 use crate::simd::{distance_for, prefetch};
 use crate::stream::closed_forms::{blocked_fpr, largest, smallest};
 
-pub(crate) const KIND: Kind = Kind {
+/// What the registry knows about it.
+pub static KIND: Kind = Kind {
     id: 31,
+    retired: &[],
     name: "aging",
     summary: "two buffers that take turns: the last keys are never missed",
     parameters: &PARAMETERS,
@@ -152,6 +154,7 @@ fn planned(spec: &Spec, goal: &Goal) -> Result<Plan> {
     }
     .checked()?;
     Ok(Plan::new(
+        &KIND,
         parameters.spec(),
         2 * parameters.num_lines * LINE_BITS,
         Promise::always(parameters.predicted_fpr()),
@@ -207,7 +210,7 @@ impl Aging {
     pub fn new(parameters: Parameters, hashing: Hashing) -> Result<Self> {
         let parameters = parameters.checked()?;
         let promise = Promise::always(parameters.predicted_fpr());
-        Self::with_base(parameters, Base::new(parameters.spec(), hashing, promise)?)
+        Self::with_base(parameters, Base::new(&KIND, parameters.spec(), hashing, promise)?)
     }
 
     fn with_base(parameters: Parameters, base: Base) -> Result<Self> {

@@ -58,22 +58,25 @@ use crate::cells::blocks::{self, lane_bit, line_of};
 use crate::cells::buffer::{Buffer, LINE_BITS, Line, lines_of};
 use crate::filter::model::never_forgetting;
 use crate::filter::{
-    Abilities, Base, Body, Combine, Filter, Kind, Mapped, Merge, Model, Parameter, Restore, Takes, same_shape,
+    Abilities, Base, Body, Combine, Filter, Kind, Mapped, Merge, Model, Parameter, Plan, Restore, Takes, same_shape,
     shows_base,
 };
 use crate::key::{Hashing, Key, KeyHash};
 use crate::promise::{
-    Error, Goal, Importance, Importances, MAX_MEMORY_BITS, Plan, Promise, Result, Spec, Status, Verdict, rate_text,
+    Error, Goal, Importance, Importances, MAX_MEMORY_BITS, Promise, Result, Spec, Status, Verdict, rate_text,
     refuse_murmur, size_text,
 };
 use crate::simd;
 use crate::stream::sizing::promise_until;
 use crate::stream::{Forecast, Stream, closed_forms};
 use libm::log1p;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering::Relaxed;
 
-pub(crate) const KIND: Kind = Kind {
+/// What the registry knows about it.
+pub static KIND: Kind = Kind {
     id: 2,
+    retired: &[],
     name: "blocked",
     summary: "cache-line-blocked Bloom filter: one memory access a key, about 4 % more bits",
     parameters: &PARAMETERS,
@@ -180,7 +183,7 @@ impl Parameters {
             });
         }
         let promise = parameters.promise(items, goal.target_fpr);
-        Ok(Plan::new(parameters.spec(), parameters.num_bits(), promise, goal.hashing))
+        Ok(Plan::new(&KIND, parameters.spec(), parameters.num_bits(), promise, goal.hashing))
     }
 
     fn fitting(memory_bits: u64) -> Result<Self> {
@@ -249,7 +252,7 @@ impl Blocked {
     }
 
     fn with_promise(parameters: Parameters, hashing: Hashing, promise: Promise) -> Result<Self> {
-        Self::with_base(parameters, Base::new(parameters.spec(), hashing, promise)?)
+        Self::with_base(parameters, Base::new(&KIND, parameters.spec(), hashing, promise)?)
     }
 
     fn with_base(parameters: Parameters, base: Base) -> Result<Self> {

@@ -83,20 +83,22 @@ use crate::cells::buffer::{LINE_BITS, lines_of};
 use crate::cells::probed::{self, Hashes};
 use crate::filter::model::never_forgetting;
 use crate::filter::{
-    Abilities, Base, Body, Combine, Filter, Kind, Mapped, Merge, Model, Parameter, Restore, Takes, same_shape,
+    Abilities, Base, Body, Combine, Filter, Kind, Mapped, Merge, Model, Parameter, Plan, Restore, Takes, same_shape,
     shows_base,
 };
 use crate::format::{self, gaps};
 use crate::key::{Hashing, KeyHash};
 use crate::promise::{
-    Error, Goal, Importance, Importances, MAX_MEMORY_BITS, Plan, Promise, Result, Spec, Status, Verdict, rate_text,
+    Error, Goal, Importance, Importances, MAX_MEMORY_BITS, Promise, Result, Spec, Status, Verdict, rate_text,
 };
 use crate::stream::sizing::MAX_HASHES;
 use crate::stream::{Forecast, Stream};
 use bytemuck::cast_slice;
 
-pub(crate) const KIND: Kind = Kind {
+/// What the registry knows about it.
+pub static KIND: Kind = Kind {
     id: 5,
+    retired: &[1],
     name: "bloom",
     summary: "classic Bloom filter: no false negatives, fills up at a known number of keys",
     parameters: &PARAMETERS,
@@ -138,7 +140,7 @@ fn planned(spec: &Spec, goal: &Goal) -> Result<Plan> {
 
 fn plan_of(size: Size, items: Option<u64>, goal: &Goal) -> Plan {
     let memory_bits = Bits::byte_length(size.num_cells) * 8;
-    let plan = Plan::new(spec_of(size), memory_bits, size.promise(items, goal.target_fpr), goal.hashing);
+    let plan = Plan::new(&KIND, spec_of(size), memory_bits, size.promise(items, goal.target_fpr), goal.hashing);
     match items {
         Some(items) if goal.compressed => Plan { notes: vec![sent_note(size, items)], ..plan },
         _ => plan,
@@ -284,7 +286,7 @@ impl Bloom {
     }
 
     pub(crate) fn with_promise(size: Size, hashing: Hashing, promise: Promise) -> Result<Self> {
-        Self::with_base(size.checked()?, Base::new(spec_of(size), hashing, promise)?)
+        Self::with_base(size.checked()?, Base::new(&KIND, spec_of(size), hashing, promise)?)
     }
 
     fn with_base(size: Size, base: Base) -> Result<Self> {
@@ -317,7 +319,7 @@ impl Bloom {
 
     /// The filter with these bits set: how other filters become a plain one. Hashing, promise and arrivals are the other's.
     pub(super) fn from_bits(size: Size, bits: Bits, other: Base) -> Self {
-        let base = Base { spec: spec_of(size), ..other };
+        let base = Base { kind: &KIND, spec: spec_of(size), ..other };
         Bloom { size, base, bits }
     }
 

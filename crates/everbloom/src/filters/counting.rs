@@ -60,17 +60,19 @@ use crate::cells::bits::Bits;
 use crate::cells::counters::{Counters, MAX_CELL_BITS};
 use crate::filter::model::never_forgetting;
 use crate::filter::{
-    Abilities, Base, Body, Combine, Filter, Kind, Merge, Model, Parameter, Removal, Restore, Takes, Unset, same_shape,
-    shows_base,
+    Abilities, Base, Body, Combine, Filter, Kind, Merge, Model, Parameter, Plan, Removal, Restore, Takes, Unset,
+    same_shape, shows_base,
 };
 use crate::key::{Hashing, KeyHash};
-use crate::promise::{Error, Goal, Importance, MAX_MEMORY_BITS, Plan, Promise, Result, Spec, Status, Verdict};
+use crate::promise::{Error, Goal, Importance, MAX_MEMORY_BITS, Promise, Result, Spec, Status, Verdict};
 use crate::simd::spread_distance_for;
 use crate::stream::sizing::{MAX_HASHES, Size};
 use crate::stream::{Forecast, Stream};
 
-pub(crate) const KIND: Kind = Kind {
+/// What the registry knows about it.
+pub static KIND: Kind = Kind {
     id: 6,
+    retired: &[3],
     name: "counting",
     summary: "counting Bloom filter: keys can be removed again",
     parameters: &PARAMETERS,
@@ -144,7 +146,7 @@ fn planned(spec: &Spec, goal: &Goal) -> Result<Plan> {
     let (size, items) = Size::planned(spec, goal, ["num_cells", "num_hashes"], cell_bits)?;
     let parameters = Parameters { size, cell_bits };
     let memory_bits = Counters::byte_length(size.num_cells, cell_bits).saturating_mul(8);
-    Ok(Plan::new(parameters.spec(), memory_bits, size.promise(items, goal.target_fpr), goal.hashing))
+    Ok(Plan::new(&KIND, parameters.spec(), memory_bits, size.promise(items, goal.target_fpr), goal.hashing))
 }
 
 fn forecast(plan: &Plan, stream: &Stream) -> Result<Option<Forecast>> {
@@ -175,7 +177,7 @@ impl Counting {
 
     fn with_promise(parameters: Parameters, hashing: Hashing, promise: Promise) -> Result<Self> {
         let parameters = parameters.checked()?;
-        Self::with_base(parameters, Base::new(parameters.spec(), hashing, promise)?)
+        Self::with_base(parameters, Base::new(&KIND, parameters.spec(), hashing, promise)?)
     }
 
     fn with_base(parameters: Parameters, base: Base) -> Result<Self> {

@@ -44,20 +44,22 @@
 use crate::cells::table::{FIRST_BITS, HashTable};
 use crate::filter::model::never_forgetting;
 use crate::filter::{
-    Abilities, Base, Body, Combine, Filter, Kind, Merge, Model, Restore, insert_by_batches, observe_one, same_shape,
-    shows_base,
+    Abilities, Base, Body, Combine, Filter, Kind, Merge, Model, Plan, Restore, insert_by_batches, observe_one,
+    same_shape, shows_base,
 };
 use crate::format::StateWriter;
 use crate::key::{Hashing, KeyHash};
 use crate::promise::{
-    Error, Goal, Importance, Importances, Plan, Promise, Result, Spec, Status, Verdict, rate_text, size_text,
+    Error, Goal, Importance, Importances, Promise, Result, Spec, Status, Verdict, rate_text, size_text,
 };
 use crate::stream::sizing::promise_until;
 use crate::stream::{Forecast, Stream};
 use libm::ldexp;
 
-pub(crate) const KIND: Kind = Kind {
+/// What the registry knows about it.
+pub static KIND: Kind = Kind {
     id: 4,
+    retired: &[],
     name: "exact",
     summary: "every key's 64-bit hash: no errors but for chance collisions, grows",
     parameters: &[],
@@ -97,7 +99,7 @@ fn planned(goal: &Goal) -> Result<Plan> {
         let needed = format!("at least {}, one cache line", size_text(FIRST_BITS));
         return Err(Error::memory(most, needed, "give that much; it grows with the keys"));
     }
-    Ok(Plan::new(Spec::new(KIND.name), FIRST_BITS, promised(goal.expected_items, goal.target_fpr), goal.hashing))
+    Ok(Plan::new(&KIND, Spec::new(KIND.name), FIRST_BITS, promised(goal.expected_items, goal.target_fpr), goal.hashing))
 }
 
 fn forecast(plan: &Plan, stream: &Stream) -> Result<Option<Forecast>> {
@@ -115,7 +117,7 @@ pub struct Exact {
 impl Exact {
     /// An empty set.
     pub fn new(hashing: Hashing) -> Result<Self> {
-        Self::with_base(Base::new(Spec::new(KIND.name), hashing, promised(None, None))?)
+        Self::with_base(Base::new(&KIND, Spec::new(KIND.name), hashing, promised(None, None))?)
     }
 
     fn with_base(base: Base) -> Result<Self> {

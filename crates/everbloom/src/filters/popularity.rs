@@ -82,12 +82,12 @@ use crate::cells::chosen::{CHUNK, Chosen};
 use crate::cells::probed::{self, Hashes};
 use crate::filter::model::never_forgetting;
 use crate::filter::{
-    Abilities, Base, Body, Combine, Filter, Kind, Merge, Model, Parameter, Restore, Takes, Unset, same_shape,
+    Abilities, Base, Body, Combine, Filter, Kind, Merge, Model, Parameter, Plan, Restore, Takes, Unset, same_shape,
     shows_base,
 };
 use crate::key::{Hashing, KeyHash};
 use crate::promise::{
-    Error, Goal, Holds, Importance, Importances, MAX_MEMORY_BITS, Plan, Promise, Result, Spec, Status, Verdict,
+    Error, Goal, Holds, Importance, Importances, MAX_MEMORY_BITS, Promise, Result, Spec, Status, Verdict,
 };
 use crate::scheme::{Classes, MAX_HASHES, Recipe, Scheme, SchemeId};
 use crate::stream::sizing::Size;
@@ -96,8 +96,10 @@ use libm::log1p;
 use std::ops::Range;
 use std::sync::Arc;
 
-pub(crate) const KIND: Kind = Kind {
+/// What the registry knows about it.
+pub static KIND: Kind = Kind {
     id: 42,
+    retired: &[40],
     name: "popularity",
     summary: "Bloom filter with hashes per class of keys, from a scheme made by `everbloom tune`",
     parameters: &PARAMETERS,
@@ -131,7 +133,7 @@ fn planned(spec: &Spec, goal: &Goal) -> Result<Plan> {
     }
     let memory_bits = Bits::byte_length(size.num_cells) * 8;
     let spec = Spec::new(KIND.name).with("num_bits", size.num_cells).with("num_hashes", size.num_hashes);
-    Ok(Plan::new(spec, memory_bits, size.promise(items, goal.target_fpr), goal.hashing))
+    Ok(Plan::new(&KIND, spec, memory_bits, size.promise(items, goal.target_fpr), goal.hashing))
 }
 
 fn forecast(plan: &Plan, stream: &Stream) -> Result<Option<Forecast>> {
@@ -164,7 +166,7 @@ impl Popularity {
 
     fn with_promise(scheme: Arc<Scheme>, num_bits: u64, promise: Promise) -> Result<Self> {
         Size { num_cells: num_bits, num_hashes: 1 }.checked()?;
-        let base = Base::new(spec_of(&scheme, num_bits), *scheme.hashing(), promise)?;
+        let base = Base::new(&KIND, spec_of(&scheme, num_bits), *scheme.hashing(), promise)?;
         Ok(Popularity { scheme, base, bits: Bits::new(num_bits)? })
     }
 

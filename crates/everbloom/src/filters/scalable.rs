@@ -56,16 +56,18 @@
 
 use crate::cells::bits::Bits;
 use crate::cells::probed;
-use crate::filter::{Abilities, Base, Body, Filter, Kind, Model, Parameter, Restore, Takes, Unset, shows_base};
+use crate::filter::{Abilities, Base, Body, Filter, Kind, Model, Parameter, Plan, Restore, Takes, Unset, shows_base};
 use crate::format::StateWriter;
 use crate::key::{Hashing, KeyHash};
-use crate::promise::{Error, Goal, Holds, Importance, LEAST_RATE, Plan, Promise, Result, Spec, Status, Verdict};
+use crate::promise::{Error, Goal, Holds, Importance, LEAST_RATE, Promise, Result, Spec, Status, Verdict};
 use crate::stream::closed_forms::largest;
 use crate::stream::sizing::Size;
 use libm::pow;
 
-pub(crate) const KIND: Kind = Kind {
+/// What the registry knows about it.
+pub static KIND: Kind = Kind {
     id: 35,
+    retired: &[32],
     name: "scalable",
     summary: "grows as keys come and keeps its rate: for sets of unknown size",
     parameters: &PARAMETERS,
@@ -196,7 +198,7 @@ impl Parameters {
 fn planned(spec: &Spec, goal: &Goal) -> Result<Plan> {
     let parameters = Parameters::read(spec, goal)?;
     let memory_bits = Bits::byte_length(parameters.stage(0)?.num_cells) * 8;
-    Ok(Plan::new(parameters.spec(), memory_bits, parameters.promise(), goal.hashing))
+    Ok(Plan::new(&KIND, parameters.spec(), memory_bits, parameters.promise(), goal.hashing))
 }
 
 #[derive(Debug, Clone)]
@@ -244,7 +246,7 @@ impl Scalable {
     /// A filter with these parameters.
     pub fn new(parameters: Parameters, hashing: Hashing) -> Result<Self> {
         let parameters = parameters.checked()?;
-        Self::with_base(parameters, Base::new(parameters.spec(), hashing, parameters.promise())?)
+        Self::with_base(parameters, Base::new(&KIND, parameters.spec(), hashing, parameters.promise())?)
     }
 
     fn with_base(parameters: Parameters, base: Base) -> Result<Self> {

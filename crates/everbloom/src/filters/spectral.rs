@@ -49,17 +49,20 @@
 use crate::cells::counters::{Counters, MAX_CELL_BITS};
 use crate::filter::model::{Effort, never_forgetting};
 use crate::filter::{
-    Abilities, Base, Body, Filter, Kind, Model, Multiplicity, Parameter, Restore, Takes, Unset, Windowed, shows_base,
+    Abilities, Base, Body, Filter, Kind, Model, Multiplicity, Parameter, Plan, Restore, Takes, Unset, Windowed,
+    shows_base,
 };
 use crate::format::StateWriter;
 use crate::key::{Hashing, KeyHash};
-use crate::promise::{Error, Goal, Holds, Importance, MAX_MEMORY_BITS, Plan, Promise, Result, Spec, Status, Verdict};
+use crate::promise::{Error, Goal, Holds, Importance, MAX_MEMORY_BITS, Promise, Result, Spec, Status, Verdict};
 use crate::simd::spread_distance_for;
 use crate::stream::sizing::{MAX_HASHES, Size};
 use crate::stream::{Forecast, Stream};
 
-pub(crate) const KIND: Kind = Kind {
+/// What the registry knows about it.
+pub static KIND: Kind = Kind {
     id: 36,
+    retired: &[33],
     name: "spectral",
     summary: "counts how often each key came; counts can fade with a half-life",
     parameters: &PARAMETERS,
@@ -184,6 +187,7 @@ fn planned_with(spec: &Spec, goal: &Goal) -> Result<Plan> {
     let (size, items) = Size::planned(spec, goal, ["num_cells", "num_hashes"], placeholder.cell_bits)?;
     let parameters = Parameters { size, ..placeholder };
     Ok(Plan::new(
+        &KIND,
         parameters.spec(),
         Counters::byte_length(size.num_cells, parameters.cell_bits).saturating_mul(8),
         parameters.promise(items, goal.target_fpr),
@@ -206,7 +210,7 @@ impl Spectral {
     pub fn new(parameters: Parameters, hashing: Hashing) -> Result<Self> {
         let parameters = parameters.checked()?;
         let promise = Promise { holds: Holds::Never, ..parameters.promise(None, None) };
-        Self::with_base(parameters, Base::new(parameters.spec(), hashing, promise)?)
+        Self::with_base(parameters, Base::new(&KIND, parameters.spec(), hashing, promise)?)
     }
 
     fn with_base(parameters: Parameters, base: Base) -> Result<Self> {

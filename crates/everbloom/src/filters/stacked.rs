@@ -68,22 +68,22 @@ use crate::cells::chosen::{CHUNK, Chosen};
 use crate::cells::probed::{self, Hashes};
 use crate::cells::ribbon::{MAX_SLOTS, MAX_WIDTH, Ribbon, Shape};
 use crate::filter::model::never_forgetting;
-use crate::filter::{Abilities, Base, Body, Filter, Kind, Model, Parameter, Restore, Takes, Unset, shows_base};
+use crate::filter::{Abilities, Base, Body, Filter, Kind, Model, Parameter, Plan, Restore, Takes, Unset, shows_base};
 use crate::format::StateWriter;
 use crate::key::{Hashing, KeyHash};
 use crate::promise::{
-    Error, Goal, Holds, Importance, Importances, MAX_MEMORY_BITS, Plan, Promise, Result, Spec, Status, Verdict,
-    size_text,
+    Error, Goal, Holds, Importance, Importances, MAX_MEMORY_BITS, Promise, Result, Spec, Status, Verdict, size_text,
 };
-use crate::scheme::MAX_PAIRS;
-use crate::scheme::{HotNegatives, SchemeId};
+use crate::scheme::{HotNegatives, MAX_PAIRS, SchemeId};
 use crate::stream::sizing::{MAX_HASHES, Size};
 use crate::stream::{Forecast, Stream};
 use libm::{exp2, pow};
 use std::borrow::Cow;
 
-pub(crate) const KIND: Kind = Kind {
+/// What the registry knows about it.
+pub static KIND: Kind = Kind {
     id: 43,
+    retired: &[41],
     name: "stacked",
     summary: "Bloom filter with frequent negative queries stored exactly, from a scheme made by `everbloom tune`",
     parameters: &PARAMETERS,
@@ -204,12 +204,12 @@ fn planned(spec: &Spec, goal: &Goal) -> Result<Plan> {
     if spec.get("map_slots").is_some() || spec.get("map_width").is_some() {
         let shapes = Shapes::from_spec(spec)?;
         let promise = shapes.layers[0].promise(goal.expected_items, goal.target_fpr);
-        return Ok(Plan::new(shapes.spec(), shapes.memory_bits(), promise, goal.hashing));
+        return Ok(Plan::new(&KIND, shapes.spec(), shapes.memory_bits(), promise, goal.hashing));
     }
     let (size, items) = Size::planned(spec, goal, ["num_bits", "num_hashes"], 1)?;
     let scheme = spec.value("scheme", "the id of a scheme")?;
     let shapes = Shapes { layers: vec![size], maps: Vec::new(), scheme };
-    Ok(Plan::new(shapes.spec(), shapes.memory_bits(), size.promise(items, goal.target_fpr), goal.hashing))
+    Ok(Plan::new(&KIND, shapes.spec(), shapes.memory_bits(), size.promise(items, goal.target_fpr), goal.hashing))
 }
 
 /// On a stream no negatives are stored: what passes the first layer passes.
@@ -312,7 +312,7 @@ impl Stacked {
         // It holds for queries like those of the log, which cannot be promised.
         let promise = Promise { holds: Holds::Never, ..Promise::until(0, predicted_fpr) };
         let spec = shapes_of(&layers, &maps, scheme).spec();
-        let base = Base { arrivals: inserted as u64, ..Base::new(spec, hashing, promise)? };
+        let base = Base { arrivals: inserted as u64, ..Base::new(&KIND, spec, hashing, promise)? };
         Ok(Stacked { base, layers, maps, scheme })
     }
 

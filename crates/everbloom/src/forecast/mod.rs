@@ -4,9 +4,9 @@ pub mod limit;
 mod recommend;
 mod simulate;
 
-use crate::filter::Filter;
+use crate::filter::{Filter, Plan};
 use crate::filters;
-use crate::promise::{Error, Goal, Plan, Result, Spec, Window};
+use crate::promise::{Error, Goal, Result, Spec, Window};
 use crate::stream::{Forecast, Stream};
 
 pub use recommend::{Candidate, CostCurve, CostPoint, CostSoFar, ExpectedCost, Question, Recommendation};
@@ -38,7 +38,7 @@ impl Goal {
 
 /// Allocates what a plan describes.
 pub fn build(plan: &Plan) -> Result<Box<dyn Filter>> {
-    filters::build(plan)
+    plan.filter()
 }
 
 /// The spec of the kind for a window that misses nothing: so many arrivals, or a time in which `arrivals` are expected, if
@@ -63,8 +63,8 @@ pub fn windowed_in_shards(window: &Window, arrivals: Option<u64>, refresh: bool,
     match window {
         Window::Arrivals(_) => windowed(window, arrivals, refresh),
         Window::Time(_) => {
-            let share = arrivals.map(|arrivals| filters::sharded::largest_share(arrivals, shards.into()));
-            Ok(filters::in_shards(&windowed(window, share, refresh)?, shards))
+            let share = arrivals.map(|arrivals| crate::filter::sharded::largest_share(arrivals, shards.into()));
+            Ok(crate::filter::sharded::in_shards(&windowed(window, share, refresh)?, shards))
         }
     }
 }
@@ -79,7 +79,7 @@ pub fn exact_first(shape: &Spec, goal: &Goal, items: u64) -> Option<Plan> {
 
 /// The plan, unless it breaks the rate for keys whose number is known, be the rate asked for or only usual.
 pub fn held_to_rate(plan: Plan, goal: &Goal) -> Result<Plan> {
-    let broken = goal.expected_items.and_then(|_| filters::broken_rate(&plan, goal));
+    let broken = goal.expected_items.and_then(|_| crate::filter::broken_rate(&plan, goal));
     broken.map_or(Ok(plan), Err)
 }
 
@@ -134,7 +134,7 @@ fn at_a_glance(plan: &Plan, stream: &Stream) -> Result<Forecast> {
 
 /// A formula or a chain, unless there is a sample to simulate on, which tells more than its lags do.
 fn by_formula(plan: &Plan, stream: &Stream) -> Result<Option<Forecast>> {
-    if stream.is_learned() && filters::scaled(plan, 1.0)?.is_some() {
+    if stream.is_learned() && plan.scaled(1.0)?.is_some() {
         return Ok(None);
     }
     filters::forecast(plan, stream)
@@ -145,7 +145,7 @@ pub fn simulated(plan: &Plan, stream: &Stream) -> Result<Forecast> {
     let found = if stream.is_learned() {
         simulate::simulated_in_full(plan, stream)?
     } else {
-        let arrivals = if filters::takes_full_size(plan) { stream.arrivals() as f64 } else { SIMULATED };
+        let arrivals = if plan.takes_full_size() { stream.arrivals() as f64 } else { SIMULATED };
         simulate::simulated_long(plan, stream, arrivals.clamp(SIMULATED, MOST_SIMULATED))?
     };
     found.ok_or_else(|| {
@@ -156,7 +156,7 @@ pub fn simulated(plan: &Plan, stream: &Stream) -> Result<Forecast> {
 
 /// The best answer to the goal, as far as it says what is wanted.
 fn choose(spec: &Spec, goal: &Goal) -> Result<Plan> {
-    if let Some(parameter) = spec.parameters().find(|parameter| *parameter != filters::SHARDS) {
+    if let Some(parameter) = spec.parameters().find(|parameter| *parameter != crate::filter::SHARDS) {
         return Err(spec.error(format!("{AUTO} has no '{parameter}'"), "name a filter to set its parameters"));
     }
     if goal.transmitted_bytes.is_some() || goal.compressed && goal.expected_items.is_some() {
@@ -210,7 +210,7 @@ mod tests {
                     continue;
                 }
                 let Ok(forecast) = forecast(&plan, &stream) else { continue };
-                let mut filter = filters::build(&plan).expect(kind.name);
+                let mut filter = plan.filter().expect(kind.name);
                 let mut verdicts = vec![Verdict::Distinct; hashes.len()];
                 filter.observe_checked(&hashes, Importances::default(), &mut verdicts);
                 let rate = |new: bool| {
@@ -253,7 +253,7 @@ mod tests {
         let stream = Stream::uniform(200_000, 100_000).expect("a stream");
         let goal = Goal::new().memory_bits(1 << 20).expected_items(100_000).fpr(0.05);
         for parts in ["exact", "stacked"] {
-            let plan = filters::plan(&Spec::new(parts).with(filters::SHARDS, 8), &goal).expect(parts);
+            let plan = filters::plan(&Spec::new(parts).with(crate::filter::SHARDS, 8), &goal).expect(parts);
             let found = forecast(&plan, &stream).expect(parts);
             assert!(found.predicted_fpr <= 0.05 && found.predicted_fnr == 0.0, "{parts}: {found:?}");
         }
@@ -263,7 +263,7 @@ mod tests {
             let whole = filters::plan(&Spec::new(kind.name), &ample).expect(kind.name);
             let Some((part, share)) = kind.model.scaled(&whole.spec, 8.0).expect("a full spec") else { continue };
             let memory_bits = (whole.memory_bits as f64 * share * 8.0) as u64;
-            let shards = Plan { spec: part.with(filters::SHARDS, 8), memory_bits, ..whole.clone() };
+            let shards = Plan { spec: part.with(crate::filter::SHARDS, 8), memory_bits, ..whole.clone() };
             let rates = |plan: &Plan| forecast(plan, &stream).map(|found| (found.predicted_fpr, found.predicted_fnr));
             let (of_whole, of_shards) = (rates(&whole).expect("a forecast"), rates(&shards).expect("a forecast"));
             let near = |one: f64, other: f64| (one - other).abs() <= 0.05 * one.max(other) + 1e-4;

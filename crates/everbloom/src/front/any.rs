@@ -4,7 +4,6 @@ use super::{Info, abilities};
 use crate::audit::{Audit, AuditReport, Breach};
 use crate::codec::{self, Decoder};
 use crate::filter::{Audited, Combine, Filter, FilterExt, Removal, Unseen, UnseenExt, unaudited, without_audit};
-use crate::filters;
 use crate::key::{Hashing, Key};
 use crate::promise::{Importance, Importances, Promise, Result, Size, Spec, Verdict};
 use std::any::Any;
@@ -167,7 +166,7 @@ impl AnyFilter {
     /// ```
     pub fn audited(mut self, memory: impl Into<Size>, seed: u64) -> Result<Self> {
         let audit = Audit::new(memory.into().named("audit").get()? / 8, seed)?;
-        let horizon = filters::horizon(self.filter.as_mut());
+        let horizon = crate::filter::horizon(self.filter.as_mut());
         self.with_audit(audit.with_horizon(horizon))
     }
 

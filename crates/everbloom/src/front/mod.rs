@@ -12,8 +12,9 @@ pub use info::Info;
 pub use shared::Shared;
 pub use window::TimeWindow;
 
+use crate::filter::Plan;
 use crate::forecast::{self, AUTO};
-use crate::promise::{Count, Goal, Plan, Result, Spec, Window};
+use crate::promise::{Count, Goal, Result, Spec, Window};
 
 impl Goal {
     /// Asks for a filter of the last so many arrivals, in which no repeat is missed. For windows of time see [`TimeWindow`].

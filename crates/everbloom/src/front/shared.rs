@@ -2,8 +2,8 @@
 
 use super::{AnyFilter, Info, abilities};
 use crate::codec;
-use crate::filter::Filter;
-use crate::filters::{self, SHARDS, Sharded};
+use crate::filter::{Filter, SHARDS, Sharded};
+use crate::filters;
 use crate::forecast::{self, AUTO};
 use crate::key::{Hashing, Key, KeyHash};
 use crate::promise::{Goal, Importance, Result, Spec, Verdict};

@@ -2,10 +2,10 @@
 
 use super::{AnyFilter, Info, abilities, any};
 use crate::codec::{self, Decoder};
-use crate::filter::{Combine, Filter, FilterExt, Unseen, UnseenExt};
+use crate::filter::{Combine, Filter, FilterExt, Plan, Unseen, UnseenExt};
 use crate::filters::{self, for_every_filter};
 use crate::key::{Hashing, Key};
-use crate::promise::{Error, Goal, Importance, Importances, Plan, Promise, Result, Spec, Verdict};
+use crate::promise::{Error, Goal, Importance, Importances, Promise, Result, Spec, Verdict};
 use std::any::Any;
 use std::io::{Read, Write};
 
@@ -23,7 +23,7 @@ fn downcast<F: Filter>(filter: Box<dyn Filter>) -> Result<F> {
 
 /// Builds what a plan describes, as the type that it is.
 fn built<F: Filter>(plan: &Plan) -> Result<F> {
-    downcast(filters::build(plan)?)
+    downcast(plan.filter()?)
 }
 
 macro_rules! front_door {

@@ -20,7 +20,7 @@ pub(crate) use goal::{LEAST_RATE_OF_A_PART, MAX_MEMORY_BITS};
 pub use harmless::harmless;
 pub use importance::{Importance, ImportanceMix, ImportanceScale, Importances};
 pub(crate) use plan::refuse_murmur;
-pub use plan::{Holds, Plan, Promise};
+pub use plan::{Holds, Promise};
 pub use quantity::{Count, Rate, Size, Span, Window, rate_text, size_text, size_typed, span_text};
 pub use spec::Spec;
 pub(crate) use spec::choice_name;

@@ -1,6 +1,6 @@
-//! A filter on paper, and what it promises.
+//! What a filter promises.
 
-use super::{Error, LEAST_RATE, Result, Spec};
+use super::{Error, LEAST_RATE, Result};
 use crate::key::Hashing;
 
 /// Until when a promise holds.
@@ -53,28 +53,5 @@ pub(crate) fn refuse_murmur(kind: &str, hashing: &Hashing) -> Result<()> {
             "only filters that must equal RedisBloom's are; take Hashing::seeded or Hashing::keyed".into(),
         )),
         _ => Ok(()),
-    }
-}
-
-/// A filter on paper: every parameter fixed, nothing allocated.
-#[derive(Debug, Clone, PartialEq)]
-#[non_exhaustive]
-pub struct Plan {
-    /// The full spec.
-    pub spec: Spec,
-    /// All the memory that the filter will take.
-    pub memory_bits: u64,
-    /// What it promises.
-    pub promise: Promise,
-    /// How it will hash.
-    pub hashing: Hashing,
-    /// What else there is to know about it, a sentence each.
-    pub notes: Vec<String>,
-}
-
-impl Plan {
-    /// A plan about which there is nothing else to know.
-    pub(crate) fn new(spec: Spec, memory_bits: u64, promise: Promise, hashing: Hashing) -> Self {
-        Plan { spec, memory_bits, promise, hashing, notes: Vec::new() }
     }
 }

@@ -78,18 +78,22 @@ mod plan;
 mod touched;
 
 use crate::cells::buffer::Buffer;
-use crate::filter::{Abilities, Base, Body, Filter, Kind, Model, Restore, WindowParameters, Windowed, shows_base};
+use crate::filter::{
+    Abilities, Base, Body, Filter, Kind, Model, Plan, Restore, WindowParameters, Windowed, shows_base,
+};
 use crate::format::StateWriter;
 use crate::key::{Hashing, KeyHash, finalise};
-use crate::promise::{Error, Importance, Importances, Plan, Result, Status, Verdict};
+use crate::promise::{Error, Importance, Importances, Result, Status, Verdict};
 use crate::simd::{Kernel, SimdOps, SlicePlaces, Slices, distance_for, prefetch, run};
 
 pub use plan::{Advance, Parameters, Refresh};
 use plan::{BLOCK_BITS, SLICE_BITS, SLICES};
 use touched::Touched;
 
-pub(crate) const KIND: Kind = Kind {
+/// What the registry knows about it.
+pub static KIND: Kind = Kind {
     id: 30,
+    retired: &[],
     name: "age_partitioned",
     summary: "sliding window of arrivals: no false negatives inside it",
     parameters: &plan::PARAMETERS,
@@ -127,7 +131,7 @@ impl AgePartitioned {
     /// A filter with these parameters.
     pub fn new(parameters: Parameters, hashing: Hashing) -> Result<Self> {
         let parameters = parameters.checked()?;
-        Self::with_base(parameters, Base::new(parameters.spec(), hashing, parameters.promise())?)
+        Self::with_base(parameters, Base::new(&KIND, parameters.spec(), hashing, parameters.promise())?)
     }
 
     fn with_base(parameters: Parameters, base: Base) -> Result<Self> {

@@ -3,10 +3,8 @@
 use super::KIND;
 use super::touched::Touched;
 use crate::filter::model::Effort;
-use crate::filter::{Parameter, Takes, Unset, one_of};
-use crate::promise::{
-    Error, Goal, Holds, MAX_MEMORY_BITS, Plan, Promise, Result, Spec, choice_name, rate_text, size_text,
-};
+use crate::filter::{Parameter, Plan, Takes, Unset, one_of};
+use crate::promise::{Error, Goal, Holds, MAX_MEMORY_BITS, Promise, Result, Spec, choice_name, rate_text, size_text};
 use crate::stream::closed_forms::{largest, largest_within, poisson_mean, smallest_within};
 use libm::{exp, log1p, pow};
 
@@ -254,7 +252,7 @@ pub(super) fn planned(spec: &Spec, goal: &Goal) -> Result<Plan> {
         }
     };
     let parameters = parameters.checked()?;
-    Ok(Plan::new(parameters.spec(), parameters.memory_bits(), parameters.promise(), goal.hashing))
+    Ok(Plan::new(&KIND, parameters.spec(), parameters.memory_bits(), parameters.promise(), goal.hashing))
 }
 
 fn blocks_given(spec: &Spec) -> bool {

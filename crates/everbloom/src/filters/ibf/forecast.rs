@@ -6,7 +6,8 @@
 //! simulated.
 
 use super::parameters::{Deletion, Insertion, Parameters};
-use crate::promise::{Importance, ImportanceMix, Plan, Result, Spec};
+use crate::filter::Plan;
+use crate::promise::{Importance, ImportanceMix, Result, Spec};
 use crate::stream::cell_chain::{CellChain, CellRates};
 use crate::stream::integrate::{Integral, Level};
 use crate::stream::{Forecast, Method, Stream};

@@ -127,10 +127,10 @@ mod reinsertion;
 mod sampling;
 mod weighed;
 
-use crate::filter::{Abilities, Base, Body, Filter, Kind, Model, Parameter, Restore, shows_base};
+use crate::filter::{Abilities, Base, Body, Filter, Kind, Model, Parameter, Plan, Restore, shows_base};
 use crate::format::{StateReader, StateWriter};
 use crate::key::{Generator, Hashing, KeyHash};
-use crate::promise::{Error, Importance, ImportanceMix, Importances, Plan, Result, Status, Verdict};
+use crate::promise::{Error, Importance, ImportanceMix, Importances, Result, Status, Verdict};
 use crate::simd::{CACHED_BYTES, pipelined};
 use draws::Draws;
 use libm::pow;
@@ -142,6 +142,7 @@ pub use reinsertion::{Choice, Reinsertion};
 const fn kind(id: u16, name: &'static str, parameters: &'static [Parameter], summary: &'static str) -> Kind {
     Kind {
         id,
+        retired: &[],
         name,
         summary,
         parameters,
@@ -162,18 +163,28 @@ const fn kind(id: u16, name: &'static str, parameters: &'static [Parameter], sum
     }
 }
 
-pub(crate) const IBF: Kind =
+/// What the registry knows about it.
+pub static IBF: Kind =
     kind(20, "ibf", &parameters::IBF, "importance-aware Bloom filter: any insertion with any deletion");
-pub(crate) const IBF1: Kind =
+/// What the registry knows about it.
+pub static IBF1: Kind =
     kind(21, "ibf1", &parameters::IBF1, "importance sets the value of cells, random ones are lowered");
-pub(crate) const IBF2: Kind =
+/// What the registry knows about it.
+pub static IBF2: Kind =
     kind(22, "ibf2", &parameters::IBF2, "importance sets the value of cells, the least important are lowered");
-pub(crate) const IBF3: Kind =
+/// What the registry knows about it.
+pub static IBF3: Kind =
     kind(23, "ibf3", &parameters::IBF3, "cells are lowered in inverse proportion to their importance");
-pub(crate) const IBF4: Kind = kind(24, "ibf4", &parameters::IBF4, "the least important cells are lowered");
-pub(crate) const IBF5: Kind = kind(25, "ibf5", &parameters::IBF5, "as ibf3, and importance sets the value of cells");
-pub(crate) const IBF6: Kind =
+/// What the registry knows about it.
+pub static IBF4: Kind = kind(24, "ibf4", &parameters::IBF4, "the least important cells are lowered");
+/// What the registry knows about it.
+pub static IBF5: Kind = kind(25, "ibf5", &parameters::IBF5, "as ibf3, and importance sets the value of cells");
+/// What the registry knows about it.
+pub static IBF6: Kind =
     kind(26, "ibf6", &parameters::IBF6, "as ibf1, and cells are lowered in inverse proportion to their value");
+
+/// The kind of all combinations, and its presets.
+pub static KINDS: [&Kind; 7] = [&IBF, &IBF1, &IBF2, &IBF3, &IBF4, &IBF5, &IBF6];
 
 /// What an insertion and deletion work on.
 trait Cells {
@@ -448,7 +459,7 @@ impl Ibf {
     pub fn new(parameters: Parameters, hashing: Hashing) -> Result<Self> {
         let parameters = parameters.checked()?;
         let promise = plan::promise(&parameters, &ImportanceMix::uniform());
-        Self::with_base(parameters, Base::new(parameters.spec(), hashing, promise)?)
+        Self::with_base(parameters, Base::new(parameters.kind(), parameters.spec(), hashing, promise)?)
     }
 
     fn with_base(parameters: Parameters, base: Base) -> Result<Self> {
@@ -467,7 +478,8 @@ impl Ibf {
     fn restore(mut from: Restore<'_, '_>) -> Result<Self> {
         let parameters = Parameters::from_spec(from.spec)?;
         from.body.expect_bytes(parameters.byte_length())?;
-        let mut filter = Self::with_base(parameters, Base::new(parameters.spec(), from.hashing, from.promise)?)?;
+        let mut filter =
+            Self::with_base(parameters, Base::new(from.kind, parameters.spec(), from.hashing, from.promise)?)?;
         filter.generator = filter.policy.restore(&mut from.state)?;
         with_cells!(&mut filter.memory, cells => cells.restore(&parameters, &mut from)?);
         if let Some(cache) = &mut filter.policy.cache {

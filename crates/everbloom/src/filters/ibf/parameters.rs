@@ -270,6 +270,11 @@ impl Parameters {
         .checked()
     }
 
+    /// The preset that these are named after, or the kind of all combinations.
+    pub(super) fn kind(&self) -> &'static crate::filter::Kind {
+        super::KINDS.iter().find(|kind| kind.name == self.kind).unwrap_or(&&super::IBF)
+    }
+
     /// The full spec.
     pub(super) fn spec(&self) -> Spec {
         let mut spec = Spec::new(self.kind);

@@ -10,8 +10,9 @@ use super::parameters::{
     priority_step_of, scheme_of,
 };
 use super::reinsertion;
+use crate::filter::Plan;
 use crate::filter::model::{Effort, MOST_CHANGED};
-use crate::promise::{Error, Goal, Holds, ImportanceMix, Plan, Promise, Result, Spec, rate_text};
+use crate::promise::{Error, Goal, Holds, ImportanceMix, Promise, Result, Spec, rate_text};
 use crate::stream::closed_forms::largest;
 use libm::{ceil, floor, log1p, log2, pow};
 
@@ -30,7 +31,13 @@ pub(super) fn planned(spec: &Spec, goal: &Goal) -> Result<Plan> {
     let by_hand = NUMBERS.iter().all(|word| spec.get(word).is_some());
     let mix = goal.importance_mix.unwrap_or_else(ImportanceMix::uniform);
     let parameters = if by_hand { Parameters::from_spec(spec)? } else { best(spec, goal, &mix)? };
-    let mut plan = Plan::new(parameters.spec(), parameters.memory_bits(), promise(&parameters, &mix), goal.hashing);
+    let mut plan = Plan::new(
+        parameters.kind(),
+        parameters.spec(),
+        parameters.memory_bits(),
+        promise(&parameters, &mix),
+        goal.hashing,
+    );
     plan.notes.extend(note(&parameters, goal));
     Ok(plan)
 }

@@ -17,7 +17,8 @@
 //! where there is hardly a key for each lane. So both are simulated.
 
 use super::plan::{Gate, Hit, Insert, Parameters};
-use crate::promise::{Plan, Result};
+use crate::filter::Plan;
+use crate::promise::Result;
 use crate::stream::integrate::{ALL_ALIKE, Integral, miss_over_time};
 use crate::stream::{Forecast, Method, RateBand, Stream};
 use libm::exp;

@@ -54,16 +54,18 @@ use super::{Insert, Parameters, Ranked, forecast as ranked_forecast, plan};
 use crate::cells::in_place::{InPlace, Outcome};
 use crate::cells::lanes::Words;
 use crate::filter::model::never_forgetting;
-use crate::filter::{Abilities, Base, Body, Filter, Kind, Model, Restore, insert_by_batches, observe_one};
+use crate::filter::{Abilities, Base, Body, Filter, Kind, Model, Plan, Restore, insert_by_batches, observe_one};
 use crate::format::StateWriter;
 use crate::key::{KeyHash, scale};
-use crate::promise::{Goal, Importance, Importances, Plan, Promise, Result, Spec, Status, Verdict};
+use crate::promise::{Goal, Importance, Importances, Promise, Result, Spec, Status, Verdict};
 use crate::simd::{CACHED_BYTES, PREFETCH_DISTANCE};
 use crate::stream::{Forecast, Stream};
 use libm::ldexp;
 
-pub(crate) const KIND: Kind = Kind {
+/// What the registry knows about it.
+pub(crate) static KIND: Kind = Kind {
     id: 13,
+    retired: &[],
     name: "graceful",
     summary: "exact while the keys fit into its memory, then ranked: fixed memory for ever, no number to guess",
     parameters: &plan::GRACEFUL,
@@ -106,7 +108,7 @@ fn planned(spec: &Spec, goal: &Goal) -> Result<Plan> {
     let goal = Goal { expected_items: None, importance: false, importance_mix: None, ..goal.clone() };
     let ranked = plan::planned(&spec.renamed(super::KIND.name), &goal)?;
     let parameters = parameters_of(&ranked.spec)?;
-    Ok(Plan::new(spec_of(&parameters), ranked.memory_bits, promise_of(&parameters), goal.hashing))
+    Ok(Plan::new(&KIND, spec_of(&parameters), ranked.memory_bits, promise_of(&parameters), goal.hashing))
 }
 
 /// The share of arrivals up to which the exact beginning does not matter to a forecast.

@@ -106,10 +106,10 @@ mod observe;
 mod plan;
 
 use crate::cells::lanes::Words;
-use crate::filter::{Abilities, Base, Body, Filter, Kind, Model, Restore, shows_base};
+use crate::filter::{Abilities, Base, Body, Filter, Kind, Model, Plan, Restore, shows_base};
 use crate::format::StateWriter;
 use crate::key::{Hashing, KeyHash};
-use crate::promise::{Importance, Importances, Plan, Promise, Result, Status, Verdict};
+use crate::promise::{Importance, Importances, Promise, Result, Status, Verdict};
 use crate::simd::{CACHED_BYTES, PREFETCH_DISTANCE, pipelined, run};
 use gate::ImportanceGate;
 use observe::{AtLanes, AtWide, ObserveWords, TOGETHER, Visit};
@@ -118,8 +118,10 @@ pub use graceful::Graceful;
 pub(crate) use graceful::KIND as GRACEFUL;
 pub use plan::{Gate, Hit, Insert, Packing, Parameters, WordLayout};
 
-pub(crate) const KIND: Kind = Kind {
+/// What the registry knows about it.
+pub static KIND: Kind = Kind {
     id: 12,
+    retired: &[],
     name: "ranked",
     summary: "fingerprints in priority order: fixed memory for ever, forgets what matters least first",
     parameters: &plan::PARAMETERS,
@@ -157,7 +159,7 @@ impl Ranked {
     pub fn new(parameters: Parameters, hashing: Hashing) -> Result<Self> {
         let parameters = parameters.checked()?;
         let promise = Promise::always(parameters.predicted_fpr());
-        Self::with_base(parameters, Base::new(parameters.spec(), hashing, promise)?)
+        Self::with_base(parameters, Base::new(&KIND, parameters.spec(), hashing, promise)?)
     }
 
     fn with_base(parameters: Parameters, base: Base) -> Result<Self> {

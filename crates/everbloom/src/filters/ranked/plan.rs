@@ -3,8 +3,8 @@
 use super::KIND;
 use super::gate::GATE_BITS;
 use crate::cells::lanes::{MAX_LANE_BITS, MAX_PACKED_BITS, Shape, Wide, Words};
-use crate::filter::{Parameter, Takes, Unset, one_of};
-use crate::promise::{Error, Goal, MAX_MEMORY_BITS, Plan, Promise, Result, Spec, choice_name, rate_text, size_text};
+use crate::filter::{Parameter, Plan, Takes, Unset, one_of};
+use crate::promise::{Error, Goal, MAX_MEMORY_BITS, Promise, Result, Spec, choice_name, rate_text, size_text};
 use crate::stream::closed_forms::poisson_mean;
 
 /// Where a new arrival goes in.
@@ -345,7 +345,7 @@ pub(super) fn planned(spec: &Spec, goal: &Goal) -> Result<Plan> {
         }
         _ => Promise::always(bound),
     };
-    Ok(Plan::new(parameters.spec(), parameters.memory_bits(), promise, goal.hashing))
+    Ok(Plan::new(&KIND, parameters.spec(), parameters.memory_bits(), promise, goal.hashing))
 }
 
 /// The smallest lanes for which some number of them keeps the target, then as many as keep it.

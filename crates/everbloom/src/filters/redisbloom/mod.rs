@@ -82,16 +82,18 @@ pub use plan::Parameters;
 pub use stage::StageHeader;
 pub use wire::{Assembly, ChunkError, Header, MAX_CHUNK_BYTES};
 
-use crate::filter::{Abilities, Base, Body, Filter, Kind, Model, Restore, shows_base};
+use crate::filter::{Abilities, Base, Body, Filter, Kind, Model, Plan, Restore, shows_base};
 use crate::format::StateWriter;
 use crate::key::{Hashing, KeyHash};
-use crate::promise::{Error, Importance, Importances, Plan, Result, Status, Verdict};
+use crate::promise::{Error, Importance, Importances, Result, Status, Verdict};
 use crate::simd::PREFETCH_DISTANCE;
 use plan::{forecast, likely_excess, planned};
 use stage::Stage;
 
-pub(crate) const KIND: Kind = Kind {
+/// What the registry knows about it.
+pub static KIND: Kind = Kind {
     id: 34,
+    retired: &[],
     name: "redisbloom",
     summary: "RedisBloom's filter, bit for bit: to read, write or equal what BF.* commands have",
     parameters: &plan::PARAMETERS,
@@ -149,7 +151,7 @@ impl RedisBloom {
     /// An empty filter with these parameters.
     pub fn new(parameters: Parameters) -> Result<Self> {
         let parameters = parameters.checked()?;
-        let base = Base::of_any_hash(parameters.spec(), Hashing::Murmur, parameters.promise());
+        let base = Base::of_any_hash(&KIND, parameters.spec(), Hashing::Murmur, parameters.promise());
         Self::with_base(parameters, base)
     }
 
@@ -159,7 +161,7 @@ impl RedisBloom {
     }
 
     fn from_plan(plan: &Plan) -> Result<Self> {
-        let base = Base::of_any_hash(plan.spec.clone(), plan.hashing, plan.promise);
+        let base = Base::of_any_hash(&KIND, plan.spec.clone(), plan.hashing, plan.promise);
         Self::with_base(Parameters::from_spec(&plan.spec)?, base)
     }
 
@@ -172,7 +174,8 @@ impl RedisBloom {
         let lines = |stage: &StageHeader| crate::cells::bits::Bits::byte_length(stage.bits);
         from.body.expect_bytes(header.stages.iter().fold(0u64, |sum, stage| sum.saturating_add(lines(stage))))?;
         let mut filter = Self::from_header(&header)?;
-        filter.base = Base { arrivals, ..Base::of_any_hash(filter.base.spec.clone(), from.hashing, from.promise) };
+        filter.base =
+            Base { arrivals, ..Base::of_any_hash(&KIND, filter.base.spec.clone(), from.hashing, from.promise) };
         for stage in &mut filter.stages {
             from.body.fill(stage.allocated_mut())?;
             stage.check()?;

@@ -4,9 +4,9 @@ use super::stage::StageHeader;
 use super::{KIND, MAX_STAGES, options};
 use crate::cells::bits::Bits;
 use crate::filter::model::never_forgetting;
-use crate::filter::{Parameter, Takes, Unset};
+use crate::filter::{Parameter, Plan, Takes, Unset};
 use crate::key::Hashing;
-use crate::promise::{Error, Goal, Holds, Plan, Promise, Result, Spec};
+use crate::promise::{Error, Goal, Holds, Promise, Result, Spec};
 use crate::stream::closed_forms::{bloom_fill, bloom_fpr, largest};
 use crate::stream::sizing::Size;
 use crate::stream::{Forecast, Stream};
@@ -248,7 +248,7 @@ pub(super) fn planned(spec: &Spec, goal: &Goal) -> Result<Plan> {
     }
     let parameters = Parameters::read(spec, goal)?;
     let memory_bits = allocated(&parameters.first_stage()?);
-    let mut plan = Plan::new(parameters.spec(), memory_bits, parameters.promise(), Hashing::Murmur);
+    let mut plan = Plan::new(&KIND, parameters.spec(), memory_bits, parameters.promise(), Hashing::Murmur);
     if goal.hashing.seed().is_some_and(|seed| seed != 0) {
         plan.notes.push("it hashes as RedisBloom does, without a seed".into());
     }

@@ -189,7 +189,7 @@ impl Assembly {
         header.checked(size)?;
         let parameters = header.parameters().checked()?;
         let promise = if parameters.gives(&header.stages) { parameters.promise() } else { parameters.no_promise() };
-        let mut base = Base::of_any_hash(header.spec(), Hashing::Murmur, promise);
+        let mut base = Base::of_any_hash(&super::KIND, header.spec(), Hashing::Murmur, promise);
         base.arrivals = size;
         let beyond = |sum: u64, stage: &StageHeader| sum.saturating_add(stage.size.saturating_sub(stage.entries));
         let refused = header.stages.iter().fold(0, beyond);

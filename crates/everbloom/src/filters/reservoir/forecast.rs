@@ -11,7 +11,8 @@
 //! for the others. Followed step by step from the first arrival.
 
 use super::{Floor, Layout, Parameters};
-use crate::promise::{Plan, Result};
+use crate::filter::Plan;
+use crate::promise::Result;
 use crate::stream::integrate::{ALL_ALIKE, Integral, miss_over_time};
 use crate::stream::{Footprint, Forecast, Method, Stream};
 use libm::{exp, pow};

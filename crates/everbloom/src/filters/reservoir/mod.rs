@@ -91,17 +91,19 @@ mod parameters;
 pub use parameters::{Bias, DEFAULT_INSERT_FLOOR, DEFAULT_INSERT_PROB, Floor, Layout, Parameters};
 
 use crate::cells::buffer::{Buffer, LINE_BITS, Line};
-use crate::filter::{Abilities, Base, Body, Filter, Kind, Model, Restore, observe_one, shows_base};
+use crate::filter::{Abilities, Base, Body, Filter, Kind, Model, Plan, Restore, observe_one, shows_base};
 use crate::format::StateWriter;
 use crate::key::{Generator, Hashing, KeyHash, finalise};
-use crate::promise::{Error, Holds, Importance, Importances, Plan, Promise, Result, Status, Verdict};
+use crate::promise::{Error, Holds, Importance, Importances, Promise, Result, Status, Verdict};
 use crate::simd::{CACHED_BYTES, Kernel, SimdOps, distance_for, prefetch, run};
 use crate::stream::closed_forms::rate_of_neighbours;
 use line::Rule;
 use parameters::{Insert, MAX_FILTERS, planned};
 
-pub(crate) const KIND: Kind = Kind {
+/// What the registry knows about it.
+pub static KIND: Kind = Kind {
     id: 11,
+    retired: &[],
     name: "reservoir",
     summary: "reservoir-sampling Bloom filter: fixed memory for ever, keeps half of its bits set",
     parameters: &parameters::PARAMETERS,
@@ -138,7 +140,7 @@ impl Reservoir {
     pub fn new(parameters: Parameters, hashing: Hashing) -> Result<Self> {
         let parameters = parameters.checked()?;
         let promise = Promise { holds: Holds::Never, ..Promise::always(parameters.predicted_fpr()) };
-        Self::with_base(parameters, Base::new(parameters.spec(), hashing, promise)?)
+        Self::with_base(parameters, Base::new(&KIND, parameters.spec(), hashing, promise)?)
     }
 
     fn with_base(parameters: Parameters, base: Base) -> Result<Self> {

@@ -2,8 +2,8 @@
 
 use super::KIND;
 use crate::cells::buffer::LINE_BITS;
-use crate::filter::{Parameter, Takes, Unset, one_of};
-use crate::promise::{Error, Goal, Holds, MAX_MEMORY_BITS, Plan, Promise, Result, Spec, choice_name, rate_text};
+use crate::filter::{Parameter, Plan, Takes, Unset, one_of};
+use crate::promise::{Error, Goal, Holds, MAX_MEMORY_BITS, Promise, Result, Spec, choice_name, rate_text};
 use libm::{log, pow};
 
 /// How the probability of insertion depends on the number of arrivals.
@@ -346,7 +346,7 @@ pub(super) fn planned(spec: &Spec, goal: &Goal) -> Result<Plan> {
     };
     let promise = Promise { holds, ..Promise::always(parameters.predicted_fpr()) };
     let memory_bits = parameters.body_bytes() * 8;
-    Ok(Plan::new(parameters.spec(), memory_bits, promise, goal.hashing))
+    Ok(Plan::new(&KIND, parameters.spec(), memory_bits, promise, goal.hashing))
 }
 
 /// The fewest arrays that keep the target.

@@ -80,10 +80,10 @@ mod tests;
 use crate::cells::blocks::PrefetchAhead;
 use crate::cells::buffer::Line;
 use crate::cells::counters::{Counters, low_bits, lower_cell, lower_range, nonzero_lanes, with_width};
-use crate::filter::{Abilities, Base, Body, Filter, Kind, Model, Restore, shows_base};
+use crate::filter::{Abilities, Base, Body, Filter, Kind, Model, Plan, Restore, shows_base};
 use crate::format::StateWriter;
 use crate::key::{Generator, Hashing, KeyHash, Probes, finalise, scale};
-use crate::promise::{Importance, Importances, Plan, Promise, Result, Status, Verdict};
+use crate::promise::{Importance, Importances, Promise, Result, Status, Verdict};
 use crate::simd::{CACHED_BYTES, Kernel, Plain, SimdOps, Visit, distance_for, pipelined, prefetch, run};
 use crate::stream::closed_forms::rate_of_neighbours;
 use libm::pow;
@@ -91,8 +91,10 @@ use libm::pow;
 pub use plan::{Decrement, Layout, Parameters, Update};
 use plan::{WORDS_PER_LINE, cells_per_line};
 
-pub(crate) const KIND: Kind = Kind {
+/// What the registry knows about it.
+pub static KIND: Kind = Kind {
     id: 10,
+    retired: &[],
     name: "stable",
     summary: "stable Bloom filter: fixed memory for ever, old keys fade, the FPR never exceeds its bound",
     parameters: &plan::PARAMETERS,
@@ -128,7 +130,7 @@ impl Stable {
     pub fn new(parameters: Parameters, hashing: Hashing) -> Result<Self> {
         let parameters = parameters.checked()?;
         let promise = Promise::always(parameters.predicted_fpr());
-        Self::with_base(parameters, Base::new(parameters.spec(), hashing, promise)?)
+        Self::with_base(parameters, Base::new(&KIND, parameters.spec(), hashing, promise)?)
     }
 
     fn with_base(parameters: Parameters, base: Base) -> Result<Self> {

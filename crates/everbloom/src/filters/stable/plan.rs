@@ -3,8 +3,8 @@
 use super::KIND;
 use crate::cells::counters::Counters;
 use crate::filter::model::{Effort, MOST_CHANGED};
-use crate::filter::{Parameter, Takes, Unset, one_of};
-use crate::promise::{Error, Goal, MAX_MEMORY_BITS, Plan, Promise, Result, Spec, choice_name, rate_text};
+use crate::filter::{Parameter, Plan, Takes, Unset, one_of};
+use crate::promise::{Error, Goal, MAX_MEMORY_BITS, Promise, Result, Spec, choice_name, rate_text};
 use crate::stream::cell_chain::{CellChain, CellRates};
 use crate::stream::integrate::{ALL_ALIKE, Integral};
 use crate::stream::{Forecast, Method, Stream};
@@ -270,7 +270,7 @@ pub(super) fn planned(spec: &Spec, goal: &Goal) -> Result<Plan> {
     let parameters = if by_hand { Parameters::from_spec(spec)? } else { best(spec, goal)? };
     let promise = Promise::always(parameters.predicted_fpr());
     let memory_bits = Counters::byte_length(parameters.num_cells, parameters.cell_bits()) * 8;
-    Ok(Plan::new(parameters.spec(), memory_bits, promise, goal.hashing))
+    Ok(Plan::new(&KIND, parameters.spec(), memory_bits, promise, goal.hashing))
 }
 
 /// The parameters that forget least among those that keep the target; parameters that are given stay.

@@ -4,9 +4,9 @@
 use super::super::simulate::{Extent, Patience, Shared, simulated};
 use super::super::{SIMULATED, forecast};
 use super::{Candidate, Question, RUNNERS_UP, form_of};
-use crate::filter::Kind;
+use crate::filter::{Kind, Plan};
 use crate::filters::{self, KINDS};
-use crate::promise::{Error, Holds, Plan, Result, Spec};
+use crate::promise::{Error, Holds, Result, Spec};
 use crate::stream::{Forecast, Stream};
 
 /// The simulation of those that are near the best at first.

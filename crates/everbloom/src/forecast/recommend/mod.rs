@@ -12,9 +12,9 @@ mod sets;
 mod window;
 
 use super::AUTO;
-use crate::filter::Kind;
+use crate::filter::{Kind, Plan};
 use crate::filters;
-use crate::promise::{Error, Goal, Holds, Plan, Result, Spec, Window, rate_text};
+use crate::promise::{Error, Goal, Holds, Result, Spec, Window, rate_text};
 use crate::stream::{Forecast, Stream};
 use contest::one_of_each;
 pub use cost::{CostCurve, CostPoint, CostSoFar, ExpectedCost};
@@ -218,7 +218,7 @@ impl Question {
         candidates.truncate(RUNNERS_UP + 1);
         let mut rest = candidates.into_iter();
         let mut best = rest.next().ok_or_else(|| self.nothing_fits())?;
-        if stream.is_learned() && stream.sampled_one_in() > 1.0 && filters::takes_whole_stream(&best.plan) {
+        if stream.is_learned() && stream.sampled_one_in() > 1.0 && best.plan.takes_whole_stream() {
             let kind = best.plan.spec.kind();
             best.plan.notes.push(format!(
                 "the stream is too long for every arrival to be kept, and a part of its keys does not tell what {kind} does: the \

@@ -3,8 +3,9 @@
 use super::super::simulate::{Extent, simulated_long};
 use super::super::{SIMULATED, at_a_glance, forecast};
 use super::Question;
+use crate::filter::Plan;
 use crate::filters;
-use crate::promise::{Error, Plan, Result};
+use crate::promise::{Error, Result};
 use crate::stream::{Forecast, Stream};
 use std::borrow::Cow;
 use std::sync::atomic::Ordering;

@@ -1,9 +1,9 @@
 //! Filters that never forget: where one keeps its rate for all keys that will come, no other can miss less.
 
 use super::{Candidate, Question, RUNNERS_UP, Recommendation, accesses, apart};
-use crate::filter::Kind;
+use crate::filter::{Kind, Plan};
 use crate::filters::{self, KINDS};
-use crate::promise::{Error, Goal, Plan, Rate, Result, rate_text, size_text};
+use crate::promise::{Error, Goal, Rate, Result, rate_text, size_text};
 
 /// A faster filter is taken while it takes at most this much more memory than the smallest,
 const PREMIUM_FOR_SPEED: f64 = 1.15;

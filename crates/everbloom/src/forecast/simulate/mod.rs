@@ -2,9 +2,9 @@
 
 mod counts;
 
-use crate::filters;
+use crate::filter::Plan;
 use crate::key::{Generator, Hashing};
-use crate::promise::{Plan, Result};
+use crate::promise::Result;
 use crate::stream::scaled::ScaledStream;
 use crate::stream::{Forecast, Stream};
 use counts::{Counts, Tally};
@@ -137,12 +137,12 @@ fn numbered(stream: &Stream, memory_bits: u64, size: Size, round: u64) -> Scaled
 /// The filter that sees a stream played scaled down; `None` if its kind does not scale.
 fn small(plan: &Plan, scaled: &ScaledStream, most_bits: f64) -> Result<Option<Plan>> {
     // Where even the shortest stream leaves nearly all of it empty, a smaller one is as good.
-    filters::scaled(plan, scaled.divisor.max(plan.memory_bits as f64 / most_bits))
+    plan.scaled(scaled.divisor.max(plan.memory_bits as f64 / most_bits))
 }
 
 /// The arrivals that a simulation of this plan can afford.
 fn affordable(plan: &Plan, changes: f64) -> Result<f64> {
-    Ok((changes / filters::changed(plan)?.max(1.0)).max(FEWEST_ARRIVALS))
+    Ok((changes / plan.changed()?.max(1.0)).max(FEWEST_ARRIVALS))
 }
 
 /// Rounds that a stream shorter than wanted is simulated for, at most.
@@ -269,7 +269,7 @@ impl Rounds {
             let Some(mut small) = small(plan, scaled, size.most_bits)? else { return Ok(None) };
             // A simulation brings its own hashes; the filter's random choices come from its own seed.
             small.hashing = Hashing::seeded(SEED + round);
-            let mut filter = filters::build(&small)?;
+            let mut filter = small.filter()?;
             let before = (found.counts.expected, found.counts.negatives);
             found.counts.run(filter.as_mut(), scaled, Patience::ENDLESS, (looks, SEED + round));
             // Later rounds have the same keys.
@@ -320,7 +320,7 @@ pub(super) fn simulated(plan: &Plan, stream: &Stream, shared: &Shared, patience:
     let shorter = is_shorter.then(|| Shared::new(stream, plan.memory_bits, Extent { arrivals, ..extent }));
     let scaled = &shorter.as_ref().unwrap_or(shared).scaled;
     let Some(small) = small(plan, scaled, extent.most_bits)? else { return Ok(None) };
-    let mut filter = filters::build(&small)?;
+    let mut filter = small.filter()?;
     let mut counts = Counts::default();
     counts.run(filter.as_mut(), scaled, patience, (extent.looks, SEED));
     Ok(Some(counts.forecast(plan.promise, stream, 1.0 - filter.status().fill, scaled.divisor)))

@@ -9,9 +9,9 @@ use super::super::super::{SIMULATED, forecast};
 use super::super::contest::SCREENED;
 use super::super::{AUTO, Candidate, Question, RUNNERS_UP, form_of};
 use super::{ExpectedCost, Idle};
-use crate::filter::Kind;
+use crate::filter::{Kind, Plan};
 use crate::filters::{self, KINDS};
-use crate::promise::{Cost, Error, Goal, Holds, Plan, Result, Spec};
+use crate::promise::{Cost, Error, Goal, Holds, Result, Spec};
 use crate::stream::{Forecast, Stream};
 use std::collections::HashSet;
 

@@ -40,15 +40,16 @@
 //! ```
 
 use crate::filter::{
-    Abilities, Base, Body, Combine, Filter, Merge, Multiplicity, Parameter, Removal, Restore, Takes, Unset, Windowed,
-    same_shape, shows_base,
+    Base, Body, Combine, Filter, Kind, Merge, Multiplicity, Parameter, Plan, Removal, Restore, Takes, Unset, Windowed,
+    same_shape, shows_base, without_audit,
 };
 use crate::key::KeyHash;
 use crate::promise::{
-    Error, Goal, Holds, Importance, Importances, Plan, Promise, Result, Spec, Status, Verdict, rate_text, size_text,
+    Error, Goal, Holds, Importance, Importances, Promise, Result, Spec, Status, Verdict, rate_text, size_text,
 };
 use crate::stream::closed_forms::largest;
 use libm::log;
+use std::any::Any;
 
 /// The parameter that asks for shards.
 pub(crate) const SHARDS: &str = "shards";
@@ -62,7 +63,7 @@ pub const SHARDS_PARAMETER: Parameter = Parameter::planned(
 )
 .or(Unset::Without);
 
-pub(super) fn count_of(spec: &Spec) -> Result<u32> {
+fn count_of(spec: &Spec) -> Result<u32> {
     let count: u32 = spec.required(SHARDS)?;
     if (1..=MAX_SHARDS).contains(&count) {
         return Ok(count);
@@ -84,7 +85,7 @@ pub(crate) fn largest_share(items: u64, count: u64) -> u64 {
 }
 
 /// The keys in all at which the fullest of `count` shards has `share`.
-pub(super) fn items_of_share(share: u64, count: u64) -> u64 {
+fn items_of_share(share: u64, count: u64) -> u64 {
     largest(share.saturating_mul(count), |items| largest_share(items, count) <= share)
 }
 
@@ -123,6 +124,7 @@ pub(super) fn planned(spec: &Spec, goal: &Goal, plan_one: PlanOne) -> Result<Pla
     };
     let exact_until = one.promise.exact_until.map(|items| items_of_share(items, count));
     Ok(Plan {
+        kind: one.kind,
         spec: one.spec.with(SHARDS, count),
         memory_bits: one.memory_bits.saturating_mul(count),
         promise: Promise { holds, exact_until, ..one.promise },
@@ -132,8 +134,75 @@ pub(super) fn planned(spec: &Spec, goal: &Goal, plan_one: PlanOne) -> Result<Pla
 }
 
 /// The plan of one shard.
-pub(super) fn one_of(plan: &Plan) -> Plan {
+pub(crate) fn one_of(plan: &Plan) -> Plan {
     Plan { spec: plan.spec.without(SHARDS), ..plan.clone() }
+}
+
+pub(crate) fn is_sharded(spec: &Spec) -> bool {
+    spec.get(SHARDS).is_some()
+}
+
+/// How many shards a spec asks for: one, if it says nothing of them.
+pub fn shards_of(spec: &Spec) -> Result<u32> {
+    if is_sharded(spec) { count_of(spec) } else { Ok(1) }
+}
+
+/// The spec with so many shards.
+pub fn in_shards(spec: &Spec, count: u32) -> Spec {
+    spec.clone().with(SHARDS, count)
+}
+
+/// The spec of each of its shards.
+pub fn shard_spec(spec: &Spec) -> Spec {
+    spec.without(SHARDS)
+}
+
+/// The arrivals of a window in all, of which each of `count` shards keeps `share`.
+pub fn window_in_shards(share: u64, count: u32) -> u64 {
+    items_of_share(share, count.into())
+}
+
+/// Whether the window of such a filter stands still unless somebody turns it.
+pub fn is_turned_by_caller(kind: &Kind, spec: &Spec) -> bool {
+    let by_caller = kind.can.window.and_then(|takes| takes.by_caller);
+    by_caller.is_some_and(|(parameter, value)| spec.get(parameter) == Some(value))
+}
+
+/// One shard of what a plan describes, empty: all of them are alike.
+pub fn build_shard(plan: &Plan) -> Result<Box<dyn Filter>> {
+    one_of(plan).filter()
+}
+
+/// The shards of a filter, in the order of [`KeyHash::shard`]; a filter without shards is its own only one.
+pub fn split(filter: Box<dyn Filter>) -> Vec<Box<dyn Filter>> {
+    let mut filter = without_audit(filter);
+    let any: &mut dyn Any = filter.as_mut();
+    match any.downcast_mut::<Sharded>() {
+        Some(sharded) => sharded.take_shards(),
+        None => vec![filter],
+    }
+}
+
+/// The filter with this spec whose shards these are: what [`split`] took apart. Its bytes are those of a filter that was
+/// never apart. Shards that do not belong together are an error.
+pub fn join(spec: &Spec, mut shards: Vec<Box<dyn Filter>>) -> Result<Box<dyn Filter>> {
+    let count = shards_of(spec)? as usize;
+    if shards.len() != count {
+        return Err(Error::corrupt(format!("the filter has {count} shards, and {} are there", shards.len())));
+    }
+    let part = spec.without(SHARDS);
+    let (hashing, promise) = (*shards[0].hashing(), shards[0].promise());
+    let belongs =
+        |shard: &dyn Filter| *shard.spec() == part && *shard.hashing() == hashing && shard.promise() == promise;
+    if let Some(at) = shards.iter().position(|shard| !belongs(shard.as_ref())) {
+        let problem = format!("shard {at} is '{}', which does not belong to '{spec}'", shards[at].spec());
+        return Err(Error::corrupt(problem));
+    }
+    if !is_sharded(spec) {
+        return Ok(shards.remove(0));
+    }
+    let base = Base::of_any_hash(shards[0].kind(), spec.clone(), hashing, promise);
+    Ok(Box::new(Sharded::of(shards, base)))
 }
 
 /// Equal filters, each with its own part of the keys. See the [module](self).
@@ -142,7 +211,6 @@ pub struct Sharded {
     shards: Vec<Box<dyn Filter>>,
     base: Base,
     batches: Vec<Batch>,
-    can: Abilities,
     /// The generations and the window of each shard, if there are any.
     window: (u32, u32, u64),
 }
@@ -175,15 +243,23 @@ impl Batch {
 }
 
 impl Sharded {
+    /// The filter that a plan with `shards=` describes.
+    pub fn from_plan(plan: &Plan) -> Result<Self> {
+        let (one, count) = (one_of(plan), count_of(&plan.spec)?);
+        let shards = (0..count).map(|_| one.filter()).collect::<Result<_>>()?;
+        let base = Base::of_any_hash(plan.kind, plan.spec.clone(), plan.hashing, plan.promise);
+        Ok(Sharded::of(shards, base))
+    }
+
     /// These filters, of which there is at least one, and all are alike.
-    pub(super) fn of(mut shards: Vec<Box<dyn Filter>>, base: Base, can: Abilities) -> Self {
+    pub(crate) fn of(mut shards: Vec<Box<dyn Filter>>, base: Base) -> Self {
         let batches = shards.iter().map(|_| Batch::default()).collect();
         let window =
             shards[0].as_windowed().map_or((0, 0, 0), |shard| (shard.generations(), shard.fading(), shard.window()));
-        Sharded { shards, base, batches, can, window }
+        Sharded { shards, base, batches, window }
     }
 
-    pub(super) fn restore(from: Restore<'_, '_>, can: Abilities) -> Result<Self> {
+    pub(super) fn restore(from: Restore<'_, '_>) -> Result<Self> {
         let count = count_of(from.spec)?;
         let part = from.spec.without(SHARDS);
         from.state.finish()?;
@@ -195,7 +271,7 @@ impl Sharded {
             }
             shards.push(filter);
         }
-        Ok(Self::of(shards, Base::of_any_hash(part.with(SHARDS, count), from.hashing, from.promise), can))
+        Ok(Self::of(shards, Base::of_any_hash(from.kind, part.with(SHARDS, count), from.hashing, from.promise)))
     }
 
     /// The filters, for callers that bring their own threads; a key belongs to [`Sharded::shard_of`].
@@ -204,7 +280,7 @@ impl Sharded {
     }
 
     /// The filters.
-    pub(super) fn shards(&self) -> &[Box<dyn Filter>] {
+    pub(crate) fn shards(&self) -> &[Box<dyn Filter>] {
         &self.shards
     }
 
@@ -337,7 +413,7 @@ impl Filter for Sharded {
     }
 
     fn make_room(&mut self, hashes: &[KeyHash]) -> Result<()> {
-        if !self.can.grow {
+        if !self.base.kind.can.grow {
             return Ok(());
         }
         self.deal(hashes, Importances::default());
@@ -345,7 +421,7 @@ impl Filter for Sharded {
     }
 
     fn growth_bits(&self, hashes: &[KeyHash]) -> u64 {
-        if !self.can.grow {
+        if !self.base.kind.can.grow {
             return 0;
         }
         let mut parts = vec![Vec::new(); self.shards.len()];
@@ -366,19 +442,19 @@ impl Filter for Sharded {
     }
 
     fn as_merge(&mut self) -> Option<&mut dyn Merge> {
-        if self.can.merge { Some(self) } else { None }
+        if self.base.kind.can.merge { Some(self) } else { None }
     }
 
     fn as_removal(&mut self) -> Option<&mut dyn Removal> {
-        if self.can.remove { Some(self) } else { None }
+        if self.base.kind.can.remove { Some(self) } else { None }
     }
 
     fn as_windowed(&mut self) -> Option<&mut dyn Windowed> {
-        if self.can.advance { Some(self) } else { None }
+        if self.base.kind.can.advance { Some(self) } else { None }
     }
 
     fn as_multiplicity(&self) -> Option<&dyn Multiplicity> {
-        if self.can.count { Some(self) } else { None }
+        if self.base.kind.can.count { Some(self) } else { None }
     }
 
     fn state(&self) -> Vec<u8> {

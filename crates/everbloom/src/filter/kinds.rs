@@ -1,0 +1,169 @@
+//! Which kinds there are, for whoever names one: in a spec, or in a filter's bytes.
+
+use super::sharded::{self, Sharded, is_sharded};
+use super::{Filter, Kind, Parameter, Plan, Restore};
+use crate::promise::{Error, Goal, Holds, Result, Spec, rate_text, refuse_murmur, size_text, suggestion};
+
+/// Kinds of filters, by their names. Everything else that works on any filter asks the filter or its plan what kind it is.
+#[derive(Debug, Clone, Copy)]
+pub struct Kinds(&'static [&'static [&'static Kind]]);
+
+/// Set in the format's id of a filter that is split into shards.
+const SHARDED_ID: u16 = 1 << 15;
+
+impl Kinds {
+    /// The kinds of these lists. Their names and ids must differ.
+    pub const fn new(lists: &'static [&'static [&'static Kind]]) -> Self {
+        Kinds(lists)
+    }
+
+    /// Every kind.
+    pub fn iter(self) -> impl Iterator<Item = &'static Kind> + Clone {
+        self.0.iter().flat_map(|list| list.iter().copied())
+    }
+
+    /// The kind of this name.
+    pub fn named(self, name: &str) -> Option<&'static Kind> {
+        self.iter().find(|kind| kind.name == name)
+    }
+
+    /// The names of the kinds for which something holds, for people.
+    pub fn names(self, holds: impl Fn(&Kind) -> bool) -> String {
+        let names: Vec<_> = self.iter().filter(|kind| holds(kind)).map(|kind| kind.name).collect();
+        names.join(", ")
+    }
+
+    /// The kind that a spec names, or an error that lists them. Parameters that it does not have are an error, too.
+    pub fn of(self, spec: &Spec) -> Result<&'static Kind> {
+        let kind = self.named(spec.kind()).ok_or_else(|| {
+            let all = ["auto"].into_iter().chain(self.iter().map(|kind| kind.name));
+            spec.error(format!("there is no filter '{}'", spec.kind()), suggestion(spec.kind(), all, "take one of"))
+        })?;
+        let known = || kind.all_parameters().map(|parameter| parameter.name);
+        match spec.parameters().find(|parameter| known().all(|name| name != *parameter)) {
+            None => Ok(kind),
+            Some(parameter) => {
+                let problem = format!("{} has no parameter '{parameter}'", kind.name);
+                Err(spec.error(problem, suggestion(parameter, known(), "it has")))
+            }
+        }
+    }
+
+    /// Fills in what a spec of a named kind leaves out, so that the goal is kept.
+    pub fn plan(self, spec: &Spec, goal: &Goal) -> Result<Plan> {
+        goal.checked()?;
+        let kind = self.of(spec)?;
+        if kind.can.own_hash.is_none() {
+            refuse_murmur(spec.kind(), &goal.hashing)?;
+        }
+        if goal.transmitted_bytes.is_some() && (!kind.can.fit_bytes || is_sharded(spec)) {
+            let able = self.names(|kind| kind.can.fit_bytes);
+            let problem = format!("only {able}, in one piece, is planned by the bytes that are sent");
+            return Err(
+                spec.error(problem, format!("take {able}, or leave the bytes open and compress what comes out"))
+            );
+        }
+        let planned = |goal: &Goal| match is_sharded(spec) {
+            true => sharded::planned(spec, goal, kind.plan),
+            false => (kind.plan)(spec, goal),
+        };
+        // A spec that says everything is not held to a rate that nobody asked for.
+        let unasked = goal.assumed_fpr.then(|| Goal { target_fpr: None, ..goal.clone() });
+        let plan = match unasked.filter(|_| planned(&Goal::new()).is_ok()) {
+            Some(goal) => planned(&goal),
+            None => planned(goal),
+        }?;
+        if let Some(effort) = plan.effort()? {
+            effort.checked()?;
+        }
+        within_memory(&plan, goal)?;
+        keeping_rate(plan, goal)
+    }
+
+    /// The kind of a stored spec, if the format's id belongs to it.
+    pub(crate) fn checked(self, spec: &Spec, id: u16) -> Result<&'static Kind> {
+        let kind = self.of(spec)?;
+        if kind.retired.contains(&(id & !SHARDED_ID)) {
+            let problem = format!("a '{}' filter of an earlier version, which chose other bits for a key", kind.name);
+            return Err(Error::Corrupt { problem, remedy: "build it again from its keys" });
+        }
+        if id_of(kind, spec) != id {
+            return Err(Error::corrupt(format!("the filter's id {id} does not belong to '{}'", kind.name)));
+        }
+        Ok(kind)
+    }
+}
+
+/// The format's id for a filter of this kind and spec.
+pub(crate) fn id_of(kind: &Kind, spec: &Spec) -> u16 {
+    if is_sharded(spec) { kind.id | SHARDED_ID } else { kind.id }
+}
+
+/// Rebuilds a filter.
+pub(crate) fn restore(from: Restore<'_, '_>) -> Result<Box<dyn Filter>> {
+    if is_sharded(from.spec) { Ok(Box::new(Sharded::restore(from)?)) } else { (from.kind.restore)(from) }
+}
+
+impl Kind {
+    /// Every parameter that a spec of this kind may give: its own, and those that all kinds have.
+    pub fn all_parameters(&self) -> impl Iterator<Item = &'static Parameter> + Clone + use<> {
+        self.parameters.iter().chain([&sharded::SHARDS_PARAMETER])
+    }
+}
+
+/// Refuses a plan that takes more memory than there is: its spec has sizes of its own.
+fn within_memory(plan: &Plan, goal: &Goal) -> Result<()> {
+    match goal.memory_bits {
+        Some(most) if plan.memory_bits > most && !goal.assumed_memory => Err(Error::Infeasible {
+            wanted: format!("a memory of {}", size_text(most)),
+            reason: format!(
+                "{} takes {}{}",
+                plan.spec,
+                size_text(plan.memory_bits),
+                if plan.kind.can.grow { " to begin with, and grows" } else { "" }
+            ),
+            remedy: "give that much memory, or leave its sizes to the plan".into(),
+        }),
+        _ => Ok(()),
+    }
+}
+
+/// The plan, unless its spec has parameters that break the rate which was asked for; one that nobody asked for is named
+/// in a note.
+fn keeping_rate(mut plan: Plan, goal: &Goal) -> Result<Plan> {
+    let (Some(broken), Some(target)) = (broken_rate(&plan, goal), goal.target_fpr) else { return Ok(plan) };
+    if !goal.assumed_fpr {
+        return Err(broken);
+    }
+    // How often it errs when it is full was not asked, and it says when it is.
+    if goal.expected_items.is_none() && plan.promise.holds != Holds::Always {
+        return Ok(plan);
+    }
+    let (target, predicted) = (rate_text(target), rate_text(plan.promise.predicted_fpr));
+    plan.notes.push(format!("its parameters do not keep a rate of {target}{}, but {predicted}", for_items(goal)));
+    Ok(plan)
+}
+
+fn for_items(goal: &Goal) -> String {
+    goal.expected_items.map_or(String::new(), |items| format!(" for {items} keys"))
+}
+
+/// The error that a plan does not keep the rate of a goal, if it does not: for callers that hold it to one that is only
+/// usual.
+pub(crate) fn broken_rate(plan: &Plan, goal: &Goal) -> Option<Error> {
+    let (promise, target) = (plan.promise, goal.target_fpr?);
+    (promise.holds != Holds::Never && promise.predicted_fpr > target).then(|| Error::Infeasible {
+        wanted: format!("a rate of {}{}", rate_text(target), for_items(goal)),
+        reason: format!("{} comes to {}", plan.spec, rate_text(promise.predicted_fpr)),
+        remedy: "accept that rate, or leave its parameters to the plan".into(),
+    })
+}
+
+impl IntoIterator for Kinds {
+    type Item = &'static Kind;
+    type IntoIter = Box<dyn Iterator<Item = &'static Kind>>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        Box::new(self.iter())
+    }
+}
