@@ -6,6 +6,7 @@ use crate::failure::{Failure, Result};
 use crate::record::KeyOptions;
 use crate::report::words;
 use crate::{output, platform, scheme_file};
+use everbloom::WithScheme;
 use everbloom::internal::codec;
 use everbloom::{AnyFilter, Error, Filter};
 use std::fs::File;

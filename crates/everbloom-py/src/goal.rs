@@ -3,6 +3,7 @@
 use crate::batch;
 use crate::errors::{OrRaise, parameter};
 use crate::plan::PyStream;
+use everbloom::Auditing;
 use everbloom::internal::audit::usual_bytes;
 use everbloom::internal::filters;
 use everbloom::internal::forecast::{self, AUTO};

@@ -17,7 +17,7 @@ mod harness;
 use everbloom::filters::{self, Bloom, Stacked};
 use everbloom::internal::key::Generator;
 use everbloom::internal::scheme::{self, Classes, Design, HotNegatives, Recipe};
-use everbloom::internal::stream::sizing::Size;
+use everbloom::internal::sizing::Size;
 use everbloom::querylog::popularity::{Allocation, Share};
 use everbloom::querylog::stacking::Demand;
 use everbloom::{AnyFilter, Hashing, Key, KeyHash, Scheme};

@@ -50,9 +50,10 @@ pub mod querylog;
 mod scheme;
 #[allow(unsafe_code)]
 mod simd;
+mod sizing;
 mod stream;
 
-pub use audit::{AuditReport, Breach, ByImportance, ByLag, LastPart, Measured};
+pub use audit::{AuditReport, Auditing, Audits, Breach, ByImportance, ByLag, LastPart, Measured};
 pub use codec::{Decoder, View};
 pub use filter::{Filter, Plan, Unseen};
 pub use filters::{
@@ -66,7 +67,7 @@ pub use promise::{
     Cost, Count, Error, Goal, Holds, Importance, ImportanceMix, ImportanceScale, Importances, Price, Promise, Rate,
     Result, Size, Span, Spec, Status, Verdict, Window,
 };
-pub use scheme::Scheme;
+pub use scheme::{Scheme, WithScheme};
 pub use stream::{Forecast, Stream};
 
 /// What the project's own crates use beyond the front page. No part of it is stable.
@@ -85,7 +86,7 @@ pub mod internal {
             })*
         };
     }
-    rooms! { audit cells codec filter forecast format key promise scheme simd stream }
+    rooms! { audit cells codec filter forecast format key promise scheme simd sizing stream }
 }
 
 /// The README's example, held to what it says.

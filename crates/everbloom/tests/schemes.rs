@@ -1,5 +1,6 @@
 //! Schemes and the filters built with them: no false negatives, ever; bytes that are whole or refused.
 
+use everbloom::WithScheme;
 use everbloom::filters::{Popularity, Stacked};
 use everbloom::internal::codec::{Decoder, encode};
 use everbloom::internal::filter::Body;

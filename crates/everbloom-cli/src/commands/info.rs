@@ -9,6 +9,7 @@ use crate::report::audit::Audited;
 use crate::report::words;
 use crate::{filter_file, report};
 use clap::Args;
+use everbloom::Audits;
 use everbloom::internal::audit::Audit;
 use everbloom::internal::forecast;
 use everbloom::internal::promise::Standing;

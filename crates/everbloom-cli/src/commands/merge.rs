@@ -10,6 +10,7 @@ use crate::{filter_file, output};
 use clap::Args;
 use everbloom::internal::promise::Standing;
 use everbloom::{AnyFilter, filters};
+use everbloom::{Auditing, Audits};
 use std::path::PathBuf;
 
 /// Merges filters that were built with the same parameters and seed.

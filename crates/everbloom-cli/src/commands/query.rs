@@ -11,6 +11,7 @@ use crate::report::audit;
 use crate::report::words::{self, KEYS};
 use crate::{filter_file, report};
 use clap::Args;
+use everbloom::Audits;
 use everbloom::internal::promise::Standing;
 use everbloom::{AnyFilter, Hashing, Holds, KeyHash, Status, View, filters};
 use serde::Serialize;

@@ -7,6 +7,7 @@ use crate::record::KeyOptions;
 use crate::report::{self, columns, percent, short_size, thousands, words};
 use crate::{filter_file, output};
 use clap::{Args, Subcommand};
+use everbloom::Audits;
 use everbloom::internal::forecast;
 use everbloom::internal::promise::span_text;
 use everbloom::{Holds, Window, filters};

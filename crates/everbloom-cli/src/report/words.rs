@@ -3,6 +3,7 @@
 use super::paper::Paper;
 use super::{percent, short_size, thousands};
 use crate::progress;
+use everbloom::Audits;
 use everbloom::internal::filter::Watch;
 use everbloom::internal::promise::span_text as span;
 use everbloom::{AnyFilter, Promise, Status};

@@ -7,6 +7,7 @@ use crate::errors::{OrRaise, io_error};
 use crate::files::{Name, contents, replace};
 use crate::goal::{to_secret, to_size};
 use crate::tune::PyScheme;
+use everbloom::WithScheme;
 use everbloom::internal::codec;
 use everbloom::internal::filter::Timeline;
 use everbloom::{AnyFilter, Decoder, Error, Hashing, Result};

@@ -21,6 +21,7 @@ use crate::goal::{Besides, Wanted};
 use crate::hashes::Hashes;
 use crate::plan::{PyPromise, parameters_of};
 use crate::{html, keys};
+use everbloom::Audits;
 use everbloom::internal::filter::Windowed;
 use everbloom::internal::filters;
 use everbloom::internal::promise::{Standing, size_text};

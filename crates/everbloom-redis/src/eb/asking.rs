@@ -7,6 +7,7 @@ use super::tokens::{Bits, MOST_CLIENTS};
 use super::words::not_found;
 use crate::report::{COUNTERS, count};
 use crate::server::{Call, Failure, Reading};
+use everbloom::Audits;
 use everbloom::internal::codec;
 use everbloom::internal::filters::standing;
 use everbloom::internal::format::VERSION as FORMAT;

@@ -9,6 +9,7 @@ use everbloom::internal::audit::usual_bytes;
 use everbloom::internal::filters::{self, KINDS};
 use everbloom::internal::forecast::{AUTO, windowed};
 use everbloom::internal::promise::Spec;
+use everbloom::{Auditing, Audits};
 use everbloom::{Count, Goal, Hashing, Holds, Plan, Promise, Rate, Span, Window};
 use std::time::Duration;
 

@@ -47,6 +47,7 @@
 //! The stream is divided at arrivals 2^(i/2). The last part are the present division and the one before it: the last 29 to 50 %
 //! of the arrivals. Older divisions are added up, so that a key has at most two tallies for it.
 
+mod audited;
 mod bytes;
 mod divisions;
 mod estimate;
@@ -67,6 +68,7 @@ use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 use tallies::{Class, NONE, Tallies, Totals};
 
+pub use audited::{Audited, Auditing, Audits, horizon, read_annex};
 pub use estimate::Measured;
 pub use horizon::Horizon;
 pub use report::{AuditReport, Breach, ByImportance, ByLag, LastPart, Missed};

@@ -24,22 +24,20 @@ mod view;
 pub use crate::format::MAX_NOTE_BYTES;
 pub use view::View;
 
-use crate::audit::Audit;
-use crate::filter::{Audited, Body, Filter, Restore, id_of, restore};
+use crate::filter::{Body, Filter, Kind, Kinds, Restore, id_of, restore, sharded};
 use crate::filters;
 use crate::format::gaps::{Compressor, Expander};
 use crate::format::{self, BodyReader, BodyWriter, Coding, Header, StateReader};
 use crate::key::{Hashing, SecretKey};
 use crate::promise::{Error, Goal, Promise, Result, Spec};
-use crate::scheme::Scheme;
+use std::any::Any;
 use std::io::{Read, Write};
-use std::sync::Arc;
 
 /// The length of a filter's bytes.
 pub fn encoded_bytes(filter: &dyn Filter) -> u64 {
     let document =
         format::document_bytes(filter.spec().to_string().len(), filter.state().len(), body_bytes(&filter.body()));
-    let annex = filter.audit().and_then(|audit| format::annex_bytes(audit.encoded_bytes()));
+    let annex = filter.annex().and_then(|annex| format::annex_bytes(annex.encoded_bytes()));
     document + annex.unwrap_or(0)
 }
 
@@ -79,7 +77,7 @@ pub fn encode_compressed_to(filter: &dyn Filter, note: &str, out: &mut dyn Write
 }
 
 fn write_audit(filter: &dyn Filter, out: &mut dyn Write) -> std::io::Result<()> {
-    filter.audit().map_or(Ok(()), |audit| format::write_annex(&audit.to_bytes(), out))
+    filter.annex().map_or(Ok(()), |annex| format::write_annex(&annex.to_bytes(), out))
 }
 
 fn header(filter: &dyn Filter, coding: Coding, note: &str, body_bytes: u64) -> std::io::Result<Header> {
@@ -93,7 +91,7 @@ fn header(filter: &dyn Filter, coding: Coding, note: &str, body_bytes: u64) -> s
         kind_id: id_of(filter.kind(), spec),
         hash_id,
         coding,
-        has_annex: filter.audit().is_some(),
+        has_annex: filter.annex().is_some(),
         seed,
         key_check,
         promise: filter.promise(),
@@ -184,11 +182,18 @@ fn same_body(one: Body<'_>, other: Body<'_>) -> bool {
 /// assert!(Decoder::new().secret_key(key).decode(b"no filter").is_err());
 /// # Ok::<(), everbloom::Error>(())
 /// ```
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Copy)]
 pub struct Decoder<'d> {
     limit: Option<u64>,
     key: Option<SecretKey>,
-    scheme: Option<&'d Arc<Scheme>>,
+    attachment: Option<&'d (dyn Any + Send + Sync)>,
+    kinds: Kinds,
+}
+
+impl Default for Decoder<'_> {
+    fn default() -> Self {
+        Decoder { limit: None, key: None, attachment: None, kinds: filters::KINDS }
+    }
 }
 
 impl<'d> Decoder<'d> {
@@ -207,10 +212,15 @@ impl<'d> Decoder<'d> {
         Decoder { key: key.into(), ..self }
     }
 
-    /// Gives the scheme that the filter was built with, and its secret key if it has one. [`Error::Scheme`] if the filter
-    /// was built with another one; one that needs no scheme is read, too.
-    pub fn scheme(self, scheme: &'d Arc<Scheme>) -> Self {
-        Decoder { key: scheme.hashing().secret_key().or(self.key), scheme: Some(scheme), ..self }
+    /// Gives what a filter was built with and cannot be read without, such as its scheme; filters that need nothing are read,
+    /// too.
+    pub fn attach(self, attachment: &'d (dyn Any + Send + Sync)) -> Self {
+        Decoder { attachment: Some(attachment), ..self }
+    }
+
+    /// Reads filters of these kinds, and no others.
+    pub fn kinds(self, kinds: Kinds) -> Self {
+        Decoder { kinds, ..self }
     }
 
     /// The filter in these bytes. Allocates no more than their length or the limit, whichever is larger, and half a
@@ -225,7 +235,7 @@ impl<'d> Decoder<'d> {
         let (mut filter, mut used, has_annex) = self.read_document(source, length, limit, 0)?;
         if has_annex {
             let (bytes, taken) = format::read_annex(source, length - used)?;
-            filter = Box::new(Audited::restored(filter, Audit::from_bytes(&bytes)?));
+            filter = self.kinds.annexed(filter, &bytes)?;
             used += taken;
         }
         if used != length {
@@ -272,7 +282,7 @@ impl<'d> Decoder<'d> {
     fn restore(self, header: &Header, body: &mut BodyReader<'_>, depth: u32) -> Result<Box<dyn Filter>> {
         let spec = Spec::parse(&header.spec)?;
         // Before the secret key is asked for: who looks for it in vain should not have been sent.
-        let kind = filters::KINDS.checked(&spec, header.kind_id)?;
+        let kind = self.kinds.checked(&spec, header.kind_id)?;
         let (hashing, state) = (header.hashing(self.key)?, StateReader::new(&header.state));
         let read_part = |body: &mut BodyReader<'_>| {
             let available = body.remaining();
@@ -281,8 +291,8 @@ impl<'d> Decoder<'d> {
                 _ => Err(Error::corrupt("a part of the filter has something saved beside it")),
             }
         };
-        let (promise, scheme) = (promised(header, &spec)?, self.scheme);
-        restore(Restore { kind, spec: &spec, hashing, promise, state, body, scheme, read_part: &read_part })
+        let (promise, attachment) = (promised(kind, header, &spec)?, self.attachment);
+        restore(Restore { kind, spec: &spec, hashing, promise, state, body, attachment, read_part: &read_part })
     }
 }
 
@@ -321,13 +331,16 @@ pub fn summarise(source: &mut dyn Read, length: u64) -> Result<Summary> {
     };
     let compressed = header.coding == Coding::Compressed;
     let spec = Spec::parse(&header.spec)?;
-    let (promise, hashing) = (promised(&header, &spec)?, header.hashing(None).ok());
+    let kind = filters::kind(&spec)?;
+    let (promise, hashing) = (promised(kind, &header, &spec)?, header.hashing(None).ok());
     Ok(Summary { spec, promise, hash, seed, hashing, compressed, note: header.note })
 }
 
 /// What is promised of a stored filter: what was stored, and what the kind knows from its parameters.
-fn promised(header: &Header, spec: &Spec) -> Result<Promise> {
-    let is_exact_first = filters::kind(spec).is_ok_and(|kind| kind.can.exact_first);
-    let exact_until = if is_exact_first { filters::plan(spec, &Goal::new())?.promise.exact_until } else { None };
+fn promised(kind: &Kind, header: &Header, spec: &Spec) -> Result<Promise> {
+    let exact_until = match kind.can.exact_first {
+        true => sharded::plan_any(kind, spec, &Goal::new())?.promise.exact_until,
+        false => None,
+    };
     Ok(Promise { exact_until, ..header.promise })
 }

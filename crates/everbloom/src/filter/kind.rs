@@ -4,9 +4,8 @@ use super::{Filter, Mapped, Model, Parameter, Plan};
 use crate::format::{BodyReader, StateReader};
 use crate::key::Hashing;
 use crate::promise::{Goal, Promise, Result, Spec};
-use crate::scheme::Scheme;
+use std::any::Any;
 use std::fmt;
-use std::sync::Arc;
 
 /// What the registry knows about a kind of filter. Planner, command line, laws and bindings ask it what a kind can do,
 /// and name none.
@@ -25,6 +24,8 @@ pub struct Kind {
     pub can: Abilities,
     /// How its errors are forecast.
     pub model: Model,
+    /// What crates beside this one know of the kind, found by its type: how its errors on a stream are forecast.
+    pub extension: Option<&'static (dyn Any + Send + Sync)>,
     /// Fills in what a spec leaves out.
     pub plan: fn(&Spec, &Goal) -> Result<Plan>,
     /// Allocates what a plan describes.
@@ -182,6 +183,9 @@ impl Kind {
     }
 }
 
+/// Reads what was saved beside a filter, and puts it there again.
+pub type ReadAnnex = fn(Box<dyn Filter>, &[u8]) -> Result<Box<dyn Filter>>;
+
 /// What a filter is restored from.
 pub struct Restore<'r, 's> {
     pub(crate) kind: &'static Kind,
@@ -190,8 +194,8 @@ pub struct Restore<'r, 's> {
     pub(crate) promise: Promise,
     pub(crate) state: StateReader<'r>,
     pub(crate) body: &'r mut BodyReader<'s>,
-    /// The scheme that the caller has, if any.
-    pub(crate) scheme: Option<&'r Arc<Scheme>>,
+    /// What the caller has for filters that cannot be read without it, found by its type.
+    pub(crate) attachment: Option<&'r (dyn Any + Send + Sync)>,
     /// Reads the next whole filter from a body that is made of such.
     pub(crate) read_part: &'r dyn Fn(&mut BodyReader<'_>) -> Result<Box<dyn Filter>>,
 }

@@ -1,12 +1,15 @@
 //! Which kinds there are, for whoever names one: in a spec, or in a filter's bytes.
 
 use super::sharded::{self, Sharded, is_sharded};
-use super::{Filter, Kind, Parameter, Plan, Restore};
+use super::{Filter, Kind, Parameter, Plan, ReadAnnex, Restore};
 use crate::promise::{Error, Goal, Holds, Result, Spec, rate_text, refuse_murmur, size_text, suggestion};
 
 /// Kinds of filters, by their names. Everything else that works on any filter asks the filter or its plan what kind it is.
 #[derive(Debug, Clone, Copy)]
-pub struct Kinds(&'static [&'static [&'static Kind]]);
+pub struct Kinds {
+    lists: &'static [&'static [&'static Kind]],
+    read_annex: Option<ReadAnnex>,
+}
 
 /// Set in the format's id of a filter that is split into shards.
 const SHARDED_ID: u16 = 1 << 15;
@@ -14,12 +17,30 @@ const SHARDED_ID: u16 = 1 << 15;
 impl Kinds {
     /// The kinds of these lists. Their names and ids must differ.
     pub const fn new(lists: &'static [&'static [&'static Kind]]) -> Self {
-        Kinds(lists)
+        Kinds { lists, read_annex: None }
+    }
+
+    /// Says how to read what filters have beside them: audits.
+    pub const fn with_annexes(self, read: ReadAnnex) -> Self {
+        Kinds { read_annex: Some(read), ..self }
+    }
+
+    /// Puts beside a filter what was saved so.
+    pub(crate) fn annexed(self, filter: Box<dyn Filter>, bytes: &[u8]) -> Result<Box<dyn Filter>> {
+        match self.read_annex {
+            Some(read) => read(filter, bytes),
+            None => Err(Error::unsupported(
+                "audited",
+                "be read by this program",
+                "read it with a set of kinds that has audits (Kinds::with_annexes), or save it without its audit"
+                    .into(),
+            )),
+        }
     }
 
     /// Every kind.
     pub fn iter(self) -> impl Iterator<Item = &'static Kind> + Clone {
-        self.0.iter().flat_map(|list| list.iter().copied())
+        self.lists.iter().flat_map(|list| list.iter().copied())
     }
 
     /// The kind of this name.
@@ -63,10 +84,7 @@ impl Kinds {
                 spec.error(problem, format!("take {able}, or leave the bytes open and compress what comes out"))
             );
         }
-        let planned = |goal: &Goal| match is_sharded(spec) {
-            true => sharded::planned(spec, goal, kind.plan),
-            false => (kind.plan)(spec, goal),
-        };
+        let planned = |goal: &Goal| sharded::plan_any(kind, spec, goal);
         // A spec that says everything is not held to a rate that nobody asked for.
         let unasked = goal.assumed_fpr.then(|| Goal { target_fpr: None, ..goal.clone() });
         let plan = match unasked.filter(|_| planned(&Goal::new()).is_ok()) {

@@ -7,7 +7,6 @@
 //! All work is defined on [`KeyHash`]es, so that a key is hashed once however many filters are
 //! asked, and all of it has a batch form, because a batch can hash, prefetch and only then act.
 
-mod audited;
 mod base;
 mod keys;
 mod kind;
@@ -20,7 +19,6 @@ pub mod sharded;
 mod timeline;
 mod watch;
 
-use crate::audit::Audit;
 use crate::cells::buffer::Buffer;
 use crate::format::StateWriter;
 use crate::key::{Hashing, KeyHash};
@@ -28,17 +26,15 @@ use crate::promise::{Importance, Importances, Promise, Result, Spec, Status, Ver
 use crate::simd::pipelined;
 use std::any::Any;
 
-pub(crate) use audited::without_audit;
-pub use audited::{Audited, horizon, unaudited};
 pub use base::Base;
 pub(crate) use base::shows_base;
 pub use keys::{FilterExt, Unseen, UnseenExt};
-pub use kind::{Abilities, Kind, Restore, WindowParameters};
+pub use kind::{Abilities, Kind, ReadAnnex, Restore, WindowParameters};
 pub use kinds::Kinds;
 pub(crate) use kinds::{broken_rate, id_of, restore};
 pub(crate) use merge::same_shape;
 pub use merge::{Combine, Merge};
-pub use model::Model;
+pub use model::{Choices, Effort, FillAt, Model};
 pub(crate) use parameter::one_of;
 pub use parameter::{Parameter, Takes, Unset};
 pub use plan::Plan;
@@ -212,9 +208,13 @@ pub trait Filter: Any + CloneBoxed + std::fmt::Debug + Send + Sync {
         None
     }
 
-    #[doc(hidden)]
-    /// The audit beside it, if it has one: [`Audit::report`] is what it has found.
-    fn audit(&self) -> Option<&Audit> {
+    /// What is kept beside the filter and saved behind it, if anything is: its audit.
+    fn annex(&self) -> Option<&dyn Annex> {
+        None
+    }
+
+    /// The filter alone, if something is kept beside it.
+    fn inner(&self) -> Option<&dyn Filter> {
         None
     }
 
@@ -254,6 +254,23 @@ pub trait Filter: Any + CloneBoxed + std::fmt::Debug + Send + Sync {
     #[doc(hidden)]
     /// The cells.
     fn body(&self) -> Body<'_>;
+}
+
+/// What is kept beside a filter, sees what it sees, and is saved behind it.
+pub trait Annex {
+    /// As bytes.
+    fn to_bytes(&self) -> Vec<u8>;
+
+    /// How many bytes that makes.
+    fn encoded_bytes(&self) -> u64;
+
+    /// Whether it shows that the filter's promise is broken.
+    fn shows_breach(&self, promise: &Promise) -> bool;
+}
+
+/// The filter alone, without what is kept beside it.
+pub fn alone(filter: &dyn Filter) -> &dyn Filter {
+    filter.inner().unwrap_or(filter)
 }
 
 /// Keys that [`insert_by_batches`] hands on together.

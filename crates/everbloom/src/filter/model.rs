@@ -1,38 +1,38 @@
 //! What the registry knows about a kind's errors: how to forecast them, and how to try the kind small.
 
-use crate::filter::Plan;
 use crate::promise::{Error, Result, Spec};
-use crate::stream::integrate::{ALL_ALIKE, Integral};
-use crate::stream::{Forecast, Method, Stream};
 
 /// Parameters and the values worth trying for them.
-pub(crate) type Choices = &'static [(&'static str, &'static [&'static str])];
+pub type Choices = &'static [(&'static str, &'static [&'static str])];
 
-/// How a kind's errors on a stream are forecast, and what a search for the best of its filters tries.
+/// The rate of false positives and the share of zero cells of a filter with so many distinct keys inside.
+pub type FillAt = Box<dyn Fn(f64) -> (f64, f64)>;
+
+/// What a kind's errors depend on, and what a search for the best of its filters tries.
 #[derive(Clone, Copy)]
 pub struct Model {
     /// The parameters that grow with the filter, the leading one first: a smaller filter has less of each.
-    pub(crate) sizes: &'static [&'static str],
+    pub sizes: &'static [&'static str],
     /// The leading size comes in multiples of this.
-    pub(crate) unit: fn(&Spec) -> Result<u64>,
+    pub unit: fn(&Spec) -> Result<u64>,
     /// Whether a smaller filter with this spec is not like the large one, so that a forecast takes its own size.
-    pub(crate) full_size: fn(&Spec) -> bool,
+    pub full_size: fn(&Spec) -> bool,
     /// Whether a part of a stream's keys does not tell what a filter with this spec does on all of it.
-    pub(crate) whole_stream: fn(&Spec) -> bool,
+    pub whole_stream: fn(&Spec) -> bool,
     /// Parameters with a value that makes the kind another filter, to be tried and shown beside the usual one.
-    pub(crate) forms: &'static [(&'static str, &'static str)],
+    pub forms: &'static [(&'static str, &'static str)],
     /// The parameter that says how many cache lines a key touches; one if there is none.
-    pub(crate) accesses: Option<&'static str>,
+    pub accesses: Option<&'static str>,
     /// What a plan leaves open and a search should try: all combinations.
     pub choices: Choices,
     /// The same where arrivals have importances, if it differs.
     pub choices_by_importance: Option<Choices>,
     /// What a search by cost tries besides, where the usual rules fix it; only of kinds that take long to simulate.
-    pub(crate) choices_by_cost: Choices,
+    pub choices_by_cost: Choices,
     /// What an arrival costs with this full spec, where a parameter can make it too much.
-    pub(crate) effort: fn(&Spec) -> Result<Option<Effort>>,
-    /// The forecast of a full spec, where there is a formula or a chain for the stream.
-    pub(crate) forecast: fn(&Plan, &Stream) -> Result<Option<Forecast>>,
+    pub effort: fn(&Spec) -> Result<Option<Effort>>,
+    /// Of a full spec that never forgets and errs by how full it is: how full that is with so many keys.
+    pub fill_at: fn(&Spec) -> Result<Option<FillAt>>,
 }
 
 /// The most cells or words that an arrival may change, on average: so many take up to 0.1 ms.
@@ -40,15 +40,15 @@ pub(crate) const MOST_CHANGED: u32 = 1024;
 
 /// What an arrival costs.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Effort {
+pub struct Effort {
     /// The parameter that decides it.
-    pub(crate) parameter: &'static str,
+    pub parameter: &'static str,
     /// Its value.
-    pub(crate) given: u64,
+    pub given: u64,
     /// The cells or words that are changed, on average.
-    pub(crate) changed: f64,
+    pub changed: f64,
     /// Whether more of the parameter costs more, or less.
-    pub(crate) grows: bool,
+    pub grows: bool,
 }
 
 impl Effort {
@@ -84,7 +84,7 @@ impl Model {
             choices_by_importance: None,
             choices_by_cost: &[],
             effort: |_| Ok(None),
-            forecast: |_, _| Ok(None),
+            fill_at: |_| Ok(None),
         }
     }
 
@@ -153,13 +153,6 @@ fn combined(mut specs: Vec<Spec>, choices: Choices) -> Vec<Spec> {
         specs = specs.iter().flat_map(with).collect();
     }
     specs
-}
-
-/// The forecast of a filter that never forgets: its rate and its share of zero cells by distinct keys inside.
-pub(crate) fn never_forgetting(plan: &Plan, stream: &Stream, state: impl Fn(f64) -> (f64, f64)) -> Forecast {
-    let course = stream.course();
-    let integral = Integral { state: &|time| state(course.distinct(time)), fnr: &|_, _| 0.0, levels: ALL_ALIKE };
-    integral.forecast(stream, plan.promise, Method::ClosedForm)
 }
 
 #[cfg(test)]

@@ -41,13 +41,13 @@
 
 use crate::filter::{
     Base, Body, Combine, Filter, Kind, Merge, Multiplicity, Parameter, Plan, Removal, Restore, Takes, Unset, Windowed,
-    same_shape, shows_base, without_audit,
+    same_shape, shows_base,
 };
 use crate::key::KeyHash;
 use crate::promise::{
     Error, Goal, Holds, Importance, Importances, Promise, Result, Spec, Status, Verdict, rate_text, size_text,
 };
-use crate::stream::closed_forms::largest;
+use crate::sizing::closed_forms::largest;
 use libm::log;
 use std::any::Any;
 
@@ -108,9 +108,14 @@ fn of_all(error: Error, spec: &Spec, goal: &Goal, plan_one: PlanOne) -> Error {
 /// How a kind plans one filter.
 type PlanOne = fn(&Spec, &Goal) -> Result<Plan>;
 
+/// Plans a filter of this kind, in shards or in one piece.
+pub(crate) fn plan_any(kind: &Kind, spec: &Spec, goal: &Goal) -> Result<Plan> {
+    if is_sharded(spec) { planned(spec, goal, kind.plan) } else { (kind.plan)(spec, goal) }
+}
+
 /// Plans one shard with its part of the memory and the likely largest part of the keys, so that the promise of each is
 /// that of all.
-pub(super) fn planned(spec: &Spec, goal: &Goal, plan_one: PlanOne) -> Result<Plan> {
+fn planned(spec: &Spec, goal: &Goal, plan_one: PlanOne) -> Result<Plan> {
     let count = u64::from(count_of(spec)?);
     let part = Goal {
         memory_bits: goal.memory_bits.map(|bits| bits / count),
@@ -173,9 +178,8 @@ pub fn build_shard(plan: &Plan) -> Result<Box<dyn Filter>> {
     one_of(plan).filter()
 }
 
-/// The shards of a filter, in the order of [`KeyHash::shard`]; a filter without shards is its own only one.
-pub fn split(filter: Box<dyn Filter>) -> Vec<Box<dyn Filter>> {
-    let mut filter = without_audit(filter);
+/// The shards of a filter with nothing beside it, in the order of [`KeyHash::shard`]; a filter without shards is its own only one.
+pub fn split(mut filter: Box<dyn Filter>) -> Vec<Box<dyn Filter>> {
     let any: &mut dyn Any = filter.as_mut();
     match any.downcast_mut::<Sharded>() {
         Some(sharded) => sharded.take_shards(),

@@ -293,7 +293,7 @@ fn held_to(kind: &Kind, promise: Promise) -> Promise {
 
 /// Whether a filter keeps its promise, as far as its contents and its audit tell.
 pub fn standing(filter: &dyn Filter, status: &Status) -> Standing {
-    match filter.audit().is_some_and(|audit| audit.breach(&filter.promise()).is_some()) {
+    match filter.annex().is_some_and(|annex| annex.shows_breach(&filter.promise())) {
         true => Standing::Broken,
         false => standing_of(filter.kind(), filter.promise(), status),
     }

@@ -57,7 +57,7 @@ use crate::promise::{
     Error, Goal, Importance, MAX_MEMORY_BITS, Promise, Result, Spec, Status, Verdict, rate_text, size_text,
 };
 use crate::simd::{distance_for, prefetch};
-use crate::stream::closed_forms::{blocked_fpr, largest, smallest};
+use crate::sizing::closed_forms::{blocked_fpr, largest, smallest};
 
 /// What the registry knows about it.
 pub static KIND: Kind = Kind {
@@ -72,6 +72,7 @@ pub static KIND: Kind = Kind {
         ..Abilities::STREAM
     },
     model: Model { effort, ..Model::sized(&["num_lines", "window"]) },
+    extension: None,
     plan: planned,
     build: |plan| Ok(Box::new(Aging::from_plan(plan)?)),
     restore: |from| Ok(Box::new(Aging::restore(from)?)),

@@ -56,7 +56,7 @@
 
 use crate::cells::blocks::{self, lane_bit, line_of};
 use crate::cells::buffer::{Buffer, LINE_BITS, Line, lines_of};
-use crate::filter::model::never_forgetting;
+use crate::filter::model::FillAt;
 use crate::filter::{
     Abilities, Base, Body, Combine, Filter, Kind, Mapped, Merge, Model, Parameter, Plan, Restore, Takes, same_shape,
     shows_base,
@@ -67,8 +67,7 @@ use crate::promise::{
     refuse_murmur, size_text,
 };
 use crate::simd;
-use crate::stream::sizing::promise_until;
-use crate::stream::{Forecast, Stream, closed_forms};
+use crate::sizing::{closed_forms, promise_until};
 use libm::log1p;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
@@ -81,7 +80,8 @@ pub static KIND: Kind = Kind {
     summary: "cache-line-blocked Bloom filter: one memory access a key, about 4 % more bits",
     parameters: &PARAMETERS,
     can: Abilities { merge: true, map: true, ..Abilities::SET },
-    model: Model { unit: |_| Ok(LINE_BITS), forecast, ..Model::sized(&["num_bits"]) },
+    model: Model { unit: |_| Ok(LINE_BITS), fill_at, ..Model::sized(&["num_bits"]) },
+    extension: None,
     plan: |spec, goal| Parameters::planned(spec, goal),
     build: |plan| Ok(Box::new(Blocked::from_plan(plan)?)),
     restore: |from| Ok(Box::new(Blocked::restore(from)?)),
@@ -91,10 +91,10 @@ pub static KIND: Kind = Kind {
 const PARAMETERS: [Parameter; 1] =
     [Parameter::planned("num_bits", "bits in all, a multiple of 512", Takes::Whole(LINE_BITS, MAX_MEMORY_BITS))];
 
-fn forecast(plan: &Plan, stream: &Stream) -> Result<Option<Forecast>> {
-    let blocks = Parameters::from_spec(&plan.spec)?.num_blocks;
-    let zeros = |items: f64| libm::exp(items / blocks as f64 * 8.0 * log1p(-1.0 / LINE_BITS as f64));
-    Ok(Some(never_forgetting(plan, stream, |items| (closed_forms::blocked_fpr(blocks, items), zeros(items)))))
+fn fill_at(spec: &Spec) -> Result<Option<FillAt>> {
+    let blocks = Parameters::from_spec(spec)?.num_blocks;
+    let zeros = move |items: f64| libm::exp(items / blocks as f64 * 8.0 * log1p(-1.0 / LINE_BITS as f64));
+    Ok(Some(Box::new(move |items| (closed_forms::blocked_fpr(blocks, items), zeros(items)))))
 }
 
 /// The size of a blocked filter.
@@ -478,7 +478,7 @@ mod tests {
     fn the_price_of_blocking_is_what_the_page_says() {
         for (bits_per_key, factor) in [(10, 1.3), (16, 2.0)] {
             let items = 1_000_000u64;
-            let classic = crate::stream::sizing::Size::for_cells(items * bits_per_key, items).expect("fits");
+            let classic = crate::sizing::Size::for_cells(items * bits_per_key, items).expect("fits");
             let blocked = Parameters::new((items * bits_per_key).next_multiple_of(512)).expect("fits");
             let ratio = blocked.predicted_fpr(items) / classic.predicted_fpr(items);
             assert!(ratio <= factor, "{ratio} at {bits_per_key} bits a key");

@@ -81,7 +81,7 @@
 use crate::cells::bits::{Bits, check_end};
 use crate::cells::buffer::{LINE_BITS, lines_of};
 use crate::cells::probed::{self, Hashes};
-use crate::filter::model::never_forgetting;
+use crate::filter::model::FillAt;
 use crate::filter::{
     Abilities, Base, Body, Combine, Filter, Kind, Mapped, Merge, Model, Parameter, Plan, Restore, Takes, same_shape,
     shows_base,
@@ -91,8 +91,7 @@ use crate::key::{Hashing, KeyHash};
 use crate::promise::{
     Error, Goal, Importance, Importances, MAX_MEMORY_BITS, Promise, Result, Spec, Status, Verdict, rate_text,
 };
-use crate::stream::sizing::MAX_HASHES;
-use crate::stream::{Forecast, Stream};
+use crate::sizing::MAX_HASHES;
 use bytemuck::cast_slice;
 
 /// What the registry knows about it.
@@ -103,7 +102,8 @@ pub static KIND: Kind = Kind {
     summary: "classic Bloom filter: no false negatives, fills up at a known number of keys",
     parameters: &PARAMETERS,
     can: Abilities { merge: true, fit_bytes: true, map: true, ..Abilities::SET },
-    model: Model { forecast, accesses: Some("num_hashes"), ..Model::sized(&["num_bits"]) },
+    model: Model { fill_at, accesses: Some("num_hashes"), ..Model::sized(&["num_bits"]) },
+    extension: None,
     plan: planned,
     build: |plan| Ok(Box::new(Bloom::from_plan(plan)?)),
     restore: |from| Ok(Box::new(Bloom::restore(from)?)),
@@ -116,7 +116,7 @@ const PARAMETERS: [Parameter; 2] = [
 ];
 
 /// The size of a Bloom filter: its cells are bits.
-pub use crate::stream::sizing::Size;
+pub use crate::sizing::Size;
 
 fn size_from_spec(spec: &Spec) -> Result<Size> {
     Size { num_cells: spec.required("num_bits")?, num_hashes: spec.required("num_hashes")? }.checked()
@@ -223,9 +223,9 @@ fn most_cells(goal: &Goal, items: u64, rate: f64) -> Result<u64> {
     }
 }
 
-fn forecast(plan: &Plan, stream: &Stream) -> Result<Option<Forecast>> {
-    let size = size_from_spec(&plan.spec)?;
-    Ok(Some(never_forgetting(plan, stream, |items| size.state(items))))
+fn fill_at(spec: &Spec) -> Result<Option<FillAt>> {
+    let size = size_from_spec(spec)?;
+    Ok(Some(Box::new(move |items| size.state(items))))
 }
 
 /// The bytes of a filter's bits.

@@ -58,7 +58,7 @@
 
 use crate::cells::bits::Bits;
 use crate::cells::counters::{Counters, MAX_CELL_BITS};
-use crate::filter::model::never_forgetting;
+use crate::filter::model::FillAt;
 use crate::filter::{
     Abilities, Base, Body, Combine, Filter, Kind, Merge, Model, Parameter, Plan, Removal, Restore, Takes, Unset,
     same_shape, shows_base,
@@ -66,8 +66,7 @@ use crate::filter::{
 use crate::key::{Hashing, KeyHash};
 use crate::promise::{Error, Goal, Importance, MAX_MEMORY_BITS, Promise, Result, Spec, Status, Verdict};
 use crate::simd::spread_distance_for;
-use crate::stream::sizing::{MAX_HASHES, Size};
-use crate::stream::{Forecast, Stream};
+use crate::sizing::{MAX_HASHES, Size};
 
 /// What the registry knows about it.
 pub static KIND: Kind = Kind {
@@ -77,7 +76,8 @@ pub static KIND: Kind = Kind {
     summary: "counting Bloom filter: keys can be removed again",
     parameters: &PARAMETERS,
     can: Abilities { remove: true, merge: true, ..Abilities::SET },
-    model: Model { forecast, accesses: Some("num_hashes"), ..Model::sized(&["num_cells"]) },
+    model: Model { fill_at, accesses: Some("num_hashes"), ..Model::sized(&["num_cells"]) },
+    extension: None,
     plan: planned,
     build: |plan| Ok(Box::new(Counting::from_plan(plan)?)),
     restore: |from| Ok(Box::new(Counting::restore(from)?)),
@@ -149,9 +149,9 @@ fn planned(spec: &Spec, goal: &Goal) -> Result<Plan> {
     Ok(Plan::new(&KIND, parameters.spec(), memory_bits, size.promise(items, goal.target_fpr), goal.hashing))
 }
 
-fn forecast(plan: &Plan, stream: &Stream) -> Result<Option<Forecast>> {
-    let size = Parameters::from_spec(&plan.spec)?.size;
-    Ok(Some(never_forgetting(plan, stream, |items| size.state(items))))
+fn fill_at(spec: &Spec) -> Result<Option<FillAt>> {
+    let size = Parameters::from_spec(spec)?.size;
+    Ok(Some(Box::new(move |items| size.state(items))))
 }
 
 /// The counting Bloom filter. See the [module](self) for what it promises.

@@ -42,7 +42,7 @@
 //! ```
 
 use crate::cells::table::{FIRST_BITS, HashTable};
-use crate::filter::model::never_forgetting;
+use crate::filter::model::FillAt;
 use crate::filter::{
     Abilities, Base, Body, Combine, Filter, Kind, Merge, Model, Plan, Restore, insert_by_batches, observe_one,
     same_shape, shows_base,
@@ -52,8 +52,7 @@ use crate::key::{Hashing, KeyHash};
 use crate::promise::{
     Error, Goal, Importance, Importances, Promise, Result, Spec, Status, Verdict, rate_text, size_text,
 };
-use crate::stream::sizing::promise_until;
-use crate::stream::{Forecast, Stream};
+use crate::sizing::promise_until;
 use libm::ldexp;
 
 /// What the registry knows about it.
@@ -64,7 +63,8 @@ pub static KIND: Kind = Kind {
     summary: "every key's 64-bit hash: no errors but for chance collisions, grows",
     parameters: &[],
     can: Abilities { be_exact: true, grow: true, merge: true, ..Abilities::SET },
-    model: Model { forecast, ..Model::sized(&[]) },
+    model: Model { fill_at, ..Model::sized(&[]) },
+    extension: None,
     plan: |_, goal| planned(goal),
     build: |plan| Ok(Box::new(Exact::with_base(Base::planned(plan)?)?)),
     restore: |from| Ok(Box::new(Exact::restore(from)?)),
@@ -102,9 +102,9 @@ fn planned(goal: &Goal) -> Result<Plan> {
     Ok(Plan::new(&KIND, Spec::new(KIND.name), FIRST_BITS, promised(goal.expected_items, goal.target_fpr), goal.hashing))
 }
 
-fn forecast(plan: &Plan, stream: &Stream) -> Result<Option<Forecast>> {
+fn fill_at(_spec: &Spec) -> Result<Option<FillAt>> {
     // Of the slots, between a fifth and a half are empty.
-    Ok(Some(never_forgetting(plan, stream, |items| (rate(items), 0.4))))
+    Ok(Some(Box::new(|items| (rate(items), 0.4))))
 }
 
 /// The set of all hashes. See the [module](self) for what it promises.

@@ -19,16 +19,16 @@ pub mod spectral;
 pub mod stable;
 pub mod stacked;
 
-use crate::filter::sharded::{SHARDS, is_sharded, one_of};
-use crate::filter::{Base, Filter, Kind, Kinds, Parameter, Plan, Watch, unaudited};
+use crate::filter::sharded::SHARDS;
+use crate::filter::{Base, Filter, Kind, Kinds, Parameter, Plan, Watch, alone};
 use crate::promise::{Error, Goal, Promise, Result, Spec, Standing, Status};
-use crate::stream::{Forecast, Stream};
 use std::any::Any;
 
+pub use crate::audit::horizon;
 pub use crate::filter::sharded::{
     self, Sharded, build_shard, in_shards, join, shard_spec, shards_of, split, window_in_shards,
 };
-pub use crate::filter::{horizon, standing, watch};
+pub use crate::filter::{standing, watch};
 pub use blocked::AtomicBlocked;
 
 /// Exports every filter, lists its kinds in [`KINDS`], and hands all of them to whatever is to be done for each type
@@ -38,7 +38,7 @@ macro_rules! registry {
         $(pub use $module::$type;)*
 
         /// Every kind of filter.
-        pub const KINDS: Kinds = Kinds::new(ALL);
+        pub const KINDS: Kinds = Kinds::new(ALL).with_annexes(crate::audit::read_annex);
         const ALL: &[&[&Kind]] = &[&[$(&$module::$first, $(&$module::$kind,)*)*]];
 
         macro_rules! for_every_filter {
@@ -102,18 +102,6 @@ pub(crate) fn plan(spec: &Spec, goal: &Goal) -> Result<Plan> {
     KINDS.plan(spec, goal)
 }
 
-/// What a formula or a chain says of a full spec on a stream; `None` where there is none.
-pub(crate) fn forecast(plan: &Plan, stream: &Stream) -> Result<Option<Forecast>> {
-    if is_sharded(&plan.spec) {
-        return match plan.scaled(1.0)? {
-            Some(whole) => forecast(&whole, stream),
-            // What has no size to put together is asked about one shard, which sees its part of the stream.
-            None => forecast(&one_of(plan), &stream.part(plan.spec.required(SHARDS)?)),
-        };
-    }
-    (plan.kind.model.forecast)(plan, stream)
-}
-
 /// The plain filter to send to others: a bit for every counter that is not zero.
 ///
 /// This is what the summary cache does: counters at home, bits on the wire.
@@ -148,7 +136,7 @@ impl TryFrom<&Counting> for Bloom {
 /// promise. An error for what has no counters to reduce.
 #[doc(hidden)]
 pub fn to_bits(filter: &dyn Filter) -> Result<Box<dyn Filter>> {
-    let filter = unaudited(filter);
+    let filter = alone(filter);
     let any: &dyn Any = filter;
     if let Some(counting) = any.downcast_ref::<Counting>() {
         return Ok(Box::new(Bloom::try_from(counting)?));

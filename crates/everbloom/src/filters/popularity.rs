@@ -80,7 +80,7 @@
 use crate::cells::bits::Bits;
 use crate::cells::chosen::{CHUNK, Chosen};
 use crate::cells::probed::{self, Hashes};
-use crate::filter::model::never_forgetting;
+use crate::filter::model::FillAt;
 use crate::filter::{
     Abilities, Base, Body, Combine, Filter, Kind, Merge, Model, Parameter, Plan, Restore, Takes, Unset, same_shape,
     shows_base,
@@ -90,8 +90,7 @@ use crate::promise::{
     Error, Goal, Holds, Importance, Importances, MAX_MEMORY_BITS, Promise, Result, Spec, Status, Verdict,
 };
 use crate::scheme::{Classes, MAX_HASHES, Recipe, Scheme, SchemeId};
-use crate::stream::sizing::Size;
-use crate::stream::{Forecast, Stream};
+use crate::sizing::Size;
 use libm::log1p;
 use std::ops::Range;
 use std::sync::Arc;
@@ -104,7 +103,8 @@ pub static KIND: Kind = Kind {
     summary: "Bloom filter with hashes per class of keys, from a scheme made by `everbloom tune`",
     parameters: &PARAMETERS,
     can: Abilities { merge: true, follow_scheme: Some("scheme"), ..Abilities::SET },
-    model: Model { forecast, accesses: Some("num_hashes"), ..Model::sized(&["num_bits"]) },
+    model: Model { fill_at, accesses: Some("num_hashes"), ..Model::sized(&["num_bits"]) },
+    extension: None,
     plan: planned,
     build: |plan| Ok(Box::new(Popularity::from_plan(plan)?)),
     restore: |from| Ok(Box::new(Popularity::restore(from)?)),
@@ -136,10 +136,9 @@ fn planned(spec: &Spec, goal: &Goal) -> Result<Plan> {
     Ok(Plan::new(&KIND, spec, memory_bits, size.promise(items, goal.target_fpr), goal.hashing))
 }
 
-fn forecast(plan: &Plan, stream: &Stream) -> Result<Option<Forecast>> {
-    let spec = &plan.spec;
+fn fill_at(spec: &Spec) -> Result<Option<FillAt>> {
     let size = Size { num_cells: spec.required("num_bits")?, num_hashes: spec.required("num_hashes")? }.checked()?;
-    Ok(Some(never_forgetting(plan, stream, |items| size.state(items))))
+    Ok(Some(Box::new(move |items| size.state(items))))
 }
 
 /// A filter with hashes per class. See the [module](self) for what it promises.
@@ -179,7 +178,7 @@ impl Popularity {
         let num_bits: u64 = from.spec.required("num_bits")?;
         let scheme = match from.spec.value::<SchemeId>("scheme", "the id of a scheme")? {
             None => uniform(from.spec, from.hashing)?,
-            Some(id) => own_scheme(id, from.scheme, &from.hashing)?,
+            Some(id) => own_scheme(id, from.attachment.and_then(|attached| attached.downcast_ref()), &from.hashing)?,
         };
         Size { num_cells: num_bits, num_hashes: 1 }.checked()?;
         from.body.expect_bytes(Bits::byte_length(num_bits))?;

@@ -60,8 +60,8 @@ use crate::filter::{Abilities, Base, Body, Filter, Kind, Model, Parameter, Plan,
 use crate::format::StateWriter;
 use crate::key::{Hashing, KeyHash};
 use crate::promise::{Error, Goal, Holds, Importance, LEAST_RATE, Promise, Result, Spec, Status, Verdict};
-use crate::stream::closed_forms::largest;
-use crate::stream::sizing::Size;
+use crate::sizing::Size;
+use crate::sizing::closed_forms::largest;
 use libm::pow;
 
 /// What the registry knows about it.
@@ -73,6 +73,7 @@ pub static KIND: Kind = Kind {
     parameters: &PARAMETERS,
     can: Abilities { grow: true, ..Abilities::SET },
     model: Model::sized(&["initial_items"]),
+    extension: None,
     plan: planned,
     build: |plan| Ok(Box::new(Scalable::from_plan(plan)?)),
     restore: |from| Ok(Box::new(Scalable::restore(from)?)),

@@ -47,7 +47,7 @@
 //! ```
 
 use crate::cells::counters::{Counters, MAX_CELL_BITS};
-use crate::filter::model::{Effort, never_forgetting};
+use crate::filter::model::{Effort, FillAt};
 use crate::filter::{
     Abilities, Base, Body, Filter, Kind, Model, Multiplicity, Parameter, Plan, Restore, Takes, Unset, Windowed,
     shows_base,
@@ -56,8 +56,7 @@ use crate::format::StateWriter;
 use crate::key::{Hashing, KeyHash};
 use crate::promise::{Error, Goal, Holds, Importance, MAX_MEMORY_BITS, Promise, Result, Spec, Status, Verdict};
 use crate::simd::spread_distance_for;
-use crate::stream::sizing::{MAX_HASHES, Size};
-use crate::stream::{Forecast, Stream};
+use crate::sizing::{MAX_HASHES, Size};
 
 /// What the registry knows about it.
 pub static KIND: Kind = Kind {
@@ -67,7 +66,8 @@ pub static KIND: Kind = Kind {
     summary: "counts how often each key came; counts can fade with a half-life",
     parameters: &PARAMETERS,
     can: Abilities { count: true, advance: true, fade: Some("half_life"), ..Abilities::SET },
-    model: Model { forecast, effort, accesses: Some("num_hashes"), ..Model::sized(&["num_cells", "half_life"]) },
+    model: Model { fill_at, effort, accesses: Some("num_hashes"), ..Model::sized(&["num_cells", "half_life"]) },
+    extension: None,
     plan: planned,
     build: |plan| Ok(Box::new(Spectral::from_plan(plan)?)),
     restore: |from| Ok(Box::new(Spectral::restore(from)?)),
@@ -151,10 +151,10 @@ impl Parameters {
     }
 }
 
-fn forecast(plan: &Plan, stream: &Stream) -> Result<Option<Forecast>> {
-    let Parameters { size, half_life, .. } = Parameters::from_spec(&plan.spec)?;
+fn fill_at(spec: &Spec) -> Result<Option<FillAt>> {
+    let Parameters { size, half_life, .. } = Parameters::from_spec(spec)?;
     // Counts that fade have no formula.
-    Ok((half_life == 0).then(|| never_forgetting(plan, stream, |items| size.state(items))))
+    Ok(if half_life == 0 { Some(Box::new(move |items| size.state(items))) } else { None })
 }
 
 /// What it costs to halve all counters, where that is asked for.

@@ -67,7 +67,7 @@ use crate::cells::bits::Bits;
 use crate::cells::chosen::{CHUNK, Chosen};
 use crate::cells::probed::{self, Hashes};
 use crate::cells::ribbon::{MAX_SLOTS, MAX_WIDTH, Ribbon, Shape};
-use crate::filter::model::never_forgetting;
+use crate::filter::model::FillAt;
 use crate::filter::{Abilities, Base, Body, Filter, Kind, Model, Parameter, Plan, Restore, Takes, Unset, shows_base};
 use crate::format::StateWriter;
 use crate::key::{Hashing, KeyHash};
@@ -75,8 +75,7 @@ use crate::promise::{
     Error, Goal, Holds, Importance, Importances, MAX_MEMORY_BITS, Promise, Result, Spec, Status, Verdict, size_text,
 };
 use crate::scheme::{HotNegatives, MAX_PAIRS, SchemeId};
-use crate::stream::sizing::{MAX_HASHES, Size};
-use crate::stream::{Forecast, Stream};
+use crate::sizing::{MAX_HASHES, Size};
 use libm::{exp2, pow};
 use std::borrow::Cow;
 
@@ -88,7 +87,8 @@ pub static KIND: Kind = Kind {
     summary: "Bloom filter with frequent negative queries stored exactly, from a scheme made by `everbloom tune`",
     parameters: &PARAMETERS,
     can: Abilities { follow_scheme: Some("scheme"), ..Abilities::SET },
-    model: Model { forecast, ..Model::sized(&[]) },
+    model: Model { fill_at, ..Model::sized(&[]) },
+    extension: None,
     plan: planned,
     build: |plan| Ok(Box::new(Stacked::from_plan(plan)?)),
     restore: |from| Ok(Box::new(Stacked::restore(from)?)),
@@ -213,9 +213,9 @@ fn planned(spec: &Spec, goal: &Goal) -> Result<Plan> {
 }
 
 /// On a stream no negatives are stored: what passes the first layer passes.
-fn forecast(plan: &Plan, stream: &Stream) -> Result<Option<Forecast>> {
-    let shapes = Shapes::from_spec(&plan.spec)?;
-    Ok(Some(never_forgetting(plan, stream, |items| shapes.layers[0].state(items))))
+fn fill_at(spec: &Spec) -> Result<Option<FillAt>> {
+    let first = Shapes::from_spec(spec)?.layers[0];
+    Ok(Some(Box::new(move |items| first.state(items))))
 }
 
 /// A stacked filter. See the [module](self) for what it promises.

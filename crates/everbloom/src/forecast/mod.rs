@@ -1,6 +1,7 @@
 //! From a spec, whole or partial, and a goal to a filter; and the choice of filter where the spec is `auto`.
 
 pub mod limit;
+mod models;
 mod recommend;
 mod simulate;
 
@@ -9,6 +10,7 @@ use crate::filters;
 use crate::promise::{Error, Goal, Result, Spec, Window};
 use crate::stream::{Forecast, Stream};
 
+pub use models::StreamModel;
 pub use recommend::{Candidate, CostCurve, CostPoint, CostSoFar, ExpectedCost, Question, Recommendation};
 
 /// The kind that leaves the choice to the planner.
@@ -137,7 +139,7 @@ fn by_formula(plan: &Plan, stream: &Stream) -> Result<Option<Forecast>> {
     if stream.is_learned() && plan.scaled(1.0)?.is_some() {
         return Ok(None);
     }
-    filters::forecast(plan, stream)
+    models::by_formula(plan, stream)
 }
 
 /// The same by simulation, whatever formulas there are.

@@ -1,6 +1,6 @@
 //! What only some kinds can do, asked of any filter: the answer, or an error that names the kinds which can.
 
-use crate::filter::{Abilities, Combine, Filter, Removal, unaudited};
+use crate::filter::{Abilities, Combine, Filter, Removal, alone};
 use crate::filters;
 use crate::key::Key;
 use crate::promise::{Error, Result};
@@ -11,7 +11,7 @@ fn lacks(filter: &dyn Filter, operation: &'static str, can: fn(&Abilities) -> bo
 }
 
 pub(super) fn removal(filter: &mut dyn Filter) -> Result<&mut dyn Removal> {
-    let lacking = match filter.audit() {
+    let lacking = match filter.annex() {
         Some(_) => Error::unsupported("audited", "remove", "build it without an audit".into()),
         None => lacks(filter, "remove", |can| can.remove),
     };
@@ -31,11 +31,11 @@ pub(super) fn count(filter: &dyn Filter, key: &impl Key) -> Result<u64> {
 }
 
 pub(super) fn merge(filter: &mut dyn Filter, other: &dyn Filter, how: Combine) -> Result<()> {
-    let is_audited = filter.audit().is_some();
+    let is_audited = filter.annex().is_some();
     match filter.as_merge() {
         // What is not audited stays so.
         Some(audited) if is_audited => audited.merge(other, how),
-        Some(filter) => filter.merge(unaudited(other), how),
+        Some(filter) => filter.merge(alone(other), how),
         None => Err(lacks(filter, "be merged", |can| can.merge)),
     }
 }

@@ -1,11 +1,10 @@
 //! Any filter behind one type.
 
 use super::{Info, abilities};
-use crate::audit::{Audit, AuditReport, Breach};
 use crate::codec::{self, Decoder};
-use crate::filter::{Audited, Combine, Filter, FilterExt, Removal, Unseen, UnseenExt, unaudited, without_audit};
+use crate::filter::{Combine, Filter, FilterExt, Removal, Unseen, UnseenExt, alone};
 use crate::key::{Hashing, Key};
-use crate::promise::{Importance, Importances, Promise, Result, Size, Spec, Verdict};
+use crate::promise::{Importance, Importances, Promise, Result, Spec, Verdict};
 use std::any::Any;
 use std::io::{Read, Write};
 use std::ops::{Deref, DerefMut};
@@ -143,54 +142,6 @@ impl AnyFilter {
         Info::of(self.filter.as_ref())
     }
 
-    /// Audits the filter, which must have seen nothing yet, in so much memory: some keys are followed exactly, and tell how
-    /// often it errs on the stream that it really sees. It answers as before, and is saved and merged with its audit. The seed
-    /// chooses the keys that are followed; it should be random, so that nobody can make a stream which avoids them.
-    ///
-    /// ```
-    /// use everbloom::{AnyFilter, Goal};
-    ///
-    /// let filter = Goal::new().filter("stable").memory("16KiB").fpr("1%").build()?;
-    /// let mut seen = filter.audited("64KiB", 0x5eed)?;
-    /// (0..200_000u64).for_each(|key| {
-    ///     seen.insert(key * key % 50_021);
-    /// });
-    /// let report = seen.audit_report().expect("it is audited");
-    /// let fnr = report.measured_fnr.expect("there are repeats");
-    /// assert!(fnr.low > 0.05 && fnr.high < 1.0, "it has to forget most of 50,021 keys: {fnr:?}");
-    /// assert!(seen.breach().is_none(), "the promised rate of false positives is kept");
-    ///
-    /// let copy = AnyFilter::from_bytes(&seen.to_bytes())?;
-    /// assert_eq!(copy.audit_report(), Some(report));
-    /// # Ok::<(), everbloom::Error>(())
-    /// ```
-    pub fn audited(mut self, memory: impl Into<Size>, seed: u64) -> Result<Self> {
-        let audit = Audit::new(memory.into().named("audit").get()? / 8, seed)?;
-        let horizon = crate::filter::horizon(self.filter.as_mut());
-        self.with_audit(audit.with_horizon(horizon))
-    }
-
-    /// The same with an audit that the caller made.
-    #[doc(hidden)]
-    pub fn with_audit(self, audit: Audit) -> Result<Self> {
-        Ok(AnyFilter { filter: Box::new(Audited::new(self.filter, audit)?) })
-    }
-
-    /// The filter without its audit, if it has one.
-    pub fn without_audit(self) -> Self {
-        AnyFilter { filter: without_audit(self.filter) }
-    }
-
-    /// How often the filter erred, with intervals, if it is audited.
-    pub fn audit_report(&self) -> Option<AuditReport> {
-        self.filter.audit().map(Audit::report)
-    }
-
-    /// What of its promise the audit shows to be broken beyond chance, if it is audited and anything is.
-    pub fn breach(&self) -> Option<Breach> {
-        self.filter.audit()?.breach(&self.filter.promise())
-    }
-
     /// Its kind and every parameter.
     pub fn spec(&self) -> &Spec {
         self.filter.spec()
@@ -250,7 +201,7 @@ impl AnyFilter {
 
     /// The filter as one of type `F`, if it is.
     pub fn downcast_ref<F: Filter>(&self) -> Option<&F> {
-        let filter: &dyn Any = unaudited(self.filter.as_ref());
+        let filter: &dyn Any = alone(self.filter.as_ref());
         filter.downcast_ref()
     }
 

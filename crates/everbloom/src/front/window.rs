@@ -4,7 +4,7 @@ use super::AnyFilter;
 use crate::filter::{Timeline, Times};
 use crate::forecast;
 use crate::key::Key;
-use crate::promise::{Error, Goal, Importances, Result, Size, Span, Verdict, Window};
+use crate::promise::{Error, Goal, Importances, Result, Span, Verdict, Window};
 
 /// A filter of the last while: a key that came within it is never missed, and one that came before is forgotten.
 ///
@@ -45,9 +45,14 @@ impl TimeWindow {
         Ok(TimeWindow { filter, timeline })
     }
 
-    /// Audits the window, which must have seen nothing yet; as [`AnyFilter::audited`]. Repeats are those within the window.
-    pub fn audited(self, memory: impl Into<Size>, seed: u64) -> Result<Self> {
-        Ok(TimeWindow { filter: self.filter.audited(memory, seed)?, ..self })
+    /// Puts something around the filter inside, such as an audit.
+    pub fn try_map(self, wrap: impl FnOnce(AnyFilter) -> Result<AnyFilter>) -> Result<Self> {
+        Ok(TimeWindow { filter: wrap(self.filter)?, ..self })
+    }
+
+    /// The same where it cannot fail.
+    pub fn map(self, wrap: impl FnOnce(AnyFilter) -> AnyFilter) -> Self {
+        TimeWindow { filter: wrap(self.filter), ..self }
     }
 
     /// Remembers a key that comes at this time; true if it seems new to the window.

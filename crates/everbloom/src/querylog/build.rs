@@ -5,7 +5,7 @@ use crate::front::AnyFilter;
 use crate::key::KeyHash;
 use crate::promise::Result;
 use crate::scheme::{Recipe, Scheme};
-use crate::stream::sizing::Size;
+use crate::sizing::Size;
 use std::sync::Arc;
 
 /// The filter of these members that a scheme asks for, within so many bits. The members are hashed by

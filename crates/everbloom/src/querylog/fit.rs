@@ -8,7 +8,7 @@ use crate::promise::Result;
 use crate::querylog::popularity::{self, Allocation};
 use crate::querylog::stacking::{Demand, Planned};
 use crate::scheme::{Classes, Design, HotNegatives, KeyClass, Recipe, Scheme};
-use crate::stream::sizing::Size;
+use crate::sizing::Size;
 use std::ops::RangeInclusive;
 use std::sync::Arc;
 

@@ -14,7 +14,7 @@
 
 use crate::cells::ribbon::Shape;
 use crate::scheme::{Design, Pair};
-use crate::stream::closed_forms::{bloom_bits, bloom_fpr};
+use crate::sizing::closed_forms::{bloom_bits, bloom_fpr};
 use libm::{exp2, log2};
 use std::f64::consts::LN_2;
 

@@ -3,7 +3,7 @@
 use crate::cells::ribbon::{MAX_WIDTH, Ribbon};
 use crate::key::{Hashing, KeyHash};
 use crate::promise::{Error, Result};
-use crate::stream::closed_forms::one_minus_exp;
+use crate::sizing::closed_forms::one_minus_exp;
 use libm::{exp, expm1, pow};
 
 /// The most hashes of a key.
@@ -228,7 +228,7 @@ impl Classes {
     /// The rate of false positives to expect of `num_bits` bits with `items` members inside.
     ///
     /// The fill is 1 − e^(−load·items/bits), and it varies: a power of it is larger on average than the power of
-    /// its average, which shows at high numbers of hashes (see [`bloom_fpr`](crate::stream::closed_forms::bloom_fpr)).
+    /// its average, which shows at high numbers of hashes (see [`bloom_fpr`](crate::sizing::closed_forms::bloom_fpr)).
     pub fn predicted_fpr(&self, num_bits: u64, items: f64) -> f64 {
         let load = self.load() * items / num_bits as f64;
         if load <= 0.0 {

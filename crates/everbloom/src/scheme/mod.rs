@@ -51,9 +51,11 @@ pub use classes::{Classes, KeyClass, MAX_CLASSES, MAX_HASHES};
 pub(crate) use layers::MAX_PAIRS;
 pub use layers::{Design, Pair};
 
+use crate::codec::Decoder;
 use crate::key::{Hashing, KeyHash};
 use crate::promise::{Error, Result, refuse_murmur};
 use std::fmt;
+use std::sync::Arc;
 
 /// The name of a scheme: a checksum of all it says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -179,5 +181,21 @@ impl Scheme {
     /// Bits that a query needs besides the filter: the whole scheme, where keys have classes.
     pub fn table_bits(&self) -> u64 {
         if self.classes().is_some() { self.encode().len() as u64 * 8 } else { 0 }
+    }
+}
+
+/// A decoder that has a scheme.
+pub trait WithScheme<'d> {
+    /// Gives the scheme that the filter was built with, and its secret key if it has one. [`Error::Scheme`] if the filter
+    /// was built with another one; one that needs no scheme is read, too.
+    fn scheme(self, scheme: &'d Arc<Scheme>) -> Self;
+}
+
+impl<'d> WithScheme<'d> for Decoder<'d> {
+    fn scheme(self, scheme: &'d Arc<Scheme>) -> Self {
+        match scheme.hashing().secret_key() {
+            Some(key) => self.attach(scheme).secret_key(key),
+            None => self.attach(scheme),
+        }
     }
 }

@@ -9,14 +9,12 @@
 //! [`Sample`] learns a description from a stream; [`ScaledStream`](scaled::ScaledStream) plays one, scaled down.
 
 pub(crate) mod cell_chain;
-pub mod closed_forms;
 mod footprint;
 mod forecast;
 pub(crate) mod integrate;
 mod kept;
 mod sample;
 pub mod scaled;
-pub mod sizing;
 
 use crate::promise::{Error, ImportanceMix, MAX_ITEMS, Result};
 pub use footprint::{Footprint, LagCurve, RateBand};

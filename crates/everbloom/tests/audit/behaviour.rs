@@ -6,6 +6,7 @@ use everbloom::internal::audit::Audit;
 use everbloom::internal::codec::encoded_bytes;
 use everbloom::internal::key::Generator;
 use everbloom::{AnyFilter, Decoder, Goal, Hashing, Importances, KeyHash, TimeWindow, Verdict, View};
+use everbloom::{Auditing, Audits};
 
 fn hashes(keys: &[u64]) -> Vec<KeyHash> {
     keys.iter().map(|key| Hashing::default().hash_u64(*key)).collect()

@@ -7,6 +7,7 @@ use crate::failure::{Failure, Result};
 use crate::platform;
 use crate::report::words::{self, LINES};
 use crate::report::{audit, short_size};
+use everbloom::Auditing;
 use everbloom::internal::audit::{Audit, usual_bytes};
 use everbloom::{AnyFilter, filters};
 use std::hash::{BuildHasher as _, Hasher as _};

@@ -7,6 +7,7 @@ use super::state::{Journal, OnServers};
 use crate::failure::{Failure, Result};
 use crate::platform::Interrupt;
 use crate::record::Layout;
+use everbloom::Audits;
 use everbloom::internal::audit::Audit;
 use everbloom::internal::filter::Watch;
 use everbloom::{AnyFilter, Hashing, Importances, KeyHash, Promise, Spec, Status, Window, filters};

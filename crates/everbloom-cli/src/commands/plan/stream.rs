@@ -8,6 +8,7 @@ use crate::failure::{Failure, Result};
 use crate::filter_file;
 use crate::progress::Screen;
 use crate::record::Layout;
+use everbloom::Audits;
 use everbloom::Stream;
 use everbloom::internal::promise::MAX_ITEMS;
 use std::path::{Path, PathBuf};

@@ -107,6 +107,7 @@ pub static KIND: Kind = Kind {
         ..Abilities::STREAM
     },
     model: Model { effort: plan::effort, ..Model::sized(&["num_blocks", "window"]) },
+    extension: None,
     plan: plan::planned,
     build: |plan| Ok(Box::new(AgePartitioned::from_plan(plan)?)),
     restore: |from| Ok(Box::new(AgePartitioned::restore(from)?)),

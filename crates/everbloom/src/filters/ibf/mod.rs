@@ -128,6 +128,7 @@ mod sampling;
 mod weighed;
 
 use crate::filter::{Abilities, Base, Body, Filter, Kind, Model, Parameter, Plan, Restore, shows_base};
+use crate::forecast::StreamModel;
 use crate::format::{StateReader, StateWriter};
 use crate::key::{Generator, Hashing, KeyHash};
 use crate::promise::{Error, Importance, ImportanceMix, Importances, Result, Status, Verdict};
@@ -148,7 +149,6 @@ const fn kind(id: u16, name: &'static str, parameters: &'static [Parameter], sum
         parameters,
         can: Abilities { weigh_importance: true, ..Abilities::STREAM },
         model: Model {
-            forecast: forecast::forecast,
             // The thesis's own question: cells, their size, decrements and hashes. The rate gives the first and the third.
             choices_by_cost: &[("cell_max", &["1", "3", "7", "15"]), ("num_hashes", &["1", "2", "3", "4", "6"])],
             effort: plan::effort,
@@ -156,6 +156,7 @@ const fn kind(id: u16, name: &'static str, parameters: &'static [Parameter], sum
             whole_stream: forecast::takes_whole_stream,
             ..Model::sized(&["num_cells", "fill_limit", "reinsert_slots", "reinsert_every"])
         },
+        extension: Some(&StreamModel(forecast::forecast)),
         plan: plan::planned,
         build: |plan| Ok(Box::new(Ibf::from_plan(plan)?)),
         restore: |from| Ok(Box::new(Ibf::restore(from)?)),

@@ -13,7 +13,7 @@ use super::reinsertion;
 use crate::filter::Plan;
 use crate::filter::model::{Effort, MOST_CHANGED};
 use crate::promise::{Error, Goal, Holds, ImportanceMix, Promise, Result, Spec, rate_text};
-use crate::stream::closed_forms::largest;
+use crate::sizing::closed_forms::largest;
 use libm::{ceil, floor, log1p, log2, pow};
 
 /// The value of full cells unless asked otherwise: two bits tell four classes of importance apart.

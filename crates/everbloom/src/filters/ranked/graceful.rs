@@ -50,16 +50,14 @@
 //! ```
 
 use super::observe::{TOGETHER, kept};
-use super::{Insert, Parameters, Ranked, forecast as ranked_forecast, plan};
+use super::{Insert, Parameters, Ranked, plan};
 use crate::cells::in_place::{InPlace, Outcome};
 use crate::cells::lanes::Words;
-use crate::filter::model::never_forgetting;
 use crate::filter::{Abilities, Base, Body, Filter, Kind, Model, Plan, Restore, insert_by_batches, observe_one};
 use crate::format::StateWriter;
 use crate::key::{KeyHash, scale};
 use crate::promise::{Goal, Importance, Importances, Promise, Result, Spec, Status, Verdict};
 use crate::simd::{CACHED_BYTES, PREFETCH_DISTANCE};
-use crate::stream::{Forecast, Stream};
 use libm::ldexp;
 
 /// What the registry knows about it.
@@ -70,7 +68,8 @@ pub(crate) static KIND: Kind = Kind {
     summary: "exact while the keys fit into its memory, then ranked: fixed memory for ever, no number to guess",
     parameters: &plan::GRACEFUL,
     can: Abilities { exact_first: true, ..Abilities::STREAM },
-    model: Model { choices: super::KIND.model.choices, forecast, ..Model::sized(&["num_words"]) },
+    model: Model { choices: super::KIND.model.choices, ..Model::sized(&["num_words"]) },
+    extension: None,
     plan: planned,
     build: |plan| Ok(Box::new(Graceful::from_plan(plan)?)),
     restore: |from| Ok(Box::new(Graceful::restore(from)?)),
@@ -109,23 +108,6 @@ fn planned(spec: &Spec, goal: &Goal) -> Result<Plan> {
     let ranked = plan::planned(&spec.renamed(super::KIND.name), &goal)?;
     let parameters = parameters_of(&ranked.spec)?;
     Ok(Plan::new(&KIND, spec_of(&parameters), ranked.memory_bits, promise_of(&parameters), goal.hashing))
-}
-
-/// The share of arrivals up to which the exact beginning does not matter to a forecast.
-const SHORT_BEGINNING: f64 = 0.01;
-
-fn forecast(plan: &Plan, stream: &Stream) -> Result<Option<Forecast>> {
-    let exact = InPlace::capacity(lines_of(&parameters_of(&plan.spec)?));
-    if stream.distinct() <= exact {
-        return Ok(Some(never_forgetting(plan, stream, |items| {
-            (collisions(items), 1.0 - items / (exact as f64 * 8.0 / 7.0))
-        })));
-    }
-    if stream.footprint().distinct(SHORT_BEGINNING * stream.arrivals() as f64) < exact as f64 {
-        return Ok(None);
-    }
-    let ranked = Plan { spec: parameters_of(&plan.spec)?.spec(), ..plan.clone() };
-    ranked_forecast::forecast(&ranked, stream)
 }
 
 /// The probability that a new key shares its 64 bits with one of so many.

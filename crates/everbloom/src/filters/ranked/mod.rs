@@ -99,7 +99,6 @@
 //! # Ok::<(), everbloom::Error>(())
 //! ```
 
-mod forecast;
 mod gate;
 mod graceful;
 mod observe;
@@ -134,9 +133,9 @@ pub static KIND: Kind = Kind {
         ]),
         // One lane is another filter, the direct table.
         forms: &[("lanes", "1")],
-        forecast: forecast::forecast,
         ..Model::sized(&["num_words", "gate_items"])
     },
+    extension: None,
     plan: plan::planned,
     build: |plan| Ok(Box::new(Ranked::from_plan(plan)?)),
     restore: |from| Ok(Box::new(Ranked::restore(from)?)),

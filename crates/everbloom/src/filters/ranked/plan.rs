@@ -5,7 +5,7 @@ use super::gate::GATE_BITS;
 use crate::cells::lanes::{MAX_LANE_BITS, MAX_PACKED_BITS, Shape, Wide, Words};
 use crate::filter::{Parameter, Plan, Takes, Unset, one_of};
 use crate::promise::{Error, Goal, MAX_MEMORY_BITS, Promise, Result, Spec, choice_name, rate_text, size_text};
-use crate::stream::closed_forms::poisson_mean;
+use crate::sizing::closed_forms::poisson_mean;
 
 /// Where a new arrival goes in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -189,7 +189,7 @@ impl Parameters {
     }
 
     /// The rates of false positives of words with 0, 1, … keys, up to as many as lanes.
-    pub(super) fn rates(&self) -> Vec<f64> {
+    pub fn rates(&self) -> Vec<f64> {
         let wide = self.division().ok().and_then(|(_, wide)| wide);
         let fingerprints = (u64::MAX >> (64 - self.lane_bits)) as f64;
         let of_lanes = |keys: u32| (f64::from(keys) / fingerprints).min(1.0);
@@ -227,12 +227,14 @@ impl Parameters {
         Ok(self)
     }
 
-    pub(super) fn from_spec(spec: &Spec) -> Result<Self> {
+    /// What a full spec says.
+    pub fn from_spec(spec: &Spec) -> Result<Self> {
         let num_words = spec.required("num_words")?;
         Draft::new(spec, None)?.finished(num_words, spec.required("lanes")?, spec.required("lane_bits")?)
     }
 
-    pub(super) fn spec(&self) -> Spec {
+    /// The full spec.
+    pub fn spec(&self) -> Spec {
         let spec = Spec::new(KIND.name)
             .with("num_words", self.num_words)
             .with("lanes", self.lanes)

@@ -87,7 +87,7 @@ use crate::format::StateWriter;
 use crate::key::{Hashing, KeyHash};
 use crate::promise::{Error, Importance, Importances, Result, Status, Verdict};
 use crate::simd::PREFETCH_DISTANCE;
-use plan::{forecast, likely_excess, planned};
+use plan::{fill_at, likely_excess, planned};
 use stage::Stage;
 
 /// What the registry knows about it.
@@ -98,7 +98,8 @@ pub static KIND: Kind = Kind {
     summary: "RedisBloom's filter, bit for bit: to read, write or equal what BF.* commands have",
     parameters: &plan::PARAMETERS,
     can: Abilities { grow: true, own_hash: Some(Hashing::Murmur), ..Abilities::SET },
-    model: Model { forecast, ..Model::sized(&["capacity"]) },
+    model: Model { fill_at, ..Model::sized(&["capacity"]) },
+    extension: None,
     plan: planned,
     build: |plan| Ok(Box::new(RedisBloom::from_plan(plan)?)),
     restore: |from| Ok(Box::new(RedisBloom::restore(from)?)),

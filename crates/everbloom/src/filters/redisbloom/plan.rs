@@ -3,13 +3,12 @@
 use super::stage::StageHeader;
 use super::{KIND, MAX_STAGES, options};
 use crate::cells::bits::Bits;
-use crate::filter::model::never_forgetting;
+use crate::filter::model::FillAt;
 use crate::filter::{Parameter, Plan, Takes, Unset};
 use crate::key::Hashing;
 use crate::promise::{Error, Goal, Holds, Promise, Result, Spec};
-use crate::stream::closed_forms::{bloom_fill, bloom_fpr, largest};
-use crate::stream::sizing::Size;
-use crate::stream::{Forecast, Stream};
+use crate::sizing::Size;
+use crate::sizing::closed_forms::{bloom_fill, bloom_fpr, largest};
 
 pub(super) const PARAMETERS: [Parameter; 4] = [
     Parameter::planned("capacity", "keys that the first stage takes", Takes::Whole(1, MAX_CAPACITY)),
@@ -255,11 +254,11 @@ pub(super) fn planned(spec: &Spec, goal: &Goal) -> Result<Plan> {
     Ok(plan)
 }
 
-pub(super) fn forecast(plan: &Plan, stream: &Stream) -> Result<Option<Forecast>> {
-    let parameters = Parameters::from_spec(&plan.spec)?;
+pub(super) fn fill_at(spec: &Spec) -> Result<Option<FillAt>> {
+    let parameters = Parameters::from_spec(spec)?;
     let stages: Vec<StageHeader> = parameters.stages().collect();
     // With so many keys inside: the rate, and the share of bits that are not set.
-    let state = |mut items: f64| {
+    let state = move |mut items: f64| {
         let (mut right, mut empty, mut bits) = (1.0, 0.0, 0.0);
         for (at, stage) in stages.iter().enumerate() {
             let is_last = at + 1 == stages.len();
@@ -274,5 +273,5 @@ pub(super) fn forecast(plan: &Plan, stream: &Stream) -> Result<Option<Forecast>>
         }
         (1.0 - right, empty / bits)
     };
-    Ok(Some(never_forgetting(plan, stream, state)))
+    Ok(Some(Box::new(state)))
 }

@@ -92,11 +92,12 @@ pub use parameters::{Bias, DEFAULT_INSERT_FLOOR, DEFAULT_INSERT_PROB, Floor, Lay
 
 use crate::cells::buffer::{Buffer, LINE_BITS, Line};
 use crate::filter::{Abilities, Base, Body, Filter, Kind, Model, Plan, Restore, observe_one, shows_base};
+use crate::forecast::StreamModel;
 use crate::format::StateWriter;
 use crate::key::{Generator, Hashing, KeyHash, finalise};
 use crate::promise::{Error, Holds, Importance, Importances, Promise, Result, Status, Verdict};
 use crate::simd::{CACHED_BYTES, Kernel, SimdOps, distance_for, prefetch, run};
-use crate::stream::closed_forms::rate_of_neighbours;
+use crate::sizing::closed_forms::rate_of_neighbours;
 use line::Rule;
 use parameters::{Insert, MAX_FILTERS, planned};
 
@@ -114,9 +115,9 @@ pub static KIND: Kind = Kind {
             ("num_filters", &["1", "2", "3", "4", "5", "6", "7", "8"]),
             ("insert_floor", &["0.01", "0.03", "0.1"]),
         ],
-        forecast: forecast::forecast,
         ..Model::sized(&["memory_bits", "half_life"])
     },
+    extension: Some(&StreamModel(forecast::forecast)),
     plan: planned,
     build: |plan| Ok(Box::new(Reservoir::from_plan(plan)?)),
     restore: |from| Ok(Box::new(Reservoir::restore(from)?)),

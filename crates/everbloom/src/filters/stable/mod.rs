@@ -81,11 +81,12 @@ use crate::cells::blocks::PrefetchAhead;
 use crate::cells::buffer::Line;
 use crate::cells::counters::{Counters, low_bits, lower_cell, lower_range, nonzero_lanes, with_width};
 use crate::filter::{Abilities, Base, Body, Filter, Kind, Model, Plan, Restore, shows_base};
+use crate::forecast::StreamModel;
 use crate::format::StateWriter;
 use crate::key::{Generator, Hashing, KeyHash, Probes, finalise, scale};
 use crate::promise::{Importance, Importances, Promise, Result, Status, Verdict};
 use crate::simd::{CACHED_BYTES, Kernel, Plain, SimdOps, Visit, distance_for, pipelined, prefetch, run};
-use crate::stream::closed_forms::rate_of_neighbours;
+use crate::sizing::closed_forms::rate_of_neighbours;
 use libm::pow;
 
 pub use plan::{Decrement, Layout, Parameters, Update};
@@ -107,9 +108,9 @@ pub static KIND: Kind = Kind {
             ("num_hashes", &["1", "2", "3", "4", "6"]),
         ],
         effort: plan::effort,
-        forecast: plan::forecast,
         ..Model::sized(&["num_cells"])
     },
+    extension: Some(&StreamModel(plan::forecast)),
     plan: plan::planned,
     build: |plan| Ok(Box::new(Stable::from_plan(plan)?)),
     restore: |from| Ok(Box::new(Stable::restore(from)?)),

@@ -322,7 +322,7 @@ fn candidate(spec: &Spec, goal: &Goal, target: f64, cell_max: u32, num_hashes: u
     }
     let most = draft.neighbourhood().min(MOST_CHANGED.into());
     let keeps = |decrements| Parameters { decrements: decrements as u32, ..draft }.predicted_fpr() <= target;
-    crate::stream::closed_forms::smallest(1, most, keeps)
+    crate::sizing::closed_forms::smallest(1, most, keeps)
         .map(|decrements| Parameters { decrements: decrements as u32, ..draft })
         .ok_or_else(|| Error::Infeasible {
             wanted: format!("a rate of {}", rate_text(target)),

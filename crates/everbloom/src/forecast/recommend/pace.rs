@@ -4,7 +4,6 @@ use super::super::simulate::{Extent, simulated_long};
 use super::super::{SIMULATED, at_a_glance, forecast};
 use super::Question;
 use crate::filter::Plan;
-use crate::filters;
 use crate::promise::{Error, Result};
 use crate::stream::{Forecast, Stream};
 use std::borrow::Cow;
@@ -88,7 +87,7 @@ impl Question {
 
 /// What never forgets by formula, others by a short simulation: following the chain of a filter may take longer.
 fn hasty(plan: &Plan, stream: &Stream) -> Result<Forecast> {
-    let by_formula = || filters::forecast(plan, stream);
+    let by_formula = || super::super::models::by_formula(plan, stream);
     let found = match plan.promise.predicted_fnr {
         Some(0.0) => by_formula()?,
         _ => simulated_long(plan, stream, GLANCED_ALONE)?,

@@ -62,7 +62,7 @@ mod rivals;
 mod solver;
 
 use crate::promise::{Error, Result};
-use crate::stream::closed_forms::one_minus_exp;
+use crate::sizing::closed_forms::one_minus_exp;
 use libm::exp;
 use ranked::Ranked;
 pub use real::RealOptimum;

@@ -3,7 +3,7 @@
 use super::free_fill::gains;
 use super::ranked::Ranked;
 use super::{Allocation, Share, Solution, powers};
-use crate::stream::sizing;
+use crate::sizing;
 use std::f64::consts::LN_2;
 
 /// The fill that the paper fixes.

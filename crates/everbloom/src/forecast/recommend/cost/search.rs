@@ -268,7 +268,7 @@ impl<'q> Search<'q> {
     /// of, and has a formula.
     fn forecast(&self, plan: &Plan, shared: &Shared) -> Result<Forecast> {
         let by_formula = match plan.promise.predicted_fnr {
-            Some(0.0) => filters::forecast(plan, &self.stream)?,
+            Some(0.0) => crate::forecast::models::by_formula(plan, &self.stream)?,
             _ => None,
         };
         match by_formula {

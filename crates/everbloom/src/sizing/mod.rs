@@ -3,7 +3,9 @@
 //! Shared by every filter that sets `num_hashes` of `num_cells` cells per key and never clears them
 //! unasked: the classic filter (a cell is a bit) and the counting one (a cell is a counter).
 
-use super::closed_forms::{bloom_bits, bloom_capacity, bloom_fill, bloom_fpr, largest, smallest};
+pub mod closed_forms;
+
+use self::closed_forms::{bloom_bits, bloom_capacity, bloom_fill, bloom_fpr, largest, smallest};
 use crate::cells::buffer::LINE_BITS;
 use crate::format::golomb::code_bits;
 use crate::key::KeyHash;

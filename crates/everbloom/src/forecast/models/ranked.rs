@@ -16,8 +16,8 @@
 //! for 35.0 %, uniform, 76 % distinct, six lanes); with two lanes up to 16 % too low, and a third too low
 //! where there is hardly a key for each lane. So both are simulated.
 
-use super::plan::{Gate, Hit, Insert, Parameters};
 use crate::filter::Plan;
+use crate::filters::ranked::{Gate, Hit, Insert, Parameters};
 use crate::promise::Result;
 use crate::stream::integrate::{ALL_ALIKE, Integral, miss_over_time};
 use crate::stream::{Forecast, Method, RateBand, Stream};

@@ -1,11 +1,12 @@
 //! A filter that is watched while it works.
 
-use super::sharded::is_sharded;
-use super::{Base, Body, Combine, Filter, Merge, Multiplicity, Windowed};
-use crate::audit::{Audit, Horizon};
+use super::{Audit, AuditReport, Breach, Horizon};
+use crate::filter::sharded::is_sharded;
+use crate::filter::{Annex, Base, Body, Combine, Filter, Merge, Multiplicity, Windowed, alone};
 use crate::format::StateWriter;
+use crate::front::{AnyFilter, TimeWindow};
 use crate::key::KeyHash;
-use crate::promise::{Error, Importance, Importances, Result, Status, Verdict};
+use crate::promise::{Error, Importance, Importances, Promise, Result, Size, Status, Verdict};
 use std::any::Any;
 
 /// A filter with an audit beside it, which sees every arrival with the filter's verdict. It answers as the filter alone would,
@@ -46,22 +47,121 @@ impl Audited {
     }
 }
 
-/// The filter without its audit, if it has one.
-pub(crate) fn without_audit(filter: Box<dyn Filter>) -> Box<dyn Filter> {
-    if filter.audit().is_none() {
-        return filter;
+/// Reads the audit that was saved beside a filter.
+pub fn read_annex(filter: Box<dyn Filter>, bytes: &[u8]) -> Result<Box<dyn Filter>> {
+    Ok(Box::new(Audited::restored(filter, Audit::from_bytes(bytes)?)))
+}
+
+impl Annex for Audit {
+    fn to_bytes(&self) -> Vec<u8> {
+        Audit::to_bytes(self)
     }
-    let any: Box<dyn Any> = filter;
-    match any.downcast::<Audited>() {
-        Ok(audited) => audited.filter,
-        Err(_) => unreachable!("only this type has an audit"),
+
+    fn encoded_bytes(&self) -> u64 {
+        Audit::encoded_bytes(self)
+    }
+
+    fn shows_breach(&self, promise: &Promise) -> bool {
+        self.breach(promise).is_some()
     }
 }
 
-/// The same by reference.
-pub fn unaudited(filter: &dyn Filter) -> &dyn Filter {
-    let any: &dyn Any = filter;
-    any.downcast_ref::<Audited>().map_or(filter, |audited| audited.filter.as_ref())
+/// Measures how often a filter really errs, while it works.
+///
+/// ```
+/// use everbloom::{AnyFilter, Audits, Auditing, Goal};
+///
+/// let filter = Goal::new().filter("stable").memory("16KiB").fpr("1%").build()?;
+/// let mut seen = filter.audited("64KiB", 0x5eed)?;
+/// (0..200_000u64).for_each(|key| {
+///     seen.insert(key * key % 50_021);
+/// });
+/// let report = seen.audit_report().expect("it is audited");
+/// let fnr = report.measured_fnr.expect("there are repeats");
+/// assert!(fnr.low > 0.05 && fnr.high < 1.0, "it has to forget most of 50,021 keys: {fnr:?}");
+/// assert!(seen.breach().is_none(), "the promised rate of false positives is kept");
+///
+/// let copy = AnyFilter::from_bytes(&seen.to_bytes())?;
+/// assert_eq!(copy.audit_report(), Some(report));
+/// # Ok::<(), everbloom::Error>(())
+/// ```
+pub trait Auditing: Sized {
+    /// Audits what has seen nothing yet, in so much memory: some keys are followed exactly, and tell how often it errs on the
+    /// stream that it really sees. It answers as before, and is saved and merged with its audit. The seed chooses the keys
+    /// that are followed; it should be random, so that nobody can make a stream which avoids them. Repeats to a window are
+    /// those within it.
+    fn audited(self, memory: impl Into<Size>, seed: u64) -> Result<Self>;
+
+    /// Puts an audit beside it that the caller made.
+    fn with_audit(self, audit: Audit) -> Result<Self>;
+
+    /// Takes its audit away, if it has one.
+    fn without_audit(self) -> Self;
+}
+
+impl Auditing for AnyFilter {
+    fn audited(mut self, memory: impl Into<Size>, seed: u64) -> Result<Self> {
+        let audit = Audit::new(memory.into().named("audit").get()? / 8, seed)?;
+        let horizon = horizon(&mut *self);
+        self.with_audit(audit.with_horizon(horizon))
+    }
+
+    fn with_audit(self, audit: Audit) -> Result<Self> {
+        let audited: Box<dyn Filter> = Box::new(Audited::new(self.into_dyn(), audit)?);
+        Ok(audited.into())
+    }
+
+    fn without_audit(self) -> Self {
+        let any: Box<dyn Any> = match self.audit() {
+            Some(_) => self.into_dyn(),
+            None => return self,
+        };
+        match any.downcast::<Audited>() {
+            Ok(audited) => audited.filter.into(),
+            Err(_) => unreachable!("only this type has an audit"),
+        }
+    }
+}
+
+impl Auditing for TimeWindow {
+    fn audited(self, memory: impl Into<Size>, seed: u64) -> Result<Self> {
+        self.try_map(|filter| filter.audited(memory, seed))
+    }
+
+    fn with_audit(self, audit: Audit) -> Result<Self> {
+        self.try_map(|filter| filter.with_audit(audit))
+    }
+
+    fn without_audit(self) -> Self {
+        self.map(AnyFilter::without_audit)
+    }
+}
+
+/// What the audit beside a filter has found.
+pub trait Audits {
+    /// The audit beside it, if it has one.
+    fn audit(&self) -> Option<&Audit>;
+
+    /// How often the filter erred, with intervals, if it is audited.
+    fn audit_report(&self) -> Option<AuditReport>;
+
+    /// What of its promise the audit shows to be broken beyond chance, if it is audited and anything is.
+    fn breach(&self) -> Option<Breach>;
+}
+
+impl Audits for dyn Filter {
+    fn audit(&self) -> Option<&Audit> {
+        let any: &dyn Any = self;
+        any.downcast_ref::<Audited>().map(|audited| &audited.audit)
+    }
+
+    fn audit_report(&self) -> Option<AuditReport> {
+        self.audit().map(Audit::report)
+    }
+
+    fn breach(&self) -> Option<Breach> {
+        self.audit()?.breach(&self.promise())
+    }
 }
 
 /// What a filter that keeps a window has to know and what it has to forget, for its audit; nothing for other filters, and for
@@ -86,8 +186,12 @@ impl Filter for Audited {
         self.filter.base_mut()
     }
 
-    fn audit(&self) -> Option<&Audit> {
+    fn annex(&self) -> Option<&dyn Annex> {
         Some(&self.audit)
+    }
+
+    fn inner(&self) -> Option<&dyn Filter> {
+        Some(&*self.filter)
     }
 
     /// The filter's and the audit's.
@@ -214,7 +318,7 @@ impl Merge for Audited {
             }
         };
         match self.filter.as_merge() {
-            Some(filter) => filter.merge(unaudited(other), how)?,
+            Some(filter) => filter.merge(alone(other), how)?,
             None => return Err(mismatch("one", "one")),
         }
         self.audit = audit;
