@@ -33,23 +33,18 @@
 // Pages of public types point into the rooms behind them, which `--document-private-items` shows.
 #![allow(rustdoc::private_intra_doc_links)]
 
-#[cfg(not(all(target_pointer_width = "64", target_endian = "little")))]
-compile_error!("everbloom needs a 64-bit little-endian target: filters are larger than 32 bits can address");
+use everbloom_cells::{self as cells, key, simd};
 
 mod audit;
-mod cells;
 mod codec;
 mod filter;
 pub mod filters;
 mod forecast;
 mod format;
 mod front;
-mod key;
 mod promise;
 pub mod querylog;
 mod scheme;
-#[allow(unsafe_code)]
-mod simd;
 mod sizing;
 mod stream;
 
@@ -64,8 +59,8 @@ pub use forecast::{Candidate, CostCurve, CostPoint, CostSoFar, ExpectedCost, Que
 pub use front::{AnyFilter, Info, Shared, TimeWindow};
 pub use key::{Hashing, Key, KeyHash, SecretKey};
 pub use promise::{
-    Cost, Count, Error, Goal, Holds, Importance, ImportanceMix, ImportanceScale, Importances, Price, Promise, Rate,
-    Result, Size, Span, Spec, Status, Verdict, Window,
+    Cost, Count, Error, Goal, Holds, Importance, ImportanceMix, ImportanceScale, Importances, IoError, Price, Promise,
+    Rate, Result, Size, Span, Spec, Status, Verdict, Window,
 };
 pub use scheme::{Scheme, WithScheme};
 pub use stream::{Forecast, Stream};

@@ -117,8 +117,7 @@ fn is_reference(look: Look) -> bool {
 /// The figure as SVG.
 pub fn svg(figure: &Figure) -> Result<String> {
     let mut text = String::new();
-    draw(figure, &mut text)
-        .map_err(|problem| Error::Io { message: format!("the chart cannot be drawn: {problem}") })?;
+    draw(figure, &mut text).map_err(|problem| Error::io(format!("the chart cannot be drawn: {problem}")))?;
     Ok(text)
 }
 

@@ -319,5 +319,5 @@ fn finish(
 }
 
 fn within(experiment: &str, what: &str, error: Error) -> Error {
-    Error::Io { message: format!("{experiment}, {what}: {error}") }
+    Error::io(format!("{experiment}, {what}: {error}"))
 }

@@ -158,7 +158,7 @@ impl Store {
 
     /// Writes a JSON document.
     pub fn write_json(&self, path: &Path, document: &impl Serialize) -> Result<()> {
-        let mut text = serde_json::to_vec_pretty(document).map_err(|error| Error::Io { message: error.to_string() })?;
+        let mut text = serde_json::to_vec_pretty(document).map_err(|error| Error::io(error.to_string()))?;
         text.push(b'\n');
         self.write(path, &text)
     }
@@ -229,7 +229,7 @@ pub(super) fn slug(text: &str) -> String {
 }
 
 fn foreign(path: &Path, problem: &str) -> Error {
-    Error::Io { message: format!("{}: {problem}", path.display()) }
+    Error::io(format!("{}: {problem}", path.display()))
 }
 
 fn failed(path: &Path, error: &std::io::Error) -> Error {
@@ -241,7 +241,7 @@ fn failed(path: &Path, error: &std::io::Error) -> Error {
         }
         _ => "",
     };
-    Error::Io { message: format!("{}: {words}{remedy}", path.display()) }
+    Error::io(format!("{}: {words}{remedy}", path.display()))
 }
 
 #[cfg(test)]

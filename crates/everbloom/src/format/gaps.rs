@@ -298,7 +298,7 @@ impl Read for Expander<'_> {
         if self.given == self.chunk.len() && self.remaining > 0 {
             self.next_chunk().map_err(|error| match error {
                 // A source that fails says so itself.
-                Error::Io { message } => io::Error::other(message),
+                Error::Io { source } => io::Error::new(source.kind(), source),
                 error => io::Error::new(io::ErrorKind::InvalidData, error),
             })?;
         }

@@ -86,12 +86,7 @@ pub(crate) struct Header {
 
 impl Header {
     pub(crate) fn hash_fields(hashing: &Hashing) -> (u8, u64, u64) {
-        match hashing {
-            Hashing::Xxh3 { seed } => (1, *seed, 0),
-            Hashing::Measured { seed } => (3, *seed, 0),
-            Hashing::SipHash { .. } => (2, 0, hashing.check_value()),
-            Hashing::Murmur => (4, 0, 0),
-        }
+        (hashing.id(), hashing.seed().unwrap_or(0), hashing.check_value())
     }
 
     /// The hashing that the header describes; a secret key must be the right one.

@@ -2,7 +2,6 @@
 //! wrong, and quantities as people write them.
 
 mod cost;
-mod error;
 mod goal;
 mod harmless;
 mod importance;
@@ -14,16 +13,16 @@ mod suggest;
 mod verdict;
 
 pub use cost::{Cost, Price};
-pub use error::{Error, Result};
+pub use everbloom_cells::{Error, IoError, Result, Verdict, size_text, size_typed};
 pub use goal::{Goal, LEAST_RATE, MAX_ITEMS};
 pub(crate) use goal::{LEAST_RATE_OF_A_PART, MAX_MEMORY_BITS};
 pub use harmless::harmless;
 pub use importance::{Importance, ImportanceMix, ImportanceScale, Importances};
 pub(crate) use plan::refuse_murmur;
 pub use plan::{Holds, Promise};
-pub use quantity::{Count, Rate, Size, Span, Window, rate_text, size_text, size_typed, span_text};
+pub use quantity::{Count, Rate, Size, Span, Window, rate_text, span_text};
 pub use spec::Spec;
 pub(crate) use spec::choice_name;
 pub use standing::Standing;
 pub use suggest::{did_you_mean, suggestion};
-pub use verdict::{Status, Verdict};
+pub use verdict::Status;

@@ -106,9 +106,7 @@ pub fn read(store: &Store) -> Result<Vec<Results>> {
         found.extend(store.read_json::<Results>(&Path::new(experiment.name).join(FILE))?);
     }
     if found.is_empty() {
-        return Err(Error::Io {
-            message: format!("{}: no experiment is finished; go on with `lab run`", store.root().display()),
-        });
+        return Err(Error::io(format!("{}: no experiment is finished; go on with `lab run`", store.root().display())));
     }
     Ok(found)
 }
