@@ -42,10 +42,11 @@ pub mod filters;
 mod forecast;
 mod format;
 mod front;
+pub mod kind;
 mod promise;
 pub mod querylog;
 mod scheme;
-mod sizing;
+pub mod sizing;
 mod stream;
 
 pub use audit::{AuditReport, Auditing, Audits, Breach, ByImportance, ByLag, LastPart, Measured};

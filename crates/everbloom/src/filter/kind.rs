@@ -29,15 +29,15 @@ pub struct Kind {
     /// Fills in what a spec leaves out.
     pub plan: fn(&Spec, &Goal) -> Result<Plan>,
     /// Allocates what a plan describes.
-    pub(crate) build: fn(&Plan) -> Result<Box<dyn Filter>>,
+    pub build: fn(&Plan) -> Result<Box<dyn Filter>>,
     /// Reads one back.
-    pub(crate) restore: fn(Restore<'_, '_>) -> Result<Box<dyn Filter>>,
+    pub restore: fn(Restore<'_, '_>) -> Result<Box<dyn Filter>>,
     /// The filter in a body that somebody else holds, if it can be asked there.
-    pub(crate) map: Option<OpenMapped>,
+    pub map: Option<OpenMapped>,
 }
 
 /// Opens a filter in a body that somebody else holds.
-pub(crate) type OpenMapped = for<'b> fn(&Spec, &'b [u8]) -> Result<Box<dyn Mapped + 'b>>;
+pub type OpenMapped = for<'b> fn(&Spec, &'b [u8]) -> Result<Box<dyn Mapped + 'b>>;
 
 /// What a kind can do, and what it needs.
 #[derive(Debug, Clone, Copy)]
@@ -93,7 +93,7 @@ pub struct WindowParameters {
 
 impl Abilities {
     /// A filter that never forgets and fills up.
-    pub(crate) const SET: Abilities = Abilities {
+    pub const SET: Abilities = Abilities {
         forget: false,
         fade: None,
         be_exact: false,
@@ -114,7 +114,7 @@ impl Abilities {
     };
 
     /// A filter for endless streams, which forgets.
-    pub(crate) const STREAM: Abilities = Abilities { forget: true, run_forever: true, ..Abilities::SET };
+    pub const STREAM: Abilities = Abilities { forget: true, run_forever: true, ..Abilities::SET };
 }
 
 impl fmt::Debug for Kind {
@@ -188,14 +188,20 @@ pub type ReadAnnex = fn(Box<dyn Filter>, &[u8]) -> Result<Box<dyn Filter>>;
 
 /// What a filter is restored from.
 pub struct Restore<'r, 's> {
-    pub(crate) kind: &'static Kind,
-    pub(crate) spec: &'r Spec,
-    pub(crate) hashing: Hashing,
-    pub(crate) promise: Promise,
-    pub(crate) state: StateReader<'r>,
-    pub(crate) body: &'r mut BodyReader<'s>,
+    /// The kind that its spec names.
+    pub kind: &'static Kind,
+    /// Kind and every parameter, as it was saved.
+    pub spec: &'r Spec,
+    /// How it hashes keys.
+    pub hashing: Hashing,
+    /// What it promised.
+    pub promise: Promise,
+    /// The arrivals, and what the filter saved beside its cells.
+    pub state: StateReader<'r>,
+    /// Its cells.
+    pub body: &'r mut BodyReader<'s>,
     /// What the caller has for filters that cannot be read without it, found by its type.
-    pub(crate) attachment: Option<&'r (dyn Any + Send + Sync)>,
+    pub attachment: Option<&'r (dyn Any + Send + Sync)>,
     /// Reads the next whole filter from a body that is made of such.
-    pub(crate) read_part: &'r dyn Fn(&mut BodyReader<'_>) -> Result<Box<dyn Filter>>,
+    pub read_part: &'r dyn Fn(&mut BodyReader<'_>) -> Result<Box<dyn Filter>>,
 }

@@ -26,7 +26,7 @@ impl Kinds {
     }
 
     /// Puts beside a filter what was saved so.
-    pub(crate) fn annexed(self, filter: Box<dyn Filter>, bytes: &[u8]) -> Result<Box<dyn Filter>> {
+    pub fn annexed(self, filter: Box<dyn Filter>, bytes: &[u8]) -> Result<Box<dyn Filter>> {
         match self.read_annex {
             Some(read) => read(filter, bytes),
             None => Err(Error::unsupported(
@@ -99,7 +99,7 @@ impl Kinds {
     }
 
     /// The kind of a stored spec, if the format's id belongs to it.
-    pub(crate) fn checked(self, spec: &Spec, id: u16) -> Result<&'static Kind> {
+    pub fn checked(self, spec: &Spec, id: u16) -> Result<&'static Kind> {
         let kind = self.of(spec)?;
         if kind.retired.contains(&(id & !SHARDED_ID)) {
             let problem = format!("a '{}' filter of an earlier version, which chose other bits for a key", kind.name);
@@ -113,12 +113,12 @@ impl Kinds {
 }
 
 /// The format's id for a filter of this kind and spec.
-pub(crate) fn id_of(kind: &Kind, spec: &Spec) -> u16 {
+pub fn id_of(kind: &Kind, spec: &Spec) -> u16 {
     if is_sharded(spec) { kind.id | SHARDED_ID } else { kind.id }
 }
 
 /// Rebuilds a filter.
-pub(crate) fn restore(from: Restore<'_, '_>) -> Result<Box<dyn Filter>> {
+pub fn restore(from: Restore<'_, '_>) -> Result<Box<dyn Filter>> {
     if is_sharded(from.spec) { Ok(Box::new(Sharded::restore(from)?)) } else { (from.kind.restore)(from) }
 }
 
@@ -168,7 +168,7 @@ fn for_items(goal: &Goal) -> String {
 
 /// The error that a plan does not keep the rate of a goal, if it does not: for callers that hold it to one that is only
 /// usual.
-pub(crate) fn broken_rate(plan: &Plan, goal: &Goal) -> Option<Error> {
+pub fn broken_rate(plan: &Plan, goal: &Goal) -> Option<Error> {
     let (promise, target) = (plan.promise, goal.target_fpr?);
     (promise.holds != Holds::Never && promise.predicted_fpr > target).then(|| Error::Infeasible {
         wanted: format!("a rate of {}{}", rate_text(target), for_items(goal)),

@@ -16,14 +16,14 @@ pub enum Combine {
 
 impl Combine {
     /// The bits of both, in equally long rows of words.
-    pub(crate) fn words(self, words: &mut [u64], others: &[u64]) {
+    pub fn words(self, words: &mut [u64], others: &[u64]) {
         for (word, other) in words.iter_mut().zip(others) {
             *word = if self == Combine::Union { *word | other } else { *word & other };
         }
     }
 
     /// The most keys that can have been inserted into the outcome.
-    pub(crate) fn inserted(self, keys: u64, others: u64) -> u64 {
+    pub fn inserted(self, keys: u64, others: u64) -> u64 {
         match self {
             Combine::Union => keys.saturating_add(others),
             Combine::Intersection => keys.min(others),
@@ -39,7 +39,7 @@ pub trait Merge {
 }
 
 /// The other filter as one of type `F`, with the same spec and hashing, or why not.
-pub(crate) fn same_shape<'a, F: Filter>(left: &F, right: &'a dyn Filter) -> Result<&'a F> {
+pub fn same_shape<'a, F: Filter>(left: &F, right: &'a dyn Filter) -> Result<&'a F> {
     let mismatch = |what, left: String, right: String| Error::Mismatch {
         what,
         left,

@@ -12,8 +12,8 @@ mod keys;
 mod kind;
 mod kinds;
 mod merge;
-pub(crate) mod model;
-pub(crate) mod parameter;
+mod model;
+mod parameter;
 mod plan;
 pub mod sharded;
 mod timeline;
@@ -27,18 +27,18 @@ use crate::simd::pipelined;
 use std::any::Any;
 
 pub use base::Base;
-pub(crate) use base::shows_base;
+pub use base::shows_base;
 pub use keys::{FilterExt, Unseen, UnseenExt};
-pub use kind::{Abilities, Kind, ReadAnnex, Restore, WindowParameters};
+pub use kind::{Abilities, Kind, OpenMapped, ReadAnnex, Restore, WindowParameters};
 pub use kinds::Kinds;
-pub(crate) use kinds::{broken_rate, id_of, restore};
-pub(crate) use merge::same_shape;
+pub use kinds::{broken_rate, id_of, restore};
+pub use merge::same_shape;
 pub use merge::{Combine, Merge};
-pub use model::{Choices, Effort, FillAt, Model};
-pub(crate) use parameter::one_of;
-pub use parameter::{Parameter, Takes, Unset};
+pub use model::{Choices, Effort, FillAt, MOST_CHANGED, Model};
+pub use parameter::one_of;
+pub use parameter::{Parameter, Takes, Unset, names};
 pub use plan::Plan;
-pub(crate) use sharded::SHARDS;
+pub use sharded::SHARDS;
 pub use sharded::Sharded;
 pub use timeline::{Timeline, TimelineStep, Times, WindowStatus};
 pub use watch::{Watch, Watched, standing, standing_of, watch, watch_of};
@@ -277,14 +277,14 @@ pub fn alone(filter: &dyn Filter) -> &dyn Filter {
 const TOGETHER: usize = 256;
 
 /// One arrival at a filter that works by batches.
-pub(crate) fn observe_one(filter: &mut impl Filter, hash: KeyHash, importance: Importance) -> Verdict {
+pub fn observe_one(filter: &mut impl Filter, hash: KeyHash, importance: Importance) -> Verdict {
     let mut verdicts = [Verdict::Distinct];
     filter.observe_checked(&[hash], Importances::All(importance), &mut verdicts);
     verdicts[0]
 }
 
 /// Insertion into a filter that works by batches.
-pub(crate) fn insert_by_batches(filter: &mut impl Filter, hashes: &[KeyHash]) {
+pub fn insert_by_batches(filter: &mut impl Filter, hashes: &[KeyHash]) {
     let mut verdicts = [Verdict::Distinct; TOGETHER];
     for hashes in hashes.chunks(TOGETHER) {
         filter.observe_checked(hashes, Importances::default(), &mut verdicts[..hashes.len()]);

@@ -36,7 +36,7 @@ pub struct Model {
 }
 
 /// The most cells or words that an arrival may change, on average: so many take up to 0.1 ms.
-pub(crate) const MOST_CHANGED: u32 = 1024;
+pub const MOST_CHANGED: u32 = 1024;
 
 /// What an arrival costs.
 #[derive(Debug, Clone, Copy)]
@@ -53,7 +53,7 @@ pub struct Effort {
 
 impl Effort {
     /// Refuses what would crawl, and says how far one can go.
-    pub(crate) fn checked(self) -> Result<()> {
+    pub fn checked(self) -> Result<()> {
         let over = self.changed / f64::from(MOST_CHANGED);
         if over <= 1.0 {
             return Ok(());
@@ -72,7 +72,7 @@ impl Effort {
 
 impl Model {
     /// A kind that can be tried small and has no formula.
-    pub(crate) const fn sized(sizes: &'static [&'static str]) -> Self {
+    pub const fn sized(sizes: &'static [&'static str]) -> Self {
         Model {
             sizes,
             unit: |_| Ok(1),
@@ -89,7 +89,7 @@ impl Model {
     }
 
     /// The spec as it is, and in every other form that it leaves open.
-    pub(crate) fn forms(&self, spec: &Spec) -> Vec<Spec> {
+    pub fn forms(&self, spec: &Spec) -> Vec<Spec> {
         let open = self.forms.iter().filter(|(parameter, _)| spec.get(parameter).is_none());
         std::iter::once(spec.clone())
             .chain(open.map(|(parameter, value)| spec.clone().with(parameter, value)))
@@ -97,12 +97,12 @@ impl Model {
     }
 
     /// Which form a full spec has: the usual one, or the number of another.
-    pub(crate) fn form_of(&self, spec: &Spec) -> Option<usize> {
+    pub fn form_of(&self, spec: &Spec) -> Option<usize> {
         self.forms.iter().position(|(parameter, value)| spec.get(parameter) == Some(value))
     }
 
     /// Cache lines that a key of a filter with this full spec touches.
-    pub(crate) fn accesses(&self, spec: &Spec) -> u64 {
+    pub fn accesses(&self, spec: &Spec) -> u64 {
         self.accesses.and_then(|parameter| spec.number(parameter).ok().flatten()).unwrap_or(1)
     }
 
@@ -116,13 +116,13 @@ impl Model {
     }
 
     /// The same with what else a search by cost tries.
-    pub(crate) fn variants_by_cost(&self, spec: &Spec, with_importance: bool) -> Vec<Spec> {
+    pub fn variants_by_cost(&self, spec: &Spec, with_importance: bool) -> Vec<Spec> {
         combined(self.variants(spec, with_importance), self.choices_by_cost)
     }
 
     /// A spec with about 1/`divisor` of the size, and its true part of the size; a divisor below 1 makes it larger.
     /// `None` if the kind does not scale.
-    pub(crate) fn scaled(&self, spec: &Spec, divisor: f64) -> Result<Option<(Spec, f64)>> {
+    pub fn scaled(&self, spec: &Spec, divisor: f64) -> Result<Option<(Spec, f64)>> {
         let Some(leading) = self.sizes.first() else { return Ok(None) };
         let (whole, unit) = (spec.required::<u64>(leading)? as f64, (self.unit)(spec)?.max(1) as f64);
         let part = ((whole / divisor / unit).round().max(1.0) * unit).min((whole / divisor.min(1.0)).max(unit));

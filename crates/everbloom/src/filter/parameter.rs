@@ -59,23 +59,23 @@ pub enum Unset {
 
 impl Parameter {
     /// A parameter that the plan chooses if the spec does not.
-    pub(crate) const fn planned(name: &'static str, meaning: &'static str, takes: Takes) -> Self {
+    pub const fn planned(name: &'static str, meaning: &'static str, takes: Takes) -> Self {
         Parameter { name, meaning, takes, unset: Unset::Planned, needs: None }
     }
 
     /// The same with something else where the spec does not say.
-    pub(crate) const fn or(self, unset: Unset) -> Self {
+    pub const fn or(self, unset: Unset) -> Self {
         Parameter { unset, ..self }
     }
 
     /// The same, only together with one of these values of another.
-    pub(crate) const fn with(self, parameter: &'static str, values: &'static [&'static str]) -> Self {
+    pub const fn with(self, parameter: &'static str, values: &'static [&'static str]) -> Self {
         Parameter { needs: Some((parameter, values)), ..self }
     }
 }
 
 /// The names of a table of choices, of which there are `N`.
-pub(crate) const fn names<const N: usize, T>(choices: &[(&'static str, T)]) -> [&'static str; N] {
+pub const fn names<const N: usize, T>(choices: &[(&'static str, T)]) -> [&'static str; N] {
     let mut names = [""; N];
     let mut at = 0;
     while at < N {
@@ -85,16 +85,17 @@ pub(crate) const fn names<const N: usize, T>(choices: &[(&'static str, T)]) -> [
     names
 }
 
-/// The values of a parameter that takes one of a table's choices.
+/// The values of a [`Parameter`](crate::kind::Parameter) that takes one of a table's choices.
+#[macro_export]
 macro_rules! one_of {
     ($choices:expr) => {
-        $crate::filter::parameter::Takes::Choice({
-            const NAMES: [&str; $choices.len()] = $crate::filter::parameter::names($choices);
+        $crate::kind::Takes::Choice({
+            const NAMES: [&str; $choices.len()] = $crate::kind::names($choices);
             &NAMES
         })
     };
 }
-pub(crate) use one_of;
+pub use crate::one_of;
 
 /// As people read it: `1 to 64`, `above 0, below 1`, `yes or no`.
 impl fmt::Display for Takes {

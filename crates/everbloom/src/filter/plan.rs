@@ -26,14 +26,14 @@ pub struct Plan {
 
 impl Plan {
     /// A plan about which there is nothing else to know.
-    pub(crate) fn new(kind: &'static Kind, spec: Spec, memory_bits: u64, promise: Promise, hashing: Hashing) -> Self {
+    pub fn new(kind: &'static Kind, spec: Spec, memory_bits: u64, promise: Promise, hashing: Hashing) -> Self {
         Plan { kind, spec, memory_bits, promise, hashing, notes: Vec::new() }
     }
 }
 
 impl Plan {
     /// Allocates the filter.
-    pub(crate) fn filter(&self) -> Result<Box<dyn Filter>> {
+    pub fn filter(&self) -> Result<Box<dyn Filter>> {
         if is_sharded(&self.spec) {
             return Ok(Box::new(Sharded::from_plan(self)?));
         }
@@ -41,17 +41,17 @@ impl Plan {
     }
 
     /// What an arrival costs, where a parameter can make it too much.
-    pub(crate) fn effort(&self) -> Result<Option<Effort>> {
+    pub fn effort(&self) -> Result<Option<Effort>> {
         (self.kind.model.effort)(&self.spec.without(SHARDS))
     }
 
     /// The cells or words that an arrival changes besides its own, on average.
-    pub(crate) fn changed(&self) -> Result<f64> {
+    pub fn changed(&self) -> Result<f64> {
         Ok(self.effort()?.map_or(0.0, |effort| effort.changed))
     }
 
     /// A plan for about 1/`divisor` of the filter, shards put together; `None` if its kind does not scale.
-    pub(crate) fn scaled(&self, divisor: f64) -> Result<Option<Plan>> {
+    pub fn scaled(&self, divisor: f64) -> Result<Option<Plan>> {
         let shards = shards_of(&self.spec)?;
         let whole = self.spec.without(SHARDS);
         let scaled = self.kind.model.scaled(&whole, divisor / f64::from(shards))?;
@@ -63,12 +63,12 @@ impl Plan {
     }
 
     /// Whether a part of a stream's keys does not tell what a filter does on all of it.
-    pub(crate) fn takes_whole_stream(&self) -> bool {
+    pub fn takes_whole_stream(&self) -> bool {
         (self.kind.model.whole_stream)(&self.spec.without(SHARDS))
     }
 
     /// Whether a filter is only like itself at its own size.
-    pub(crate) fn takes_full_size(&self) -> bool {
+    pub fn takes_full_size(&self) -> bool {
         (self.kind.model.full_size)(&self.spec.without(SHARDS))
     }
 }

@@ -52,7 +52,7 @@ use libm::log;
 use std::any::Any;
 
 /// The parameter that asks for shards.
-pub(crate) const SHARDS: &str = "shards";
+pub const SHARDS: &str = "shards";
 /// More shards than this only cost.
 pub const MAX_SHARDS: u32 = 4096;
 /// What it means, for people; kinds do not list it.
@@ -77,7 +77,7 @@ const RARITY: f64 = 1e3;
 
 /// The keys of the fullest of `count` shards, when `items` are dealt out by their hashes: more than this only in one build
 /// in [`RARITY`]. By Bernstein, a shard exceeds its mean by t with a probability of at most e^(−t²/(2·(mean + t/3))).
-pub(crate) fn largest_share(items: u64, count: u64) -> u64 {
+pub fn largest_share(items: u64, count: u64) -> u64 {
     let mean = items as f64 / count as f64;
     let third = log(count as f64 * RARITY) / 3.0;
     let excess = third + (third * third + 6.0 * third * mean).sqrt();
@@ -109,7 +109,7 @@ fn of_all(error: Error, spec: &Spec, goal: &Goal, plan_one: PlanOne) -> Error {
 type PlanOne = fn(&Spec, &Goal) -> Result<Plan>;
 
 /// Plans a filter of this kind, in shards or in one piece.
-pub(crate) fn plan_any(kind: &Kind, spec: &Spec, goal: &Goal) -> Result<Plan> {
+pub fn plan_any(kind: &Kind, spec: &Spec, goal: &Goal) -> Result<Plan> {
     if is_sharded(spec) { planned(spec, goal, kind.plan) } else { (kind.plan)(spec, goal) }
 }
 
@@ -139,11 +139,12 @@ fn planned(spec: &Spec, goal: &Goal, plan_one: PlanOne) -> Result<Plan> {
 }
 
 /// The plan of one shard.
-pub(crate) fn one_of(plan: &Plan) -> Plan {
+pub fn shard_plan(plan: &Plan) -> Plan {
     Plan { spec: plan.spec.without(SHARDS), ..plan.clone() }
 }
 
-pub(crate) fn is_sharded(spec: &Spec) -> bool {
+/// Whether a spec asks for shards.
+pub fn is_sharded(spec: &Spec) -> bool {
     spec.get(SHARDS).is_some()
 }
 
@@ -175,7 +176,7 @@ pub fn is_turned_by_caller(kind: &Kind, spec: &Spec) -> bool {
 
 /// One shard of what a plan describes, empty: all of them are alike.
 pub fn build_shard(plan: &Plan) -> Result<Box<dyn Filter>> {
-    one_of(plan).filter()
+    shard_plan(plan).filter()
 }
 
 /// The shards of a filter with nothing beside it, in the order of [`KeyHash::shard`]; a filter without shards is its own only one.
@@ -249,14 +250,14 @@ impl Batch {
 impl Sharded {
     /// The filter that a plan with `shards=` describes.
     pub fn from_plan(plan: &Plan) -> Result<Self> {
-        let (one, count) = (one_of(plan), count_of(&plan.spec)?);
+        let (one, count) = (shard_plan(plan), count_of(&plan.spec)?);
         let shards = (0..count).map(|_| one.filter()).collect::<Result<_>>()?;
         let base = Base::of_any_hash(plan.kind, plan.spec.clone(), plan.hashing, plan.promise);
         Ok(Sharded::of(shards, base))
     }
 
     /// These filters, of which there is at least one, and all are alike.
-    pub(crate) fn of(mut shards: Vec<Box<dyn Filter>>, base: Base) -> Self {
+    pub fn of(mut shards: Vec<Box<dyn Filter>>, base: Base) -> Self {
         let batches = shards.iter().map(|_| Batch::default()).collect();
         let window =
             shards[0].as_windowed().map_or((0, 0, 0), |shard| (shard.generations(), shard.fading(), shard.window()));
@@ -284,17 +285,17 @@ impl Sharded {
     }
 
     /// The filters.
-    pub(crate) fn shards(&self) -> &[Box<dyn Filter>] {
+    pub fn shards(&self) -> &[Box<dyn Filter>] {
         &self.shards
     }
 
     /// Takes the filters out, for somebody who keeps them elsewhere and brings them back.
-    pub(crate) fn take_shards(&mut self) -> Vec<Box<dyn Filter>> {
+    pub fn take_shards(&mut self) -> Vec<Box<dyn Filter>> {
         std::mem::take(&mut self.shards)
     }
 
     /// Brings back what [`Sharded::take_shards`] took out.
-    pub(crate) fn put_shards(&mut self, shards: Vec<Box<dyn Filter>>) {
+    pub fn put_shards(&mut self, shards: Vec<Box<dyn Filter>>) {
         self.shards = shards;
     }
 

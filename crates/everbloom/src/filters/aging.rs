@@ -47,9 +47,9 @@
 
 use crate::cells::blocks::{self, line_of};
 use crate::cells::buffer::{Buffer, LINE_BITS};
-use crate::filter::model::Effort;
 use crate::filter::{
-    Abilities, Base, Body, Filter, Kind, Model, Parameter, Plan, Restore, Takes, WindowParameters, Windowed, shows_base,
+    Abilities, Base, Body, Effort, Filter, Kind, Model, Parameter, Plan, Restore, Takes, WindowParameters, Windowed,
+    shows_base,
 };
 use crate::format::StateWriter;
 use crate::key::{Hashing, KeyHash};

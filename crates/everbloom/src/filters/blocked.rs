@@ -56,10 +56,9 @@
 
 use crate::cells::blocks::{self, lane_bit, line_of};
 use crate::cells::buffer::{Buffer, LINE_BITS, Line, lines_of};
-use crate::filter::model::FillAt;
 use crate::filter::{
-    Abilities, Base, Body, Combine, Filter, Kind, Mapped, Merge, Model, Parameter, Plan, Restore, Takes, same_shape,
-    shows_base,
+    Abilities, Base, Body, Combine, FillAt, Filter, Kind, Mapped, Merge, Model, Parameter, Plan, Restore, Takes,
+    same_shape, shows_base,
 };
 use crate::key::{Hashing, Key, KeyHash};
 use crate::promise::{

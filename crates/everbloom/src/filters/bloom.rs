@@ -81,10 +81,9 @@
 use crate::cells::bits::{Bits, check_end};
 use crate::cells::buffer::{LINE_BITS, lines_of};
 use crate::cells::probed::{self, Hashes};
-use crate::filter::model::FillAt;
 use crate::filter::{
-    Abilities, Base, Body, Combine, Filter, Kind, Mapped, Merge, Model, Parameter, Plan, Restore, Takes, same_shape,
-    shows_base,
+    Abilities, Base, Body, Combine, FillAt, Filter, Kind, Mapped, Merge, Model, Parameter, Plan, Restore, Takes,
+    same_shape, shows_base,
 };
 use crate::format::{self, gaps};
 use crate::key::{Hashing, KeyHash};

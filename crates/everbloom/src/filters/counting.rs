@@ -58,10 +58,9 @@
 
 use crate::cells::bits::Bits;
 use crate::cells::counters::{Counters, MAX_CELL_BITS};
-use crate::filter::model::FillAt;
 use crate::filter::{
-    Abilities, Base, Body, Combine, Filter, Kind, Merge, Model, Parameter, Plan, Removal, Restore, Takes, Unset,
-    same_shape, shows_base,
+    Abilities, Base, Body, Combine, FillAt, Filter, Kind, Merge, Model, Parameter, Plan, Removal, Restore, Takes,
+    Unset, same_shape, shows_base,
 };
 use crate::key::{Hashing, KeyHash};
 use crate::promise::{Error, Goal, Importance, MAX_MEMORY_BITS, Promise, Result, Spec, Status, Verdict};

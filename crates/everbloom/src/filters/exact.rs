@@ -42,9 +42,8 @@
 //! ```
 
 use crate::cells::table::{FIRST_BITS, HashTable};
-use crate::filter::model::FillAt;
 use crate::filter::{
-    Abilities, Base, Body, Combine, Filter, Kind, Merge, Model, Plan, Restore, insert_by_batches, observe_one,
+    Abilities, Base, Body, Combine, FillAt, Filter, Kind, Merge, Model, Plan, Restore, insert_by_batches, observe_one,
     same_shape, shows_base,
 };
 use crate::format::StateWriter;

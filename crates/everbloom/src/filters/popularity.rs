@@ -80,10 +80,9 @@
 use crate::cells::bits::Bits;
 use crate::cells::chosen::{CHUNK, Chosen};
 use crate::cells::probed::{self, Hashes};
-use crate::filter::model::FillAt;
 use crate::filter::{
-    Abilities, Base, Body, Combine, Filter, Kind, Merge, Model, Parameter, Plan, Restore, Takes, Unset, same_shape,
-    shows_base,
+    Abilities, Base, Body, Combine, FillAt, Filter, Kind, Merge, Model, Parameter, Plan, Restore, Takes, Unset,
+    same_shape, shows_base,
 };
 use crate::key::{Hashing, KeyHash};
 use crate::promise::{

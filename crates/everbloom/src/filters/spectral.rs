@@ -47,10 +47,9 @@
 //! ```
 
 use crate::cells::counters::{Counters, MAX_CELL_BITS};
-use crate::filter::model::{Effort, FillAt};
 use crate::filter::{
-    Abilities, Base, Body, Filter, Kind, Model, Multiplicity, Parameter, Plan, Restore, Takes, Unset, Windowed,
-    shows_base,
+    Abilities, Base, Body, Effort, FillAt, Filter, Kind, Model, Multiplicity, Parameter, Plan, Restore, Takes, Unset,
+    Windowed, shows_base,
 };
 use crate::format::StateWriter;
 use crate::key::{Hashing, KeyHash};

@@ -67,8 +67,9 @@ use crate::cells::bits::Bits;
 use crate::cells::chosen::{CHUNK, Chosen};
 use crate::cells::probed::{self, Hashes};
 use crate::cells::ribbon::{MAX_SLOTS, MAX_WIDTH, Ribbon, Shape};
-use crate::filter::model::FillAt;
-use crate::filter::{Abilities, Base, Body, Filter, Kind, Model, Parameter, Plan, Restore, Takes, Unset, shows_base};
+use crate::filter::{
+    Abilities, Base, Body, FillAt, Filter, Kind, Model, Parameter, Plan, Restore, Takes, Unset, shows_base,
+};
 use crate::format::StateWriter;
 use crate::key::{Hashing, KeyHash};
 use crate::promise::{

@@ -290,7 +290,7 @@ impl Write for BodyWriter<'_> {
 }
 
 /// Reads a body of known length, keeping its checksum.
-pub(crate) struct BodyReader<'r> {
+pub struct BodyReader<'r> {
     source: &'r mut dyn Read,
     checksum: Xxh3,
     total: u64,
@@ -298,17 +298,18 @@ pub(crate) struct BodyReader<'r> {
 }
 
 impl<'r> BodyReader<'r> {
-    pub(crate) fn new(source: &'r mut dyn Read, total: u64) -> Self {
+    /// A body of so many bytes.
+    pub fn new(source: &'r mut dyn Read, total: u64) -> Self {
         BodyReader { source, checksum: Xxh3::new(), total, remaining: total }
     }
 
     /// What is left of the body.
-    pub(crate) fn remaining(&self) -> u64 {
+    pub fn remaining(&self) -> u64 {
         self.remaining
     }
 
     /// Refuses a body that is not as long as the spec needs, before anything is allocated for it.
-    pub(crate) fn expect_bytes(&self, needed: u64) -> Result<()> {
+    pub fn expect_bytes(&self, needed: u64) -> Result<()> {
         if self.total == needed {
             return Ok(());
         }
@@ -316,13 +317,13 @@ impl<'r> BodyReader<'r> {
     }
 
     /// Fills `bytes` from the body.
-    pub(crate) fn fill(&mut self, bytes: &mut [u8]) -> Result<()> {
+    pub fn fill(&mut self, bytes: &mut [u8]) -> Result<()> {
         self.read_exact(bytes)?;
         Ok(())
     }
 
     /// So many numbers in ascending order, none of them zero, of which the body must be made.
-    pub(crate) fn ascending(&mut self, count: u64) -> Result<impl Iterator<Item = Result<u64>>> {
+    pub fn ascending(&mut self, count: u64) -> Result<impl Iterator<Item = Result<u64>>> {
         /// Numbers that are read together.
         const TOGETHER: u64 = 8192;
         self.expect_bytes(count.saturating_mul(8))?;
@@ -343,7 +344,7 @@ impl<'r> BodyReader<'r> {
     }
 
     /// Checks that the body was read to its end.
-    pub(crate) fn end(&self) -> Result<()> {
+    pub fn end(&self) -> Result<()> {
         if self.remaining != 0 {
             return Err(Error::corrupt(format!("the filter's body has {} bytes too many", self.remaining)));
         }
@@ -351,7 +352,7 @@ impl<'r> BodyReader<'r> {
     }
 
     /// Checks that the body was read to its end and matches its checksum.
-    pub(crate) fn finish(mut self) -> Result<()> {
+    pub fn finish(mut self) -> Result<()> {
         self.end()?;
         let mut padding = vec![0; body_padding(self.total) as usize];
         self.source.read_exact(&mut padding)?;
@@ -422,35 +423,41 @@ pub(crate) fn check_sealed(bytes: &[u8]) -> Result<()> {
 pub struct StateWriter(Vec<u8>);
 
 impl StateWriter {
-    pub(crate) fn new() -> Self {
+    /// An empty state.
+    pub fn new() -> Self {
         Self::default()
     }
 
-    pub(crate) fn u64(mut self, value: u64) -> Self {
+    /// Adds a number.
+    pub fn u64(mut self, value: u64) -> Self {
         self.0.extend_from_slice(&value.to_le_bytes());
         self
     }
 
-    pub(crate) fn bytes(mut self, bytes: &[u8]) -> Self {
+    /// Adds bytes as they are.
+    pub fn bytes(mut self, bytes: &[u8]) -> Self {
         self.0.extend_from_slice(bytes);
         self
     }
 
-    pub(crate) fn generator(mut self, generator: &Generator) -> Self {
+    /// Adds a generator's state.
+    pub fn generator(mut self, generator: &Generator) -> Self {
         self.0.extend_from_slice(&generator.state());
         self
     }
 
-    pub(crate) fn finish(self) -> Vec<u8> {
+    /// The state's bytes.
+    pub fn finish(self) -> Vec<u8> {
         self.0
     }
 }
 
 /// Reads a filter's state back, in the same order.
-pub(crate) struct StateReader<'s>(&'s [u8]);
+pub struct StateReader<'s>(&'s [u8]);
 
 impl<'s> StateReader<'s> {
-    pub(crate) fn new(state: &'s [u8]) -> Self {
+    /// Reads these bytes.
+    pub fn new(state: &'s [u8]) -> Self {
         StateReader(state)
     }
 
@@ -461,21 +468,24 @@ impl<'s> StateReader<'s> {
         Ok(*taken)
     }
 
-    pub(crate) fn u64(&mut self) -> Result<u64> {
+    /// The next number.
+    pub fn u64(&mut self) -> Result<u64> {
         Ok(u64::from_le_bytes(self.take()?))
     }
 
-    pub(crate) fn generator(&mut self) -> Result<Generator> {
+    /// The next generator.
+    pub fn generator(&mut self) -> Result<Generator> {
         Generator::resume(self.take::<STATE_BYTES>()?)
             .ok_or_else(|| Error::corrupt("the generator's state is all zeros, from which it cannot move"))
     }
 
     /// All that is left.
-    pub(crate) fn rest(self) -> &'s [u8] {
+    pub fn rest(self) -> &'s [u8] {
         self.0
     }
 
-    pub(crate) fn finish(self) -> Result<()> {
+    /// An error if anything is left.
+    pub fn finish(self) -> Result<()> {
         if self.0.is_empty() { Ok(()) } else { Err(Error::corrupt("the filter's state is too long")) }
     }
 }

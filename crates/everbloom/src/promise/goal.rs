@@ -7,7 +7,7 @@ use super::{Cost, Count, Error, ImportanceMix, Rate, Result, Size, Spec};
 use crate::key::Hashing;
 
 /// The largest memory that can be planned, 128 PiB: beyond it, arithmetic on bits would overflow.
-pub(crate) const MAX_MEMORY_BITS: u64 = 1 << 60;
+pub const MAX_MEMORY_BITS: u64 = 1 << 60;
 
 /// The largest number of keys that can be planned for: no stream is longer, and 2^64 − 1 means
 /// "always" in the format.

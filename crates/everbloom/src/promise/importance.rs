@@ -261,7 +261,7 @@ impl ImportanceMix {
     }
 
     /// The mean importance of the arrivals from one share of the maximum up to another.
-    pub(crate) fn mean_between(&self, low: f64, high: f64) -> f64 {
+    pub fn mean_between(&self, low: f64, high: f64) -> f64 {
         let mut points: Vec<f64> = (0..=32).map(|index| low + (high - low) * f64::from(index) / 32.0).collect();
         points.retain(|point| *point <= 1.0);
         let (mut sum, mut mass) = (0.0, 0.0);
@@ -273,7 +273,7 @@ impl ImportanceMix {
     }
 
     /// So many equal parts of the range of importances: the mean importance of each, and its share of the arrivals.
-    pub(crate) fn parts(&self, count: u32) -> impl Iterator<Item = (f64, f64)> + '_ {
+    pub fn parts(&self, count: u32) -> impl Iterator<Item = (f64, f64)> + '_ {
         let at = move |part: u32| f64::from(part) / f64::from(count);
         let of = move |part: u32| match part < count {
             true => {

@@ -31,13 +31,13 @@ pub struct Promise {
 
 impl Promise {
     /// The promise of a filter that never forgets and fills up at `items`.
-    pub(crate) fn until(items: u64, predicted_fpr: f64) -> Self {
+    pub fn until(items: u64, predicted_fpr: f64) -> Self {
         let predicted_fpr = predicted_fpr.max(LEAST_RATE);
         Promise { predicted_fpr, predicted_fnr: Some(0.0), holds: Holds::UntilItems(items), exact_until: None }
     }
 
     /// The promise of a filter that forgets, and so never fills up.
-    pub(crate) fn always(predicted_fpr: f64) -> Self {
+    pub fn always(predicted_fpr: f64) -> Self {
         let predicted_fpr = predicted_fpr.max(LEAST_RATE);
         Promise { predicted_fpr, predicted_fnr: None, holds: Holds::Always, exact_until: None }
     }
@@ -45,7 +45,7 @@ impl Promise {
 
 /// Refuses the hash that is for filters shared with RedisBloom alone, where another filter, or a scheme for it, would use it:
 /// keys that share such a hash are easy to make.
-pub(crate) fn refuse_murmur(kind: &str, hashing: &Hashing) -> Result<()> {
+pub fn refuse_murmur(kind: &str, hashing: &Hashing) -> Result<()> {
     match hashing {
         Hashing::Murmur => Err(Error::unsupported(
             kind,

@@ -82,12 +82,12 @@ impl Spec {
     }
 
     /// The same parameters for another kind.
-    pub(crate) fn renamed(&self, kind: &str) -> Self {
+    pub fn renamed(&self, kind: &str) -> Self {
         self.pairs().fold(Spec::new(kind), |spec, (parameter, value)| spec.with(parameter, value))
     }
 
     /// The spec without one parameter.
-    pub(crate) fn without(&self, parameter: &str) -> Self {
+    pub fn without(&self, parameter: &str) -> Self {
         let others = self.pairs().filter(|(name, _)| *name != parameter);
         others.fold(Spec::new(self.kind()), |spec, (parameter, value)| spec.with(parameter, value))
     }
@@ -131,7 +131,7 @@ impl Spec {
 }
 
 /// The name under which a choice is listed.
-pub(crate) fn choice_name<T: PartialEq>(choices: &'static [(&'static str, T)], choice: T) -> &'static str {
+pub fn choice_name<T: PartialEq>(choices: &'static [(&'static str, T)], choice: T) -> &'static str {
     choices.iter().find(|(_, value)| *value == choice).map_or("", |(name, _)| name)
 }
 

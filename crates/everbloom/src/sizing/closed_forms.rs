@@ -164,7 +164,7 @@ pub fn one_minus_exp(x: f64) -> f64 {
 /// The rate of false positives in a line of words with these shares of set cells, where a key has one cell in each of so many
 /// neighbouring words, from one that it chooses on. A line's mean share would say too much: words are filled one cell a
 /// key, so that full ones come with emptier ones.
-pub(crate) fn rate_of_neighbours(fills: &[f64; 8], num_hashes: u32) -> f64 {
+pub fn rate_of_neighbours(fills: &[f64; 8], num_hashes: u32) -> f64 {
     let hashes = num_hashes as usize;
     let from = |start: usize| (start..start + hashes).map(|word| fills[word % fills.len()]).product::<f64>();
     (0..fills.len()).map(from).sum::<f64>() / fills.len() as f64

@@ -31,7 +31,7 @@ pub struct Size {
 /// What a filter that fills up promises, whose rate rises with the keys inside: the asked rate for as many keys as it is
 /// kept for, if those that are expected are among them; otherwise what it comes to with these, or with as many as it is
 /// made for if nothing is asked. `made_for_and_most` are these keys and the most to look at.
-pub(crate) fn promise_until(
+pub fn promise_until(
     items: Option<u64>,
     rate: Option<f64>,
     made_for_and_most: [u64; 2],
@@ -173,7 +173,7 @@ impl Size {
     }
 
     /// (rate of false positives, share of zero cells) with `items` keys inside.
-    pub(crate) fn state(self, items: f64) -> (f64, f64) {
+    pub fn state(self, items: f64) -> (f64, f64) {
         let zeros = libm::exp(items * f64::from(self.num_hashes) * log1p(-1.0 / self.num_cells as f64));
         (bloom_fpr(self.num_cells, items, self.num_hashes), zeros)
     }
@@ -190,12 +190,12 @@ impl Size {
 
     /// The cells of a key.
     #[inline]
-    pub(crate) fn probes(self, hash: KeyHash) -> impl Iterator<Item = u64> + use<> {
+    pub fn probes(self, hash: KeyHash) -> impl Iterator<Item = u64> + use<> {
         hash.places(self.num_cells).take(self.num_hashes as usize)
     }
 
     /// What a filter of this size looks like with this share of its cells set.
-    pub(crate) fn status(self, arrivals: u64, fill: f64) -> Status {
+    pub fn status(self, arrivals: u64, fill: f64) -> Status {
         let (estimated_fpr, estimated_items) = (pow(fill, f64::from(self.num_hashes)), self.items_at_fill(fill));
         Status { arrivals, fill, estimated_fpr, estimated_items, ..Status::default() }
     }
@@ -207,7 +207,7 @@ impl Size {
     }
 
     /// What is promised where this rate and this many keys are asked for, as far as they are.
-    pub(crate) fn promise(self, items: Option<u64>, rate: Option<f64>) -> Promise {
+    pub fn promise(self, items: Option<u64>, rate: Option<f64>) -> Promise {
         let most = self.num_cells.saturating_mul(64);
         promise_until(items, rate, [self.ideal_items(), most], |items| self.predicted_fpr(items))
     }
@@ -215,12 +215,7 @@ impl Size {
     /// The size for a spec and a goal, with the number of keys that the rate is promised for.
     ///
     /// `parameters` are the spec's names for cells and hashes; memory buys one cell for every `cell_bits`.
-    pub(crate) fn planned(
-        spec: &Spec,
-        goal: &Goal,
-        parameters: [&str; 2],
-        cell_bits: u32,
-    ) -> Result<(Self, Option<u64>)> {
+    pub fn planned(spec: &Spec, goal: &Goal, parameters: [&str; 2], cell_bits: u32) -> Result<(Self, Option<u64>)> {
         let (given, hashes) = (spec.number(parameters[0])?, spec.number(parameters[1])?);
         // Memory comes in whole cache lines, and no cell straddles two words of one.
         let affordable = goal.memory_bits.map(|bits| bits / LINE_BITS * 8 * u64::from(64 / cell_bits));

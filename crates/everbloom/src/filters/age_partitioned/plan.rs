@@ -2,8 +2,7 @@
 
 use super::KIND;
 use super::touched::Touched;
-use crate::filter::model::Effort;
-use crate::filter::{Parameter, Plan, Takes, Unset, one_of};
+use crate::filter::{Effort, Parameter, Plan, Takes, Unset, one_of};
 use crate::promise::{Error, Goal, Holds, MAX_MEMORY_BITS, Promise, Result, Spec, choice_name, rate_text, size_text};
 use crate::sizing::closed_forms::{largest, largest_within, poisson_mean, smallest_within};
 use libm::{exp, log1p, pow};

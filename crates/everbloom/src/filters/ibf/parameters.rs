@@ -1,8 +1,7 @@
 //! What can be chosen: insertion, deletion, how cells remember importance, reinsertion, sizes.
 
 use super::reinsertion::{self, Reinsertion};
-use crate::filter::model::MOST_CHANGED;
-use crate::filter::{Parameter, Takes, Unset, one_of};
+use crate::filter::{MOST_CHANGED, Parameter, Takes, Unset, one_of};
 use crate::promise::{Error, Result, Spec, choice_name};
 
 /// What an arrival writes into its cells.

@@ -10,8 +10,7 @@ use super::parameters::{
     priority_step_of, scheme_of,
 };
 use super::reinsertion;
-use crate::filter::Plan;
-use crate::filter::model::{Effort, MOST_CHANGED};
+use crate::filter::{Effort, MOST_CHANGED, Plan};
 use crate::promise::{Error, Goal, Holds, ImportanceMix, Promise, Result, Spec, rate_text};
 use crate::sizing::closed_forms::largest;
 use libm::{ceil, floor, log1p, log2, pow};

@@ -3,8 +3,7 @@
 use super::stage::StageHeader;
 use super::{KIND, MAX_STAGES, options};
 use crate::cells::bits::Bits;
-use crate::filter::model::FillAt;
-use crate::filter::{Parameter, Plan, Takes, Unset};
+use crate::filter::{FillAt, Parameter, Plan, Takes, Unset};
 use crate::key::Hashing;
 use crate::promise::{Error, Goal, Holds, Promise, Result, Spec};
 use crate::sizing::Size;

@@ -2,8 +2,7 @@
 
 use super::KIND;
 use crate::cells::counters::Counters;
-use crate::filter::model::{Effort, MOST_CHANGED};
-use crate::filter::{Parameter, Plan, Takes, Unset, one_of};
+use crate::filter::{Effort, MOST_CHANGED, Parameter, Plan, Takes, Unset, one_of};
 use crate::promise::{Error, Goal, MAX_MEMORY_BITS, Promise, Result, Spec, choice_name, rate_text};
 use crate::stream::cell_chain::{CellChain, CellRates};
 use crate::stream::integrate::{ALL_ALIKE, Integral};

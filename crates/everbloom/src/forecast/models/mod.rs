@@ -3,7 +3,7 @@
 mod ranked;
 
 use crate::filter::Plan;
-use crate::filter::sharded::{SHARDS, is_sharded, one_of};
+use crate::filter::sharded::{SHARDS, is_sharded, shard_plan};
 use crate::filters;
 use crate::promise::{Goal, Result};
 use crate::stream::integrate::{ALL_ALIKE, Integral};
@@ -33,7 +33,7 @@ pub(super) fn by_formula(plan: &Plan, stream: &Stream) -> Result<Option<Forecast
         return match plan.scaled(1.0)? {
             Some(whole) => by_formula(&whole, stream),
             // What has no size to put together is asked about one shard, which sees its part of the stream.
-            None => by_formula(&one_of(plan), &stream.part(plan.spec.required(SHARDS)?)),
+            None => by_formula(&shard_plan(plan), &stream.part(plan.spec.required(SHARDS)?)),
         };
     }
     match StreamModel::of(plan) {
