@@ -45,6 +45,7 @@ mod forecast;
 mod format;
 mod front;
 mod key;
+mod planning;
 mod promise;
 pub mod querylog;
 mod scheme;
@@ -85,7 +86,7 @@ pub mod internal {
             })*
         };
     }
-    rooms! { audit cells codec filter forecast format key promise scheme simd stream }
+    rooms! { audit cells codec filter forecast format key planning promise scheme simd stream }
 }
 
 /// The README's example, held to what it says.

@@ -12,8 +12,9 @@ pub use info::Info;
 pub use shared::Shared;
 pub use window::TimeWindow;
 
-use crate::forecast::{self, AUTO};
-use crate::promise::{Count, Goal, Plan, Result, Spec, Window};
+use crate::filters;
+use crate::planning::{self, AUTO};
+use crate::promise::{Count, Goal, Plan, Result, Window};
 
 impl Goal {
     /// Asks for a filter of the last so many arrivals, in which no repeat is missed. For windows of time see [`TimeWindow`].
@@ -28,7 +29,7 @@ impl Goal {
     /// ```
     pub fn window(self, arrivals: impl Into<Count>) -> Self {
         let arrivals = arrivals.into().named("window").get();
-        self.settled(arrivals.and_then(|arrivals| forecast::windowed(&Window::Arrivals(arrivals), None, true)))
+        self.settled(arrivals.and_then(|arrivals| planning::windowed(&Window::Arrivals(arrivals), None, true)))
     }
 
     /// Plans a filter: the one that [`Goal::filter`] named, or the best that the planner finds.
@@ -45,15 +46,13 @@ impl Goal {
     /// # Ok::<(), everbloom::Error>(())
     /// ```
     pub fn build(&self) -> Result<AnyFilter> {
-        self.checked()?;
-        let spec = self.filter.clone().unwrap_or_else(|| Spec::new(AUTO));
-        forecast::plan(&spec, self)?.build()
+        self.plan(AUTO)?.build()
     }
 }
 
 impl Plan {
     /// Allocates the filter.
     pub fn build(&self) -> Result<AnyFilter> {
-        forecast::build(self).map(AnyFilter::from)
+        filters::build(self).map(AnyFilter::from)
     }
 }
