@@ -712,7 +712,7 @@ fn costs_count_the_keys_that_are_still_to_come() {
 fn reasons_are_said_in_words_that_fit() {
     let folder = Folder::new();
     let assumed = text_of(&folder, &["--memory", "1KiB", "--fpr", "1%"]);
-    assert!(assumed.contains("forgets least on the stream that is assumed"), "{assumed}");
+    assert!(assumed.contains("errs on nothing until its memory is full"), "{assumed}");
     let known = text_of(&folder, &["--memory", "1KiB", "--fpr", "1%", "--stream", "uniform", "--expect", "1e4"]);
     assert!(known.contains("forgets least on this stream"), "{known}");
     for text in [assumed, known, text_of(&folder, &["--expect", "1e6", "--fpr", "50%"])] {

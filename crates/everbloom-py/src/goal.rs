@@ -6,7 +6,7 @@ use crate::plan::PyStream;
 use everbloom::Auditing;
 use everbloom::internal::audit::usual_bytes;
 use everbloom::internal::filters;
-use everbloom::internal::forecast::{self, AUTO};
+use everbloom::internal::planning::{self, AUTO};
 use everbloom::internal::stream::Sample;
 use everbloom::{
     AnyFilter, Cost, Count, Goal, Hashing, Importance, ImportanceMix, ImportanceScale, Importances, Plan, Question,
@@ -97,17 +97,13 @@ impl Wanted {
             goal = goal.compressed();
         }
         let cost = cost(py, given("cost_fp")?, given("cost_fn")?, given("memory_cost")?)?;
-        let has_cost = cost.is_some();
-        if let Some(cost) = cost {
-            goal = goal.cost(cost);
-        }
         match given("transmit")? {
             Some(size) => {
                 let bits = to_size(&size, "transmit")?.named("transmit").get().or_raise(py)?;
                 goal = goal.transmitted_bytes(bits / 8);
             }
             // Where errors have a cost, that decides.
-            None if has_cost => {}
+            None if cost.is_some() => {}
             None => goal = goal.default_fpr(USUAL_FPR),
         }
         let importances = given("importance")?.map_or(Ok(None), |value| Importanced::new(&value))?;
@@ -120,6 +116,7 @@ impl Wanted {
         let expected = goal.expected_items;
         let mut question = Question::new(goal);
         question.filter = Some(Spec::parse(spec).or_raise(py)?).filter(|spec| *spec != Spec::new(AUTO));
+        question.cost = cost;
         question.target_fnr = given("fnr")?.map_or(Ok(None), |rate| rate_or_none(&rate).map(Some))?;
         question.window = given("window")?.map_or(Ok(None), |window| to_window(&window).map(Some))?;
         if let Some(described) = given("stream")? {
@@ -146,17 +143,17 @@ impl Wanted {
 
     /// The filter to take and nothing else, which is the same one.
     pub(crate) fn plan(&self, py: Python<'_>) -> PyResult<Plan> {
-        let Question { goal, filter, window, stream, target_fnr, .. } = &self.question;
-        if window.is_some() || stream.is_some() || target_fnr.is_some() || goal.cost.is_some() {
+        let Question { goal, filter, window, stream, target_fnr, cost, .. } = &self.question;
+        if window.is_some() || stream.is_some() || target_fnr.is_some() || cost.is_some() {
             return self.answer(py).map(|answer| answer.best.plan);
         }
         let spec = filter.clone().unwrap_or_else(|| Spec::new(AUTO));
-        py.detach(|| forecast::plan(&spec, goal)).or_raise(py)
+        py.detach(|| planning::plan(&spec, goal)).or_raise(py)
     }
 
     /// A filter for servers, in so many shards.
     pub(crate) fn plan_in_shards(&self, py: Python<'_>, shards: Option<u32>) -> PyResult<Plan> {
-        let Question { goal, filter, window, stream, target_fnr, .. } = &self.question;
+        let Question { goal, filter, window, stream, target_fnr, cost, .. } = &self.question;
         if let (Some(Window::Arrivals(_)), Some(given @ 2..)) = (window, shards) {
             let needed =
                 "left out for a window of arrivals, which would be shorter in a shard that gets a frequent key";
@@ -173,7 +170,7 @@ impl Wanted {
         let given = [
             ("stream", stream.is_some(), spec_first),
             ("fnr", target_fnr.is_some(), spec_first),
-            ("cost_fp", goal.cost.is_some(), spec_first),
+            ("cost_fp", cost.is_some(), spec_first),
             (
                 "audit",
                 self.besides.audit.is_some(),
@@ -183,18 +180,14 @@ impl Wanted {
         if let Some((name, _, remedy)) = given.into_iter().find(|(_, is_given, _)| *is_given) {
             return Err(parameter(py, name, "given", "left out for a filter on servers", remedy));
         }
-        let bounded = goal.clone().default_memory_bits(USUAL_MEMORY_BITS);
+        let goal = goal.clone().default_memory_bits(USUAL_MEMORY_BITS);
         let planned = py.detach(|| match window {
-            Some(window) => {
-                let arrivals = goal.expected_items.filter(|_| matches!(window, Window::Time(_)));
-                let spec = forecast::windowed_in_shards(window, arrivals, true, shards)?;
-                let is_known = arrivals.is_some() || matches!(window, Window::Arrivals(_));
-                forecast::plan(&spec, if is_known { goal } else { &bounded })
-            }
+            Some(window) => planning::for_window(window, &goal, true, Some(shards)),
             None => {
-                let spec = filter.clone().unwrap_or_else(|| Spec::new(AUTO));
+                let (spec, goal) = (filter.clone().unwrap_or_else(|| Spec::new(AUTO)), goal.open_ended());
                 let is_whole = filters::shards_of(&spec)? == 1;
-                forecast::for_stream(&if is_whole { filters::in_shards(&spec, shards) } else { spec }, &bounded)
+                let spec = if is_whole { filters::in_shards(&spec, shards) } else { spec };
+                planning::held_to_rate(planning::plan(&spec, &goal)?, &goal)
             }
         });
         planned.or_raise(py)

@@ -6,7 +6,7 @@
 
 use everbloom::internal::codec::{self, Decoder};
 use everbloom::internal::filter::{Filter, Timeline, Times};
-use everbloom::internal::{filters, forecast};
+use everbloom::internal::{filters, planning};
 use everbloom::{Goal, Hashing, Importances, KeyHash, Plan, Verdict, Window};
 use everbloom_redis_client::{SLOTS, shard_key, slot};
 use std::error::Error;
@@ -37,7 +37,7 @@ fn main() -> Result<(), Box<dyn Error>> {
 }
 
 fn plan(shards: u32) -> everbloom::Result<Plan> {
-    let spec = forecast::windowed_in_shards(&Window::Time(DAY), Some(KEYS_A_DAY), true, shards)?;
+    let spec = planning::windowed_in_shards(&Window::Time(DAY), Some(KEYS_A_DAY), true, shards)?;
     Goal::new().fpr(RATE).plan(&spec.to_string())
 }
 

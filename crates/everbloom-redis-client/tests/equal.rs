@@ -6,7 +6,7 @@ mod common;
 mod cut_off;
 
 use common::{Chance, Cluster, Cutter, Server, is_soak, kinds, on_every_server, seed, share, small_spec, times};
-use everbloom::internal::forecast;
+use everbloom::internal::planning;
 use everbloom::{AnyFilter, Goal, Hashing, Importance, Importances, KeyHash, Plan, Verdict, Window};
 use everbloom_redis_client::{Error, Filter, Forgotten, Options, Writer};
 use std::time::Duration;
@@ -103,7 +103,7 @@ fn windows_of_time_judge_as_the_librarys_do_wherever_they_turn() {
         let mut cluster = Cluster::start(maker, 3, false);
         // So long that no clock turns it meanwhile.
         let long = Duration::from_secs(10_000 * 365 * 86_400);
-        let spec = forecast::windowed_in_shards(&Window::Time(long), Some(4000), true, 7).expect("a spec");
+        let spec = planning::windowed_in_shards(&Window::Time(long), Some(4000), true, 7).expect("a spec");
         let plan = Goal::new().fpr(0.05).hashing(Hashing::seeded(3)).plan(&spec.to_string()).expect("a plan");
         let mut twin = plan.build().expect("memory");
         let filter = Filter::create(&options(cluster.urls()), "recent", &plan, Some(long)).expect("a filter");

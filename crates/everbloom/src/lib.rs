@@ -43,6 +43,7 @@ mod forecast;
 mod format;
 mod front;
 pub mod kind;
+mod planning;
 mod promise;
 pub mod querylog;
 mod scheme;
@@ -82,7 +83,7 @@ pub mod internal {
             })*
         };
     }
-    rooms! { audit cells codec filter forecast format key promise scheme simd sizing stream }
+    rooms! { audit cells codec filter forecast format key planning promise scheme simd sizing stream }
 }
 
 /// The README's example, held to what it says.

@@ -9,8 +9,8 @@ use syn::Item;
 
 /// The rooms of the core, in the order a key travels: each may import those before it.
 const ROOMS: &[&str] = &[
-    "simd", "key", "promise", "cells", "format", "stream", "audit", "scheme", "filter", "filters", "codec", "forecast",
-    "front", "querylog",
+    "simd", "key", "promise", "cells", "format", "stream", "audit", "scheme", "filter", "filters", "planning", "codec",
+    "forecast", "front", "querylog",
 ];
 
 /// Modules at the root that belong to the front page and may import everything.

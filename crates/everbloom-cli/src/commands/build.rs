@@ -11,7 +11,7 @@ use crate::{filter_file, output, scheme_file};
 use clap::Args;
 use everbloom::internal::filter::Watch;
 use everbloom::internal::promise::Standing;
-use everbloom::internal::{codec, forecast};
+use everbloom::internal::{codec, planning};
 use everbloom::{AnyFilter, Error, Filter, Goal, Hashing, Importances, KeyHash, Plan, Verdict, filters, querylog};
 use std::path::{Path, PathBuf};
 
@@ -196,16 +196,16 @@ impl Build {
     fn plan_without_counting(&self) -> Result<Option<Plan>> {
         let spec = &self.goal.filter;
         if self.goal.wanted.expect.is_some() {
-            return Ok(Some(forecast::held_to_rate(forecast::plan(spec, &self.wanted())?, &self.wanted())?));
+            return Ok(Some(planning::held_to_rate(planning::plan(spec, &self.wanted())?, &self.wanted())?));
         }
         // A spec that can be planned from nothing says everything itself. Any other is tried with one
         // key, so that what is wrong with it is said before a long input is read.
         let mut nothing = Goal::new().hashing(self.goal.hashing());
         nothing.transmitted_bytes = self.filter_budget();
-        if forecast::plan(spec, &nothing).is_ok() {
-            return Ok(Some(forecast::plan(spec, &self.wanted())?));
+        if planning::plan(spec, &nothing).is_ok() {
+            return Ok(Some(planning::plan(spec, &self.wanted())?));
         }
-        match forecast::plan(spec, &self.wanted().expected_items(1)) {
+        match planning::plan(spec, &self.wanted().expected_items(1)) {
             // Whether the memory suffices, and which would, is only known with the number of keys.
             Err(error) if !matches!(error, Error::Infeasible { .. } | Error::Parameter { name: "memory", .. }) => {
                 Err(error.into())
@@ -240,7 +240,7 @@ impl Build {
             Some(plan) => plan,
             None => {
                 let goal = self.wanted().expected_items(distinct(&hashes).len() as u64);
-                forecast::held_to_rate(forecast::plan(&self.goal.filter, &goal)?, &goal)?
+                planning::held_to_rate(planning::plan(&self.goal.filter, &goal)?, &goal)?
             }
         };
         let mut filling = Filling::new(plan.build()?, self.promise, self.remedy());

@@ -13,8 +13,8 @@ use crate::record::{FaultWatch, Layout, Part, RecordReader, for_each_batch_hashe
 use crate::report;
 use crate::report::paper::Paper;
 use clap::{Args, ValueEnum};
-use everbloom::internal::forecast;
 use everbloom::internal::forecast::limit::{self, Limit};
+use everbloom::internal::planning;
 use everbloom::{AnyFilter, Error, Goal, Hashing, Plan, Spec, filters};
 use everbloom_lab::evaluate::{Evaluation, Outcome, Record, Report};
 use everbloom_lab::oracle::Oracle;
@@ -130,11 +130,12 @@ impl Compare {
         }
         // What a spec gives itself is compared as it is, whatever the others get. What is left to the planner is what
         // dedup takes.
-        let (given, open) = (goal.clone().only_defaults(), goal.clone().default_memory_bits(DEFAULT_MEMORY_BITS));
+        let (given, open) =
+            (goal.clone().only_defaults(), goal.clone().default_memory_bits(DEFAULT_MEMORY_BITS).open_ended());
         let mut contest = Contest::default();
         for spec in self.specs() {
             let planned = match spec.kind() {
-                forecast::AUTO => forecast::for_stream(&spec, &open),
+                planning::AUTO => planning::plan(&spec, &open).and_then(|plan| planning::held_to_rate(plan, &open)),
                 _ => given.plan(&spec.to_string()),
             };
             match planned {
@@ -215,7 +216,7 @@ impl Compare {
 
 /// Refuses several kinds in one spec, where a comma is between parameters.
 fn refuse_list(spec: &Spec) -> Result<()> {
-    let is_kind = |name: &str| name == forecast::AUTO || filters::KINDS.iter().any(|kind| kind.name == name);
+    let is_kind = |name: &str| name == planning::AUTO || filters::KINDS.iter().any(|kind| kind.name == name);
     let names: Vec<&str> = spec.kind().split(',').collect();
     if names.len() < 2 || !names.iter().all(|name| is_kind(name)) {
         return Ok(());

@@ -7,7 +7,7 @@ use crate::report::paper::Paper;
 use clap::builder::{PossibleValue, StringValueParser, TypedValueParser};
 use clap::{Arg, Args};
 use everbloom::internal::filter::{Kind, Parameter, Takes, Unset};
-use everbloom::internal::forecast::AUTO;
+use everbloom::internal::planning::AUTO;
 use everbloom::internal::promise::suggestion;
 use everbloom::{Spec, filters};
 use serde::Serialize;

@@ -11,7 +11,7 @@ use crate::{filter_file, report};
 use clap::Args;
 use everbloom::Audits;
 use everbloom::internal::audit::Audit;
-use everbloom::internal::forecast;
+use everbloom::internal::planning;
 use everbloom::internal::promise::Standing;
 use everbloom::{AnyFilter, Filter, Goal, Holds, filters};
 use serde::Serialize;
@@ -194,7 +194,7 @@ fn describe(filter: &dyn Filter, file_bytes: u64, compressed: bool, keys: Option
 /// What a filter may take that keeps whole hashes as long as they fit: its memory comes as they do.
 fn most_memory_bits(filter: &dyn Filter) -> Option<u64> {
     filters::kind(filter.spec()).ok().filter(|kind| kind.can.exact_first)?;
-    let most = forecast::plan(filter.spec(), &Goal::new()).ok()?.memory_bits;
+    let most = planning::plan(filter.spec(), &Goal::new()).ok()?.memory_bits;
     Some(most.saturating_add(filter.audit().map_or(0, |audit| audit.memory_bits())))
 }
 

@@ -8,7 +8,7 @@ use crate::report::{self, columns, percent, short_size, thousands, words};
 use crate::{filter_file, output};
 use clap::{Args, Subcommand};
 use everbloom::Audits;
-use everbloom::internal::forecast;
+use everbloom::internal::planning;
 use everbloom::internal::promise::span_text;
 use everbloom::{Holds, Window, filters};
 use everbloom_redis_client::{Error, Filter, Options, Watcher};
@@ -256,16 +256,13 @@ fn table(document: &Document) -> String {
 impl Create {
     fn run(self) -> Result<Ending> {
         refuse_split_window(self.window, self.shards)?;
-        let goal = self.goal.goal();
-        let bounded = goal.clone().default_memory_bits(DEFAULT_MEMORY_BITS);
+        let goal = self.goal.goal().default_memory_bits(DEFAULT_MEMORY_BITS);
         let plan = match self.window {
-            None => forecast::for_stream(&in_shards(&self.goal.filter, self.shards)?, &bounded)?,
-            Some(window) => {
-                let (time, shards) = (time_of(window), self.shards.unwrap_or(DEFAULT_SHARDS));
-                let arrivals = time.and(self.goal.wanted.expect);
-                let spec = forecast::windowed_in_shards(&window, arrivals, true, shards)?;
-                forecast::plan(&spec, if time.is_none() || arrivals.is_some() { &goal } else { &bounded })?
+            None => {
+                let goal = goal.open_ended();
+                planning::held_to_rate(planning::plan(&in_shards(&self.goal.filter, self.shards)?, &goal)?, &goal)?
             }
+            Some(window) => planning::for_window(&window, &goal, true, Some(self.shards.unwrap_or(DEFAULT_SHARDS)))?,
         };
         let window = self.window.and_then(time_of);
         Filter::create(&self.which.options(), &self.which.name, &plan, window).map_err(failure)?;

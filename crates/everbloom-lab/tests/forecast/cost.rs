@@ -81,7 +81,7 @@ fn measure(stage: &Stage, plans: &[&Plan], hashing: Hashing, prices: &Prices) ->
 
 fn judge(stage: &Stage, bits_per_key: f64, prices: Prices, seed: u64) -> Verdict {
     let goal = stage.goal(bits_per_key, seed);
-    let mut question = Question::new(goal.clone().cost(Cost::of(prices.cost_fp, prices.cost_fn)));
+    let mut question = Question::new(goal.clone()).cost(Cost::of(prices.cost_fp, prices.cost_fn));
     question.stream = Some(stage.stream.clone());
     let answer = question.answer().expect("an answer");
     let own = &answer.best.plan;

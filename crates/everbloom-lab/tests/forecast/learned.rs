@@ -55,7 +55,7 @@ impl Recorded {
         plan.hashing = Hashing::seeded(seed);
         let hashes: Vec<KeyHash> = self.keys.iter().map(|key| plan.hashing.hash_u64(*key)).collect();
         let mut verdicts = vec![Verdict::Distinct; hashes.len()];
-        let mut filter = forecast::build(&plan).expect("a filter");
+        let mut filter = plan.build().expect("a filter");
         filter.observe_hashes(&hashes, Importances::default(), &mut verdicts).expect("as many importances");
         self.is_new.iter().zip(&verdicts).fold((0.0, 0.0), |(positives, negatives), (is_new, verdict)| {
             match (is_new, verdict.is_distinct()) {

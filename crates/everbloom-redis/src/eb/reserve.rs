@@ -7,7 +7,7 @@ use crate::server::{Call, Failure};
 use crate::settings::{self, DEFAULT_FPR, RANDOM_SEED};
 use everbloom::internal::audit::usual_bytes;
 use everbloom::internal::filters::{self, KINDS};
-use everbloom::internal::forecast::{AUTO, windowed};
+use everbloom::internal::planning::{AUTO, windowed};
 use everbloom::internal::promise::Spec;
 use everbloom::{Auditing, Audits};
 use everbloom::{Count, Goal, Hashing, Holds, Plan, Promise, Rate, Span, Window};
@@ -105,7 +105,7 @@ impl Wanted {
         }
         let (spec, goal) = self.with_window(spec, goal)?;
         // A change of all cells at once would stop the server for a third of a second, and all of its clients.
-        let plan = goal.default_fpr(DEFAULT_FPR.get()).evenly().plan(&spec.to_string())?;
+        let plan = goal.default_fpr(DEFAULT_FPR.get()).bounded_latency().plan(&spec.to_string())?;
         let kind = filters::kind(&plan.spec)?;
         if self.seed_is_given && kind.can.own_hash.is_some() {
             let problem = format!("{} filters hash without a seed, as others do; leave SEED out", kind.name);

@@ -1,112 +1,16 @@
-//! From a spec, whole or partial, and a goal to a filter; and the choice of filter where the spec is `auto`.
+//! What to expect of a filter on a stream, and which filter for a goal on a stream or by what errors cost.
 
 pub mod limit;
 mod models;
 mod recommend;
 mod simulate;
 
-use crate::filter::{Filter, Plan};
-use crate::filters;
-use crate::promise::{Error, Goal, Result, Spec, Window};
+use crate::filter::Plan;
+use crate::promise::{Error, Result};
 use crate::stream::{Forecast, Stream};
 
 pub use models::StreamModel;
 pub use recommend::{Candidate, CostCurve, CostPoint, CostSoFar, ExpectedCost, Question, Recommendation};
-
-/// The kind that leaves the choice to the planner.
-pub const AUTO: &str = "auto";
-
-/// Fills in what the spec leaves out, so that the goal is kept; `auto` also chooses the kind.
-pub fn plan(spec: &Spec, goal: &Goal) -> Result<Plan> {
-    if goal.cost.is_some() {
-        let named = goal.filter.as_ref().filter(|_| *spec == Spec::new(AUTO));
-        let filter = Some(named.unwrap_or(spec).clone());
-        return Ok(Question { filter, best_only: true, ..Question::new(goal.clone()) }.answer()?.best.plan);
-    }
-    match &goal.filter {
-        // What the goal names is meant where nothing else is.
-        Some(named) if *spec == Spec::new(AUTO) => filters::plan(named, goal),
-        _ if spec.kind() == AUTO => choose(spec, goal),
-        _ => filters::plan(spec, goal),
-    }
-}
-
-impl Goal {
-    /// Plans a filter from a spec in text form: `bloom`, `stable:cell_max=3`, `auto`.
-    pub fn plan(&self, spec: &str) -> Result<Plan> {
-        plan(&Spec::parse(spec)?, self)
-    }
-}
-
-/// Allocates what a plan describes.
-pub fn build(plan: &Plan) -> Result<Box<dyn Filter>> {
-    plan.filter()
-}
-
-/// The spec of the kind for a window that misses nothing: so many arrivals, or a time in which `arrivals` are expected, if
-/// that is known. `refresh`: whether a repeat renews a key's age.
-pub fn windowed(window: &Window, arrivals: Option<u64>, refresh: bool) -> Result<Spec> {
-    let able = filters::KINDS.iter().filter_map(|kind| Some((kind, kind.can.window?)));
-    let found = able.filter_map(|(kind, takes)| Some((kind, takes, takes.by_caller?, takes.refresh?))).next();
-    let Some((kind, takes, by_caller, renews)) = found else {
-        return Err(Error::unsupported(AUTO, "keep a window", "use a build that has a filter for it".into()));
-    };
-    let spec = Spec::new(kind.name).with(renews, if refresh { "yes" } else { "no" });
-    Ok(match (window, arrivals) {
-        (Window::Arrivals(arrivals), _) => spec.with(takes.parameter, arrivals),
-        (Window::Time(_), Some(arrivals)) => spec.with(by_caller.0, by_caller.1).with(takes.parameter, arrivals),
-        (Window::Time(_), None) => spec.with(by_caller.0, by_caller.1),
-    })
-}
-
-/// The same in shards: of a window of time, each with its part of the arrivals. A window of arrivals cannot be kept in
-/// shards, and gets none: one that gets a frequent key would count its repeats, and forget sooner than the others.
-pub fn windowed_in_shards(window: &Window, arrivals: Option<u64>, refresh: bool, shards: u32) -> Result<Spec> {
-    match window {
-        Window::Arrivals(_) => windowed(window, arrivals, refresh),
-        Window::Time(_) => {
-            let share = arrivals.map(|arrivals| crate::filter::sharded::largest_share(arrivals, shards.into()));
-            Ok(crate::filter::sharded::in_shards(&windowed(window, share, refresh)?, shards))
-        }
-    }
-}
-
-/// A plan that forgets nothing while `items` distinct keys come, and keeps the rate when more do; `None` if the memory is too
-/// small for that. `shape` is `auto`, with shards or without.
-pub fn exact_first(shape: &Spec, goal: &Goal, items: u64) -> Option<Plan> {
-    let kinds = filters::KINDS.iter().filter(|kind| kind.can.exact_first);
-    let mut plans = kinds.filter_map(|kind| filters::plan(&shape.renamed(kind.name), goal).ok());
-    plans.find(|plan| plan.promise.exact_until.is_some_and(|until| until >= items))
-}
-
-/// The plan, unless it breaks the rate for keys whose number is known, be the rate asked for or only usual.
-pub fn held_to_rate(plan: Plan, goal: &Goal) -> Result<Plan> {
-    let broken = goal.expected_items.and_then(|_| crate::filter::broken_rate(&plan, goal));
-    broken.map_or(Ok(plan), Err)
-}
-
-/// A plan for so many keys as are expected, which grows and keeps the rate when more come.
-pub fn growing(shape: &Spec, goal: &Goal) -> Result<Plan> {
-    let able = filters::KINDS.iter().find(|kind| kind.can.grow && !kind.can.be_exact);
-    filters::plan(&shape.renamed(able.map_or(AUTO, |kind| kind.name)), goal)
-}
-
-/// The plan for removing repeats from a stream, where the planner may choose: with `auto` and neither importances nor a
-/// memory that somebody bounded, what grows beyond the number of keys that was guessed; with a memory, what is exact while
-/// that suffices.
-pub fn for_stream(spec: &Spec, goal: &Goal) -> Result<Plan> {
-    if spec.kind() != AUTO || goal.importance || goal.filter.is_some() {
-        return held_to_rate(plan(spec, goal)?, goal);
-    }
-    if goal.expected_items.is_some() && (goal.assumed_memory || goal.memory_bits.is_none()) {
-        // Who says how many will come, and not how much memory there is, must not pay for having guessed too low.
-        return growing(spec, &Goal { memory_bits: None, assumed_memory: false, ..goal.clone() });
-    }
-    match exact_first(spec, goal, goal.expected_items.unwrap_or(0)) {
-        Some(plan) => Ok(plan),
-        None => plan(spec, goal),
-    }
-}
 
 /// Arrivals of a simulation: enough for a rate of 15 % to be known to 0.1 points.
 const SIMULATED: f64 = 262_144.0;
@@ -156,24 +60,12 @@ pub fn simulated(plan: &Plan, stream: &Stream) -> Result<Forecast> {
     })
 }
 
-/// The best answer to the goal, as far as it says what is wanted.
-fn choose(spec: &Spec, goal: &Goal) -> Result<Plan> {
-    if let Some(parameter) = spec.parameters().find(|parameter| *parameter != crate::filter::SHARDS) {
-        return Err(spec.error(format!("{AUTO} has no '{parameter}'"), "name a filter to set its parameters"));
-    }
-    if goal.transmitted_bytes.is_some() || goal.compressed && goal.expected_items.is_some() {
-        let able = filters::KINDS.iter().find(|kind| kind.can.fit_bytes);
-        return filters::plan(&spec.renamed(able.map_or(AUTO, |kind| kind.name)), goal);
-    }
-    let question = Question { filter: Some(spec.clone()), best_only: true, ..Question::new(goal.clone()) };
-    Ok(question.answer()?.best.plan)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::filters;
     use crate::key::{Generator, Hashing, KeyHash};
-    use crate::promise::{Importances, Verdict};
+    use crate::promise::{Goal, Importances, Spec, Verdict};
 
     /// Hot keys for half of the arrivals, bursts of new ones, and old ones that come back.
     fn with_hot_keys(arrivals: u64, seed: u64) -> Vec<KeyHash> {
@@ -271,18 +163,6 @@ mod tests {
             let near = |one: f64, other: f64| (one - other).abs() <= 0.05 * one.max(other) + 1e-4;
             let close = near(of_whole.0, of_shards.0) && near(of_whole.1, of_shards.1);
             assert!(close, "{}: {of_shards:?}, not {of_whole:?}", shards.spec);
-        }
-    }
-
-    #[test]
-    fn auto_takes_the_best_of_all_though_it_does_not_watch_the_others_to_the_end() {
-        for (bits, rate) in [(1 << 16, 0.1), (1 << 20, 0.01), (1 << 27, 0.001)] {
-            for importance in [false, true] {
-                let goal = Goal { importance, ..Goal::new().memory_bits(bits).fpr(rate) };
-                let chosen = plan(&Spec::new(AUTO), &goal).expect("a plan");
-                let best = Question::new(goal).answer().expect("an answer").best;
-                assert_eq!(chosen.spec, best.plan.spec, "{bits} bits, {rate}, importance {importance}");
-            }
         }
     }
 }

@@ -13,8 +13,8 @@ pub use shared::Shared;
 pub use window::TimeWindow;
 
 use crate::filter::Plan;
-use crate::forecast::{self, AUTO};
-use crate::promise::{Count, Goal, Result, Spec, Window};
+use crate::planning::{self, AUTO};
+use crate::promise::{Count, Goal, Result, Window};
 
 impl Goal {
     /// Asks for a filter of the last so many arrivals, in which no repeat is missed. For windows of time see [`TimeWindow`].
@@ -29,7 +29,7 @@ impl Goal {
     /// ```
     pub fn window(self, arrivals: impl Into<Count>) -> Self {
         let arrivals = arrivals.into().named("window").get();
-        self.settled(arrivals.and_then(|arrivals| forecast::windowed(&Window::Arrivals(arrivals), None, true)))
+        self.settled(arrivals.and_then(|arrivals| planning::windowed(&Window::Arrivals(arrivals), None, true)))
     }
 
     /// Plans a filter: the one that [`Goal::filter`] named, or the best that the planner finds.
@@ -46,15 +46,13 @@ impl Goal {
     /// # Ok::<(), everbloom::Error>(())
     /// ```
     pub fn build(&self) -> Result<AnyFilter> {
-        self.checked()?;
-        let spec = self.filter.clone().unwrap_or_else(|| Spec::new(AUTO));
-        forecast::plan(&spec, self)?.build()
+        self.plan(AUTO)?.build()
     }
 }
 
 impl Plan {
     /// Allocates the filter.
     pub fn build(&self) -> Result<AnyFilter> {
-        forecast::build(self).map(AnyFilter::from)
+        self.filter().map(AnyFilter::from)
     }
 }

@@ -4,8 +4,8 @@ use super::{AnyFilter, Info, abilities};
 use crate::codec;
 use crate::filter::{Filter, SHARDS, Sharded};
 use crate::filters;
-use crate::forecast::{self, AUTO};
 use crate::key::{Hashing, Key, KeyHash};
+use crate::planning::{self, AUTO};
 use crate::promise::{Goal, Importance, Result, Spec, Verdict};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -45,7 +45,8 @@ impl Shared {
             );
         }
         let spec = goal.filter.clone().unwrap_or_else(|| Spec::new(AUTO));
-        let plan = forecast::plan(&spec.without(SHARDS).with(SHARDS, shards), goal)?;
+        let spec = spec.without(SHARDS).with(SHARDS, shards);
+        let plan = planning::plan(&spec, &goal.clone().without_filter())?;
         Ok(Self::of(Sharded::from_plan(&plan)?))
     }
 

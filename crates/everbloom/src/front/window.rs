@@ -2,8 +2,8 @@
 
 use super::AnyFilter;
 use crate::filter::{Timeline, Times};
-use crate::forecast;
 use crate::key::Key;
+use crate::planning;
 use crate::promise::{Error, Goal, Importances, Result, Span, Verdict, Window};
 
 /// A filter of the last while: a key that came within it is never missed, and one that came before is forgotten.
@@ -36,10 +36,14 @@ impl TimeWindow {
         if let Some(named) = &goal.filter {
             return Err(named.error("a window of time has a filter of its own", "name no filter"));
         }
-        let spec = forecast::windowed(&Window::Time(length), goal.expected_items, true)?;
-        let mut filter = forecast::plan(&spec, &Goal { expected_items: None, ..goal.clone() })?.build()?;
+        let plan = planning::for_window(&Window::Time(length), goal, true, None)?;
+        let mut filter = plan.build()?;
         let Some(windowed) = filter.as_windowed() else {
-            return Err(Error::unsupported(spec.kind(), "keep a window", "leave the filter to the planner".into()));
+            return Err(Error::unsupported(
+                plan.spec.kind(),
+                "keep a window",
+                "leave the filter to the planner".into(),
+            ));
         };
         let timeline = Timeline::new(length, windowed.generations(), windowed.window())?;
         Ok(TimeWindow { filter, timeline })

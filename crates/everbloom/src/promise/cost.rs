@@ -5,12 +5,13 @@ use super::{Error, Result};
 /// What errors and memory cost, all in one unit of the user's choice.
 ///
 /// ```
-/// use everbloom::{Cost, Goal, Price};
+/// use everbloom::{Cost, Goal, Price, Question};
 ///
 /// // A new click that is dropped costs 1 cent, one that is counted twice 5.
-/// let plan = Goal::new().memory("16KiB").cost(Cost::of(1.0, 5.0)).plan("auto")?;
+/// let question = Question::new(Goal::new().memory("16KiB"));
+/// let plan = question.clone().cost(Cost::of(1.0, 5.0)).answer()?.best.plan;
 /// // Where a dropped one is what hurts, fewer are.
-/// let careful = Goal::new().memory("16KiB").cost(Cost::of(500.0, 5.0)).plan("auto")?;
+/// let careful = question.cost(Cost::of(500.0, 5.0)).answer()?.best.plan;
 /// assert!(careful.promise.predicted_fpr < plan.promise.predicted_fpr);
 /// // What costs the more, the more it matters.
 /// let by_importance = Cost::of(1.0, Price::linear(5.0));

@@ -3,7 +3,7 @@
 //! `Goal` → `Plan` (with its `Promise`) → filter. Planning never allocates the filter, so it can be
 //! asked freely.
 
-use super::{Cost, Count, Error, ImportanceMix, Rate, Result, Size, Spec};
+use super::{Count, Error, ImportanceMix, Rate, Result, Size, Spec};
 use crate::key::Hashing;
 
 /// The largest memory that can be planned, 128 PiB: beyond it, arithmetic on bits would overflow.
@@ -58,9 +58,9 @@ pub struct Goal {
     /// Whether a key that was inserted may never be missed, whichever kind the planner chooses.
     pub never_forget: bool,
     /// Whether no arrival may take much longer than others, whichever kind the planner chooses.
-    pub evenly: bool,
-    /// What errors cost, if the filter is to be the cheapest.
-    pub cost: Option<Cost>,
+    pub bounded_latency: bool,
+    /// Whether the number of keys is a guess, and more may come.
+    pub open_ended: bool,
     /// Whether nobody asked for the target rate: what breaks it is then said, not refused.
     pub(crate) assumed_fpr: bool,
     /// Whether nobody bounded the memory: it is what there is to plan with, and a spec may give itself more.
@@ -152,25 +152,56 @@ impl Goal {
     /// ```
     /// let goal = everbloom::Goal::new().memory("1MiB").fpr("1%");
     /// assert_eq!(goal.plan("auto")?.spec.kind(), "graceful");
-    /// assert_eq!(goal.evenly().plan("auto")?.spec.kind(), "ranked");
+    /// assert_eq!(goal.bounded_latency().plan("auto")?.spec.kind(), "ranked");
     /// # Ok::<(), everbloom::Error>(())
     /// ```
-    pub fn evenly(mut self) -> Self {
-        self.evenly = true;
+    pub fn bounded_latency(mut self) -> Self {
+        self.bounded_latency = true;
+        self
+    }
+
+    /// Says that the number of expected keys is a guess, and that more may come, as in a stream that does not end: the
+    /// planner's own choice then falls on a kind that is exact as long as the memory lasts, or, if memory has no bound, on one that
+    /// grows.
+    ///
+    /// ```
+    /// let goal = everbloom::Goal::new().expected_items("10k").fpr("1%");
+    /// assert_eq!(goal.plan("auto")?.spec.kind(), "blocked");
+    /// assert_eq!(goal.open_ended().plan("auto")?.spec.kind(), "scalable");
+    /// # Ok::<(), everbloom::Error>(())
+    /// ```
+    pub fn open_ended(mut self) -> Self {
+        self.open_ended = true;
+        self
+    }
+
+    /// Leaves the memory open.
+    pub(crate) fn without_memory(mut self) -> Self {
+        (self.memory_bits, self.assumed_memory) = (None, false);
+        self
+    }
+
+    /// Leaves the rate open.
+    pub(crate) fn without_fpr(mut self) -> Self {
+        (self.target_fpr, self.assumed_fpr) = (None, false);
+        self
+    }
+
+    /// Leaves the number of keys open.
+    pub(crate) fn without_expected_items(mut self) -> Self {
+        self.expected_items = None;
+        self
+    }
+
+    /// Leaves the choice of the filter to the planner.
+    pub(crate) fn without_filter(mut self) -> Self {
+        self.filter = None;
         self
     }
 
     /// Says how many distinct keys will come: a number, or a count such as `5M`.
     pub fn expected_items(mut self, items: impl Into<Count>) -> Self {
         self.expected_items = self.kept(items.into().named("expected_items").get());
-        self
-    }
-
-    /// Says what errors cost, and so asks for the filter and the parameters of least expected cost, on the stream of a
-    /// [`Question`](crate::Question) or on one that is assumed. Memory and rate are then limits: the cheapest filter within
-    /// them is planned.
-    pub fn cost(mut self, cost: Cost) -> Self {
-        self.cost = self.kept(cost.checked().map(|()| cost));
         self
     }
 
@@ -192,8 +223,7 @@ impl Goal {
         }
         self.checked_fpr()?;
         self.checked_memory()?;
-        self.checked_items()?;
-        self.cost.as_ref().map_or(Ok(()), Cost::checked)
+        self.checked_items().map(|_| ())
     }
 
     /// Says that arrivals carry importances.

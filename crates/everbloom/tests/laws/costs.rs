@@ -24,7 +24,7 @@ fn cheapest(fp: u32, fnr: u32) -> Arc<Recommendation> {
 }
 
 fn searched(cost: Cost) -> Recommendation {
-    asked(Goal::new().memory_bits(1 << 14).cost(cost)).answer().expect("an answer")
+    asked(Goal::new().memory_bits(1 << 14)).cost(cost).answer().expect("an answer")
 }
 
 fn total(candidate: &Candidate) -> f64 {
@@ -68,7 +68,7 @@ fn more_memory_never_costs_more_unless_memory_does() {
     assert!(costs.len() > 5 && costs.windows(2).all(|pair| pair[1] <= pair[0]), "{costs:?}");
     let memory = |per_mib: f64| {
         let cost = Cost::of(1.0, 1.0).memory_per_mib(per_mib);
-        asked(Goal::new().cost(cost)).answer().expect("an answer").best.plan.memory_bits
+        asked(Goal::new()).cost(cost).answer().expect("an answer").best.plan.memory_bits
     };
     let (free, cheap, dear) = (memory(0.0), memory(1_000.0), memory(1_000_000.0));
     assert!(dear < cheap && cheap <= 2 * free, "{dear}, {cheap}, {free}");
@@ -88,7 +88,7 @@ fn a_filter_that_is_not_worth_its_memory_is_called_so() {
 #[test]
 fn limits_are_kept_or_it_is_said_what_stands_against_them() {
     let limited = |fpr: f64, fnr: f64, memory_bits: u64| {
-        let mut question = asked(Goal::new().memory_bits(memory_bits).fpr(fpr).cost(Cost::of(1.0, 1.0)));
+        let mut question = asked(Goal::new().memory_bits(memory_bits).fpr(fpr)).cost(Cost::of(1.0, 1.0));
         question.target_fnr = Some(fnr);
         question.answer()
     };
@@ -103,14 +103,14 @@ fn limits_are_kept_or_it_is_said_what_stands_against_them() {
 #[test]
 fn what_costs_less_by_importance_costs_less_in_all() {
     let cost = |price: Price| {
-        let mut question = asked(Goal::new().memory_bits(1 << 13).cost(Cost::of(100.0, price)));
+        let mut question = asked(Goal::new().memory_bits(1 << 13)).cost(Cost::of(100.0, price));
         question.stream = Some(stream().with_importance(ImportanceMix::uniform()));
         total(&question.answer().expect("an answer").best)
     };
     let steep = Price::table(5.0, &[(0.5, 0.0), (0.6, 1.0)]).expect("a table");
     let (alike, linear, steep) = (cost(Price::constant(5.0)), cost(Price::linear(5.0)), cost(steep));
     assert!(linear < alike && steep < alike, "{alike}, {linear}, {steep}");
-    let question = asked(Goal::new().memory_bits(1 << 13).cost(Cost::of(1.0, Price::linear(5.0))));
+    let question = asked(Goal::new().memory_bits(1 << 13)).cost(Cost::of(1.0, Price::linear(5.0)));
     let error = question.answer().expect_err("no importances").to_string();
     assert!(error.contains("importance"), "{error}");
 }
@@ -118,10 +118,10 @@ fn what_costs_less_by_importance_costs_less_in_all() {
 #[test]
 fn what_is_no_cost_is_refused_when_it_is_planned() {
     for cost in [Cost::of(-1.0, 1.0), Cost::of(0.0, 0.0), Cost::of(1.0, f64::NAN)] {
-        let error = Goal::new().memory_bits(1 << 14).cost(cost).plan("auto").expect_err("no cost").to_string();
+        let error = asked(Goal::new().memory_bits(1 << 14)).cost(cost).answer().expect_err("no cost").to_string();
         assert!(error.contains("cost"), "{error}");
     }
-    let mut question = asked(Goal::new().cost(Cost::of(1.0, 1.0)));
+    let mut question = asked(Goal::new()).cost(Cost::of(1.0, 1.0));
     question.window = Some(everbloom::Window::Arrivals(100));
     assert!(question.answer().is_err());
 }

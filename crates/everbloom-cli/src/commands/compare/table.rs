@@ -3,7 +3,7 @@
 use super::{Document, Row, Sort};
 use crate::report::paper::{Cell, Paper};
 use crate::report::{counted, percent, predicted, short_size, thousands, with_error};
-use everbloom::internal::forecast;
+use everbloom::internal::planning;
 use everbloom::internal::promise::Standing;
 use everbloom_lab::evaluate::Report;
 use everbloom_lab::spread::{self, Errors};
@@ -90,7 +90,7 @@ pub(super) fn name(row: &Row, all: &[Row]) -> String {
     let kind_of = |row: &Row| row.report.filter.split(':').next().unwrap_or_default().to_string();
     let (kind, asked) = (kind_of(row), row.asked.to_string());
     match row.asked.kind() {
-        forecast::AUTO => format!("{kind} (auto)"),
+        planning::AUTO => format!("{kind} (auto)"),
         _ if all.iter().filter(|other| kind_of(other) == kind).count() == 1 => kind,
         _ if asked.chars().count() <= LONGEST_NAME => asked,
         _ => format!("{}…", asked.chars().take(LONGEST_NAME - 1).collect::<String>()),

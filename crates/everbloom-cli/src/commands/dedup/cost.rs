@@ -47,7 +47,7 @@ impl Dedup {
     /// The cheapest filter for these files.
     pub(super) fn plan_by_cost(&self, cost: Cost, layout: &Layout) -> Result<Plan> {
         let known = self.known()?;
-        let mut goal = Goal::new().hashing(self.goal.hashing()).cost(cost);
+        let mut goal = Goal::new().hashing(self.goal.hashing());
         let wanted = &self.goal.wanted;
         (goal.memory_bits, goal.target_fpr, goal.expected_items) =
             (wanted.memory, wanted.fpr, wanted.expect.or(known.most_keys));
@@ -55,10 +55,13 @@ impl Dedup {
             goal = goal.memory_bits(DEFAULT_MEMORY_BITS);
         }
         goal.importance = layout.has_importance();
-        let mut question = Question::new(goal);
+        if known.goes_on {
+            goal = goal.open_ended();
+        }
+        let mut question = Question::new(goal).cost(cost);
         question.filter = Some(self.goal.filter.clone());
         question.best_only = true;
-        (question.stream, question.goes_on) = (known.stream, known.goes_on);
+        question.stream = known.stream;
         let answer = {
             let screen = if self.promise.quiet { Screen::of(true, true) } else { Screen::Free };
             let _working = Working::on("trying filters", screen);

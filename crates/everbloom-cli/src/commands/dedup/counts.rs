@@ -137,7 +137,7 @@ impl Counter {
             return Ok(Counter::Exact(ExactCounts::default()));
         }
         let memory = dedup.goal.wanted.memory.unwrap_or(DEFAULT_MEMORY_BITS);
-        if dedup.goal.filter.is_bare() && dedup.goal.filter.kind() == everbloom::internal::forecast::AUTO {
+        if dedup.goal.filter.is_bare() && dedup.goal.filter.kind() == everbloom::internal::planning::AUTO {
             let counts = ExactCounts::within(memory).map_err(|_| {
                 Failure::new(format!("{} could not be allocated; give less --memory", short_size(memory)))
             })?;
@@ -160,7 +160,7 @@ impl Counter {
             return Err(Failure::new(format!("{problem}; leave {parameter} out of --filter")));
         }
         let goal = dedup.goal.goal().default_memory_bits(DEFAULT_MEMORY_BITS);
-        let plan = everbloom::internal::forecast::plan(&dedup.goal.filter, &goal)?;
+        let plan = everbloom::internal::planning::plan(&dedup.goal.filter, &goal)?;
         Ok(Counter::Estimated(Box::new(plan.build()?)))
     }
 

@@ -41,7 +41,7 @@ use block_output::{Mode, Options};
 use clap::Args;
 use engine::{Engine, Finished, Setup};
 use everbloom::internal::filter::Timeline;
-use everbloom::internal::forecast;
+use everbloom::internal::planning;
 use everbloom::internal::promise::Standing;
 use everbloom::{Goal, Plan, Spec, Window, filters};
 use judge::Judge;
@@ -377,7 +377,7 @@ impl Dedup {
 
     /// What would have kept the promise.
     fn remedy(&self) -> &'static str {
-        match (self.window.is_some(), self.goal.filter.kind() == forecast::AUTO) {
+        match (self.window.is_some(), self.goal.filter.kind() == planning::AUTO) {
             (true, _) => "give --expect twice the most lines of a window, or more --memory",
             (false, true) => "give a larger --expect, or more --memory",
             (false, false) => "give a larger --expect and the --memory it takes, or leave --filter out",
@@ -402,24 +402,17 @@ impl Dedup {
         }
         if self.exact {
             let exact = filters::KINDS.iter().find(|kind| kind.can.be_exact);
-            let spec = self.in_shards(&Spec::new(exact.map_or(forecast::AUTO, |kind| kind.name)))?;
-            return Ok(forecast::plan(&spec, &Goal::new().hashing(self.goal.hashing()))?);
+            let spec = self.in_shards(&Spec::new(exact.map_or(planning::AUTO, |kind| kind.name)))?;
+            return Ok(planning::plan(&spec, &Goal::new().hashing(self.goal.hashing()))?);
         }
-        let mut goal = self.goal.goal();
+        let mut goal = self.goal.goal().default_memory_bits(DEFAULT_MEMORY_BITS);
         goal.importance = layout.has_importance();
-        let has_arrivals = matches!(self.window, Some(Window::Arrivals(_))) || self.timed_arrivals().is_some();
-        if !has_arrivals {
-            goal = goal.default_memory_bits(DEFAULT_MEMORY_BITS);
-        }
         if let Some(window) = self.window {
             let refresh = self.refresh == Refresh::Yes;
-            let spec = match self.servers.shards() {
-                Some(shards) => forecast::windowed_in_shards(&window, self.timed_arrivals(), refresh, shards)?,
-                None => forecast::windowed(&window, self.timed_arrivals(), refresh)?,
-            };
-            return Ok(forecast::plan(&spec, &goal)?);
+            return Ok(planning::for_window(&window, &goal, refresh, self.servers.shards())?);
         }
-        Ok(forecast::for_stream(&self.in_shards(&self.goal.filter)?, &goal)?)
+        let goal = goal.open_ended();
+        Ok(planning::held_to_rate(planning::plan(&self.in_shards(&self.goal.filter)?, &goal)?, &goal)?)
     }
 
     /// The spec in shards, if it goes to servers.
@@ -439,12 +432,7 @@ impl Dedup {
             || self.exact
             || self.window.is_some()
             || self.servers.shards.is_some()
-            || self.goal.filter != Spec::new(forecast::AUTO)
-    }
-
-    /// How many lines a window of time is expected to have, if that is known.
-    fn timed_arrivals(&self) -> Option<u64> {
-        self.window_time().and(self.goal.wanted.expect)
+            || self.goal.filter != Spec::new(planning::AUTO)
     }
 
     fn window_time(&self) -> Option<Duration> {

@@ -151,7 +151,7 @@ fn around(question: &Question, answer: Option<&Recommendation>, how: &str) -> Re
         Some(curve) => curve,
         None => question.curve().map_err(Failure::from)?,
     };
-    all.extend(figures::by_memory(&curve, question.goal.cost.is_some(), how)?);
+    all.extend(figures::by_memory(&curve, question.cost.is_some(), how)?);
     Ok(all)
 }
 

@@ -6,7 +6,7 @@ use super::{Document, Plan, text};
 use crate::args::KeyArgs;
 use crate::failure::{Failure, Result, from_usage};
 use clap::{CommandFactory as _, Parser};
-use everbloom::internal::forecast::AUTO;
+use everbloom::internal::planning::AUTO;
 use everbloom::{Question, Recommendation, Stream, filters};
 use serde::Serialize;
 

@@ -6,7 +6,7 @@ use super::sentence::is_stream;
 use super::stream::Repeats;
 use crate::args::{DEFAULT_FPR, KeyArgs, OnError, Refresh, Scale, quantity};
 use clap::ValueEnum;
-use everbloom::internal::forecast;
+use everbloom::internal::planning;
 use everbloom::internal::promise::{Window, size_typed, span_text};
 use everbloom::{Holds, Recommendation};
 
@@ -75,7 +75,7 @@ fn rounded_up(rate: f64) -> Option<f64> {
 /// The window, if `dedup --window` would plan this kind for it.
 fn window_of(plan: &Plan, answer: &Recommendation) -> Option<String> {
     let window = plan.window.filter(|_| plan.filter.is_none())?;
-    let planned = forecast::windowed(&window, plan.expect, plan.refresh == Refresh::Yes).ok()?;
+    let planned = planning::windowed(&window, plan.expect, plan.refresh == Refresh::Yes).ok()?;
     let refresh = if plan.refresh == Refresh::No { " --refresh no" } else { "" };
     let text = match window {
         Window::Arrivals(arrivals) => arrivals.to_string(),

@@ -177,14 +177,15 @@ impl Plan {
             goal.expected_items = self.expect.map(|expected| expected.max(stream.distinct()));
         }
         goal = goal.hashing(Hashing::seeded(self.seed.unwrap_or_default()));
-        goal = match cost {
-            Some(cost) => goal.cost(cost),
-            None => goal.default_fpr(DEFAULT_FPR),
-        };
+        // With costs, any rate that pays will do.
+        if cost.is_none() {
+            goal = goal.default_fpr(DEFAULT_FPR);
+        }
         if let Some(mix) = mix {
             goal = goal.importance_mix(mix);
         }
         let mut question = Question::new(goal);
+        question.cost = cost;
         (question.target_fnr, question.window) = (self.fnr, self.window);
         question.keep_age = self.refresh == Refresh::No;
         (question.filter, question.stream) = (self.filter.clone(), stream);
@@ -353,7 +354,7 @@ impl Document {
 /// What no filter of this memory can avoid, on a stream of independent draws.
 fn limit_of(question: &Question, answer: &Recommendation) -> Option<Limit> {
     let (memory_bits, fpr) = (question.goal.memory_bits? as f64, question.goal.target_fpr?);
-    if question.window.is_some() || answer.assumed || question.goal.cost.is_some() {
+    if question.window.is_some() || answer.assumed || question.cost.is_some() {
         return None;
     }
     limit::of(&answer.stream, memory_bits, fpr)

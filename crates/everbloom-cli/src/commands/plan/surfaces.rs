@@ -6,7 +6,7 @@ use super::importance::Importances;
 use super::sentence::is_stream;
 use crate::args::{Refresh, Scale};
 use everbloom::Recommendation;
-use everbloom::internal::forecast::AUTO;
+use everbloom::internal::planning::AUTO;
 use everbloom::internal::promise::{Window, size_typed, span_text};
 use everbloom::internal::{Abilities, filters};
 use serde::Serialize;

@@ -8,13 +8,14 @@ mod contest;
 mod cost;
 mod least_memory;
 mod pace;
+mod rule;
 mod sets;
 mod window;
 
-use super::AUTO;
 use crate::filter::{Kind, Plan};
 use crate::filters;
-use crate::promise::{Error, Goal, Holds, Result, Spec, Window, rate_text};
+use crate::planning::{ASKED_FOR, AUTO, Sets, accesses, apart};
+use crate::promise::{Cost, Error, Goal, Holds, Result, Spec, Window, rate_text};
 use crate::stream::{Forecast, Stream};
 use contest::one_of_each;
 pub use cost::{CostCurve, CostPoint, CostSoFar, ExpectedCost};
@@ -24,9 +25,6 @@ use std::sync::atomic::AtomicBool;
 /// How many runners-up are named.
 const RUNNERS_UP: usize = 4;
 
-/// Why a filter that was named is recommended.
-const ASKED_FOR: &str = "it was asked for";
-
 /// What is asked of the planner beyond a goal.
 #[derive(Debug, Clone, Default)]
 #[non_exhaustive]
@@ -35,14 +33,14 @@ pub struct Question {
     pub goal: Goal,
     /// The rate of false negatives to keep on the stream.
     pub target_fnr: Option<f64>,
+    /// What errors cost, if the filter is to be the cheapest.
+    pub cost: Option<Cost>,
     /// The window in which nothing may be missed; one of time is expected to have `expected_items` arrivals.
     pub window: Option<Window>,
     /// Whether a repeat leaves its key's age in the window as it is.
     pub keep_age: bool,
     /// The stream, if it is known.
     pub stream: Option<Stream>,
-    /// Whether more will come than the stream that is known, of the same kind: the filter must last for ever then.
-    pub goes_on: bool,
     /// The filter, if it is settled: only its parameters are open.
     pub filter: Option<Spec>,
     /// Whether an answer at once counts for more than a close one: every kind as its plan makes it, by formula or on the
@@ -104,6 +102,13 @@ impl Question {
         Question { filter: goal.filter.clone(), goal, ..Question::default() }
     }
 
+    /// Says what errors cost, and so asks for the filter and the parameters of least expected cost, on the stream that is
+    /// described or on one that is assumed. Memory and rate are then limits: the cheapest filter within them is planned.
+    pub fn cost(mut self, cost: Cost) -> Self {
+        self.cost = Some(cost);
+        self
+    }
+
     /// The filter to take, and the runners-up with reasons.
     pub fn answer(&self) -> Result<Recommendation> {
         let mut answer = self.answered()?;
@@ -127,7 +132,7 @@ impl Question {
     }
 
     fn found(&self) -> Result<Recommendation> {
-        if let Some(cost) = &self.goal.cost {
+        if let Some(cost) = &self.cost {
             return self.cheapest(cost);
         }
         if let Some(window) = &self.window {
@@ -135,6 +140,7 @@ impl Question {
         }
         match &self.filter {
             Some(spec) if spec.kind() != AUTO => self.for_named(spec),
+            _ if self.stream.is_none() && self.target_fnr.is_none() => self.by_rule(),
             _ if self.goal.memory_bits.is_none() => self.without_memory(),
             _ => self.within_memory(),
         }
@@ -177,6 +183,7 @@ impl Question {
 
     fn checked(&self) -> Result<()> {
         self.goal.checked()?;
+        self.cost.as_ref().map_or(Ok(()), Cost::checked)?;
         match self.target_fnr {
             Some(rate) if !(0.0..1.0).contains(&rate) => {
                 Err(Error::parameter("target_fnr", rate, "at least 0 and below 1", "try 0.1, or 0 to miss nothing"))
@@ -205,7 +212,7 @@ impl Question {
         match (self.goal.expected_items, &self.stream) {
             (Some(items), Some(stream)) if stream.is_learned() => Some(items.max(stream.distinct())),
             (Some(items), _) => Some(items),
-            (None, _) if self.goes_on => None,
+            (None, _) if self.goal.open_ended => None,
             (None, stream) => stream.as_ref().map(Stream::distinct),
         }
     }
@@ -244,12 +251,14 @@ impl Question {
         }
     }
 
+    /// What is settled about the filter; `auto` if nothing is.
+    fn shape(&self) -> Spec {
+        self.filter.clone().unwrap_or_else(|| Spec::new(AUTO))
+    }
+
     /// The spec of a kind, with what was settled about it.
     fn spec_of(&self, kind: &Kind) -> Spec {
-        match &self.filter {
-            Some(spec) => spec.renamed(kind.name),
-            None => Spec::new(kind.name),
-        }
+        self.shape().renamed(kind.name)
     }
 
     /// A kind as its plan makes it, in each of its forms.
@@ -261,7 +270,7 @@ impl Question {
     fn is_asked_for(&self, kind: &Kind) -> bool {
         // A goal names no scheme, and without one the filters that take one are plain ones under another name.
         // One that is exact at first knows no ranks, and stops when it ceases to be.
-        let suits = !kind.can.exact_first || !(self.goal.importance || self.goal.evenly);
+        let suits = !kind.can.exact_first || !(self.goal.importance || self.goal.bounded_latency);
         let by_itself = kind.can.follow_scheme.is_none() && suits;
         self.filter.as_ref().map_or(by_itself, |spec| spec.kind() == kind.name || (by_itself && spec.kind() == AUTO))
     }
@@ -271,16 +280,13 @@ impl Question {
             return Ok(found);
         }
         if self.goal.never_forget {
-            return Err(self.too_small());
+            return Err(Sets { shape: &self.shape(), goal: &self.goal() }.too_small());
         }
         let stream = self.stream()?;
-        // On a stream that is only assumed, a short simulation tells as much as a long one.
         let candidates = match self.stream {
+            // On a stream that is only assumed, a short simulation tells as much as a long one.
             Some(_) if !self.at_a_glance => self.contenders(&stream)?,
-            _ => match self.screen(&stream, false)? {
-                (candidates, Some(error)) if candidates.is_empty() => return Err(error),
-                (candidates, _) => one_of_each(candidates),
-            },
+            _ => self.screened_kinds(&stream)?,
         };
         let found = self.recommended(candidates, stream)?;
         self.check_target(found)
@@ -306,6 +312,12 @@ impl Candidate {
                 100.0 * mine.predicted_fnr,
                 100.0 * theirs.predicted_fnr
             )
+        } else if mine.predicted_fnr < theirs.predicted_fnr && mine.predicted_fnr > 0.0 {
+            format!(
+                "misses {:.3} % of the repeats, not {:.3} %, and errs from the first key on",
+                100.0 * mine.predicted_fnr,
+                100.0 * theirs.predicted_fnr
+            )
         } else if more_memory > 0.0 {
             more_memory_text(more_memory)
         } else if more_memory < 0.0 {
@@ -328,13 +340,6 @@ fn form_of(spec: &Spec) -> (String, Option<usize>) {
     (spec.kind().to_string(), filters::kind(spec).ok().and_then(|kind| kind.model.form_of(spec)))
 }
 
-/// A count with its thousands apart.
-fn apart(count: u64) -> String {
-    let digits = count.to_string();
-    let parts = digits.as_bytes().rchunks(3).rev().map(String::from_utf8_lossy);
-    parts.collect::<Vec<_>>().join(",")
-}
-
 /// How much more memory one takes than another: as a share, or as so many times as much.
 fn more_memory_text(more: f64) -> String {
     match more {
@@ -347,9 +352,4 @@ fn more_memory_text(more: f64) -> String {
 fn times(factor: f64) -> String {
     let factor = factor.min(1e6);
     if factor < 9.95 { format!("{factor:.1}") } else { apart(factor.round() as u64) }
-}
-
-/// Cache lines that a key touches.
-fn accesses(plan: &Plan) -> u64 {
-    filters::kind(&plan.spec).map_or(1, |kind| kind.model.accesses(&plan.spec))
 }

@@ -129,7 +129,7 @@ mod tests {
             all.push(Question { stream: Some(stream.expect("a stream")), ..Question::new(goal.clone()) });
         }
         let stream = all[1].stream.clone();
-        all.push(Question { stream: stream.clone(), ..Question::new(goal.cost(Cost::of(5.0, 1.0))) });
+        all.push(Question { stream: stream.clone(), ..Question::new(goal).cost(Cost::of(5.0, 1.0)) });
         let open = Goal::new().fpr("2%").expected_items(100_000);
         all.push(Question { stream, target_fnr: Some(0.3), ..Question::new(open) });
         all
@@ -162,7 +162,7 @@ mod tests {
             assert_eq!(best.best.plan.spec.to_string(), all.best.plan.spec.to_string());
             // A curve that nothing is taken from is not drawn.
             assert!(best.curve.is_none(), "{}", best.best.plan.spec);
-            assert_eq!(all.curve.is_some(), question.goal.cost.is_some());
+            assert_eq!(all.curve.is_some(), question.cost.is_some());
         }
     }
 

@@ -1,10 +1,10 @@
 //! Which filter for a window in which nothing may be missed.
 
-use super::super::AUTO;
 use super::{Candidate, Question, Recommendation, apart};
 use crate::filter::Kind;
 use crate::filters::{self, KINDS};
-use crate::promise::{Error, Goal, MAX_ITEMS, Result, Spec, Window, size_text};
+use crate::planning::{self, AUTO};
+use crate::promise::{Error, MAX_ITEMS, Result, Spec, Window, size_text};
 use crate::stream::Stream;
 
 impl Question {
@@ -37,7 +37,7 @@ impl Question {
             return Err(Error::parameter("expected_items", "not given", "given, or memory", remedy));
         }
         // Windows count arrivals, so the number of keys that will ever come does not matter.
-        let goal = Goal { expected_items: None, ..self.goal.clone() };
+        let goal = self.goal.clone().without_expected_items();
         let specs = self.windowed_specs(window);
         let plans: Vec<_> =
             specs.iter().map(|(spec, twin)| Ok((filters::plan(spec, &goal)?, filters::plan(twin, &goal)?))).collect();
@@ -73,6 +73,10 @@ impl Question {
             None => self.stream()?,
         };
         candidates.sort_by_key(|candidate| candidate.plan.memory_bits);
+        if self.shape().kind() == AUTO {
+            let taken = planning::for_window(window, &self.goal, !self.keep_age, None)?;
+            candidates.sort_by_key(|candidate| candidate.plan.spec.kind() != taken.spec.kind());
+        }
         match plans.into_iter().find_map(Result::err) {
             Some(error) if candidates.is_empty() => Err(error),
             _ => self.recommended(candidates, stream),

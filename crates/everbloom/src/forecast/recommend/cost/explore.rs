@@ -81,6 +81,6 @@ impl Question {
     }
 
     fn cost_or_alike(&self) -> Cost {
-        self.goal.cost.clone().unwrap_or_else(|| Cost::of(1.0, 1.0))
+        self.cost.clone().unwrap_or_else(|| Cost::of(1.0, 1.0))
     }
 }

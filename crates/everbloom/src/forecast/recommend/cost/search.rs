@@ -302,7 +302,8 @@ impl<'q> Search<'q> {
         let takes_part = |kind: &&Kind| {
             let Question { filter, goal, .. } = self.question;
             // A goal names no scheme, and what grows stays within no memory.
-            let suits = kind.can.follow_scheme.is_none() && !kind.can.grow && !(goal.evenly && kind.can.exact_first);
+            let suits =
+                kind.can.follow_scheme.is_none() && !kind.can.grow && !(goal.bounded_latency && kind.can.exact_first);
             let lasts = kind.can.run_forever || self.question.expected().is_some();
             let is_meant = filter.as_ref().is_none_or(|spec| spec.kind() == AUTO) && suits;
             let forgets = !goal.never_forget || !kind.can.forget;
@@ -383,7 +384,6 @@ impl Trials<'_> {
             importance_mix: mix.filter(|_| by_importance),
             assumed_memory: false,
             assumed_fpr: false,
-            cost: None,
             ..question.goal()
         };
         let plan = filters::plan(spec, &goal)?;
