@@ -8,6 +8,7 @@
 
 mod harness;
 
+use everbloom::FilterExt;
 use everbloom::{Filter, Hashing};
 use harness::floor::{Floor, hash_all};
 use harness::keys::{BenchKey, Long, keys};

@@ -7,6 +7,7 @@
 //! "not here" for nearly all of them without touching the disk.
 
 use everbloom::Bloom;
+use everbloom::FilterExt;
 use std::fs::{self, File};
 use std::io::{Read as _, Seek as _, SeekFrom, Write as _};
 use std::path::{Path, PathBuf};

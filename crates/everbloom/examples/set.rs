@@ -3,6 +3,7 @@
 //! `cargo run -p everbloom --example set`
 
 use everbloom::Bloom;
+use everbloom::FilterExt;
 
 fn main() -> Result<(), everbloom::Error> {
     // The smallest filter that errs for at most one address in a hundred while at most 10,000 are inside.

@@ -12,14 +12,15 @@ pub use crate::filter::sharded::{
     largest_share, shard_plan, shard_spec, shards_of, split, window_in_shards,
 };
 pub use crate::filter::{
-    Abilities, Annex, Base, Body, Choices, CloneBoxed, Combine, Effort, FillAt, FilterExt, Kind, Kinds, MOST_CHANGED,
-    Mapped, Merge, Model, Multiplicity, OpenMapped, Parameter, ReadAnnex, Removal, Restore, SHARDS, Takes, Timeline,
+    Abilities, Annex, Base, Body, Choices, CloneBoxed, Combine, Effort, FillAt, Kind, Kinds, MOST_CHANGED, Mapped,
+    Merge, Model, Multiplicity, OpenMapped, Parameter, ReadAnnex, Removal, Restore, SHARDS, Takes, Timeline,
     TimelineStep, Times, UnseenExt, Unset, Watch, Watched, WindowParameters, WindowStatus, Windowed, alone,
     broken_rate, insert_by_batches, names, observe_one, one_of, same_shape, shows_base, standing, standing_of, watch,
     watch_of,
 };
 pub use crate::filters::KINDS as STANDARD;
 pub use crate::format::{BodyReader, StateReader, StateWriter};
+pub use crate::front::{build_typed, typed_filter};
 pub use crate::promise::{
     LEAST_RATE, MAX_ITEMS, MAX_MEMORY_BITS, Standing, choice_name, did_you_mean, harmless, rate_text, refuse_murmur,
     size_text, size_typed, span_text, suggestion,

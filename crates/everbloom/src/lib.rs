@@ -36,7 +36,7 @@
 use everbloom_cells::{self as cells, key, simd};
 
 mod audit;
-mod codec;
+pub mod codec;
 mod filter;
 pub mod filters;
 mod forecast;
@@ -52,13 +52,13 @@ mod stream;
 
 pub use audit::{AuditReport, Auditing, Audits, Breach, ByImportance, ByLag, LastPart, Measured};
 pub use codec::{Decoder, View};
-pub use filter::{Filter, Plan, Unseen};
+pub use filter::{Filter, FilterExt, Info, Plan, Unseen};
 pub use filters::{
     AgePartitioned, Aging, AtomicBlocked, Blocked, Bloom, Counting, Exact, Ibf, Popularity, Ranked, Reservoir,
     Scalable, Spectral, Stable, Stacked,
 };
 pub use forecast::{Candidate, CostCurve, CostPoint, CostSoFar, ExpectedCost, Question, Recommendation};
-pub use front::{AnyFilter, Info, Shared, TimeWindow};
+pub use front::{AnyFilter, Shared, TimeWindow};
 pub use key::{Hashing, Key, KeyHash, SecretKey};
 pub use promise::{
     Cost, Count, Error, Goal, Holds, Importance, ImportanceMix, ImportanceScale, Importances, IoError, Price, Promise,

@@ -1,6 +1,7 @@
 //! What a proxy holds: pages, and the counting filter of their addresses.
 
 use crate::processes::Result;
+use everbloom::FilterExt;
 use everbloom::{AnyFilter, Bloom, Counting, Goal};
 use std::collections::{BTreeMap, HashMap};
 
@@ -59,7 +60,7 @@ impl Cache {
         {
             self.pages.remove(&oldest);
             // Only what was inserted is ever removed, so that no page which is here is ever missed.
-            self.addresses.remove(oldest.as_str())?;
+            self.addresses.remove(oldest.as_str());
         }
         Ok(())
     }

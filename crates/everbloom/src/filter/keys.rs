@@ -1,6 +1,6 @@
 //! Filters for people who have keys rather than hashes.
 
-use super::Filter;
+use super::{Filter, Info};
 use crate::key::{Hashing, Key, KeyHash, Keys};
 use crate::promise::{Importance, Importances, Result, Verdict};
 use std::ops::Deref;
@@ -13,22 +13,53 @@ const KEYS_AT_A_TIME: usize = 256;
 pub trait FilterExt: Filter {
     /// Whether the key seems to have been here. Changes nothing.
     #[inline]
-    fn contains<K: Key + ?Sized>(&self, key: &K) -> bool {
+    fn contains(&self, key: impl Key) -> bool {
         self.contains_hash(key.hash_with(self.hashing()))
     }
 
     /// Remembers the key; true if it seems new.
     #[inline]
-    fn insert<K: Key + ?Sized>(&mut self, key: &K) -> bool {
+    fn insert(&mut self, key: impl Key) -> bool {
         let hash = key.hash_with(self.hashing());
         self.insert_hash(hash)
     }
 
     /// Says whether the key has been here, then remembers it.
     #[inline]
-    fn observe<K: Key + ?Sized>(&mut self, key: &K, importance: Importance) -> Verdict {
+    fn observe(&mut self, key: impl Key, importance: Importance) -> Verdict {
         let hash = key.hash_with(self.hashing());
         self.observe_hash(hash, importance)
+    }
+
+    /// Remembers the key, or an error, and nothing changed, if the filter must grow and the memory is refused.
+    fn try_insert(&mut self, key: impl Key) -> Result<bool> {
+        let hash = key.hash_with(self.hashing());
+        self.make_room(&[hash])?;
+        Ok(self.insert_hash(hash))
+    }
+
+    /// The items that the filter has not seen yet; it remembers every one.
+    fn unseen<I: IntoIterator<Item: Key>>(&mut self, items: I) -> Unseen<'_, I::IntoIter, Self> {
+        UnseenExt::unseen(items.into_iter(), self)
+    }
+
+    /// Remembers keys as they come, some at a time, so that cells can be asked for ahead.
+    fn insert_all<K: Key>(&mut self, keys: impl IntoIterator<Item = K>) {
+        let hashing = *self.hashing();
+        let mut hashes = Vec::with_capacity(KEYS_AT_A_TIME);
+        for key in keys {
+            hashes.push(key.hash_with(&hashing));
+            if hashes.len() == KEYS_AT_A_TIME {
+                self.insert_hashes(&hashes);
+                hashes.clear();
+            }
+        }
+        self.insert_hashes(&hashes);
+    }
+
+    /// What it is, promises and looks like now. Passes over the cells, so it takes a while in large filters.
+    fn info(&self) -> Info {
+        Info::of(self)
     }
 
     /// [`FilterExt::contains`] for many keys.

@@ -8,6 +8,7 @@
 //! asked, and all of it has a batch form, because a batch can hash, prefetch and only then act.
 
 mod base;
+mod info;
 mod keys;
 mod kind;
 mod kinds;
@@ -28,6 +29,7 @@ use std::any::Any;
 
 pub use base::Base;
 pub use base::shows_base;
+pub use info::Info;
 pub use keys::{FilterExt, Unseen, UnseenExt};
 pub use kind::{Abilities, Kind, OpenMapped, ReadAnnex, Restore, WindowParameters};
 pub use kinds::Kinds;

@@ -284,6 +284,8 @@ fn rate_of(buffer: &Buffer) -> f64 {
     buffer.lines().iter().map(|line| line_rate(&line.0)).sum::<f64>() / buffer.lines().len() as f64
 }
 
+crate::typed_filter!(Aging: KIND; advance);
+
 impl Filter for Aging {
     shows_base!();
 

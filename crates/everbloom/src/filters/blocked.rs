@@ -278,6 +278,8 @@ impl Blocked {
     }
 }
 
+crate::typed_filter!(Blocked: KIND; merge intersect);
+
 impl Filter for Blocked {
     shows_base!();
 

@@ -329,6 +329,8 @@ impl Bloom {
     }
 }
 
+crate::typed_filter!(Bloom: KIND; merge intersect);
+
 impl Filter for Bloom {
     shows_base!();
 

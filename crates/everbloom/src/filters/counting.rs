@@ -233,6 +233,8 @@ impl Counting {
     }
 }
 
+crate::typed_filter!(Counting: KIND; merge remove);
+
 impl Filter for Counting {
     shows_base!();
 

@@ -148,6 +148,8 @@ impl Exact {
     }
 }
 
+crate::typed_filter!(Exact: KIND; merge intersect);
+
 impl Filter for Exact {
     shows_base!();
 

@@ -31,41 +31,47 @@ pub use crate::filter::sharded::{
 pub use crate::filter::{standing, watch};
 pub use blocked::AtomicBlocked;
 
-/// Exports every filter, lists its kinds in [`KINDS`], and hands all of them to whatever is to be done for each type
-/// (`for_every_filter!`). One line a filter: `module::Type: its kinds`, of which the first is what the type is planned as.
-macro_rules! registry {
-    ($dollar:tt $($module:ident::$type:ident: $first:ident $(, $kind:ident)*;)*) => {
-        $(pub use $module::$type;)*
+pub use age_partitioned::AgePartitioned;
+pub use aging::Aging;
+pub use blocked::Blocked;
+pub use bloom::Bloom;
+pub use counting::Counting;
+pub use exact::Exact;
+pub use ibf::Ibf;
+pub use popularity::Popularity;
+pub use ranked::{Graceful, Ranked};
+pub use redisbloom::RedisBloom;
+pub use reservoir::Reservoir;
+pub use scalable::Scalable;
+pub use spectral::Spectral;
+pub use stable::Stable;
+pub use stacked::Stacked;
 
-        /// Every kind of filter.
-        pub const KINDS: Kinds = Kinds::new(ALL).with_annexes(crate::audit::read_annex);
-        const ALL: &[&[&Kind]] = &[&[$(&$module::$first, $(&$module::$kind,)*)*]];
+/// Every kind of filter.
+pub const KINDS: Kinds = Kinds::new(ALL).with_annexes(crate::audit::read_annex);
 
-        macro_rules! for_every_filter {
-            ($dollar action:ident) => { $dollar action! { $($module::$type: $first;)* } };
-        }
-        pub(crate) use for_every_filter;
-    };
-}
-
-registry! { $
-    bloom::Bloom: KIND;
-    blocked::Blocked: KIND;
-    counting::Counting: KIND;
-    exact::Exact: KIND;
-    stable::Stable: KIND;
-    reservoir::Reservoir: KIND;
-    ranked::Graceful: GRACEFUL;
-    ranked::Ranked: KIND;
-    ibf::Ibf: IBF, IBF1, IBF2, IBF3, IBF4, IBF5, IBF6;
-    age_partitioned::AgePartitioned: KIND;
-    aging::Aging: KIND;
-    scalable::Scalable: KIND;
-    redisbloom::RedisBloom: KIND;
-    spectral::Spectral: KIND;
-    popularity::Popularity: KIND;
-    stacked::Stacked: KIND;
-}
+const ALL: &[&[&Kind]] = &[
+    &[
+        &bloom::KIND,
+        &blocked::KIND,
+        &counting::KIND,
+        &exact::KIND,
+        &stable::KIND,
+        &reservoir::KIND,
+        &ranked::GRACEFUL,
+        &ranked::KIND,
+    ],
+    &ibf::KINDS,
+    &[
+        &age_partitioned::KIND,
+        &aging::KIND,
+        &scalable::KIND,
+        &redisbloom::KIND,
+        &spectral::KIND,
+        &popularity::KIND,
+        &stacked::KIND,
+    ],
+];
 
 /// The names of the kinds for which something holds, for people.
 pub(crate) fn names(holds: impl Fn(&Kind) -> bool) -> String {

@@ -315,6 +315,8 @@ fn own_scheme(id: SchemeId, given: Option<&Arc<Scheme>>, hashing: &Hashing) -> R
     }
 }
 
+crate::typed_filter!(Popularity: KIND; merge intersect);
+
 impl Filter for Popularity {
     shows_base!();
 

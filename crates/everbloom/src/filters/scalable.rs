@@ -353,6 +353,8 @@ impl Scalable {
     }
 }
 
+crate::typed_filter!(Scalable: KIND);
+
 impl Filter for Scalable {
     shows_base!();
 

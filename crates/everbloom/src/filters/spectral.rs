@@ -257,6 +257,8 @@ impl Spectral {
     }
 }
 
+crate::typed_filter!(Spectral: KIND; count advance);
+
 impl Filter for Spectral {
     shows_base!();
 

@@ -441,6 +441,8 @@ fn retain_known(going: &mut Chosen, map: &Ribbon) {
     going.retain(&mut values, |value| value == KNOWN);
 }
 
+crate::typed_filter!(Stacked: KIND);
+
 impl Filter for Stacked {
     shows_base!();
 

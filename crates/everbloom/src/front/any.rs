@@ -1,10 +1,11 @@
 //! Any filter behind one type.
 
-use super::{Info, abilities};
+use super::abilities;
 use crate::codec::{self, Decoder};
+use crate::filter::Info;
 use crate::filter::{Combine, Filter, FilterExt, Removal, Unseen, UnseenExt, alone};
 use crate::key::{Hashing, Key};
-use crate::promise::{Importance, Importances, Promise, Result, Spec, Verdict};
+use crate::promise::{Error, Importance, Importances, Promise, Result, Spec, Verdict};
 use std::any::Any;
 use std::io::{Read, Write};
 use std::ops::{Deref, DerefMut};
@@ -34,7 +35,7 @@ impl AnyFilter {
     /// Whether the key seems to have been here. Changes nothing.
     #[inline]
     pub fn contains(&self, key: impl Key) -> bool {
-        FilterExt::contains(self.filter.as_ref(), &key)
+        FilterExt::contains(self.filter.as_ref(), key)
     }
 
     /// Remembers the key; true if it seems new.
@@ -43,7 +44,7 @@ impl AnyFilter {
     /// [`AnyFilter::try_insert`] says so at once.
     #[inline]
     pub fn insert(&mut self, key: impl Key) -> bool {
-        FilterExt::insert(self.filter.as_mut(), &key)
+        FilterExt::insert(self.filter.as_mut(), key)
     }
 
     /// [`AnyFilter::insert`], or an error, and nothing changed, if the filter must grow and the memory is refused.
@@ -56,7 +57,7 @@ impl AnyFilter {
     /// Says whether the key has been here, then remembers it: the more important, the longer, if the kind can.
     #[inline]
     pub fn observe(&mut self, key: impl Key, importance: Importance) -> Verdict {
-        FilterExt::observe(self.filter.as_mut(), &key, importance)
+        FilterExt::observe(self.filter.as_mut(), key, importance)
     }
 
     /// [`AnyFilter::contains`] for many keys, several times as fast in large filters; `found` is as long as `keys`.
@@ -101,7 +102,7 @@ impl AnyFilter {
     /// # Ok::<(), everbloom::Error>(())
     /// ```
     pub fn unseen<I: IntoIterator<Item: Key>>(&mut self, items: I) -> Unseen<'_, I::IntoIter, dyn Filter> {
-        items.into_iter().unseen(self.filter.as_mut())
+        UnseenExt::unseen(items.into_iter(), self.filter.as_mut())
     }
 
     /// Takes one insertion of the key back; false, and nothing changed, if the key is not there.
@@ -199,6 +200,18 @@ impl AnyFilter {
         Self::from_bytes(&bytes)
     }
 
+    /// The filter as one of type `F`, or an error if it is of another.
+    pub fn downcast<F: Filter>(self) -> Result<F> {
+        let spec = self.spec().clone();
+        let filter: Box<dyn Any> = self.filter;
+        filter.downcast().map(|filter| *filter).map_err(|_| Error::Mismatch {
+            what: "their type",
+            left: std::any::type_name::<F>().rsplit("::").next().unwrap_or_default().to_string(),
+            right: spec.to_string(),
+            remedy: "take AnyFilter, which holds every kind",
+        })
+    }
+
     /// The filter as one of type `F`, if it is.
     pub fn downcast_ref<F: Filter>(&self) -> Option<&F> {
         let filter: &dyn Any = alone(self.filter.as_ref());
@@ -253,21 +266,6 @@ impl From<Box<dyn Filter>> for AnyFilter {
 
 impl<K: Key> Extend<K> for AnyFilter {
     fn extend<I: IntoIterator<Item = K>>(&mut self, keys: I) {
-        extend(self.filter.as_mut(), keys);
+        self.filter.as_mut().insert_all(keys);
     }
-}
-
-/// Inserts keys as they come, some at a time, so that cells can be asked for ahead.
-pub(super) fn extend<K: Key>(filter: &mut dyn Filter, keys: impl IntoIterator<Item = K>) {
-    const TOGETHER: usize = 256;
-    let hashing = *filter.hashing();
-    let mut hashes = Vec::with_capacity(TOGETHER);
-    for key in keys {
-        hashes.push(key.hash_with(&hashing));
-        if hashes.len() == TOGETHER {
-            filter.insert_hashes(&hashes);
-            hashes.clear();
-        }
-    }
-    filter.insert_hashes(&hashes);
 }

@@ -2,14 +2,13 @@
 
 mod abilities;
 mod any;
-mod info;
 mod shared;
 mod typed;
 mod window;
 
 pub use any::AnyFilter;
-pub use info::Info;
 pub use shared::Shared;
+pub use typed::{build_typed, typed_filter};
 pub use window::TimeWindow;
 
 use crate::filter::Plan;

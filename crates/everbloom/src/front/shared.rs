@@ -1,7 +1,8 @@
 //! A filter that many threads fill and ask at once.
 
-use super::{AnyFilter, Info, abilities};
+use super::{AnyFilter, abilities};
 use crate::codec;
+use crate::filter::Info;
 use crate::filter::{Filter, SHARDS, Sharded};
 use crate::filters;
 use crate::key::{Hashing, Key, KeyHash};

@@ -321,6 +321,8 @@ impl Kernel for Asking<'_> {
 /// How many keys ahead lines are asked for; each key asks for four.
 const DISTANCE: usize = 8;
 
+crate::typed_filter!(AgePartitioned: KIND; advance);
+
 impl Filter for AgePartitioned {
     shows_base!();
 

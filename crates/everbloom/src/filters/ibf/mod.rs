@@ -185,7 +185,7 @@ pub static IBF6: Kind =
     kind(26, "ibf6", &parameters::IBF6, "as ibf1, and cells are lowered in inverse proportion to their value");
 
 /// The kind of all combinations, and its presets.
-pub static KINDS: [&Kind; 7] = [&IBF, &IBF1, &IBF2, &IBF3, &IBF4, &IBF5, &IBF6];
+pub const KINDS: [&Kind; 7] = [&IBF, &IBF1, &IBF2, &IBF3, &IBF4, &IBF5, &IBF6];
 
 /// What an insertion and deletion work on.
 trait Cells {
@@ -504,6 +504,8 @@ impl Ibf {
 
 /// Arrivals whose random draws are made at once.
 const CHUNK: usize = 256;
+
+crate::typed_filter!(Ibf: IBF, IBF1, IBF2, IBF3, IBF4, IBF5, IBF6);
 
 impl Filter for Ibf {
     shows_base!();

@@ -3,6 +3,7 @@
 use super::parameters::{DELETIONS, INSERTIONS};
 use super::weighed::FULL_WEIGHT;
 use super::*;
+use crate::FilterExt;
 use crate::codec::{Decoder, encode};
 use crate::key::Key;
 use crate::promise::{Goal, Spec};

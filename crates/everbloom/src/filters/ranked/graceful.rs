@@ -187,6 +187,8 @@ impl Graceful {
     }
 }
 
+crate::typed_filter!(Graceful: KIND);
+
 impl Filter for Graceful {
     fn base(&self) -> &Base {
         &self.ranked.base

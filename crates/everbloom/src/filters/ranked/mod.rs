@@ -268,6 +268,8 @@ impl Ranked {
     }
 }
 
+crate::typed_filter!(Ranked: KIND);
+
 impl Filter for Ranked {
     shows_base!();
 
@@ -380,6 +382,7 @@ impl Ranked {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::FilterExt;
     use crate::promise::Goal;
 
     fn built(spec: &str) -> Ranked {

@@ -341,6 +341,8 @@ impl RedisBloom {
     }
 }
 
+crate::typed_filter!(RedisBloom: KIND);
+
 impl Filter for RedisBloom {
     shows_base!();
 

@@ -383,6 +383,8 @@ impl<const K: usize> Kernel for ObserveArrays<'_, K> {
 /// Arrivals whose random draws are made at once.
 const CHUNK: usize = 256;
 
+crate::typed_filter!(Reservoir: KIND);
+
 impl Filter for Reservoir {
     shows_base!();
 

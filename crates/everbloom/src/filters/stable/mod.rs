@@ -437,6 +437,8 @@ fn observe_lines<const D: u32>(
 /// Arrivals whose random draws are made at once.
 const CHUNK: usize = 256;
 
+crate::typed_filter!(Stable: KIND);
+
 impl Filter for Stable {
     shows_base!();
 

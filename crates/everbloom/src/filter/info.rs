@@ -1,6 +1,6 @@
 //! What a filter says of itself.
 
-use crate::filter::Filter;
+use super::Filter;
 use crate::promise::{Promise, Spec};
 
 /// What a filter is, promises and looks like now.
@@ -28,7 +28,8 @@ pub struct Info {
 }
 
 impl Info {
-    pub(super) fn of(filter: &dyn Filter) -> Self {
+    /// What this filter says of itself.
+    pub fn of<F: Filter + ?Sized>(filter: &F) -> Self {
         let status = filter.status();
         Info {
             spec: filter.spec().clone(),
