@@ -17,9 +17,9 @@ fn goals() -> Vec<Goal> {
     for memory in MEMORIES {
         for items in ITEMS {
             for rate in RATES {
-                let mut goal = Goal::new().hashing(Hashing::seeded(3));
-                (goal.memory_bits, goal.expected_items, goal.target_fpr) = (memory, items, rate);
-                goals.push(goal);
+                let goal = memory.into_iter().fold(Goal::new().hashing(Hashing::seeded(3)), Goal::memory_bits);
+                let goal = items.into_iter().fold(goal, Goal::expected_items);
+                goals.push(rate.into_iter().fold(goal, Goal::fpr));
             }
         }
     }
@@ -177,7 +177,7 @@ fn a_spec_larger_than_the_memory_is_refused_with_both_sizes() {
         let error = scarce.plan(&full).expect_err(&full).to_string();
         assert!(error.contains("2KiB") && error.contains(&size_text(plan.memory_bits)), "{error}");
         // Where the memory is only what others get, the spec is taken as it is.
-        let taken = [scarce.clone().only_defaults(), Goal::new().default_memory_bits(2 << 13)];
+        let taken = [scarce.clone().defaults_only(), Goal::new().default_memory_bits(2 << 13)];
         for goal in taken {
             assert_eq!(goal.plan(&full).expect(&full).memory_bits, plan.memory_bits, "{full}");
         }
@@ -217,8 +217,7 @@ fn parameters_that_break_an_asked_rate_are_refused_and_an_assumed_one_is_noted()
 #[test]
 fn no_rate_is_promised_that_hashes_cannot_keep() {
     for kind in kinds_and_auto() {
-        let mut goal = Goal::new().memory_bits(1 << 24).expected_items(10);
-        goal.target_fpr = Some(0.99e-15);
+        let goal = Goal::new().memory_bits(1 << 24).expected_items(10).fpr(0.99e-15);
         let error = goal.plan(&kind).expect_err(&kind).to_string();
         assert!(error.contains("at least 1e-15") && error.ends_with("try 1e-12"), "{error}");
         let ample = Goal::new().memory_bits(1 << 24).expected_items(2);
