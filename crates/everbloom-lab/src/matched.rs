@@ -37,11 +37,10 @@ pub fn grid(spec: &Spec, goal: &Goal) -> Result<Vec<Plan>> {
     let asked = goal.plan(&spec.to_string());
     let mut known = BTreeSet::new();
     let mut plans = Vec::new();
-    for variant in variants(spec, goal.importance) {
-        let rates = FACTORS.iter().filter_map(|factor| Some(goal.target_fpr? * factor));
+    for variant in variants(spec, goal.has_importance()) {
+        let rates = FACTORS.iter().filter_map(|factor| Some(goal.target_fpr()? * factor));
         for rate in rates.filter(|rate| *rate < HIGHEST_RATE) {
-            let mut goal = goal.clone();
-            goal.target_fpr = Some(rate);
+            let goal = goal.clone().fpr(rate);
             if let Ok(plan) = goal.plan(&variant.to_string())
                 && known.insert(plan.spec.to_string())
             {

@@ -113,7 +113,7 @@ impl Wanted {
                 None => goal.with_importance(),
             };
         }
-        let expected = goal.expected_items;
+        let expected = goal.known_items();
         let mut question = Question::new(goal);
         question.filter = Some(Spec::parse(spec).or_raise(py)?).filter(|spec| *spec != Spec::new(AUTO));
         question.cost = cost;
@@ -121,7 +121,7 @@ impl Wanted {
         question.window = given("window")?.map_or(Ok(None), |window| to_window(&window).map(Some))?;
         if let Some(described) = given("stream")? {
             let stream = to_stream(&described, expected, importances.as_ref())?;
-            question.stream = Some(match question.goal.importance_mix {
+            question.stream = Some(match question.goal.known_importance_mix() {
                 Some(mix) if stream.importance().is_none() => stream.with_importance(mix),
                 _ => stream,
             });

@@ -41,15 +41,21 @@ pub(crate) const DEFAULT_FPR: f64 = 0.001;
 impl WantedArgs {
     /// The goal as typed.
     pub(crate) fn goal(&self) -> Goal {
-        let mut goal = Goal::new().hashing(self.hashing());
-        (goal.memory_bits, goal.target_fpr, goal.expected_items) = (self.memory, self.fpr, self.expect);
-        goal.default_fpr(DEFAULT_FPR)
+        let goal = Goal::new().hashing(self.hashing());
+        limited(goal, self.memory, self.fpr, self.expect).default_fpr(DEFAULT_FPR)
     }
 
     /// How keys are hashed.
     pub(crate) fn hashing(&self) -> Hashing {
         Hashing::seeded(self.seed)
     }
+}
+
+/// The goal with what was given.
+pub(crate) fn limited(goal: Goal, memory: Option<u64>, fpr: Option<f64>, expect: Option<u64>) -> Goal {
+    let goal = memory.into_iter().fold(goal, Goal::memory_bits);
+    let goal = fpr.into_iter().fold(goal, Goal::fpr);
+    expect.into_iter().fold(goal, Goal::expected_items)
 }
 
 impl GoalArgs {

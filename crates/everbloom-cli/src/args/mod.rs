@@ -8,7 +8,7 @@ pub(crate) mod quantity;
 mod servers;
 
 pub(crate) use cost::CostArgs;
-pub(crate) use goal::{DEFAULT_FPR, GoalArgs, WantedArgs};
+pub(crate) use goal::{DEFAULT_FPR, GoalArgs, WantedArgs, limited};
 pub(crate) use keys::{ImportanceArgs, KeyArgs, OnError, Scale};
 pub(crate) use promise::{PromiseArgs, with_exit_codes};
 #[cfg(feature = "redis")]

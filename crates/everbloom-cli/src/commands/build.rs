@@ -181,12 +181,9 @@ impl Build {
     }
 
     fn wanted(&self) -> Goal {
-        let mut goal = self.goal.goal().never_forget();
+        let goal = self.goal.goal().never_forget();
         match self.filter_budget() {
-            Some(bytes) => {
-                goal.target_fpr = None;
-                goal.transmitted_bytes(bytes)
-            }
+            Some(bytes) => goal.without_fpr().transmitted_bytes(bytes),
             None if self.compress => goal.compressed(),
             None => goal,
         }
@@ -200,8 +197,8 @@ impl Build {
         }
         // A spec that can be planned from nothing says everything itself. Any other is tried with one
         // key, so that what is wrong with it is said before a long input is read.
-        let mut nothing = Goal::new().hashing(self.goal.hashing());
-        nothing.transmitted_bytes = self.filter_budget();
+        let nothing = Goal::new().hashing(self.goal.hashing());
+        let nothing = self.filter_budget().into_iter().fold(nothing, Goal::transmitted_bytes);
         if planning::plan(spec, &nothing).is_ok() {
             return Ok(Some(planning::plan(spec, &self.wanted())?));
         }

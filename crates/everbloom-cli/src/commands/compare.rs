@@ -81,7 +81,7 @@ impl Compare {
         let goal = self.wanted.goal();
         let goal = if layout.has_importance() { goal.with_importance() } else { goal };
         let contest = match self.matched {
-            true => Contest::tuned(&self.specs(), !self.filters.is_empty(), &goal.clone().only_defaults())?,
+            true => Contest::tuned(&self.specs(), !self.filters.is_empty(), &goal.clone().defaults_only())?,
             false => self.contest(&goal)?,
         };
         let record = Record {
@@ -131,7 +131,7 @@ impl Compare {
         // What a spec gives itself is compared as it is, whatever the others get. What is left to the planner is what
         // dedup takes.
         let (given, open) =
-            (goal.clone().only_defaults(), goal.clone().default_memory_bits(DEFAULT_MEMORY_BITS).open_ended());
+            (goal.clone().defaults_only(), goal.clone().default_memory_bits(DEFAULT_MEMORY_BITS).open_ended());
         let mut contest = Contest::default();
         for spec in self.specs() {
             let planned = match spec.kind() {
@@ -187,8 +187,8 @@ impl Compare {
     }
 
     fn document(&self, goal: &Goal, contest: Contest, stream: Stream) -> Document {
-        let target_fpr = goal.target_fpr.unwrap_or_default();
-        let limit = goal.memory_bits.and_then(|memory_bits| stream.limit(memory_bits as f64, target_fpr));
+        let target_fpr = goal.target_fpr().unwrap_or_default();
+        let limit = goal.most_memory_bits().and_then(|memory_bits| stream.limit(memory_bits as f64, target_fpr));
         let Stream { outcome, skipped, .. } = stream;
         let sample = self.truth_sample.unwrap_or(1.0);
         // Of a sample, the number of distinct keys is known up to its share.

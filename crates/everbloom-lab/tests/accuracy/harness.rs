@@ -61,7 +61,7 @@ impl Rates {
 
 /// The filter of a spec, its memory and its seed.
 pub(crate) fn filter(spec: &str, memory_bits: u64, seed: u64) -> AnyFilter {
-    let goal = Goal::new().memory_bits(memory_bits).fpr(0.01).only_defaults().hashing(Hashing::seeded(seed));
+    let goal = Goal::new().memory_bits(memory_bits).fpr(0.01).defaults_only().hashing(Hashing::seeded(seed));
     goal.plan(spec).and_then(|plan| plan.build()).expect(spec)
 }
 

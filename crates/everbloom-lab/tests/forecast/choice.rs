@@ -38,17 +38,17 @@ fn judge(stage: &Stage, goal: Goal) -> Verdict {
     let mut question = Question::new(goal.clone());
     question.stream = Some(stage.stream.clone());
     let answer = question.answer().expect("an answer");
-    let target = goal.target_fpr.expect("a target");
+    let target = goal.target_fpr().expect("a target");
     let mut grids = Vec::new();
     let mut built: Vec<AnyFilter> = vec![answer.best.plan.build().expect("a filter")];
     for spec in contenders() {
         // The planner keeps the rate at every moment, not only on average over the stream.
-        let mut plans = grid(&spec, &goal.clone().only_defaults()).unwrap_or_default();
+        let mut plans = grid(&spec, &goal.clone().defaults_only()).unwrap_or_default();
         plans.retain(|plan| plan.promise.predicted_fpr <= target);
         grids.push((spec, plans.len()));
         built.extend(plans.iter().map(|plan| plan.build().expect("a filter")));
     }
-    let outcome = evaluate::run(&mut *stage.source(), goal.hashing, built).expect("a run");
+    let outcome = evaluate::run(&mut *stage.source(), goal.key_hashing(), built).expect("a run");
     let mut reports = outcome.reports.into_iter();
     let own = reports.next().expect("a report");
     let (mut best, mut stable, mut reservoir) = (f64::INFINITY, f64::INFINITY, f64::INFINITY);
@@ -72,7 +72,7 @@ fn judge(stage: &Stage, goal: Goal) -> Verdict {
     let what = format!(
         "{}, {} bits, {target}: {} misses {:.3} % (forecast {:.3}) at an FPR of {:.3} %; best {:.3} % ({winner}), stable {:.3}, reservoir {:.3}",
         stage.name,
-        goal.memory_bits.unwrap_or(0),
+        goal.most_memory_bits().unwrap_or(0),
         own.filter,
         100.0 * recommended,
         100.0 * answer.best.forecast.predicted_fnr,

@@ -56,11 +56,11 @@ fn everything(goal: &Goal) -> Vec<Plan> {
     for kind in filters::KINDS.iter().filter(takes_part) {
         let spec = Spec::new(kind.name);
         for rate in AROUND {
-            plans.extend(grid(&spec, &goal.clone().fpr(rate).only_defaults()).unwrap_or_default());
+            plans.extend(grid(&spec, &goal.clone().fpr(rate).defaults_only()).unwrap_or_default());
         }
         plans.extend(goal.plan(kind.name));
     }
-    plans.retain(|plan| goal.memory_bits.is_none_or(|most| plan.memory_bits <= most));
+    plans.retain(|plan| goal.most_memory_bits().is_none_or(|most| plan.memory_bits <= most));
     plans.retain(|plan| known.insert(plan.spec.to_string()));
     plans
 }
@@ -86,7 +86,7 @@ fn judge(stage: &Stage, bits_per_key: f64, prices: Prices, seed: u64) -> Verdict
     let answer = question.answer().expect("an answer");
     let own = &answer.best.plan;
     let plans = everything(&goal);
-    let costs = measure(stage, &plans.iter().collect::<Vec<_>>(), goal.hashing, &prices);
+    let costs = measure(stage, &plans.iter().collect::<Vec<_>>(), goal.key_hashing(), &prices);
     let cheapest = plans.iter().zip(costs).min_by(|one, other| one.1.0.total_cmp(&other.1.0)).expect("others").0;
     let (mut chosen, mut best, mut variance) = (0.0, 0.0, 0.0);
     for round in 1..=AGAIN {

@@ -5,7 +5,7 @@ use everbloom::internal::forecast;
 use everbloom::{Forecast, Goal, Stream};
 
 fn forecast_on(spec: &str, memory_bits: u64, stream: &Stream) -> Forecast {
-    let plan = Goal::new().memory_bits(memory_bits).fpr(0.1).only_defaults().plan(spec).expect(spec);
+    let plan = Goal::new().memory_bits(memory_bits).fpr(0.1).defaults_only().plan(spec).expect(spec);
     forecast::forecast(&plan, stream).expect(spec)
 }
 

@@ -72,14 +72,18 @@ impl Wanted {
                 let bits = settings::size(words.text(option)?).named("memory").get()?;
                 self.goal = std::mem::take(&mut self.goal).memory_bits(bits);
             }
-            "FPR" => self.goal.target_fpr = Some(Rate::from(words.text(option)?).named("fpr").get()?),
+            "FPR" => {
+                let rate = Rate::from(words.text(option)?).named("fpr").get()?;
+                self.goal = std::mem::take(&mut self.goal).fpr(rate);
+            }
             "EXPECT" => {
-                self.goal.expected_items = Some(Count::from(words.text(option)?).named("expected_items").get()?);
+                let items = Count::from(words.text(option)?).named("expected_items").get()?;
+                self.goal = std::mem::take(&mut self.goal).expected_items(items);
             }
             "IMPORTANCE" => {
                 let max = words.number(option)?;
                 self.importance = Some(Scale::new(max, words.takes("LOG"))?);
-                self.goal.importance = true;
+                self.goal = std::mem::take(&mut self.goal).with_importance();
             }
             "SEED" => (self.seed, self.seed_is_given) = (Some(words.number(option)?), true),
             "EVERY" | "WINDOW" if self.time.is_some() => {
@@ -101,7 +105,7 @@ impl Wanted {
         let goal = self.goal.clone().hashing(Hashing::seeded(self.seed.unwrap_or(0)));
         if self.promise.is_some() {
             // A primary found every parameter, by its own settings.
-            return Ok(Goal::new().hashing(goal.hashing).plan(&spec.to_string())?);
+            return Ok(Goal::new().hashing(goal.key_hashing()).plan(&spec.to_string())?);
         }
         let (spec, goal) = self.with_window(spec, goal)?;
         // A change of all cells at once would stop the server for a third of a second, and all of its clients.
@@ -123,14 +127,13 @@ impl Wanted {
     fn with_window(&self, spec: Spec, goal: Goal) -> Result<(Spec, Goal), Failure> {
         let Some(time) = self.time else { return Ok((spec, goal)) };
         let (Time::Window(length) | Time::Every(length)) = time;
-        let mut within = goal.clone();
-        within.expected_items = None;
+        let within = goal.clone().without_expected_items();
         if spec.kind() == AUTO && spec.is_bare() {
-            if goal.memory_bits.is_none() && goal.expected_items.is_none() {
+            if goal.most_memory_bits().is_none() && goal.known_items().is_none() {
                 let remedy = "say how much memory there is, or how many arrivals a window has";
                 return Err(Failure::new(format!("MEMORY or EXPECT is missing; {remedy}")));
             }
-            return Ok((windowed(&Window::Time(length), goal.expected_items, true)?, within));
+            return Ok((windowed(&Window::Time(length), goal.known_items(), true)?, within));
         }
         let kind = filters::kind(&spec)?;
         if !kind.can.advance {
@@ -149,7 +152,7 @@ impl Wanted {
                 return Err(Failure::new(problem));
             }
         };
-        match goal.expected_items.filter(|_| spec.get(window.parameter).is_none()) {
+        match goal.known_items().filter(|_| spec.get(window.parameter).is_none()) {
             Some(arrivals) => Ok((spec.with(window.parameter, arrivals), within)),
             None => Ok((spec, goal)),
         }
@@ -305,7 +308,7 @@ pub(super) fn plan(call: &mut Call<'_>) -> Result<(), Failure> {
     let wanted = Wanted::read(call, 2, PLAN_OPTIONS)?;
     let plan = wanted.plan(text(call.word(1), "the spec")?)?;
     let bytes = plan.memory_bits.div_ceil(8);
-    let grows = wanted.goal.memory_bits.is_some() && filters::kind(&plan.spec)?.can.grow;
+    let grows = wanted.goal.most_memory_bits().is_some() && filters::kind(&plan.spec)?.can.grow;
     let begins =
         grows.then(|| format!("MEMORY is what it begins with: {} filters grow with their keys", plan.spec.kind()));
     let notes: Vec<String> = plan.notes.iter().cloned().chain(begins).chain(limits::refusal(bytes)).collect();

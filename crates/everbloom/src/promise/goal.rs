@@ -38,29 +38,29 @@ pub(crate) const LEAST_RATE_OF_A_PART: f64 = 1e-30;
 #[non_exhaustive]
 pub struct Goal {
     /// The kind, and what is settled of its parameters; the planner chooses if nothing is said.
-    pub filter: Option<Spec>,
+    pub(crate) filter: Option<Spec>,
     /// The most memory the filter's state may take.
-    pub memory_bits: Option<u64>,
+    pub(crate) memory_bits: Option<u64>,
     /// The rate of false positives to keep at every moment.
-    pub target_fpr: Option<f64>,
+    pub(crate) target_fpr: Option<f64>,
     /// How many distinct keys will come, if known.
-    pub expected_items: Option<u64>,
+    pub(crate) expected_items: Option<u64>,
     /// Whether arrivals carry importances that tell them apart.
-    pub importance: bool,
+    pub(crate) importance: bool,
     /// How their importances are spread, if known.
-    pub importance_mix: Option<ImportanceMix>,
+    pub(crate) importance_mix: Option<ImportanceMix>,
     /// Whether the filter is to be small when compressed, rather than in memory.
-    pub compressed: bool,
+    pub(crate) compressed: bool,
     /// The most bytes that the filter may take when it is sent, compressed and with its header.
-    pub transmitted_bytes: Option<u64>,
+    pub(crate) transmitted_bytes: Option<u64>,
     /// How keys are hashed.
-    pub hashing: Hashing,
+    pub(crate) hashing: Hashing,
     /// Whether a key that was inserted may never be missed, whichever kind the planner chooses.
-    pub never_forget: bool,
+    pub(crate) never_forget: bool,
     /// Whether no arrival may take much longer than others, whichever kind the planner chooses.
-    pub bounded_latency: bool,
+    pub(crate) bounded_latency: bool,
     /// Whether the number of keys is a guess, and more may come.
-    pub open_ended: bool,
+    pub(crate) open_ended: bool,
     /// Whether nobody asked for the target rate: what breaks it is then said, not refused.
     pub(crate) assumed_fpr: bool,
     /// Whether nobody bounded the memory: it is what there is to plan with, and a spec may give itself more.
@@ -120,7 +120,7 @@ impl Goal {
 
     /// Takes memory and rate as what to plan with, not as bounds: specs whose own parameters exceed them are planned all
     /// the same, to be compared.
-    pub fn only_defaults(mut self) -> Self {
+    pub fn defaults_only(mut self) -> Self {
         (self.assumed_memory, self.assumed_fpr) = (true, true);
         self
     }
@@ -176,25 +176,25 @@ impl Goal {
     }
 
     /// Leaves the memory open.
-    pub(crate) fn without_memory(mut self) -> Self {
+    pub fn without_memory(mut self) -> Self {
         (self.memory_bits, self.assumed_memory) = (None, false);
         self
     }
 
     /// Leaves the rate open.
-    pub(crate) fn without_fpr(mut self) -> Self {
+    pub fn without_fpr(mut self) -> Self {
         (self.target_fpr, self.assumed_fpr) = (None, false);
         self
     }
 
     /// Leaves the number of keys open.
-    pub(crate) fn without_expected_items(mut self) -> Self {
+    pub fn without_expected_items(mut self) -> Self {
         self.expected_items = None;
         self
     }
 
     /// Leaves the choice of the filter to the planner.
-    pub(crate) fn without_filter(mut self) -> Self {
+    pub fn without_filter(mut self) -> Self {
         self.filter = None;
         self
     }
@@ -323,6 +323,44 @@ impl Goal {
     /// The memory that a filter needs to plan at all.
     pub(crate) fn required_memory(&self) -> Result<u64> {
         self.checked_memory()?.ok_or_else(|| missing("memory", "say how much memory the filter may use"))
+    }
+}
+
+/// What a goal says, for those who plan for it.
+impl Goal {
+    /// The filter that is named, if any.
+    pub fn named_filter(&self) -> Option<&Spec> {
+        self.filter.as_ref()
+    }
+
+    /// The most memory, in bits.
+    pub fn most_memory_bits(&self) -> Option<u64> {
+        self.memory_bits
+    }
+
+    /// The rate of false positives to keep.
+    pub fn target_fpr(&self) -> Option<f64> {
+        self.target_fpr
+    }
+
+    /// The number of distinct keys.
+    pub fn known_items(&self) -> Option<u64> {
+        self.expected_items
+    }
+
+    /// Whether arrivals carry importances.
+    pub fn has_importance(&self) -> bool {
+        self.importance
+    }
+
+    /// How importances are spread, if that is known.
+    pub fn known_importance_mix(&self) -> Option<ImportanceMix> {
+        self.importance_mix
+    }
+
+    /// How keys are hashed.
+    pub fn key_hashing(&self) -> Hashing {
+        self.hashing
     }
 }
 

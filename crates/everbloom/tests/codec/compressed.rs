@@ -139,7 +139,7 @@ fn odd_limits_are_kept_or_refused() {
     for (bytes, items) in odd.iter().flat_map(|bytes| odd.iter().map(move |items| (*bytes, *items))) {
         for memory in [None, Some(0), Some(511), Some(1 << 30), Some(u64::MAX)] {
             let mut goal = Goal::new().expected_items(items).transmitted_bytes(bytes);
-            goal.memory_bits = memory;
+            goal = memory.into_iter().fold(goal, Goal::memory_bits);
             if let Ok(plan) = goal.plan("auto") {
                 planned += 1;
                 assert!(plan.promise.predicted_fpr <= 0.5, "{}", plan.spec);

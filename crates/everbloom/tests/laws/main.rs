@@ -13,4 +13,5 @@ mod planning;
 mod probes;
 mod rates;
 mod refusals;
+mod surfaces;
 mod verdicts;

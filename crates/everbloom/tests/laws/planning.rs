@@ -17,9 +17,9 @@ fn goals() -> Vec<Goal> {
     for memory in MEMORIES {
         for items in ITEMS {
             for rate in RATES {
-                let mut goal = Goal::new().hashing(Hashing::seeded(3));
-                (goal.memory_bits, goal.expected_items, goal.target_fpr) = (memory, items, rate);
-                goals.push(goal);
+                let goal = memory.into_iter().fold(Goal::new().hashing(Hashing::seeded(3)), Goal::memory_bits);
+                let goal = items.into_iter().fold(goal, Goal::expected_items);
+                goals.push(rate.into_iter().fold(goal, Goal::fpr));
             }
         }
     }
@@ -64,7 +64,7 @@ fn plans(spec: &str) -> &'static [(Goal, Plan)] {
 fn the_predicted_rate_keeps_the_target_after_rounding() {
     for kind in kinds_and_auto() {
         for (goal, plan) in plans(&kind) {
-            let Some(target) = goal.target_fpr else { continue };
+            let Some(target) = goal.target_fpr() else { continue };
             let predicted = plan.promise.predicted_fpr;
             assert!(predicted > 0.0 && predicted <= target, "{goal:?} gives {plan:?}");
             assert_ne!(plan.promise.holds, Holds::Never, "{goal:?} gives {plan:?}");
@@ -76,7 +76,7 @@ fn the_predicted_rate_keeps_the_target_after_rounding() {
 fn a_promise_covers_the_expected_items() {
     for kind in kinds_and_auto() {
         for (goal, plan) in plans(&kind) {
-            if let (Some(items), Holds::UntilItems(until)) = (goal.expected_items, plan.promise.holds) {
+            if let (Some(items), Holds::UntilItems(until)) = (goal.known_items(), plan.promise.holds) {
                 assert!(until >= items, "{goal:?} gives {plan:?}");
             }
         }
@@ -87,7 +87,7 @@ fn a_promise_covers_the_expected_items() {
 fn plans_stay_within_the_memory() {
     for spec in planned_specs() {
         for (goal, plan) in plans(&spec) {
-            let most = goal.memory_bits.unwrap_or(u64::MAX);
+            let most = goal.most_memory_bits().unwrap_or(u64::MAX);
             assert!(plan.memory_bits > 0 && plan.memory_bits <= most, "{goal:?} gives {plan:?}");
         }
     }
@@ -114,7 +114,7 @@ fn plans_become_the_filters_they_describe() {
             assert_eq!(filter.memory_bits(), plan.memory_bits, "{plan:?}");
             assert_eq!(filter.promise(), plan.promise, "{plan:?}");
             assert_eq!(*filter.hashing(), plan.hashing, "{plan:?}");
-            assert!(plan.hashing == goal.hashing || !is_seeded(filter.spec().kind()), "{plan:?}");
+            assert!(plan.hashing == goal.key_hashing() || !is_seeded(filter.spec().kind()), "{plan:?}");
         }
     }
 }
@@ -135,7 +135,8 @@ fn a_full_spec_needs_no_goal_and_plans_itself() {
     for spec in planned_specs() {
         for (goal, plan) in plans(&spec).iter().step_by(11) {
             let text = plan.spec.to_string();
-            let again = Goal::new().hashing(goal.hashing).plan(&text).unwrap_or_else(|error| panic!("{text}: {error}"));
+            let again =
+                Goal::new().hashing(goal.key_hashing()).plan(&text).unwrap_or_else(|error| panic!("{text}: {error}"));
             assert_eq!((&again.spec, again.memory_bits), (&plan.spec, plan.memory_bits));
         }
     }
@@ -177,7 +178,7 @@ fn a_spec_larger_than_the_memory_is_refused_with_both_sizes() {
         let error = scarce.plan(&full).expect_err(&full).to_string();
         assert!(error.contains("2KiB") && error.contains(&size_text(plan.memory_bits)), "{error}");
         // Where the memory is only what others get, the spec is taken as it is.
-        let taken = [scarce.clone().only_defaults(), Goal::new().default_memory_bits(2 << 13)];
+        let taken = [scarce.clone().defaults_only(), Goal::new().default_memory_bits(2 << 13)];
         for goal in taken {
             assert_eq!(goal.plan(&full).expect(&full).memory_bits, plan.memory_bits, "{full}");
         }
@@ -217,8 +218,7 @@ fn parameters_that_break_an_asked_rate_are_refused_and_an_assumed_one_is_noted()
 #[test]
 fn no_rate_is_promised_that_hashes_cannot_keep() {
     for kind in kinds_and_auto() {
-        let mut goal = Goal::new().memory_bits(1 << 24).expected_items(10);
-        goal.target_fpr = Some(0.99e-15);
+        let goal = Goal::new().memory_bits(1 << 24).expected_items(10).fpr(0.99e-15);
         let error = goal.plan(&kind).expect_err(&kind).to_string();
         assert!(error.contains("at least 1e-15") && error.ends_with("try 1e-12"), "{error}");
         let ample = Goal::new().memory_bits(1 << 24).expected_items(2);

@@ -93,10 +93,18 @@ fn random_goal(generator: &mut Generator) -> Goal {
     }
     let mut some = |chance: u64| generator.below(4) < chance;
     let (memory, items, rate) = (some(3), some(2), some(3));
-    goal.memory_bits = memory.then(|| *pick(generator, COUNTS));
-    goal.expected_items = items.then(|| *pick(generator, COUNTS));
-    goal.target_fpr = rate.then(|| *pick(generator, RATES));
-    goal.importance = generator.below(2) == 0;
+    if memory {
+        goal = goal.memory_bits(*pick(generator, COUNTS));
+    }
+    if items {
+        goal = goal.expected_items(*pick(generator, COUNTS));
+    }
+    if rate {
+        goal = goal.fpr(*pick(generator, RATES));
+    }
+    if generator.below(2) == 0 {
+        goal = goal.with_importance();
+    }
     goal
 }
 

@@ -1,7 +1,7 @@
 //! The plan where somebody said what errors cost: by the files themselves, or by an assumed stream, and it is said by which.
 
 use super::{DEFAULT_MEMORY_BITS, Dedup};
-use crate::args::OnError;
+use crate::args::{OnError, limited};
 use crate::commands::learn;
 use crate::commands::plan::cost::saved;
 use crate::failure::{Failure, Result};
@@ -47,14 +47,14 @@ impl Dedup {
     /// The cheapest filter for these files.
     pub(super) fn plan_by_cost(&self, cost: Cost, layout: &Layout) -> Result<Plan> {
         let known = self.known()?;
-        let mut goal = Goal::new().hashing(self.goal.hashing());
         let wanted = &self.goal.wanted;
-        (goal.memory_bits, goal.target_fpr, goal.expected_items) =
-            (wanted.memory, wanted.fpr, wanted.expect.or(known.most_keys));
-        if known.stream.is_none() && goal.expected_items.is_none() && wanted.memory.is_none() {
-            goal = goal.memory_bits(DEFAULT_MEMORY_BITS);
+        let expect = wanted.expect.or(known.most_keys);
+        let usual = (known.stream.is_none() && expect.is_none()).then_some(DEFAULT_MEMORY_BITS);
+        let goal = Goal::new().hashing(self.goal.hashing());
+        let mut goal = limited(goal, wanted.memory.or(usual), wanted.fpr, expect);
+        if layout.has_importance() {
+            goal = goal.with_importance();
         }
-        goal.importance = layout.has_importance();
         if known.goes_on {
             goal = goal.open_ended();
         }

@@ -284,7 +284,7 @@ impl Dedup {
             resume::start(&self, &layout, held, &before, &interrupt)?;
         // What breaks the usual rate is said unasked.
         let is_usual = !self.exact && self.cost.cost_fp.is_none();
-        let is_worse = is_usual && judge.watch.promise().predicted_fpr > self.goal.goal().target_fpr.unwrap_or(1.0);
+        let is_worse = is_usual && judge.watch.promise().predicted_fpr > self.goal.goal().target_fpr().unwrap_or(1.0);
         let says = is_worse && !self.wants_summary() && !self.promise.quiet;
         notes.iter().filter(|_| says).for_each(|note| words::note(note));
         if self.reads_the_past()? && !self.promise.quiet {
@@ -406,7 +406,9 @@ impl Dedup {
             return Ok(planning::plan(&spec, &Goal::new().hashing(self.goal.hashing()))?);
         }
         let mut goal = self.goal.goal().default_memory_bits(DEFAULT_MEMORY_BITS);
-        goal.importance = layout.has_importance();
+        if layout.has_importance() {
+            goal = goal.with_importance();
+        }
         if let Some(window) = self.window {
             let refresh = self.refresh == Refresh::Yes;
             return Ok(planning::for_window(&window, &goal, refresh, self.servers.shards())?);

@@ -143,7 +143,7 @@ fn around(question: &Question, answer: Option<&Recommendation>, how: &str) -> Re
     if question.window.is_some() {
         return Ok(all);
     }
-    if let (Some(_), Some(answer)) = (question.goal.memory_bits, answer) {
+    if let (Some(_), Some(answer)) = (question.goal.most_memory_bits(), answer) {
         let tried = question.frontier().map_err(Failure::from)?;
         all.push(figures::frontier(&tried, &answer.best, how)?);
     }

@@ -14,7 +14,7 @@ mod text;
 #[cfg(feature = "web")]
 pub(crate) use asked::{Asked, Sampled};
 
-use crate::args::{CostArgs, DEFAULT_FPR, Format, KeyArgs, Refresh, Scale, quantity};
+use crate::args::{CostArgs, DEFAULT_FPR, Format, KeyArgs, Refresh, Scale, limited, quantity};
 use crate::commands::dedup;
 use crate::failure::{Ending, Failure, Result};
 #[cfg(feature = "lab")]
@@ -170,13 +170,13 @@ impl Plan {
             (Some(stream), None) => mix = stream.importance().copied(),
             (None, _) => {}
         }
-        let mut goal = Goal::new();
-        (goal.memory_bits, goal.target_fpr, goal.expected_items) = (self.memory, self.fpr, self.expect);
-        if let (Some(stream), Some(_)) = (&stream, &self.from_state) {
+        let expect = match (&stream, &self.from_state) {
             // So many keys came already.
-            goal.expected_items = self.expect.map(|expected| expected.max(stream.distinct()));
-        }
-        goal = goal.hashing(Hashing::seeded(self.seed.unwrap_or_default()));
+            (Some(stream), Some(_)) => self.expect.map(|expected| expected.max(stream.distinct())),
+            _ => self.expect,
+        };
+        let goal = Goal::new().hashing(Hashing::seeded(self.seed.unwrap_or_default()));
+        let mut goal = limited(goal, self.memory, self.fpr, expect);
         // With costs, any rate that pays will do.
         if cost.is_none() {
             goal = goal.default_fpr(DEFAULT_FPR);
@@ -338,7 +338,7 @@ impl Document {
                 .iter()
                 .map(|row| LagRow { lag: row.at, predicted_fnr: row.predicted_fnr, share: row.share })
                 .collect(),
-            fnr_by_importance: if question.goal.importance { by_importance.collect() } else { Vec::new() },
+            fnr_by_importance: if question.goal.has_importance() { by_importance.collect() } else { Vec::new() },
             limit_fnr: limit.map(|limit| limit.limit_fnr),
             limit_kind: limit.map(|limit| limit.limit_kind),
             cost: cost::CostRow::of(answer),
@@ -353,7 +353,7 @@ impl Document {
 
 /// What no filter of this memory can avoid, on a stream of independent draws.
 fn limit_of(question: &Question, answer: &Recommendation) -> Option<Limit> {
-    let (memory_bits, fpr) = (question.goal.memory_bits? as f64, question.goal.target_fpr?);
+    let (memory_bits, fpr) = (question.goal.most_memory_bits()? as f64, question.goal.target_fpr()?);
     if question.window.is_some() || answer.assumed || question.cost.is_some() {
         return None;
     }
