@@ -43,7 +43,7 @@ mod forecast;
 mod format;
 mod front;
 pub mod kind;
-mod planning;
+pub mod planning;
 mod promise;
 pub mod querylog;
 mod scheme;

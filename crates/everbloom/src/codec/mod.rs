@@ -21,11 +21,10 @@
 
 mod view;
 
-pub use crate::format::MAX_NOTE_BYTES;
+pub use crate::format::{MAGIC, MAX_NOTE_BYTES, VERSION};
 pub use view::View;
 
 use crate::filter::{Body, Filter, Kind, Kinds, Restore, id_of, restore, sharded};
-use crate::filters;
 use crate::format::gaps::{Compressor, Expander};
 use crate::format::{self, BodyReader, BodyWriter, Coding, Header, StateReader};
 use crate::key::{Hashing, SecretKey};
@@ -54,7 +53,7 @@ pub fn encode_to(filter: &dyn Filter, out: &mut dyn Write) -> std::io::Result<()
     encode_noted_to(filter, "", out)
 }
 
-/// Writes a filter with a note that [`summarise`] reads back: text without NUL, of at most [`MAX_NOTE_BYTES`].
+/// Writes a filter with a note that [`Decoder::summarise`] reads back: text without NUL, of at most [`MAX_NOTE_BYTES`].
 pub fn encode_noted_to(filter: &dyn Filter, note: &str, out: &mut dyn Write) -> std::io::Result<()> {
     let body = filter.body();
     out.write_all(&header(filter, Coding::Plain, note, body_bytes(&body))?.encode())?;
@@ -192,7 +191,14 @@ pub struct Decoder<'d> {
 
 impl Default for Decoder<'_> {
     fn default() -> Self {
-        Decoder { limit: None, key: None, attachment: None, kinds: filters::KINDS }
+        Decoder { limit: None, key: None, attachment: None, kinds: Kinds::default() }
+    }
+}
+
+impl Kinds {
+    /// A decoder for filters of these kinds.
+    pub fn decoder(self) -> Decoder<'static> {
+        Decoder::new().kinds(self)
     }
 }
 
@@ -279,6 +285,23 @@ impl<'d> Decoder<'d> {
         Ok((filter, total, header.has_annex))
     }
 
+    /// Reads only the header of a filter of `length` bytes.
+    pub fn summarise(self, source: &mut dyn Read, length: u64) -> Result<Summary> {
+        let (header, _) = Header::read(source, length)?;
+        let (hash, seed) = match header.hash_id {
+            1 => ("xxh3", Some(header.seed)),
+            2 => ("siphash", None),
+            3 => ("xxh3_measured", Some(header.seed)),
+            4 => ("murmur64a", None),
+            id => return Err(format::unknown_hash(id)),
+        };
+        let compressed = header.coding == Coding::Compressed;
+        let spec = Spec::parse(&header.spec)?;
+        let kind = self.kinds.of(&spec)?;
+        let (promise, hashing) = (promised(kind, &header, &spec)?, header.hashing(None).ok());
+        Ok(Summary { spec, promise, hash, seed, hashing, compressed, note: header.note })
+    }
+
     fn restore(self, header: &Header, body: &mut BodyReader<'_>, depth: u32) -> Result<Box<dyn Filter>> {
         let spec = Spec::parse(&header.spec)?;
         // Before the secret key is asked for: who looks for it in vain should not have been sent.
@@ -317,23 +340,6 @@ pub struct Summary {
     pub compressed: bool,
     /// What its writer noted beside the filter.
     pub note: String,
-}
-
-/// Reads only the header of a filter of `length` bytes.
-pub fn summarise(source: &mut dyn Read, length: u64) -> Result<Summary> {
-    let (header, _) = Header::read(source, length)?;
-    let (hash, seed) = match header.hash_id {
-        1 => ("xxh3", Some(header.seed)),
-        2 => ("siphash", None),
-        3 => ("xxh3_measured", Some(header.seed)),
-        4 => ("murmur64a", None),
-        id => return Err(format::unknown_hash(id)),
-    };
-    let compressed = header.coding == Coding::Compressed;
-    let spec = Spec::parse(&header.spec)?;
-    let kind = filters::kind(&spec)?;
-    let (promise, hashing) = (promised(kind, &header, &spec)?, header.hashing(None).ok());
-    Ok(Summary { spec, promise, hash, seed, hashing, compressed, note: header.note })
 }
 
 /// What is promised of a stored filter: what was stored, and what the kind knows from its parameters.

@@ -6,9 +6,8 @@
 //! mapped ends the process that reads beyond its new end (SIGBUS on Unix). So replace filter files, as
 //! `everbloom build` does, by renaming a new one over them; never write into one that may be in use.
 
-use crate::filter::Mapped;
 use crate::filter::sharded::is_sharded;
-use crate::filters;
+use crate::filter::{Kinds, Mapped};
 use crate::format::{self, Coding, Header};
 use crate::key::{Hashing, Key, KeyHash, SecretKey};
 use crate::promise::{Error, Promise, Result, Spec};
@@ -66,9 +65,10 @@ impl<'b> View<'b> {
             return Err(refused("compressed", "decode it, or build it without compression".into()));
         }
         let spec = Spec::parse(&header.spec)?;
-        let kind = filters::KINDS.checked(&spec, header.kind_id)?;
+        let kinds = Kinds::default();
+        let kind = kinds.checked(&spec, header.kind_id)?;
         let Some(map) = kind.map.filter(|_| !is_sharded(&spec)) else {
-            let able = filters::names(|kind| kind.can.map);
+            let able = kinds.names(|kind| kind.can.map);
             return Err(refused(kind.name, format!("decode it; filters without shards of these kinds can: {able}")));
         };
         let cells = map(&spec, &bytes[start as usize..end as usize])?;

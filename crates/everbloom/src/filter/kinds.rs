@@ -71,7 +71,7 @@ impl Kinds {
     }
 
     /// Fills in what a spec of a named kind leaves out, so that the goal is kept.
-    pub fn plan(self, spec: &Spec, goal: &Goal) -> Result<Plan> {
+    pub fn complete(self, spec: &Spec, goal: &Goal) -> Result<Plan> {
         goal.checked()?;
         let kind = self.of(spec)?;
         if kind.can.own_hash.is_none() {

@@ -20,19 +20,14 @@ pub mod stable;
 pub mod stacked;
 
 use crate::filter::sharded::SHARDS;
-use crate::filter::{Base, Filter, Kind, Kinds, Parameter, Plan, Watch, alone};
-use crate::promise::{Error, Goal, Promise, Result, Spec, Standing, Status};
+use crate::filter::{Base, Filter, Kind, Kinds, Sharded, alone};
+use crate::promise::{Error, Result};
 use std::any::Any;
 
 pub use crate::audit::horizon;
-pub use crate::filter::sharded::{
-    self, Sharded, build_shard, in_shards, join, shard_spec, shards_of, split, window_in_shards,
-};
-pub use crate::filter::{standing, watch};
-pub use blocked::AtomicBlocked;
-
 pub use age_partitioned::AgePartitioned;
 pub use aging::Aging;
+pub use blocked::AtomicBlocked;
 pub use blocked::Blocked;
 pub use bloom::Bloom;
 pub use counting::Counting;
@@ -49,6 +44,12 @@ pub use stacked::Stacked;
 
 /// Every kind of filter.
 pub const KINDS: Kinds = Kinds::new(ALL).with_annexes(crate::audit::read_annex);
+
+impl Default for Kinds {
+    fn default() -> Self {
+        KINDS
+    }
+}
 
 const ALL: &[&[&Kind]] = &[
     &[
@@ -72,41 +73,6 @@ const ALL: &[&[&Kind]] = &[
         &stacked::KIND,
     ],
 ];
-
-/// The names of the kinds for which something holds, for people.
-pub(crate) fn names(holds: impl Fn(&Kind) -> bool) -> String {
-    KINDS.names(holds)
-}
-
-/// The kind of this name, or an error that lists them.
-pub fn kind(spec: &Spec) -> Result<&'static Kind> {
-    KINDS.of(spec)
-}
-
-/// Every parameter that a spec of this kind may give: its own, and those that all kinds have.
-pub fn parameters(kind: &Kind) -> impl Iterator<Item = &'static Parameter> + Clone + use<> {
-    kind.all_parameters()
-}
-
-/// [`standing`] of a filter that is elsewhere, by its contents alone.
-pub fn standing_of(spec: &Spec, promise: Promise, status: &Status) -> Standing {
-    kind(spec).map_or(Standing::None, |kind| crate::filter::standing_of(kind, promise, status))
-}
-
-/// [`watch`] over a filter that is elsewhere.
-pub fn watch_of(spec: &Spec, promise: Promise) -> Watch {
-    kind(spec).map_or(Watch::over(&promise), |kind| crate::filter::watch_of(kind, spec, promise))
-}
-
-/// Whether the window of a filter with this spec stands still unless somebody turns it.
-pub fn is_turned_by_caller(spec: &Spec) -> bool {
-    kind(spec).is_ok_and(|kind| sharded::is_turned_by_caller(kind, spec))
-}
-
-/// Fills in what a spec of a named kind leaves out.
-pub(crate) fn plan(spec: &Spec, goal: &Goal) -> Result<Plan> {
-    KINDS.plan(spec, goal)
-}
 
 /// The plain filter to send to others: a bit for every counter that is not zero.
 ///

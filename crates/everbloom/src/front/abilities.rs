@@ -1,12 +1,11 @@
 //! What only some kinds can do, asked of any filter: the answer, or an error that names the kinds which can.
 
-use crate::filter::{Abilities, Combine, Filter, Removal, alone};
-use crate::filters;
+use crate::filter::{Abilities, Combine, Filter, Kinds, Removal, alone};
 use crate::key::Key;
 use crate::promise::{Error, Result};
 
 fn lacks(filter: &dyn Filter, operation: &'static str, can: fn(&Abilities) -> bool) -> Error {
-    let able = filters::names(|kind| can(&kind.can));
+    let able = Kinds::default().names(|kind| can(&kind.can));
     Error::unsupported(filter.spec().kind(), operation, format!("these can: {able}"))
 }
 

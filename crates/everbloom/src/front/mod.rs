@@ -11,7 +11,7 @@ pub use shared::Shared;
 pub use typed::{build_typed, typed_filter};
 pub use window::TimeWindow;
 
-use crate::filter::Plan;
+use crate::filter::{Kinds, Plan};
 use crate::planning::{self, AUTO};
 use crate::promise::{Count, Goal, Result, Window};
 
@@ -45,7 +45,19 @@ impl Goal {
     /// # Ok::<(), everbloom::Error>(())
     /// ```
     pub fn build(&self) -> Result<AnyFilter> {
-        self.plan(AUTO)?.build()
+        self.build_among(Kinds::default())
+    }
+
+    /// [`Goal::build`] where the goal may name any of these kinds.
+    pub fn build_among(&self, kinds: Kinds) -> Result<AnyFilter> {
+        self.plan_among(kinds, AUTO)?.build()
+    }
+}
+
+impl Kinds {
+    /// The filter in these bytes, of any of these kinds.
+    pub fn from_bytes(self, bytes: &[u8]) -> Result<AnyFilter> {
+        self.decoder().decode(bytes).map(AnyFilter::from)
     }
 }
 

@@ -2,11 +2,10 @@
 
 use super::{AnyFilter, abilities};
 use crate::codec;
-use crate::filter::Info;
-use crate::filter::{Filter, SHARDS, Sharded};
-use crate::filters;
+
+use crate::filter::{Filter, Info, Kinds, SHARDS, Sharded};
 use crate::key::{Hashing, Key, KeyHash};
-use crate::planning::{self, AUTO};
+use crate::planning::AUTO;
 use crate::promise::{Goal, Importance, Result, Spec, Verdict};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -39,7 +38,7 @@ impl Shared {
     pub fn new(goal: &Goal, shards: u32) -> Result<Self> {
         goal.checked()?;
         if let Some(spec) =
-            goal.filter.as_ref().filter(|spec| filters::kind(spec).is_ok_and(|kind| kind.can.window.is_some()))
+            goal.filter.as_ref().filter(|spec| Kinds::default().of(spec).is_ok_and(|kind| kind.can.window.is_some()))
         {
             return Err(
                 spec.error("the arrivals of a window do not fall evenly into shards", "share one filter behind a lock")
@@ -47,7 +46,7 @@ impl Shared {
         }
         let spec = goal.filter.clone().unwrap_or_else(|| Spec::new(AUTO));
         let spec = spec.without(SHARDS).with(SHARDS, shards);
-        let plan = planning::plan(&spec, &goal.clone().without_filter())?;
+        let plan = Kinds::default().plan(&spec, &goal.clone().without_filter())?;
         Ok(Self::of(Sharded::from_plan(&plan)?))
     }
 

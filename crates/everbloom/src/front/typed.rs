@@ -16,7 +16,7 @@ pub fn build_typed(kinds: Kinds, goal: &Goal) -> Result<AnyFilter> {
             remedy: "take AnyFilter, which holds every kind",
         });
     }
-    kinds.plan(&spec, goal)?.build()
+    kinds.complete(&spec, goal)?.build()
 }
 
 /// Gives a type of filter what users expect of one: `typed_filter!(Bloom: KIND; merge intersect)` names the type, its kinds

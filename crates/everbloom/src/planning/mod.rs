@@ -20,27 +20,28 @@
 mod sets;
 mod window;
 
-use crate::filter::{Kind, Plan};
-use crate::filters::{self, KINDS};
+use crate::filter::{Kind, Kinds, Plan};
 use crate::promise::{Error, Goal, Holds, Result, Spec};
 
-pub(crate) use sets::{Sets, accesses, apart};
+pub use sets::{Sets, accesses, apart};
 pub use window::{for_window, windowed, windowed_in_shards};
 
 /// The kind that leaves the choice to the planner.
 pub const AUTO: &str = "auto";
 
-/// Fills in what the spec leaves out, so that the goal is kept; `auto` also chooses the kind, by the rules of this module.
-pub fn plan(spec: &Spec, goal: &Goal) -> Result<Plan> {
-    match &goal.filter {
-        Some(named) if *spec == Spec::new(AUTO) => decide(named, goal),
-        Some(named) if named != spec => Err(spec.error(
-            format!("the goal has a filter already, '{named}'"),
-            format!("plan it as {AUTO}, or leave the filter out of the goal"),
-        )),
-        _ => decide(spec, goal),
+impl Kinds {
+    /// Fills in what the spec leaves out, so that the goal is kept; `auto` also chooses the kind, by the rules of the planner.
+    pub fn plan(self, spec: &Spec, goal: &Goal) -> Result<Plan> {
+        match &goal.filter {
+            Some(named) if *spec == Spec::new(AUTO) => decide(self, named, goal),
+            Some(named) if named != spec => Err(spec.error(
+                format!("the goal has a filter already, '{named}'"),
+                format!("plan it as {AUTO}, or leave the filter out of the goal"),
+            )),
+            _ => decide(self, spec, goal),
+        }
+        .map(|taken| taken.plan)
     }
-    .map(|taken| taken.plan)
 }
 
 /// The plan, unless it breaks the rate for keys whose number is known, be the rate asked for or only usual.
@@ -53,27 +54,32 @@ impl Goal {
     /// Plans a filter from a spec in text form: `bloom`, `stable:cell_max=3`, `auto`. A goal that names a filter already is
     /// planned as `auto`.
     pub fn plan(&self, spec: &str) -> Result<Plan> {
-        plan(&Spec::parse(spec)?, self)
+        self.plan_among(Kinds::default(), spec)
+    }
+
+    /// [`Goal::plan`] where the spec may name any of these kinds.
+    pub fn plan_among(&self, kinds: Kinds, spec: &str) -> Result<Plan> {
+        kinds.plan(&Spec::parse(spec)?, self)
     }
 }
 
 /// What the rules take.
-pub(crate) struct Taken {
-    pub(crate) plan: Plan,
+pub struct Taken {
+    pub plan: Plan,
     /// Why, in words.
-    pub(crate) reason: String,
+    pub reason: String,
 }
 
 /// The filter by the first rule that applies.
-pub(crate) fn decide(shape: &Spec, goal: &Goal) -> Result<Taken> {
+pub fn decide(kinds: Kinds, shape: &Spec, goal: &Goal) -> Result<Taken> {
     goal.checked()?;
     if shape.kind() != AUTO {
-        return Ok(Taken { plan: filters::plan(shape, goal)?, reason: ASKED_FOR.into() });
+        return Ok(Taken { plan: kinds.complete(shape, goal)?, reason: ASKED_FOR.into() });
     }
     if let Some(parameter) = shape.parameters().find(|parameter| *parameter != crate::filter::SHARDS) {
         return Err(shape.error(format!("{AUTO} has no '{parameter}'"), "name a filter to set its parameters"));
     }
-    let choice = Choice { shape, goal };
+    let choice = Choice { kinds: Kinds::default(), shape, goal };
     match (goal.transmitted_bytes, goal.expected_items) {
         (Some(_), _) => choice.fitting_bytes(),
         (None, Some(_)) if goal.compressed => choice.fitting_bytes(),
@@ -83,10 +89,11 @@ pub(crate) fn decide(shape: &Spec, goal: &Goal) -> Result<Taken> {
 }
 
 /// Why a filter that was named is taken.
-pub(crate) const ASKED_FOR: &str = "it was asked for";
+pub const ASKED_FOR: &str = "it was asked for";
 
 /// A choice that nobody made: `auto`, with shards or without.
 struct Choice<'g> {
+    kinds: Kinds,
     shape: &'g Spec,
     goal: &'g Goal,
 }
@@ -112,7 +119,7 @@ impl Choice<'_> {
         {
             return Ok(exact);
         }
-        let sets = Sets { shape: self.shape, goal };
+        let sets = Sets { kinds: self.kinds, shape: self.shape, goal };
         match sets.fitting(items, &mut |plan| plan.promise.holds != Holds::Never).into_iter().next() {
             Some(plan) => Ok(Taken { plan, reason: sets::reason(items) }),
             None if goal.memory_bits.is_none() => Err(sets.refusal()),
@@ -127,7 +134,7 @@ impl Choice<'_> {
             return Err(Error::parameter("memory", "not given", "given, or expected_items", remedy));
         }
         if self.goal.never_forget {
-            return Err(Sets { shape: self.shape, goal: self.goal }.too_small());
+            return Err(Sets { kinds: self.kinds, shape: self.shape, goal: self.goal }.too_small());
         }
         match self.exact_first() {
             Some(taken) => Ok(taken),
@@ -150,8 +157,8 @@ impl Choice<'_> {
 
     /// The first kind of the registry that can this.
     fn first(&self, able: impl Fn(&Kind) -> bool, goal: &Goal, reason: &str) -> Result<Taken> {
-        let name = KINDS.iter().find(|kind| able(kind)).map_or(AUTO, |kind| kind.name);
-        Ok(Taken { plan: filters::plan(&self.shape.renamed(name), goal)?, reason: reason.into() })
+        let name = self.kinds.iter().find(|kind| able(kind)).map_or(AUTO, |kind| kind.name);
+        Ok(Taken { plan: self.kinds.complete(&self.shape.renamed(name), goal)?, reason: reason.into() })
     }
 }
 
@@ -162,7 +169,7 @@ mod tests {
 
     fn taken(goal: &Goal) -> Abilities {
         let plan = goal.plan(AUTO).unwrap_or_else(|error| panic!("{goal:?}: {error}"));
-        filters::kind(&plan.spec).expect("a kind").can
+        plan.kind.can
     }
 
     #[test]
@@ -192,7 +199,7 @@ mod tests {
 
     #[test]
     fn a_goal_that_names_a_filter_is_not_planned_as_another() {
-        let mut kinds = KINDS.iter();
+        let mut kinds = Kinds::default().iter();
         let (Some(one), Some(other)) = (kinds.next(), kinds.next()) else { panic!("few kinds") };
         let goal = Goal::new().filter(one.name).expected_items(1000).fpr(0.01);
         assert_eq!(goal.plan(AUTO).expect("a plan").spec.kind(), one.name);

@@ -1,8 +1,7 @@
 //! Filters that never forget: where one keeps its rate for all keys that will come, no other can miss less.
 
 use super::AUTO;
-use crate::filter::{Kind, Plan};
-use crate::filters::{self, KINDS};
+use crate::filter::{Kind, Kinds, Plan};
 use crate::promise::{Error, Goal, Holds, Rate, Result, Spec, rate_text, size_text};
 
 /// A faster filter is taken while it takes at most this much more memory than the smallest,
@@ -12,15 +11,16 @@ const PREMIUM_FOR_SPEED: f64 = 1.15;
 const SMALL_ENOUGH_BITS: f64 = 4096.0;
 
 /// The sets that a goal may get: of one kind if `shape` names one, of any if it is `auto`.
-pub(crate) struct Sets<'g> {
-    pub(crate) shape: &'g Spec,
-    pub(crate) goal: &'g Goal,
+pub struct Sets<'g> {
+    pub kinds: Kinds,
+    pub shape: &'g Spec,
+    pub goal: &'g Goal,
 }
 
 impl Sets<'_> {
     /// Those that keep the rate for so many keys within the memory, the one to take first. `is_kept` says whether the rate
     /// is kept by a plan whose bound is low enough.
-    pub(crate) fn fitting(&self, items: u64, is_kept: &mut dyn FnMut(&Plan) -> bool) -> Vec<Plan> {
+    pub fn fitting(&self, items: u64, is_kept: &mut dyn FnMut(&Plan) -> bool) -> Vec<Plan> {
         let plans = self.plans(self.goal);
         let mut plans: Vec<_> = plans.into_iter().filter(|plan| self.fits(plan, items) && is_kept(plan)).collect();
         plans.sort_by_key(|plan| plan.memory_bits);
@@ -47,7 +47,7 @@ impl Sets<'_> {
     }
 
     fn planned<'a>(&'a self, goal: &'a Goal) -> impl Iterator<Item = Result<Plan>> + 'a {
-        self.kinds().map(|kind| filters::plan(&self.shape.renamed(kind.name), goal))
+        self.kinds().map(|kind| self.kinds.complete(&self.shape.renamed(kind.name), goal))
     }
 
     /// The kinds that never forget and may be the answer. One that grows does not stay within any memory, and is not needed
@@ -55,11 +55,11 @@ impl Sets<'_> {
     fn kinds(&self) -> impl Iterator<Item = &'static Kind> {
         let (any, name) = (self.shape.kind() == AUTO, self.shape.kind());
         let is_asked_for = move |kind: &Kind| kind.name == name || any && kind.can.follow_scheme.is_none();
-        KINDS.iter().filter(move |kind| !kind.can.forget && !kind.can.grow && is_asked_for(kind))
+        self.kinds.iter().filter(move |kind| !kind.can.forget && !kind.can.grow && is_asked_for(kind))
     }
 
     /// Why none can be planned: what the first of them, the plainest, misses.
-    pub(crate) fn refusal(&self) -> Error {
+    pub fn refusal(&self) -> Error {
         self.planned(self.goal).find_map(Result::err).unwrap_or_else(|| Error::Infeasible {
             wanted: "this goal".into(),
             reason: "no filter can be planned for it".into(),
@@ -68,7 +68,7 @@ impl Sets<'_> {
     }
 
     /// Why none fits, with the memory and the rate that would do.
-    pub(crate) fn too_small(&self) -> Error {
+    pub fn too_small(&self) -> Error {
         let (Some(items), Some(most)) = (self.goal.expected_items, self.goal.memory_bits) else {
             let remedy = "say how many distinct keys will come";
             return Error::parameter("expected_items", "not given", "given", remedy);
@@ -107,7 +107,7 @@ pub(super) fn reason(items: u64) -> String {
 }
 
 /// A count with its thousands apart.
-pub(crate) fn apart(count: u64) -> String {
+pub fn apart(count: u64) -> String {
     let digits = count.to_string();
     let parts = digits.as_bytes().rchunks(3).rev().map(String::from_utf8_lossy);
     parts.collect::<Vec<_>>().join(",")
@@ -125,6 +125,6 @@ fn prefer_fewer_accesses(plans: &mut Vec<Plan>) {
 }
 
 /// Cache lines that a key touches.
-pub(crate) fn accesses(plan: &Plan) -> u64 {
-    filters::kind(&plan.spec).map_or(1, |kind| kind.model.accesses(&plan.spec))
+pub fn accesses(plan: &Plan) -> u64 {
+    plan.kind.model.accesses(&plan.spec)
 }

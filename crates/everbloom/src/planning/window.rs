@@ -1,8 +1,7 @@
 //! Which filter keeps a window in which nothing may be missed.
 
 use super::AUTO;
-use crate::filter::Plan;
-use crate::filters::{self, KINDS};
+use crate::filter::{Kinds, Plan};
 use crate::promise::{Error, Goal, Result, Spec, Window};
 
 /// The plan for a window: one of time is expected to have the goal's number of keys as its arrivals, if that is known.
@@ -20,13 +19,13 @@ pub fn for_window(window: &Window, goal: &Goal, refresh: bool, shards: Option<u3
         None => windowed(window, arrivals, refresh)?,
     };
     // Windows count arrivals, so the number of keys that will ever come does not matter.
-    filters::plan(&spec, &within.without_expected_items())
+    Kinds::default().complete(&spec, &within.without_expected_items())
 }
 
 /// The spec of the kind for a window that misses nothing: so many arrivals, or a time in which `arrivals` are expected, if
 /// that is known. `refresh`: whether a repeat renews a key's age.
 pub fn windowed(window: &Window, arrivals: Option<u64>, refresh: bool) -> Result<Spec> {
-    let able = KINDS.iter().filter_map(|kind| Some((kind, kind.can.window?)));
+    let able = Kinds::default().iter().filter_map(|kind| Some((kind, kind.can.window?)));
     let found = able.filter_map(|(kind, takes)| Some((kind, takes, takes.by_caller?, takes.refresh?))).next();
     let Some((kind, takes, by_caller, renews)) = found else {
         return Err(Error::unsupported(AUTO, "keep a window", "use a build that has a filter for it".into()));

@@ -5,7 +5,6 @@ use super::super::simulate::{Extent, Patience, Shared, simulated};
 use super::super::{SIMULATED, forecast};
 use super::{Candidate, Question, RUNNERS_UP, form_of};
 use crate::filter::{Kind, Plan};
-use crate::filters::{self, KINDS};
 use crate::promise::{Error, Holds, Result, Spec};
 use crate::stream::{Forecast, Stream};
 
@@ -72,7 +71,8 @@ impl Question {
         let shortest = Shared::new(stream, memory_bits, self.pace().glanced);
         let mut trial =
             Trial { question: self, stream, shared: shortest, slack: 1.3, candidates: Vec::new(), refusal: None };
-        let kinds: Vec<&Kind> = KINDS.iter().filter(|kind| kind.can.run_forever && self.is_asked_for(kind)).collect();
+        let kinds: Vec<&Kind> =
+            self.kinds.iter().filter(|kind| kind.can.run_forever && self.is_asked_for(kind)).collect();
         for spec in kinds.iter().flat_map(|kind| self.basic_specs(kind)) {
             trial.add(&spec);
         }
@@ -147,7 +147,7 @@ impl Question {
     }
 
     pub(super) fn sort(&self, candidates: &mut [Candidate]) {
-        let missed = |one: &Candidate| match filters::kind(&one.plan.spec).is_ok_and(|kind| kind.can.exact_first) {
+        let missed = |one: &Candidate| match one.plan.kind.can.exact_first {
             true => self.missed(one) / WORTH_BEING_EXACT,
             false => self.missed(one),
         };
@@ -187,7 +187,7 @@ impl Trial<'_> {
 
     fn tried(&mut self, spec: &Spec) -> Result<()> {
         self.question.go_on()?;
-        let plan = filters::plan(spec, &self.question.goal())?;
+        let plan = self.question.kinds.complete(spec, &self.question.goal())?;
         if known(&self.candidates, &plan) || !self.question.fits(&plan, self.stream) {
             return Ok(());
         }
@@ -215,7 +215,7 @@ pub(super) fn known(candidates: &[Candidate], plan: &Plan) -> bool {
 pub(super) fn one_of_each(candidates: Vec<Candidate>) -> Vec<Candidate> {
     let mut kept: Vec<Candidate> = Vec::new();
     for candidate in candidates {
-        if kept.iter().all(|other| form_of(&other.plan.spec) != form_of(&candidate.plan.spec)) {
+        if kept.iter().all(|other| form_of(&other.plan) != form_of(&candidate.plan)) {
             kept.push(candidate);
         }
     }

@@ -12,8 +12,7 @@ mod rule;
 mod sets;
 mod window;
 
-use crate::filter::{Kind, Plan};
-use crate::filters;
+use crate::filter::{Kind, Kinds, Plan};
 use crate::planning::{ASKED_FOR, AUTO, Sets, accesses, apart};
 use crate::promise::{Cost, Error, Goal, Holds, Result, Spec, Window, rate_text};
 use crate::stream::{Forecast, Stream};
@@ -41,6 +40,8 @@ pub struct Question {
     pub keep_age: bool,
     /// The stream, if it is known.
     pub stream: Option<Stream>,
+    /// The kinds that may be the answer.
+    pub kinds: Kinds,
     /// The filter, if it is settled: only its parameters are open.
     pub filter: Option<Spec>,
     /// Whether an answer at once counts for more than a close one: every kind as its plan makes it, by formula or on the
@@ -148,9 +149,9 @@ impl Question {
 
     /// What to expect of a filter that was named, in the best variant if the memory and the stream are known.
     fn for_named(&self, spec: &Spec) -> Result<Recommendation> {
-        let plan = filters::plan(spec, &self.goal())?;
+        let plan = self.kinds.complete(spec, &self.goal())?;
         let stream = self.stream()?;
-        let mut candidates = match (self.goal.memory_bits, &self.stream, filters::kind(spec)?.can.run_forever) {
+        let mut candidates = match (self.goal.memory_bits, &self.stream, plan.kind.can.run_forever) {
             (Some(_), Some(_), true) if self.at_a_glance => one_of_each(self.screen(&stream, false)?.0),
             (Some(_), Some(_), true) => self.contenders(&stream)?,
             _ => Vec::new(),
@@ -280,7 +281,7 @@ impl Question {
             return Ok(found);
         }
         if self.goal.never_forget {
-            return Err(Sets { shape: &self.shape(), goal: &self.goal() }.too_small());
+            return Err(Sets { kinds: self.kinds, shape: &self.shape(), goal: &self.goal() }.too_small());
         }
         let stream = self.stream()?;
         let candidates = match self.stream {
@@ -336,8 +337,8 @@ impl Candidate {
 }
 
 /// The kind of a full spec, and which form of it: forms are shown side by side.
-fn form_of(spec: &Spec) -> (String, Option<usize>) {
-    (spec.kind().to_string(), filters::kind(spec).ok().and_then(|kind| kind.model.form_of(spec)))
+fn form_of(plan: &Plan) -> (&'static str, Option<usize>) {
+    (plan.kind.name, plan.kind.model.form_of(&plan.spec))
 }
 
 /// How much more memory one takes than another: as a share, or as so many times as much.

@@ -9,7 +9,7 @@ use crate::stream::Stream;
 impl Question {
     /// The filter of the rules first, then what else there is, by what it forgets on the stream that is assumed.
     pub(super) fn by_rule(&self) -> Result<Recommendation> {
-        let taken = planning::decide(&self.shape(), &self.goal)?;
+        let taken = planning::decide(self.kinds, &self.shape(), &self.goal)?;
         let stream = self.stream()?;
         let mut others = if self.best_only { Vec::new() } else { self.others(&stream)? };
         let same = others.iter().position(|other| other.plan.spec == taken.plan.spec);

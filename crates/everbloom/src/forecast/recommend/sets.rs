@@ -16,7 +16,7 @@ impl Question {
             Some(rate) if rate > 0.0 => self.least_memory(rate),
             _ => match self.non_forgetting()? {
                 Some(found) => Ok(found),
-                None => Err(Sets { shape: &self.shape(), goal: &self.goal() }.refusal()),
+                None => Err(Sets { kinds: self.kinds, shape: &self.shape(), goal: &self.goal() }.refusal()),
             },
         }
     }
@@ -34,7 +34,8 @@ impl Question {
     pub(super) fn sets(&self, stream: &Stream) -> Result<Vec<Candidate>> {
         let Some(items) = self.expected() else { return Ok(Vec::new()) };
         let (shape, goal) = (self.shape(), self.goal());
-        let plans = Sets { shape: &shape, goal: &goal }.fitting(items, &mut |plan| self.is_kept_by_set(plan, stream));
+        let plans = Sets { kinds: self.kinds, shape: &shape, goal: &goal }
+            .fitting(items, &mut |plan| self.is_kept_by_set(plan, stream));
         let reason = format!("misses nothing and keeps its rate for {} keys", apart(items));
         let candidate = |plan: Plan| {
             let forecast = self.forecast_of_set(&plan, stream)?;

@@ -2,7 +2,6 @@
 
 use super::{Candidate, Question, Recommendation, apart};
 use crate::filter::Kind;
-use crate::filters::{self, KINDS};
 use crate::planning::{self, AUTO};
 use crate::promise::{Error, MAX_ITEMS, Result, Spec, Window, size_text};
 use crate::stream::Stream;
@@ -28,7 +27,7 @@ impl Question {
         };
         let wanted =
             |kind: &&Kind| self.filter.as_ref().is_none_or(|spec| spec.kind() == kind.name || spec.kind() == AUTO);
-        KINDS.iter().filter(wanted).filter_map(of).collect()
+        self.kinds.iter().filter(wanted).filter_map(of).collect()
     }
 
     pub(super) fn for_window(&self, window: &Window) -> Result<Recommendation> {
@@ -39,18 +38,20 @@ impl Question {
         // Windows count arrivals, so the number of keys that will ever come does not matter.
         let goal = self.goal.clone().without_expected_items();
         let specs = self.windowed_specs(window);
-        let plans: Vec<_> =
-            specs.iter().map(|(spec, twin)| Ok((filters::plan(spec, &goal)?, filters::plan(twin, &goal)?))).collect();
+        let plans: Vec<_> = specs
+            .iter()
+            .map(|(spec, twin)| Ok((self.kinds.complete(spec, &goal)?, self.kinds.complete(twin, &goal)?)))
+            .collect();
         if plans.is_empty() {
             let problem = "it has no window";
             let spec = self.filter.clone().unwrap_or_else(|| Spec::new(AUTO));
-            let able = filters::names(|kind| kind.can.window.is_some());
+            let able = self.kinds.names(|kind| kind.can.window.is_some());
             return Err(spec.error(problem, format!("take one of {able}, or name no filter")));
         }
         let mut candidates = Vec::new();
         let mut streams = Vec::new();
         for (plan, twin) in plans.iter().flatten() {
-            let parameter = filters::kind(&plan.spec)?.can.window.map_or("", |takes| takes.parameter);
+            let parameter = plan.kind.can.window.map_or("", |takes| takes.parameter);
             let arrivals: u64 = plan.spec.number(parameter)?.unwrap_or(1);
             let assumed = match (&self.stream, window) {
                 (Some(stream), _) => stream.clone(),

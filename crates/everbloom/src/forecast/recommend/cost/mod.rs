@@ -10,7 +10,6 @@ mod explore;
 mod search;
 
 use super::{AUTO, Candidate, Question, RUNNERS_UP, Recommendation, times};
-use crate::filters;
 use crate::promise::{Cost, Error, Goal, LEAST_RATE, Rate, Result, rate_text, size_text};
 use crate::stream::scaled::ScaledStream;
 use crate::stream::{Forecast, Stream};
@@ -99,7 +98,7 @@ impl Question {
     /// The filter of least expected cost, within the limits.
     pub(super) fn cheapest(&self, cost: &Cost) -> Result<Recommendation> {
         if let Some(spec) = self.filter.as_ref().filter(|spec| spec.kind() != AUTO) {
-            filters::kind(spec)?;
+            self.kinds.of(spec)?;
         }
         let stream = self.stream_for_cost(cost)?;
         let search = Search::new(self, cost, stream);

@@ -10,7 +10,6 @@ use super::super::contest::SCREENED;
 use super::super::{AUTO, Candidate, Question, RUNNERS_UP, form_of};
 use super::{ExpectedCost, Idle};
 use crate::filter::{Kind, Plan};
-use crate::filters::{self, KINDS};
 use crate::promise::{Cost, Error, Goal, Holds, Result, Spec};
 use crate::stream::{Forecast, Stream};
 use std::collections::HashSet;
@@ -218,7 +217,7 @@ impl<'q> Search<'q> {
             shortlisted = first_of_each(least_missing.into_iter()).take(MOST_SHORTLISTED).collect();
         }
         for one in shortlisted {
-            let slow = filters::kind(&one.spec).is_ok_and(is_slow);
+            let slow = is_slow(one.plan.kind);
             trials.around(one, if slow { &NEARBY_IN_VARIANTS } else { &NEARBY }, std::slice::from_ref(&one.spec));
             if variants {
                 let best = trials.best_like(one).unwrap_or_else(|| one.clone());
@@ -314,7 +313,7 @@ impl<'q> Search<'q> {
             let without = !weighs || kind.model.choices_by_importance.is_some();
             [weighs.then_some((kind, true)), without.then_some((kind, false))]
         };
-        KINDS.iter().filter(takes_part).flat_map(each).flatten()
+        self.question.kinds.iter().filter(takes_part).flat_map(each).flatten()
     }
 
     /// Sets fill the memory, and their rate is what comes of it.
@@ -333,11 +332,11 @@ impl<'q> Search<'q> {
 
     /// How far from its rate the variants of a filter are tried: of one that takes long to simulate, at that rate alone.
     fn nearby_in_variants(&self, one: &Tried) -> &'static [f64] {
-        if filters::kind(&one.spec).is_ok_and(is_slow) { &[1.0] } else { &NEARBY_IN_VARIANTS }
+        if is_slow(one.plan.kind) { &[1.0] } else { &NEARBY_IN_VARIANTS }
     }
 
     fn variants_of(&self, one: &Tried) -> Vec<Spec> {
-        let Ok(kind) = filters::kind(&one.spec) else { return Vec::new() };
+        let kind = one.plan.kind;
         kind.model.variants_by_cost(&self.question.spec_of(kind), one.by_importance)
     }
 
@@ -386,7 +385,7 @@ impl Trials<'_> {
             assumed_fpr: false,
             ..question.goal()
         };
-        let plan = filters::plan(spec, &goal)?;
+        let plan = question.kinds.complete(spec, &goal)?;
         let lasts = match plan.promise.holds {
             Holds::UntilItems(items) => question.expected().is_some_and(|expected| items >= expected),
             _ => true,
@@ -440,5 +439,5 @@ fn is_slow(kind: &Kind) -> bool {
 /// The first of each kind and form.
 fn first_of_each<'t>(tried: impl Iterator<Item = &'t Tried>) -> impl Iterator<Item = &'t Tried> {
     let mut known = HashSet::new();
-    tried.filter(move |one| known.insert(form_of(&one.plan.spec)))
+    tried.filter(move |one| known.insert(form_of(&one.plan)))
 }
