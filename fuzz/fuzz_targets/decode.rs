@@ -1,9 +1,9 @@
 //! Any bytes: an error, or a filter that works.
 #![no_main]
 
-use everbloom::internal::FilterExt;
-use everbloom::internal::codec::{Decoder, encode, encode_compressed};
-use everbloom::{Filter, Importance};
+use everbloom_all::KINDS;
+use everbloom::{Decoder, Filter, FilterExt, Importance};
+use everbloom::codec::{encode, encode_compressed};
 use libfuzzer_sys::fuzz_target;
 use xxhash_rust::xxh3::xxh3_64;
 
@@ -33,13 +33,13 @@ fn sealed(mut bytes: Vec<u8>) -> Vec<u8> {
 const LIMIT: u64 = 1 << 20;
 
 fn try_decode(bytes: &[u8]) {
-    let Ok(mut filter) = Decoder::new().limit(LIMIT).decode(bytes) else { return };
+    let Ok(mut filter) = KINDS.decoder().limit(LIMIT).decode(bytes) else { return };
     let again = encode(&*filter);
-    let copy = Decoder::new().decode(&again).expect("a filter's own bytes");
+    let copy = KINDS.decoder().decode(&again).expect("a filter's own bytes");
     assert_eq!(encode(&*copy), again);
     let packed = encode_compressed(&*filter);
     assert!(packed.len() <= again.len());
-    assert_eq!(encode(&*Decoder::new().limit(again.len() as u64).decode(&packed).expect("its own bytes")), again);
+    assert_eq!(encode(&*KINDS.decoder().limit(again.len() as u64).decode(&packed).expect("its own bytes")), again);
     let answers = |filter: &dyn Filter| (0..64u64).map(|key| filter.contains(&key)).collect::<Vec<_>>();
     assert_eq!(answers(&*filter), answers(&*copy));
     for key in 0..64u64 {
@@ -47,7 +47,7 @@ fn try_decode(bytes: &[u8]) {
     }
     let status = filter.status();
     assert!((0.0..=1.0).contains(&status.fill) && (0.0..=1.0).contains(&status.estimated_fpr));
-    assert!(Decoder::new().decode(&encode(&*filter)).is_ok());
+    assert!(KINDS.decoder().decode(&encode(&*filter)).is_ok());
 }
 
 fuzz_target!(|bytes: &[u8]| {

@@ -1,11 +1,11 @@
 //! A filter beside a model: a set of keys with their counts, and twins of the filter itself.
 #![no_main]
 
-use everbloom::internal::codec::{Decoder, encode};
-use everbloom::filters::KINDS;
-use everbloom::{AnyFilter, Goal, Hashing, Importance, Importances, Key, Verdict};
-use libfuzzer_sys::arbitrary::{self, Arbitrary};
+use everbloom::{AnyFilter, Decoder, Goal, Hashing, Importance, Importances, Key, Verdict};
+use everbloom::codec::encode;
+use everbloom_all::KINDS;
 use libfuzzer_sys::fuzz_target;
+use libfuzzer_sys::arbitrary::{self, Arbitrary};
 use std::collections::HashMap;
 
 #[derive(Arbitrary, Debug)]
@@ -78,7 +78,7 @@ impl Trial {
                 self.check(*key, seen);
             }
             Step::Remove(key) => self.remove(*key),
-            Step::Restart => self.filter = Decoder::new().decode(&encode(&*self.filter)).expect("its own bytes").into(),
+            Step::Restart => self.filter = KINDS.decoder().decode(&encode(&*self.filter)).expect("its own bytes").into(),
             Step::Clear => {
                 self.filter.clear();
                 self.twin.clear();
@@ -108,7 +108,7 @@ impl Trial {
 fuzz_target!(|input: Input| {
     let kind = &KINDS[usize::from(input.kind) % KINDS.len()];
     let goal = Goal::new().memory_bits(16_384).expected_items(200).fpr(0.1);
-    let Ok(plan) = goal.hashing(Hashing::seeded(input.seed)).plan(kind.name) else { return };
+    let Ok(plan) = goal.hashing(Hashing::seeded(input.seed)).plan_among(KINDS, kind.name) else { return };
     let build = || plan.build().expect("2 KiB");
     let mut trial = Trial { filter: build(), twin: build(), inside: HashMap::new(), never_forgets: !kind.can.forget };
     for step in &input.steps {

@@ -1,8 +1,7 @@
 //! Any bytes as a scheme: an error, or one that encodes to what it was decoded from and loses no key.
 #![no_main]
 
-use everbloom::filters::Popularity;
-use everbloom::Scheme;
+use everbloom_tune::{Popularity, Scheme};
 use libfuzzer_sys::fuzz_target;
 use std::sync::Arc;
 use xxhash_rust::xxh3::xxh3_64;

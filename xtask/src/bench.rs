@@ -10,7 +10,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Instant;
 
-const PAGE: &str = "crates/everbloom/benches/README.md";
+const PAGE: &str = "crates/everbloom-all/benches/README.md";
 
 const USAGE: &str = "cargo xtask bench [--quick] [membership|streams|importance|windows|popularity|wire|dedup|redis …]";
 
@@ -45,7 +45,7 @@ pub(crate) fn run(arguments: &[String]) -> Outcome {
         let written = text.and_then(|text| replace_section(&root().join(PAGE), section, &text));
         problems.extend(written.err().map(|problem| format!("{section}: {problem}")));
     };
-    output(cargo().args(["bench", "--package", "everbloom", "--no-run"]))?;
+    output(cargo().args(["bench", "--package", "everbloom-all", "--no-run"]))?;
     write("machine", Ok(machine()));
     for (name, rounds, fewer_rounds) in BENCHES.iter().filter(|bench| is_wanted(bench.0)) {
         write(name, tables(name, rounds, fewer_rounds, quick));
@@ -65,7 +65,7 @@ pub(crate) fn run(arguments: &[String]) -> Outcome {
 /// What a bench prints: all of it on the newest instructions, its short form on each older set.
 fn tables(name: &str, rounds: &str, fewer_rounds: &str, quick: bool) -> Result<String, String> {
     let bench = |set: &str, more: &[&str]| {
-        let fixed = ["bench", "--package", "everbloom", "--bench", name, "--"];
+        let fixed = ["bench", "--package", "everbloom-all", "--bench", name, "--"];
         output(cargo().args(fixed).args(more).env("EVERBLOOM_ISA", set))
     };
     let sets = instruction_sets();

@@ -56,7 +56,7 @@ const TASKS: &[Task] = &[
         dist::run,
     ),
     ("book", "the book as HTML in book/book, with mdBook", book),
-    ("bench", "every bench, half an hour; writes the tables into crates/everbloom/benches/README.md", bench::run),
+    ("bench", "every bench, half an hour; writes the tables into crates/everbloom-all/benches/README.md", bench::run),
     (
         "bench-python",
         "the Python package beside rbloom, abloom and sets: CPU a key, ratios [--keys N … --rounds N]",
@@ -95,7 +95,7 @@ fn usage() -> ExitCode {
 fn accuracy(arguments: &[String]) -> Outcome {
     let measured = ["--", "--include-ignored", "--nocapture", "--test-threads=1"].map(String::from);
     cargo("test", &["--package", "everbloom-lab", "--test", "accuracy"], &[arguments, &measured].concat(), &[])?;
-    let planning = ["--package", "everbloom", "--test", "laws", "planning"];
+    let planning = ["--package", "everbloom-all", "--test", "laws", "planning"];
     cargo("test", &planning, &[], &[("EVERBLOOM_SOAK", "1")])
 }
 

@@ -12,13 +12,10 @@
 //! | [`counters`] | saturating counters of 1 to 16 bits |
 //! | [`exact_counts`] | how often keys came, by 64 bits of their hashes |
 //! | [`probed`] | bits of keys anywhere among such bits, single and in batches |
-//! | [`chosen`] | some keys of a batch, for filters that ask further about a part of it |
 //! | [`blocks`] | 512-bit blocks with one bit in each of eight lanes |
 //! | [`lanes`] | words of short lanes in priority order |
-//! | [`ribbon`] | a static map from keys to a few bits each, without the keys |
 //! | [`table`] | 64-bit hashes, exactly, in memory that grows |
 //! | [`in_place`] | 64-bit hashes, exactly, in memory that becomes something else when it is full, or goes on growing |
-//! | [`summary`] | counters at home, plain bits on the wire, hashes as the caller says |
 
 #[cfg(not(all(target_pointer_width = "64", target_endian = "little")))]
 compile_error!("everbloom needs a 64-bit little-endian target: filters are larger than 32 bits can address");
@@ -26,7 +23,6 @@ compile_error!("everbloom needs a 64-bit little-endian target: filters are large
 pub mod bits;
 pub mod blocks;
 pub mod buffer;
-pub mod chosen;
 pub mod counters;
 mod error;
 pub mod exact_counts;
@@ -34,11 +30,9 @@ pub mod in_place;
 pub mod key;
 pub mod lanes;
 pub mod probed;
-pub mod ribbon;
 #[allow(unsafe_code)]
 pub mod simd;
 mod size;
-pub mod summary;
 pub mod table;
 mod verdict;
 

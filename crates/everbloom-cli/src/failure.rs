@@ -1,7 +1,7 @@
 //! How a command ends: exit 0 done, 1 a negative answer, 2 one clear line on stderr, 3 a promise is broken.
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
-use everbloom::internal::promise::{did_you_mean, harmless, rate_text};
+use everbloom::kind::{did_you_mean, harmless, rate_text};
 use std::fmt::Display;
 use std::io;
 use std::path::Path;

@@ -6,9 +6,9 @@ use crate::failure::{Failure, Result};
 use crate::record::KeyOptions;
 use crate::report::words;
 use crate::{output, platform, scheme_file};
-use everbloom::WithScheme;
-use everbloom::internal::codec;
-use everbloom::{AnyFilter, Error, Filter};
+use everbloom::{AnyFilter, Error, Filter, codec};
+use everbloom_all::KINDS;
+use everbloom_tune::WithScheme;
 use std::fs::File;
 use std::io::BufReader;
 use std::path::Path;
@@ -25,8 +25,8 @@ pub(crate) fn load(path: &Path, limit_bits: Option<u64>, scheme: Option<&Path>) 
     let mut reader = BufReader::with_capacity(1 << 16, file);
     let limit = limit_bits.unwrap_or(UNPACKED_BITS) / 8;
     let read = match &scheme {
-        Some(scheme) => codec::Decoder::new().limit(limit).scheme(scheme).read(&mut reader, length),
-        None => codec::Decoder::new().limit(limit).read(&mut reader, length),
+        Some(scheme) => KINDS.decoder().limit(limit).scheme(scheme).read(&mut reader, length),
+        None => KINDS.decoder().limit(limit).read(&mut reader, length),
     };
     let filter = read.map_err(|error| match error {
         Error::Parameter { name: "unpacked size", given, .. } => {
@@ -60,7 +60,7 @@ pub(crate) fn open(path: &Path) -> Result<(File, u64)> {
 /// What the header of a filter file says.
 pub(crate) fn summary(path: &Path) -> Result<codec::Summary> {
     let (file, length) = open(path)?;
-    codec::summarise(&mut BufReader::new(file), length).map_err(|error| Failure::at(path, error))
+    KINDS.decoder().summarise(&mut BufReader::new(file), length).map_err(|error| Failure::at(path, error))
 }
 
 /// The key options that the filter in a file was built with.

@@ -24,7 +24,7 @@ mod scheme_file;
 mod web;
 
 use clap::{CommandFactory as _, Parser};
-use everbloom::internal::simd::InstructionSet;
+use everbloom_cells::simd::InstructionSet;
 use failure::{Ending, Failure};
 use std::process::ExitCode;
 

@@ -9,7 +9,7 @@ pub(crate) mod words;
 use crate::args::Format;
 use crate::failure::{Failure, Result};
 use crate::output;
-use everbloom::internal::promise::LEAST_RATE;
+use everbloom::kind::LEAST_RATE;
 use paper::Paper;
 use serde::Serialize;
 

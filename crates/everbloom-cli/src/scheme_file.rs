@@ -2,8 +2,10 @@
 
 use crate::failure::{Failure, Result};
 use crate::{filter_file, output};
-use everbloom::internal::scheme::Recipe;
-use everbloom::{Error, Filter, Scheme, filters};
+use everbloom::{Error, Filter, filters};
+use everbloom_all::KINDS;
+use everbloom_tune::Scheme;
+use everbloom_tune::scheme::Recipe;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -21,7 +23,7 @@ pub(crate) fn save(path: &Path, scheme: &Scheme) -> Result<()> {
 /// Refuses a filter that was built with another scheme, or with none, where this one says what to build.
 pub(crate) fn check(filter: &dyn Filter, scheme: &Scheme) -> Result<()> {
     let (spec, id) = (filter.spec(), scheme.id().to_string());
-    let parameter = filters::kind(spec)?.can.follow_scheme;
+    let parameter = KINDS.of(spec)?.can.follow_scheme;
     match parameter.and_then(|parameter| spec.get(parameter)) {
         Some(own) if own == id => Ok(()),
         None if *scheme.recipe() == Recipe::Standard => Ok(()),

@@ -78,7 +78,7 @@ fn without_filters_named_every_stream_filter_and_bloom_are_tried() {
     let document = compare(&folder, &["--memory", "4KiB", "--fpr", "1%"]);
     let filters = document["filters"].as_array().expect("rows");
     let kinds: Vec<_> = filters.iter().map(|row| row["filter"].as_str().expect("a spec")).collect();
-    for kind in everbloom::internal::filters::KINDS.iter().filter(|kind| kind.can.run_forever || kind.name == "bloom") {
+    for kind in everbloom_all::KINDS.iter().filter(|kind| kind.can.run_forever || kind.name == "bloom") {
         let named = |spec: &&str| spec.split(':').next() == Some(kind.name);
         assert!(kinds.iter().any(named) || document["omitted"].to_string().contains(kind.name), "{}", kind.name);
     }

@@ -274,7 +274,7 @@ fn options_that_decide_verdicts_need_not_be_repeated() {
 #[test]
 fn a_state_goes_on_with_its_filter_whatever_auto_takes_now() {
     let mut taken = 0;
-    for kind in everbloom::filters::KINDS {
+    for kind in everbloom_all::KINDS {
         let folder = Folder::new();
         folder.write("in", "a\nb\n");
         // Not what auto takes without options, so that a new plan would be another one.

@@ -51,7 +51,7 @@ fn the_page_is_small_whole_and_asks_nobody_else() {
     let names = ["/page.css", "/charts.css", "/page.js"];
     assert!(names.iter().all(|name| parts[0].body.contains(name)));
     // Every kind can be chosen.
-    assert!(everbloom::filters::KINDS.iter().all(|kind| parts[0].body.contains(&format!("value=\"{}\"", kind.name))));
+    assert!(everbloom_all::KINDS.iter().all(|kind| parts[0].body.contains(&format!("value=\"{}\"", kind.name))));
     assert_eq!(site.get("/nothing").status, 404);
     assert_eq!(site.ask("DELETE /", &[], b"").status, 405);
 }

@@ -6,6 +6,7 @@
 mod common;
 
 use common::{Server, kinds, on_every_server, small_spec};
+use everbloom_all::KINDS;
 use std::fs;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
@@ -86,7 +87,7 @@ fn files_of_every_kind_come_back_as_they_went_or_are_refused_with_the_reason() {
         let (folder, url) = (folder.path(), url(&server));
         for kind in kinds() {
             let goal = everbloom::Goal::new().memory_bits(1 << 18).expected_items(4000).fpr(0.1);
-            let mut filter = goal.plan(&small_spec(kind)).and_then(|plan| plan.build()).expect("a filter");
+            let mut filter = goal.plan_among(KINDS, &small_spec(kind)).and_then(|plan| plan.build()).expect("a filter");
             filter.extend(0..3000u64);
             fs::write(folder.join("one.ebf"), filter.to_bytes()).expect("a file");
             let load = ["redis", "load", kind.name, "one.ebf", "--redis", &url];

@@ -13,9 +13,12 @@ use crate::curve;
 use crate::metrics::{ByImportance, Judged, Slices, Tally};
 use crate::oracle::Truth;
 use crate::spread::{Errors, Groups};
-use everbloom::internal::filter::Watch;
-use everbloom::internal::filters;
-use everbloom::{AnyFilter, Error, Hashing, Importance, ImportanceScale, Importances, KeyHash, Result, Verdict};
+use everbloom::kind::Watch;
+use everbloom::kind::watch;
+use everbloom::{
+    AnyFilter, Error, Hashing, Importance, ImportanceScale, Importances, KeyHash, Result, Verdict, filters,
+};
+use everbloom_all::KINDS;
 use rustix::time::{ClockId, clock_gettime};
 use serde::Serialize;
 use std::time::Duration;
@@ -92,7 +95,7 @@ impl Evaluation {
             });
         }
         let contender = |filter: AnyFilter| {
-            let watch = filters::watch(filter.as_ref());
+            let watch = watch(filter.as_ref());
             let by_importance = record.by_importance.then(ByImportance::default);
             let judged = Judged { by_importance, ..Judged::default() };
             let groups = record.sample.filter(|share| *share < 1.0).map(Groups::of_sample);
@@ -381,7 +384,7 @@ mod tests {
 
     fn bloom(seed: u64) -> AnyFilter {
         let goal = Goal::new().memory_bits(8192).fpr(0.01).hashing(Hashing::seeded(seed));
-        goal.plan("bloom").and_then(|plan| plan.build()).expect("a filter")
+        goal.plan_among(KINDS, "bloom").and_then(|plan| plan.build()).expect("a filter")
     }
 
     fn uniform() -> datasets::Set {

@@ -15,6 +15,7 @@
 
 use crate::evaluate::Report;
 use everbloom::{Goal, Plan, Result, Spec, filters};
+use everbloom_all::KINDS;
 use libm::log;
 use std::collections::BTreeSet;
 
@@ -26,7 +27,7 @@ const HIGHEST_RATE: f64 = 0.9;
 
 /// The spec with every combination of the choices it leaves open, and as it is.
 fn variants(spec: &Spec, with_importance: bool) -> Vec<Spec> {
-    let mut variants = filters::kind(spec).map_or(Vec::new(), |kind| kind.model.variants(spec, with_importance));
+    let mut variants = KINDS.of(spec).map_or(Vec::new(), |kind| kind.model.variants(spec, with_importance));
     variants.push(spec.clone());
     variants
 }
@@ -34,14 +35,14 @@ fn variants(spec: &Spec, with_importance: bool) -> Vec<Spec> {
 /// The grid of a spec, without what cannot be planned and without repetitions. An error only if
 /// nothing can be planned.
 pub fn grid(spec: &Spec, goal: &Goal) -> Result<Vec<Plan>> {
-    let asked = goal.plan(&spec.to_string());
+    let asked = goal.plan_among(KINDS, &spec.to_string());
     let mut known = BTreeSet::new();
     let mut plans = Vec::new();
     for variant in variants(spec, goal.has_importance()) {
         let rates = FACTORS.iter().filter_map(|factor| Some(goal.target_fpr()? * factor));
         for rate in rates.filter(|rate| *rate < HIGHEST_RATE) {
             let goal = goal.clone().fpr(rate);
-            if let Ok(plan) = goal.plan(&variant.to_string())
+            if let Ok(plan) = goal.plan_among(KINDS, &variant.to_string())
                 && known.insert(plan.spec.to_string())
             {
                 plans.push(plan);

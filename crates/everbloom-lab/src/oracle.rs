@@ -6,8 +6,8 @@
 //! everything about those keys and nothing about the others, so rates over the sample are unbiased.
 
 use crate::bad;
-use everbloom::internal::key::ByHash;
 use everbloom::{Error, KeyHash, Result};
+use everbloom_cells::key::ByHash;
 use std::collections::BTreeMap;
 
 /// What is known about an arrival.
@@ -171,8 +171,8 @@ impl IdOracle {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use everbloom::internal::key::Generator;
     use everbloom::{Hashing, Key};
+    use everbloom_cells::key::Generator;
 
     fn hash(key: u64) -> KeyHash {
         key.hash_with(&Hashing::default())

@@ -246,7 +246,8 @@ pub struct ImportanceClass {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use everbloom::{Hashing, Key as _, internal::key::Generator};
+    use everbloom::{Hashing, Key as _};
+    use everbloom_cells::key::Generator;
 
     #[test]
     fn the_stated_error_of_a_sample_of_clustered_keys_holds_what_it_says() {

@@ -3,8 +3,9 @@
 //! Tolerances are four standard errors, computed from the spread over seeds; a figure that was printed
 //! for one run of the thesis, or for a mean of eight, brings its own spread.
 
-use everbloom::internal::key::Generator;
 use everbloom::{Goal, Hashing, Importance};
+use everbloom_all::KINDS;
+use everbloom_cells::key::Generator;
 use everbloom_lab::curve::fn_share_line;
 use everbloom_lab::datasets::{self, Request};
 use everbloom_lab::evaluate::{self, Record, Report};
@@ -30,7 +31,9 @@ fn family(num_cells: u64, num_hashes: u32) -> Vec<(&'static str, String)> {
 fn reports(set: &str, family: &[(&'static str, String)]) -> Vec<Vec<Report>> {
     let run = |seed| {
         let hashing = Hashing::seeded(seed);
-        let build = |spec: &String| Goal::new().hashing(hashing).plan(spec).and_then(|plan| plan.build()).expect(spec);
+        let build = |spec: &String| {
+            Goal::new().hashing(hashing).plan_among(KINDS, spec).and_then(|plan| plan.build()).expect(spec)
+        };
         let filters = family.iter().map(|(_, spec)| build(spec)).collect();
         let mut set = datasets::open(set, &Request { seed, ..Default::default() }).expect("a set");
         let record = Record { by_importance: true, ..Default::default() };
@@ -179,7 +182,7 @@ fn zeros_settle_where_the_thesis_counts_them() {
     // nearly 400, and most restless, in IBF2.
     let zeros = |kind: &str| {
         let spec = format!("{kind}:num_cells=512,num_hashes=4,decrements=5,cell_max=4");
-        let mut filter = Goal::new().plan(&spec).and_then(|plan| plan.build()).expect("builds");
+        let mut filter = Goal::new().plan_among(KINDS, &spec).and_then(|plan| plan.build()).expect("builds");
         let mut counts = Vec::new();
         for (index, arrival) in datasets::open("linear", &Request::default()).expect("a set").enumerate() {
             filter.observe(arrival.key, Importance::new(arrival.importance, 50).expect("in range"));
@@ -205,7 +208,7 @@ fn zeros_settle_where_the_thesis_counts_them() {
 /// keys are replaced as it goes: 70 % repeats, each at most about 100,000 arrivals after the first.
 fn slopes(spec: &str, parts: u64, part: u64) -> Vec<f64> {
     const KEYS_IN_USE: u64 = 31_250;
-    let mut filter = Goal::new().plan(spec).and_then(|plan| plan.build()).expect("builds");
+    let mut filter = Goal::new().plan_among(KINDS, spec).and_then(|plan| plan.build()).expect("builds");
     let mut generator = Generator::seeded(9);
     let mut seen = vec![false; (parts * part * 3 / 10 + KEYS_IN_USE + 1) as usize];
     let mut observe = |index: u64, by_importance: &mut ByImportance| {

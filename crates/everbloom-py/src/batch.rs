@@ -4,12 +4,11 @@
 //! signals are looked at, so that a long batch can be interrupted. If a key cannot be used, or the caller's own iterator
 //! raises, what came before it is handed on, and the exception says where it happened.
 
-use crate::columns;
 use crate::errors::parameter;
 use crate::hashes::Hashes;
-use crate::keys;
-use everbloom::internal::key;
+use crate::{columns, keys};
 use everbloom::{Hashing, Key, KeyHash};
+use everbloom_cells::key;
 use pyo3::buffer::{Element, ElementType, PyBuffer, PyUntypedBuffer};
 use pyo3::exceptions::{PyMemoryError, PyTypeError};
 use pyo3::prelude::*;

@@ -9,8 +9,8 @@ use arrow_array::types::{
 use arrow_array::{Array, ArrayRef, ArrowPrimitiveType, GenericByteViewArray};
 use arrow_buffer::Buffer;
 use arrow_schema::DataType;
-use everbloom::internal::key::{self, Packed};
 use everbloom::{Hashing, Key, KeyHash};
+use everbloom_cells::key::{self, Packed};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::intern;
 use pyo3::prelude::*;

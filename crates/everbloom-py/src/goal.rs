@@ -3,15 +3,16 @@
 use crate::batch;
 use crate::errors::{OrRaise, parameter};
 use crate::plan::PyStream;
-use everbloom::Auditing;
-use everbloom::internal::audit::usual_bytes;
-use everbloom::internal::filters;
-use everbloom::internal::planning::{self, AUTO};
-use everbloom::internal::stream::Sample;
+use everbloom::kind::{in_shards, shards_of};
+use everbloom::planning::{self, AUTO};
 use everbloom::{
-    AnyFilter, Cost, Count, Goal, Hashing, Importance, ImportanceMix, ImportanceScale, Importances, Plan, Question,
-    Rate, Recommendation, SecretKey, Size, Span, Spec, Stream, Window,
+    AnyFilter, Count, Goal, Hashing, Importance, ImportanceMix, ImportanceScale, Importances, Plan, Rate, SecretKey,
+    Size, Span, Spec, Window, filters,
 };
+use everbloom_all::KINDS;
+use everbloom_forecast::audit::usual_bytes;
+use everbloom_forecast::stream::Sample;
+use everbloom_forecast::{Auditing, Cost, Question, Recommendation, Stream};
 use everbloom_redis_client::DEFAULT_SHARDS;
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
@@ -114,7 +115,7 @@ impl Wanted {
             };
         }
         let expected = goal.known_items();
-        let mut question = Question::new(goal);
+        let mut question = Question::among(KINDS, goal);
         question.filter = Some(Spec::parse(spec).or_raise(py)?).filter(|spec| *spec != Spec::new(AUTO));
         question.cost = cost;
         question.target_fnr = given("fnr")?.map_or(Ok(None), |rate| rate_or_none(&rate).map(Some))?;
@@ -148,7 +149,7 @@ impl Wanted {
             return self.answer(py).map(|answer| answer.best.plan);
         }
         let spec = filter.clone().unwrap_or_else(|| Spec::new(AUTO));
-        py.detach(|| planning::plan(&spec, goal)).or_raise(py)
+        py.detach(|| KINDS.plan(&spec, goal)).or_raise(py)
     }
 
     /// A filter for servers, in so many shards.
@@ -185,9 +186,9 @@ impl Wanted {
             Some(window) => planning::for_window(window, &goal, true, Some(shards)),
             None => {
                 let (spec, goal) = (filter.clone().unwrap_or_else(|| Spec::new(AUTO)), goal.open_ended());
-                let is_whole = filters::shards_of(&spec)? == 1;
-                let spec = if is_whole { filters::in_shards(&spec, shards) } else { spec };
-                planning::held_to_rate(planning::plan(&spec, &goal)?, &goal)
+                let is_whole = shards_of(&spec)? == 1;
+                let spec = if is_whole { in_shards(&spec, shards) } else { spec };
+                planning::held_to_rate(KINDS.plan(&spec, &goal)?, &goal)
             }
         });
         planned.or_raise(py)
@@ -234,7 +235,7 @@ fn refuse_unknown(py: Python<'_>, keywords: Option<&Bound<'_, PyDict>>) -> PyRes
     for name in keywords.keys() {
         let name: String = name.extract()?;
         if !KEYWORDS.contains(&name.as_str()) {
-            let remedy = everbloom::internal::promise::suggestion(&name, KEYWORDS, "there are");
+            let remedy = everbloom::kind::suggestion(&name, KEYWORDS, "there are");
             return Err(PyTypeError::new_err(format!("there is no keyword '{name}'; {remedy}")));
         }
     }

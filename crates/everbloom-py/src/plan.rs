@@ -4,10 +4,11 @@ use crate::errors::OrRaise;
 use crate::filter::PyFilter;
 use crate::goal::{Besides, Wanted, learn, to_count};
 use crate::html;
-use everbloom::internal::filters;
-use everbloom::internal::promise::{rate_text, size_text};
-use everbloom::internal::stream::RateAt as CoreRateAt;
-use everbloom::{Candidate, Forecast, Holds, Plan, Promise, Recommendation, Spec, Stream};
+use everbloom::kind::{rate_text, size_text};
+use everbloom::{Holds, Plan, Promise, Spec, filters};
+use everbloom_all::KINDS;
+use everbloom_forecast::stream::RateAt as CoreRateAt;
+use everbloom_forecast::{Candidate, Forecast, Recommendation, Stream};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString};
 
@@ -547,11 +548,11 @@ impl PyKind {
 #[pyfunction]
 pub(crate) fn kinds(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
     let all = PyDict::new(py);
-    for kind in filters::KINDS {
+    for kind in KINDS {
         let described = PyKind {
             name: kind.name,
             summary: kind.summary,
-            parameters: filters::parameters(kind).map(|parameter| (parameter.name, parameter.meaning)).collect(),
+            parameters: kind.all_parameters().map(|parameter| (parameter.name, parameter.meaning)).collect(),
             abilities: kind.abilities(),
             never: kind.never(),
             never_forgets: !kind.can.forget,

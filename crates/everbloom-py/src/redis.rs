@@ -10,8 +10,8 @@ use crate::goal::{Wanted, to_span};
 use crate::hashes::Hashes;
 use crate::keys;
 use crate::plan::{PyPromise, parameters_of};
-use everbloom::internal::filters;
-use everbloom::{AnyFilter, Hashing, ImportanceScale, Importances, Promise, Spec, Verdict};
+use everbloom::{AnyFilter, Hashing, ImportanceScale, Importances, Promise, Spec, Verdict, filters};
+use everbloom_all::KINDS;
 use everbloom_redis_client::{Call, Error, Filter, Options, Watcher, Writer, new_name};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
@@ -356,7 +356,7 @@ impl PyRedisFilter {
     /// Whether a key that was added is found for ever.
     #[getter]
     fn never_forgets(&self, py: Python<'_>) -> PyResult<bool> {
-        Ok(!filters::kind(&self.spec).or_raise(py)?.forgets(&self.spec))
+        Ok(!KINDS.of(&self.spec).or_raise(py)?.forgets(&self.spec))
     }
 
     /// The largest importance that add takes.

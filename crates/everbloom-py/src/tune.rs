@@ -1,14 +1,14 @@
 //! `everbloom.tune`: from key lists and a query log to a scheme, and from that to filters.
 
-use crate::batch;
 use crate::errors::{OrRaise, io_error};
 use crate::files::{Name, contents, replace};
 use crate::filter::{PyFilter, buffer_bytes};
 use crate::goal::{to_count, to_seed, to_size};
-use crate::html;
-use everbloom::internal::promise::rate_text;
-use everbloom::querylog::{self, Contender, Options, Sample, Tuned};
-use everbloom::{Hashing, KeyHash, Scheme};
+use crate::{batch, html};
+use everbloom::kind::rate_text;
+use everbloom::{Hashing, KeyHash};
+use everbloom_tune::Scheme;
+use everbloom_tune::querylog::{self, Contender, Options, Sample, Tuned};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyList, PyString, PyTuple};
 use std::io::Write;

@@ -4,10 +4,11 @@
 //! the keys for two days, shows what all of them do: the rate, the work a key takes, the bytes that move with it. The numbers of
 //! the book are from `cargo run --release -p everbloom-redis-client --example scale`.
 
-use everbloom::internal::codec::{self, Decoder};
-use everbloom::internal::filter::{Filter, Timeline, Times};
-use everbloom::internal::{filters, planning};
-use everbloom::{Goal, Hashing, Importances, KeyHash, Plan, Verdict, Window};
+use everbloom::codec;
+use everbloom::kind::build_shard;
+use everbloom::kind::{Timeline, Times};
+use everbloom::{Decoder, Filter, Goal, Hashing, Importances, KeyHash, Plan, Verdict, Window, filters, planning};
+use everbloom_all::KINDS;
 use everbloom_redis_client::{SLOTS, shard_key, slot};
 use std::error::Error;
 use std::time::Duration;
@@ -38,7 +39,7 @@ fn main() -> Result<(), Box<dyn Error>> {
 
 fn plan(shards: u32) -> everbloom::Result<Plan> {
     let spec = planning::windowed_in_shards(&Window::Time(DAY), Some(KEYS_A_DAY), true, shards)?;
-    Goal::new().fpr(RATE).plan(&spec.to_string())
+    Goal::new().fpr(RATE).plan_among(KINDS, &spec.to_string())
 }
 
 fn row(shards: u32) -> everbloom::Result<()> {
@@ -67,7 +68,7 @@ fn row(shards: u32) -> everbloom::Result<()> {
 
 /// Two days of one shard's part of the keys, all different, with more by day than by night.
 fn simulate(name: &str, plan: &Plan, swing: f64) -> Result<(), Box<dyn Error>> {
-    let mut shard = filters::build_shard(plan)?;
+    let mut shard = build_shard(plan)?;
     let (generations, planned) =
         shard.as_windowed().map_or((1, 1), |windowed| (windowed.generations(), windowed.window()));
     let mut timeline = Timeline::new(DAY, generations, planned)?;
@@ -98,7 +99,7 @@ fn simulate(name: &str, plan: &Plan, swing: f64) -> Result<(), Box<dyn Error>> {
     let started = cpu();
     let bytes = codec::encode_compressed(shard.as_ref());
     let packed = cpu() - started;
-    Decoder::new().limit(1 << 30).decode(&bytes)?;
+    KINDS.decoder().limit(1 << 30).decode(&bytes)?;
     let read = cpu() - started - packed;
     println!();
     println!("One of {shards} shards, two days, {name}: {} keys, {:.0} ns a key;", key, busy as f64 / key as f64);

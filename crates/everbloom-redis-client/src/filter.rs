@@ -8,9 +8,10 @@ use crate::record::Record;
 use crate::slots::{record_key, shard_key, slot};
 use crate::status::field;
 use crate::writer::MOST_KEYS;
-use everbloom::internal::filters;
-use everbloom::internal::promise::{Spec, size_text};
-use everbloom::{Hashing, KeyHash, Plan, Promise};
+use everbloom::kind::size_text;
+use everbloom::kind::{build_shard, is_turned_by_caller, shard_spec, shards_of};
+use everbloom::{Hashing, KeyHash, Plan, Promise, Spec, filters};
+use everbloom_all::KINDS;
 use redis::Value;
 use std::time::Duration;
 
@@ -65,7 +66,7 @@ impl Opening {
             Err(Error::Server(_)) => None,
             answer => field(&answer?, "everbloom.max-filter-bytes").and_then(|most| most.parse::<u64>().ok()),
         };
-        let (shards, bits) = (u64::from(filters::shards_of(&plan.spec)?), plan.memory_bits);
+        let (shards, bits) = (u64::from(shards_of(&plan.spec)?), plan.memory_bits);
         match most.map(|most| most.saturating_mul(8)).filter(|most| bits / shards > *most) {
             None => Ok(()),
             Some(most) => {
@@ -251,7 +252,7 @@ impl Filter {
         for at in busy {
             let key = self.keys[*at].clone();
             let info = self.exchange.one(&key, &[b"EB.INFO", key.as_bytes()], How::default())?;
-            let is_ours = field(&info, "spec") == Some(filters::shard_spec(&self.record.spec).to_string());
+            let is_ours = field(&info, "spec") == Some(shard_spec(&self.record.spec).to_string());
             if is_ours && field(&info, "observed").as_deref() == Some("0") {
                 continue;
             }
@@ -378,7 +379,7 @@ impl Filter {
 
     /// Refuses importances where they would be of no effect.
     pub fn check_importance(&self) -> Result<()> {
-        let kind = filters::kind(&self.record.spec)?;
+        let kind = KINDS.of(&self.record.spec)?;
         match kind.can.weigh_importance {
             true => Ok(()),
             false => {
@@ -407,8 +408,8 @@ impl Filter {
 /// The time between generations of a window with so many of them, rounded up: together they are never shorter than it.
 pub(crate) fn turns(shard: &mut dyn everbloom::Filter, window: Option<Duration>) -> Result<Option<Duration>> {
     let Some(window) = window else { return Ok(None) };
-    let spec = shard.spec().clone();
-    let Some(windowed) = shard.as_windowed().filter(|_| filters::is_turned_by_caller(&spec)) else {
+    let (kind, spec) = (shard.kind(), shard.spec().clone());
+    let Some(windowed) = shard.as_windowed().filter(|_| is_turned_by_caller(kind, &spec)) else {
         return Err(Error::Usage(format!("'{spec}' has no window of time; leave the window out")));
     };
     let every = window.as_millis().div_ceil(windowed.generations().max(1).into()).max(1);
@@ -418,7 +419,7 @@ pub(crate) fn turns(shard: &mut dyn everbloom::Filter, window: Option<Duration>)
 /// What a plan comes to.
 fn planned(plan: &Plan, window: Option<Duration>) -> Result<Record> {
     check_hashing(&plan.hashing, &plan.spec)?;
-    let mut shard = filters::build_shard(plan)?;
+    let mut shard = build_shard(plan)?;
     let every = turns(shard.as_mut(), window)?;
     Record::new(&plan.spec, every, None, shard.as_mut())
 }

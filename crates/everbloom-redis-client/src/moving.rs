@@ -11,10 +11,11 @@ use crate::filter::{Claim, Filter, Opening, check_hashing, turns};
 use crate::record::Record;
 use crate::slots::{record_key, shard_key};
 use crate::{Options, new_name};
-use everbloom::internal::codec::{self, Decoder};
-use everbloom::internal::filters;
-use everbloom::internal::promise::{Holds, Standing};
-use everbloom::{AnyFilter, Status};
+use everbloom::codec;
+use everbloom::kind::Standing;
+use everbloom::kind::{is_turned_by_caller, join, split, standing};
+use everbloom::{AnyFilter, Decoder, Holds, Status, filters};
+use everbloom_all::KINDS;
 use redis::Value;
 use std::time::Duration;
 
@@ -34,9 +35,9 @@ impl Filter {
             let Some(Value::BulkString(bytes)) = answer else {
                 return Err(Error::Server(format!("{}: EB.DUMP gave no bytes", self.keys[at])));
             };
-            shards.push(Decoder::new().limit(1 << 34).decode(&bytes)?);
+            shards.push(KINDS.decoder().limit(1 << 34).decode(&bytes)?);
         }
-        Ok(AnyFilter::from(filters::join(&self.record.spec, shards)?))
+        Ok(AnyFilter::from(join(&self.record.spec, shards)?))
     }
 
     /// A filter of the library, put on servers. With `replace`, in the place of what has the name now, which stays until all of
@@ -50,9 +51,9 @@ impl Filter {
     ) -> Result<Self> {
         let (spec, counted) = (filter.spec().clone(), Counted::of(&filter));
         check_hashing(filter.hashing(), &spec)?;
-        let mut shards = filters::split(filter.into_dyn());
+        let mut shards = split(filter.into_dyn());
         let every = turns(shards[0].as_mut(), window)?;
-        if every.is_none() && filters::is_turned_by_caller(&spec) {
+        if every.is_none() && is_turned_by_caller(KINDS.of(&spec)?, &spec) {
             let problem = "its window is one of time, of which the file does not say how long it is";
             return Err(Error::Usage(format!("{problem}; give the window, such as 24h")));
         }
@@ -184,7 +185,7 @@ struct Counted {
 impl Counted {
     fn of(filter: &AnyFilter) -> Self {
         let status = filter.status();
-        let is_kept = filters::standing(filter.as_ref(), &status) == Standing::Kept;
+        let is_kept = standing(filter.as_ref(), &status) == Standing::Kept;
         let part = match (filter.promise().holds, status.estimated_items) {
             (Holds::UntilItems(promised), Some(items)) if is_kept => (promised as f64 / items).min(1.0),
             _ => 1.0,

@@ -11,11 +11,11 @@
 //! Of the shard only the header is read, so that opening a filter takes no memory, however large its shards are.
 
 use crate::error::{Error, Result};
-use everbloom::Filter as Shard;
-use everbloom::internal::codec;
-use everbloom::internal::filters::{self, sharded::MAX_SHARDS};
-use everbloom::internal::promise::Spec;
-use everbloom::{Hashing, Promise};
+use everbloom::filters;
+use everbloom::kind::MAX_SHARDS;
+use everbloom::kind::{Kind, shard_spec, shards_of};
+use everbloom::{Filter as Shard, Hashing, Promise, Spec, codec};
+use everbloom_all::KINDS;
 use std::time::Duration;
 
 const FORMAT: u32 = 1;
@@ -26,6 +26,7 @@ const FROM_FILE: &str = "file-";
 
 /// A filter's facts.
 pub(crate) struct Record {
+    pub(crate) kind: &'static Kind,
     pub(crate) spec: Spec,
     pub(crate) shards: u32,
     /// The time between generations, turned by the servers' clocks.
@@ -47,7 +48,7 @@ impl Record {
     /// A new one, with an empty shard; with the name of the load that it comes from, if its shards do not begin empty.
     pub(crate) fn new(spec: &Spec, every: Option<Duration>, load: Option<&str>, shard: &mut dyn Shard) -> Result<Self> {
         let from = load.map_or(FROM_PLAN.to_string(), |load| format!("{FROM_FILE}{load}"));
-        let (shards, bits) = (filters::shards_of(spec)?, shard.memory_bits());
+        let (shards, bits) = (shards_of(spec)?, shard.memory_bits());
         let every = every.map_or(0, |every| every.as_millis());
         let (generations, arrivals) = shard.as_windowed().map_or((0, 0), |shard| (shard.generations(), shard.window()));
         let head = format!(
@@ -65,12 +66,13 @@ impl Record {
         let (shards, shard_at) = (head.shards()?, head.length + 1);
         let every: u64 = head.parsed("every_ms")?;
         let shard = bytes.get(shard_at..).unwrap_or_default();
-        let stored = codec::summarise(&mut &*shard, shard.len() as u64).map_err(|_| head.damaged())?;
+        let stored = KINDS.decoder().summarise(&mut &*shard, shard.len() as u64).map_err(|_| head.damaged())?;
         let spec = Spec::parse(head.field("spec")?).map_err(|_| head.damaged())?;
-        if filters::shards_of(&spec)? != shards || stored.spec != filters::shard_spec(&spec) {
+        if shards_of(&spec)? != shards || stored.spec != shard_spec(&spec) {
             return Err(head.damaged());
         }
         Ok(Record {
+            kind: KINDS.of(&spec)?,
             shards,
             every: (every > 0).then(|| Duration::from_millis(every)),
             begins_empty: head.field("from")? == FROM_PLAN,

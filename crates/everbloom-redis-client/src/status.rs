@@ -4,10 +4,10 @@ use crate::error::{Error, Result};
 use crate::exchange::{How, Request};
 use crate::filter::Filter;
 use crate::nodes::text;
-use everbloom::Status;
-use everbloom::internal::filter::Watch;
-use everbloom::internal::filters;
-use everbloom::internal::promise::{Spec, Standing};
+use everbloom::kind::{Standing, Watch};
+use everbloom::kind::{standing_of, watch_of, window_in_shards};
+use everbloom::{Spec, Status, filters};
+use everbloom_all::KINDS;
 use redis::Value;
 use std::time::Duration;
 
@@ -118,7 +118,7 @@ impl Filter {
     pub fn watch(&self) -> Watch {
         let (generations, arrivals) = self.record.window;
         if self.record.every.is_none() || generations == 0 {
-            return filters::watch_of(&self.record.spec, self.record.promise);
+            return watch_of(self.record.kind, &self.record.spec, self.record.promise);
         }
         let looked_at = LOOKED_AT.min(self.keys.len()) as u64;
         Watch::over_cells(&self.promise(), arrivals.div_ceil(generations.into()).saturating_mul(looked_at))
@@ -127,7 +127,7 @@ impl Filter {
     /// Whether it keeps its promise, as far as what it looks like tells.
     pub fn standing(&self, status: &Status) -> Standing {
         match (self.window(), self.watch().is_broken_by(status)) {
-            (None, _) => filters::standing_of(&self.record.spec, self.record.promise, status),
+            (None, _) => standing_of(self.record.kind, self.record.promise, status),
             (Some(_), true) => Standing::Broken,
             (Some(_), false) => Standing::Kept,
         }
@@ -141,7 +141,7 @@ impl Filter {
         let rounding = millis % 1000;
         let is_rounding = millis >= 60_000 && rounding < u64::from(generations);
         let length = Duration::from_millis(if is_rounding { millis - rounding } else { millis });
-        Some((length, filters::window_in_shards(arrivals, self.record.shards)))
+        Some((length, window_in_shards(arrivals, self.record.shards)))
     }
 }
 

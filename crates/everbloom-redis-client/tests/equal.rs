@@ -6,8 +6,8 @@ mod common;
 mod cut_off;
 
 use common::{Chance, Cluster, Cutter, Server, is_soak, kinds, on_every_server, seed, share, small_spec, times};
-use everbloom::internal::planning;
-use everbloom::{AnyFilter, Goal, Hashing, Importance, Importances, KeyHash, Plan, Verdict, Window};
+use everbloom::{AnyFilter, Goal, Hashing, Importance, Importances, KeyHash, Plan, Verdict, Window, planning};
+use everbloom_all::KINDS;
 use everbloom_redis_client::{Error, Filter, Forgotten, Options, Writer};
 use std::time::Duration;
 
@@ -49,10 +49,10 @@ fn compare(writer: &mut Writer, twin: &mut AnyFilter, chance: &mut Chance, batch
 
 fn plan(spec: &str) -> Plan {
     let goal = Goal::new().memory_bits(1 << 18).expected_items(4000).fpr(0.1).hashing(Hashing::seeded(3));
-    goal.plan(spec).unwrap_or_else(|error| panic!("{spec}: {error}"))
+    goal.plan_among(KINDS, spec).unwrap_or_else(|error| panic!("{spec}: {error}"))
 }
 
-fn in_shards(kind: &everbloom::internal::Kind, shards: u32) -> String {
+fn in_shards(kind: &everbloom::kind::Kind, shards: u32) -> String {
     let spec = small_spec(kind);
     let sign = if spec.contains(':') { ',' } else { ':' };
     format!("{spec}{sign}shards={shards}")
@@ -104,7 +104,8 @@ fn windows_of_time_judge_as_the_librarys_do_wherever_they_turn() {
         // So long that no clock turns it meanwhile.
         let long = Duration::from_secs(10_000 * 365 * 86_400);
         let spec = planning::windowed_in_shards(&Window::Time(long), Some(4000), true, 7).expect("a spec");
-        let plan = Goal::new().fpr(0.05).hashing(Hashing::seeded(3)).plan(&spec.to_string()).expect("a plan");
+        let plan =
+            Goal::new().fpr(0.05).hashing(Hashing::seeded(3)).plan_among(KINDS, &spec.to_string()).expect("a plan");
         let mut twin = plan.build().expect("memory");
         let filter = Filter::create(&options(cluster.urls()), "recent", &plan, Some(long)).expect("a filter");
         let (window, planned) = filter.window().expect("a window");
@@ -183,7 +184,7 @@ fn whoever_comes_first_makes_the_filter_and_all_others_use_it() {
             });
             assert_eq!(new, 500);
         }
-        let other = Goal::new().memory_bits(1 << 17).fpr(0.1).plan("bloom:shards=8").expect("a plan");
+        let other = Goal::new().memory_bits(1 << 17).fpr(0.1).plan_among(KINDS, "bloom:shards=8").expect("a plan");
         let other = Filter::open_or_create(&options(cluster.urls()), "clicks0", &other, None);
         assert!(matches!(other, Err(Error::Exists(_))));
     });

@@ -5,6 +5,7 @@ mod common;
 
 use common::{Cluster, Server, on_every_server};
 use everbloom::{AnyFilter, Goal, Hashing, Importances, Plan, Verdict};
+use everbloom_all::KINDS;
 use everbloom_redis_client::{Error, Filter, Options, Writer, record_key, shard_key};
 use std::time::Duration;
 
@@ -19,7 +20,7 @@ fn options(urls: String) -> Options {
 }
 
 fn plan(spec: &str, items: u64) -> Plan {
-    Goal::new().expected_items(items).fpr(0.01).hashing(Hashing::seeded(3)).plan(spec).expect("a plan")
+    Goal::new().expected_items(items).fpr(0.01).hashing(Hashing::seeded(3)).plan_among(KINDS, spec).expect("a plan")
 }
 
 /// A filter with so many keys.

@@ -19,7 +19,7 @@ mod report;
 mod server;
 mod settings;
 
-use everbloom::internal::simd::InstructionSet;
+use everbloom_cells::simd::InstructionSet;
 use server::{Level, Loading};
 
 /// Registers settings, types and commands; what is wrong if that cannot be done.

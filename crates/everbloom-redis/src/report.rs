@@ -1,8 +1,9 @@
 //! What the module counts, and its section of `INFO`.
 
 use crate::server::InfoWriter;
-use everbloom::internal::filters::KINDS;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use everbloom_all::KINDS;
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering::Relaxed;
 
 /// Counters since the server started, but for those of what is there now.
 pub(crate) static COUNTERS: Counters = Counters {
@@ -93,5 +94,5 @@ pub(crate) fn write(out: &mut InfoWriter) {
     for (place, kind) in KINDS.iter().enumerate().filter(|(place, _)| of_kind(*place) > 0) {
         out.number(&format!("filters_{}", kind.name), of_kind(place));
     }
-    out.text("instruction_set", everbloom::internal::simd::InstructionSet::used().name());
+    out.text("instruction_set", everbloom_cells::simd::InstructionSet::used().name());
 }

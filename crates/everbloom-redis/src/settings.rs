@@ -1,8 +1,8 @@
 //! What can be configured: `CONFIG SET everbloom.NAME`, or `NAME value` behind the module's path when it is loaded.
 
 use crate::server::{Choice, Flag, Fraction, Loading, Number};
-use everbloom::Rate;
-use everbloom::internal::promise::{Size, suggestion};
+use everbloom::kind::suggestion;
+use everbloom::{Rate, Size};
 
 /// The version that `MODULE LIST` shows: 0.1.0 is 100.
 pub(crate) const MODULE_VERSION: i32 = 100;

@@ -4,6 +4,7 @@ mod common;
 
 use common::{Maker, Reply, Server, Start, Wire, bits, on_every_server, packed};
 use everbloom::AnyFilter;
+use everbloom_all::KINDS;
 
 const EB: [&str; 17] = [
     "RESERVE",
@@ -216,7 +217,7 @@ fn a_batch_that_is_sent_again_is_answered_as_before() {
         let mut server = Start::new(maker).with(&["appendonly yes", "appendfsync always"]).start();
         let mut wire = server.wire();
         wire.ok("EB.RESERVE f scalable FPR 0.1%");
-        let twin = AnyFilter::from_bytes(&wire.say("EB.DUMP f").into_bytes()).expect("a filter");
+        let twin = KINDS.from_bytes(&wire.say("EB.DUMP f").into_bytes()).expect("a filter");
         let hashes: Vec<_> = (0..100).map(|item: u32| twin.hashing().hash(&item.to_le_bytes())).collect();
         let blob = packed(&hashes);
         let send = |wire: &mut Wire, sequence: &str| {

@@ -1,7 +1,7 @@
 //! What a client can send to harm: payloads that were tampered with and signed again, chunks beside their places, numbers
 //! without measure. The server lives, its memory stays within the limit, and its replica stays equal.
 
-#[path = "../../everbloom/tests/common/document.rs"]
+#[path = "../../everbloom-all/tests/common/document.rs"]
 #[allow(unreachable_pub, dead_code)]
 mod document;
 

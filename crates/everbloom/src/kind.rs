@@ -18,8 +18,7 @@ pub use crate::filter::{
     broken_rate, insert_by_batches, names, observe_one, one_of, same_shape, shows_base, standing, standing_of, watch,
     watch_of,
 };
-pub use crate::filters::KINDS as STANDARD;
-pub use crate::format::{BodyReader, StateReader, StateWriter};
+pub use crate::format::{BodyReader, StateReader, StateWriter, stored_hashing};
 pub use crate::front::{build_typed, typed_filter};
 pub use crate::promise::{
     LEAST_RATE, MAX_ITEMS, MAX_MEMORY_BITS, Standing, choice_name, did_you_mean, harmless, rate_text, refuse_murmur,

@@ -35,56 +35,27 @@
 
 use everbloom_cells::{self as cells, key, simd};
 
-mod audit;
 pub mod codec;
 mod filter;
 pub mod filters;
-mod forecast;
 mod format;
 mod front;
 pub mod kind;
 pub mod planning;
 mod promise;
-pub mod querylog;
-mod scheme;
 pub mod sizing;
-mod stream;
 
-pub use audit::{AuditReport, Auditing, Audits, Breach, ByImportance, ByLag, LastPart, Measured};
 pub use codec::{Decoder, View};
 pub use filter::{Filter, FilterExt, Info, Plan, Unseen};
 pub use filters::{
-    AgePartitioned, Aging, AtomicBlocked, Blocked, Bloom, Counting, Exact, Ibf, Popularity, Ranked, Reservoir,
-    Scalable, Spectral, Stable, Stacked,
+    AgePartitioned, AtomicBlocked, Blocked, Bloom, Counting, Exact, Graceful, Ranked, Scalable, Spectral,
 };
-pub use forecast::{Candidate, CostCurve, CostPoint, CostSoFar, ExpectedCost, Question, Recommendation};
 pub use front::{AnyFilter, Shared, TimeWindow};
 pub use key::{Hashing, Key, KeyHash, SecretKey};
 pub use promise::{
-    Cost, Count, Error, Goal, Holds, Importance, ImportanceMix, ImportanceScale, Importances, IoError, Price, Promise,
-    Rate, Result, Size, Span, Spec, Status, Verdict, Window,
+    Count, Error, Goal, Holds, Importance, ImportanceMix, ImportanceScale, Importances, IoError, Promise, Rate, Result,
+    Size, Span, Spec, Status, Verdict, Window,
 };
-pub use scheme::{Scheme, WithScheme};
-pub use stream::{Forecast, Stream};
-
-/// What the project's own crates use beyond the front page. No part of it is stable.
-#[doc(hidden)]
-pub mod internal {
-    pub use crate::filter::{
-        Abilities, Body, Combine, FilterExt, Kind, Merge, Multiplicity, Removal, UnseenExt, Windowed,
-    };
-    pub use crate::{filters, querylog};
-
-    /// The rooms, as they are.
-    macro_rules! rooms {
-        ($($room:ident)*) => {
-            $(pub mod $room {
-                pub use crate::$room::*;
-            })*
-        };
-    }
-    rooms! { audit cells codec filter forecast format key planning promise scheme simd sizing stream }
-}
 
 /// The README's example, held to what it says.
 #[cfg(doctest)]

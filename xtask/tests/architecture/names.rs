@@ -7,7 +7,7 @@
 
 use crate::paths::{each_token, is_punct};
 use crate::sources::{Source, cli, core, only_known, python, redis, redis_client};
-use everbloom::filters::KINDS;
+use everbloom_all::KINDS;
 use proc_macro2::{Delimiter, Literal, TokenTree};
 use quote::ToTokens;
 

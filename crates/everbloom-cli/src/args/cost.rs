@@ -3,7 +3,8 @@
 use super::quantity;
 use crate::failure::{Failure, Result};
 use clap::Args;
-use everbloom::{Cost, ImportanceScale, Price};
+use everbloom::ImportanceScale;
+use everbloom_forecast::{Cost, Price};
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 

@@ -1,7 +1,7 @@
 //! Quantities as they are typed. The core reads them; here its errors become what follows the option's name.
 
-use everbloom::internal::promise::{Count, Rate, Size, Span, Window, did_you_mean};
-use everbloom::{Error, Spec};
+use everbloom::kind::did_you_mean;
+use everbloom::{Count, Error, Rate, Size, Span, Spec, Window};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 

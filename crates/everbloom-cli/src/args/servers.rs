@@ -3,6 +3,7 @@
 use super::quantity;
 use crate::failure::{Failure, Result};
 use clap::Args;
+use everbloom::kind::{self, shards_of};
 use everbloom::{Spec, Window, filters};
 use std::time::Duration;
 
@@ -59,10 +60,10 @@ impl ServersArgs {
 
 /// The spec in so many shards, where it does not say itself how many it has.
 pub(crate) fn in_shards(spec: &Spec, shards: Option<u32>) -> Result<Spec> {
-    if spec.get(filters::sharded::SHARDS_PARAMETER.name).is_none() {
-        return Ok(filters::in_shards(spec, shards.unwrap_or(DEFAULT_SHARDS)));
+    if spec.get(everbloom::kind::SHARDS_PARAMETER.name).is_none() {
+        return Ok(kind::in_shards(spec, shards.unwrap_or(DEFAULT_SHARDS)));
     }
-    match (filters::shards_of(spec)?, shards) {
+    match (shards_of(spec)?, shards) {
         (own, Some(shards)) if own != shards => {
             Err(Failure::new(format!("--filter has {own} shards, and --shards says {shards}; leave one of them out")))
         }

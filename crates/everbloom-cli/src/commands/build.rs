@@ -9,10 +9,13 @@ use crate::report::thousands;
 use crate::report::words::{self, KEYS};
 use crate::{filter_file, output, scheme_file};
 use clap::Args;
-use everbloom::internal::filter::Watch;
-use everbloom::internal::promise::Standing;
-use everbloom::internal::{codec, planning};
-use everbloom::{AnyFilter, Error, Filter, Goal, Hashing, Importances, KeyHash, Plan, Verdict, filters, querylog};
+use everbloom::kind::{Standing, Watch};
+use everbloom::kind::{standing, watch};
+use everbloom::{
+    AnyFilter, Error, Filter, Goal, Hashing, Importances, KeyHash, Plan, Verdict, codec, filters, planning,
+};
+use everbloom_all::KINDS;
+use everbloom_tune::querylog;
 use std::path::{Path, PathBuf};
 
 /// Builds a filter from the lines of files or stdin.
@@ -82,7 +85,7 @@ impl Build {
         let Filling { filter, watch, .. } = match self.plan_without_counting()? {
             // Where keys can be removed, each must have been inserted, and once: whether one came before is then no
             // question for the filter, which sometimes takes a new key for a repeat.
-            Some(plan) if !filters::kind(&plan.spec)?.can.remove => self.insert_as_they_come(&mut reader, &plan)?,
+            Some(plan) if !KINDS.of(&plan.spec)?.can.remove => self.insert_as_they_come(&mut reader, &plan)?,
             plan => self.count_then_insert(&mut reader, plan)?,
         };
         let _working = Working::on("writing the filter", self.screen());
@@ -101,7 +104,7 @@ impl Build {
         let counters = filter_file::load(path, self.goal.wanted.memory, None)?;
         let bits = filters::to_bits(counters.as_ref()).map_err(|error| Failure::at(path, error))?;
         let (promise, status) = (bits.promise(), counters.status());
-        let is_broken = filters::standing(counters.as_ref(), &status) == Standing::Broken;
+        let is_broken = standing(counters.as_ref(), &status) == Standing::Broken;
         if is_broken {
             self.promise.broken(|| {
                 let seen = words::seen_in_cells(&promise, &status, KEYS);
@@ -193,16 +196,16 @@ impl Build {
     fn plan_without_counting(&self) -> Result<Option<Plan>> {
         let spec = &self.goal.filter;
         if self.goal.wanted.expect.is_some() {
-            return Ok(Some(planning::held_to_rate(planning::plan(spec, &self.wanted())?, &self.wanted())?));
+            return Ok(Some(planning::held_to_rate(KINDS.plan(spec, &self.wanted())?, &self.wanted())?));
         }
         // A spec that can be planned from nothing says everything itself. Any other is tried with one
         // key, so that what is wrong with it is said before a long input is read.
         let nothing = Goal::new().hashing(self.goal.hashing());
         let nothing = self.filter_budget().into_iter().fold(nothing, Goal::transmitted_bytes);
-        if planning::plan(spec, &nothing).is_ok() {
-            return Ok(Some(planning::plan(spec, &self.wanted())?));
+        if KINDS.plan(spec, &nothing).is_ok() {
+            return Ok(Some(KINDS.plan(spec, &self.wanted())?));
         }
-        match planning::plan(spec, &self.wanted().expected_items(1)) {
+        match KINDS.plan(spec, &self.wanted().expected_items(1)) {
             // Whether the memory suffices, and which would, is only known with the number of keys.
             Err(error) if !matches!(error, Error::Infeasible { .. } | Error::Parameter { name: "memory", .. }) => {
                 Err(error.into())
@@ -237,11 +240,11 @@ impl Build {
             Some(plan) => plan,
             None => {
                 let goal = self.wanted().expected_items(distinct(&hashes).len() as u64);
-                planning::held_to_rate(planning::plan(&self.goal.filter, &goal)?, &goal)?
+                planning::held_to_rate(KINDS.plan(&self.goal.filter, &goal)?, &goal)?
             }
         };
         let mut filling = Filling::new(plan.build()?, self.promise, self.remedy());
-        if filters::kind(&plan.spec)?.can.remove {
+        if KINDS.of(&plan.spec)?.can.remove {
             let places = first_places(&hashes);
             let firsts: Vec<KeyHash> = places.iter().map(|place| hashes[*place]).collect();
             working.add(hashes.len() - firsts.len());
@@ -256,7 +259,7 @@ impl Build {
 
     /// Says that keys are missing where a filter that forgets was asked for by name, and how many if they are at hand.
     fn tell_forgotten(&self, filter: &AnyFilter, hashes: Option<Vec<KeyHash>>) -> Result<()> {
-        let kind = filters::kind(filter.spec())?;
+        let kind = KINDS.of(filter.spec())?;
         if self.promise.quiet || !kind.forgets(filter.spec()) {
             return Ok(());
         }
@@ -282,7 +285,7 @@ impl Build {
     /// How keys are hashed, by the plan or before there is one: some kinds have a hash function of their own.
     fn hashing(&self, plan: Option<&Plan>) -> Hashing {
         let given = self.goal.hashing();
-        let by_kind = || filters::kind(&self.goal.filter).map_or(given, |kind| kind.hashing(given));
+        let by_kind = || KINDS.of(&self.goal.filter).map_or(given, |kind| kind.hashing(given));
         plan.map_or_else(by_kind, |plan| plan.hashing)
     }
 
@@ -318,7 +321,7 @@ struct Filling {
 
 impl Filling {
     fn new(filter: AnyFilter, promise: PromiseArgs, remedy: &'static str) -> Self {
-        let watch = filters::watch(filter.as_ref());
+        let watch = watch(filter.as_ref());
         Filling { filter, watch, promise, remedy, verdicts: Vec::new() }
     }
 

@@ -7,15 +7,14 @@ use crate::args::{Format, ImportanceArgs, KeyArgs, OnError, WantedArgs, quantity
 use crate::commands::dedup::DEFAULT_MEMORY_BITS;
 use crate::failure::{Ending, Failure, Result};
 use crate::input::BlockReader;
-use crate::output;
 use crate::progress::Screen;
 use crate::record::{FaultWatch, Layout, Part, RecordReader, for_each_batch_hashed};
-use crate::report;
 use crate::report::paper::Paper;
+use crate::{output, report};
 use clap::{Args, ValueEnum};
-use everbloom::internal::forecast::limit::{self, Limit};
-use everbloom::internal::planning;
-use everbloom::{AnyFilter, Error, Goal, Hashing, Plan, Spec, filters};
+use everbloom::{AnyFilter, Error, Goal, Hashing, Plan, Spec, filters, planning};
+use everbloom_all::KINDS;
+use everbloom_forecast::forecast::limit::{self, Limit};
 use everbloom_lab::evaluate::{Evaluation, Outcome, Record, Report};
 use everbloom_lab::oracle::Oracle;
 use everbloom_lab::spread;
@@ -117,9 +116,9 @@ impl Compare {
         if !self.filters.is_empty() {
             return self.filters.clone();
         }
-        let endless = filters::KINDS.iter().filter(|kind| kind.can.run_forever).map(|kind| kind.name);
+        let endless = KINDS.iter().filter(|kind| kind.can.run_forever).map(|kind| kind.name);
         // And, for comparison, the plainest filter that forgets nothing.
-        let plainest = filters::KINDS.iter().find(|kind| !kind.can.forget).map(|kind| kind.name);
+        let plainest = KINDS.iter().find(|kind| !kind.can.forget).map(|kind| kind.name);
         endless.chain(plainest).map(Spec::new).collect()
     }
 
@@ -135,8 +134,8 @@ impl Compare {
         let mut contest = Contest::default();
         for spec in self.specs() {
             let planned = match spec.kind() {
-                planning::AUTO => planning::plan(&spec, &open).and_then(|plan| planning::held_to_rate(plan, &open)),
-                _ => given.plan(&spec.to_string()),
+                planning::AUTO => KINDS.plan(&spec, &open).and_then(|plan| planning::held_to_rate(plan, &open)),
+                _ => given.plan_among(KINDS, &spec.to_string()),
             };
             match planned {
                 Ok(plan) => {
@@ -216,7 +215,7 @@ impl Compare {
 
 /// Refuses several kinds in one spec, where a comma is between parameters.
 fn refuse_list(spec: &Spec) -> Result<()> {
-    let is_kind = |name: &str| name == planning::AUTO || filters::KINDS.iter().any(|kind| kind.name == name);
+    let is_kind = |name: &str| name == planning::AUTO || KINDS.iter().any(|kind| kind.name == name);
     let names: Vec<&str> = spec.kind().split(',').collect();
     if names.len() < 2 || !names.iter().all(|name| is_kind(name)) {
         return Ok(());

@@ -6,10 +6,10 @@ use crate::report;
 use crate::report::paper::Paper;
 use clap::builder::{PossibleValue, StringValueParser, TypedValueParser};
 use clap::{Arg, Args};
-use everbloom::internal::filter::{Kind, Parameter, Takes, Unset};
-use everbloom::internal::planning::AUTO;
-use everbloom::internal::promise::suggestion;
+use everbloom::kind::{Kind, Parameter, Takes, Unset, suggestion};
+use everbloom::planning::AUTO;
 use everbloom::{Spec, filters};
+use everbloom_all::KINDS;
 use serde::Serialize;
 use serde_json::Value;
 use std::ffi::OsStr;
@@ -51,7 +51,7 @@ impl TypedValueParser for KindName {
 
 /// All that --filter takes.
 fn names() -> impl Iterator<Item = &'static str> + Clone {
-    filters::KINDS.iter().map(|kind| kind.name).chain([AUTO])
+    KINDS.iter().map(|kind| kind.name).chain([AUTO])
 }
 
 #[derive(Debug, Serialize)]
@@ -93,7 +93,7 @@ impl Filters {
                 report::print(self.format, &entry, || one(&entry, &Paper::of_stdout()))?;
             }
             None => {
-                let document = Document { filters: filters::KINDS.iter().map(Entry::of).collect() };
+                let document = Document { filters: KINDS.iter().map(Entry::of).collect() };
                 report::print(self.format, &document, || all(&document.filters, &Paper::of_stdout()))?;
             }
         }
@@ -107,7 +107,7 @@ fn find(name: &str) -> Result<Entry> {
     if kind == AUTO {
         return Ok(Entry::of_auto());
     }
-    filters::KINDS.iter().find(|known| known.name == kind).map(Entry::of).ok_or_else(|| {
+    KINDS.iter().find(|known| known.name == kind).map(Entry::of).ok_or_else(|| {
         let remedy = suggestion(&kind, names(), "take one of");
         Failure::new(format!("there is no filter '{kind}'; {remedy}"))
     })
@@ -130,7 +130,7 @@ impl Entry {
 
     fn of(kind: &'static Kind) -> Self {
         let parameters = match kind.can.shard {
-            true => filters::parameters(kind).map(Row::of).collect(),
+            true => kind.all_parameters().map(Row::of).collect(),
             false => kind.parameters.iter().map(Row::of).collect(),
         };
         Entry {

@@ -2,18 +2,19 @@
 
 use crate::args::{Format, quantity};
 use crate::failure::{Ending, Result};
+use crate::filter_file;
 #[cfg(feature = "lab")]
 use crate::output;
 use crate::progress::{Screen, Working};
 use crate::report::audit::Audited;
-use crate::report::words;
-use crate::{filter_file, report};
+use crate::report::{self, words};
 use clap::Args;
-use everbloom::Audits;
-use everbloom::internal::audit::Audit;
-use everbloom::internal::planning;
-use everbloom::internal::promise::Standing;
-use everbloom::{AnyFilter, Filter, Goal, Holds, filters};
+use everbloom::kind::Standing;
+use everbloom::kind::standing;
+use everbloom::{AnyFilter, Filter, Goal, Holds, filters, planning};
+use everbloom_all::KINDS;
+use everbloom_forecast::Audits;
+use everbloom_forecast::audit::Audit;
 use serde::Serialize;
 use std::path::{Path, PathBuf};
 
@@ -171,11 +172,11 @@ fn describe(filter: &dyn Filter, file_bytes: u64, compressed: bool, keys: Option
         predicted_fnr: promise.predicted_fnr,
         promised_items,
         promise: holds,
-        standing: filters::standing(filter, &status).name(),
+        standing: standing(filter, &status).name(),
         exact_until: promise.exact_until,
         judged_exactly: filter.exact_arrivals(),
-        forgets: filters::kind(filter.spec()).is_ok_and(|kind| kind.forgets(filter.spec())),
-        is_exact: filters::kind(filter.spec()).is_ok_and(|kind| kind.can.be_exact),
+        forgets: KINDS.of(filter.spec()).is_ok_and(|kind| kind.forgets(filter.spec())),
+        is_exact: KINDS.of(filter.spec()).is_ok_and(|kind| kind.can.be_exact),
         arrivals: status.arrivals,
         fill: status.fill,
         estimated_fpr: status.estimated_fpr,
@@ -193,8 +194,8 @@ fn describe(filter: &dyn Filter, file_bytes: u64, compressed: bool, keys: Option
 
 /// What a filter may take that keeps whole hashes as long as they fit: its memory comes as they do.
 fn most_memory_bits(filter: &dyn Filter) -> Option<u64> {
-    filters::kind(filter.spec()).ok().filter(|kind| kind.can.exact_first)?;
-    let most = planning::plan(filter.spec(), &Goal::new()).ok()?.memory_bits;
+    KINDS.of(filter.spec()).ok().filter(|kind| kind.can.exact_first)?;
+    let most = KINDS.plan(filter.spec(), &Goal::new()).ok()?.memory_bits;
     Some(most.saturating_add(filter.audit().map_or(0, |audit| audit.memory_bits())))
 }
 

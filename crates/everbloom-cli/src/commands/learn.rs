@@ -6,7 +6,7 @@ use crate::input::BlockReader;
 use crate::progress::Screen;
 use crate::record::{FaultWatch, Layout, Part, RecordReader, for_each_batch};
 use everbloom::Hashing;
-use everbloom::internal::stream::Sample;
+use everbloom_forecast::stream::Sample;
 use std::path::PathBuf;
 
 /// Learns at the speed at which files are read, from at least so many lines if there are more; and how many they were, and

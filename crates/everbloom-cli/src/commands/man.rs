@@ -4,7 +4,7 @@ use crate::failure::{Ending, Failure, Result};
 use crate::output;
 use clap::{Args, CommandFactory as _};
 use clap_mangen::Man as Page;
-use everbloom::internal::promise::suggestion;
+use everbloom::kind::suggestion;
 use std::path::{Path, PathBuf};
 
 /// Prints the manual page of a command, or writes all pages into a folder.

@@ -8,9 +8,10 @@ use crate::report::audit;
 use crate::report::words::{self, KEYS};
 use crate::{filter_file, output};
 use clap::Args;
-use everbloom::internal::promise::Standing;
+use everbloom::kind::Standing;
+use everbloom::kind::standing;
 use everbloom::{AnyFilter, filters};
-use everbloom::{Auditing, Audits};
+use everbloom_forecast::{Auditing, Audits};
 use std::path::PathBuf;
 
 /// Merges filters that were built with the same parameters and seed.
@@ -73,7 +74,7 @@ impl Merge {
         }
         let (promise, status) = (merged.promise(), merged.status());
         drop(working);
-        let is_broken = filters::standing(merged.as_ref(), &status) == Standing::Broken;
+        let is_broken = standing(merged.as_ref(), &status) == Standing::Broken;
         if let Some(breach) = merged.breach() {
             self.promise.broken(|| audit::breach(&breach, KEYS))?;
         } else if is_broken {

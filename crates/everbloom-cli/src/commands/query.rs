@@ -2,18 +2,20 @@
 
 use crate::args::{Format, ImportanceArgs, KeyArgs, OnError, quantity};
 use crate::failure::{Ending, Failure, Result};
+use crate::filter_file;
 use crate::input::BlockReader;
 use crate::mapped::Mapped;
 use crate::output::Stdout;
 use crate::progress::Screen;
 use crate::record::{Batch, FaultWatch, Layout, Part, RecordReader, for_each_batch};
-use crate::report::audit;
 use crate::report::words::{self, KEYS};
-use crate::{filter_file, report};
+use crate::report::{self, audit};
 use clap::Args;
-use everbloom::Audits;
-use everbloom::internal::promise::Standing;
+use everbloom::kind::Standing;
+use everbloom::kind::standing;
 use everbloom::{AnyFilter, Hashing, Holds, KeyHash, Status, View, filters};
+use everbloom_all::KINDS;
+use everbloom_forecast::Audits;
 use serde::Serialize;
 use std::path::PathBuf;
 
@@ -104,13 +106,13 @@ impl Query {
     fn load(&self) -> Result<AnyFilter> {
         let filter = filter_file::load(&self.filter, self.memory, self.scheme.as_deref())?;
         // A promise without end is broken by nothing but full counters; a look at the cells is not needed otherwise.
-        let may_break = filter.promise().holds != Holds::Always || filters::kind(filter.spec())?.can.count;
+        let may_break = filter.promise().holds != Holds::Always || KINDS.of(filter.spec())?.can.count;
         let status = if may_break { filter.status() } else { Status::default() };
         if self.quiet {
             // What is asked is answered all the same.
         } else if let Some(breach) = filter.breach() {
             words::warn(&format!("{}: {}", self.filter.display(), audit::breach(&breach, KEYS)));
-        } else if may_break && filters::standing(filter.as_ref(), &status) == Standing::Broken {
+        } else if may_break && standing(filter.as_ref(), &status) == Standing::Broken {
             let seen = words::seen_in_cells(&filter.promise(), &status, KEYS);
             words::warn(&format!("{}: {seen}; build it anew with a larger --expect", self.filter.display()));
         }

@@ -7,10 +7,11 @@ use crate::record::KeyOptions;
 use crate::report::{self, columns, percent, short_size, thousands, words};
 use crate::{filter_file, output};
 use clap::{Args, Subcommand};
-use everbloom::Audits;
-use everbloom::internal::planning;
-use everbloom::internal::promise::span_text;
-use everbloom::{Holds, Window, filters};
+use everbloom::kind::is_turned_by_caller;
+use everbloom::kind::span_text;
+use everbloom::{Holds, Window, filters, planning};
+use everbloom_all::KINDS;
+use everbloom_forecast::Audits;
 use everbloom_redis_client::{Error, Filter, Options, Watcher};
 use serde::Serialize;
 use std::path::PathBuf;
@@ -260,7 +261,7 @@ impl Create {
         let plan = match self.window {
             None => {
                 let goal = goal.open_ended();
-                planning::held_to_rate(planning::plan(&in_shards(&self.goal.filter, self.shards)?, &goal)?, &goal)?
+                planning::held_to_rate(KINDS.plan(&in_shards(&self.goal.filter, self.shards)?, &goal)?, &goal)?
             }
             Some(window) => planning::for_window(&window, &goal, true, Some(self.shards.unwrap_or(DEFAULT_SHARDS)))?,
         };
@@ -285,7 +286,7 @@ impl Load {
         }
         let filter = filter_file::load(&self.file, self.memory, None)?;
         let note = filter_file::summary(&self.file)?.note;
-        let is_timed = filters::is_turned_by_caller(filter.spec());
+        let is_timed = is_turned_by_caller(filter.kind(), filter.spec());
         let window = self.window.and_then(time_of).or_else(|| noted_window(&note).filter(|_| is_timed));
         let (options, name, has_audit) = (self.which.options(), &self.which.name, filter.audit().is_some());
         let mut loaded = Filter::load(&options, name, filter, window, self.replace).map_err(failure)?;

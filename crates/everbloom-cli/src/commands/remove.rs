@@ -8,7 +8,8 @@ use crate::record::{Batch, FaultWatch, Layout, Part, RecordReader, for_each_batc
 use crate::report::words::{self, KEYS};
 use crate::{filter_file, output, report};
 use clap::Args;
-use everbloom::internal::promise::Standing;
+use everbloom::kind::Standing;
+use everbloom::kind::standing;
 use everbloom::{AnyFilter, filters};
 use serde::Serialize;
 use std::path::PathBuf;
@@ -182,7 +183,7 @@ impl Taken {
             stuck_counters: filter.removal().map_or(0, |filter| filter.stuck_counters()),
             arrivals: status.arrivals,
             estimated_fpr: status.estimated_fpr,
-            standing: filters::standing(filter.as_ref(), &status).name(),
+            standing: standing(filter.as_ref(), &status).name(),
             first_not_there: self.first_not_there,
         }
     }

@@ -3,7 +3,7 @@
 //! Quotes are read as csv-core reads them: one opens where a field starts, a doubled one within quotes stands for
 //! itself, and any other is a letter.
 
-use everbloom::internal::key::records::{self, Looked, Separators};
+use everbloom_cells::key::records::{self, Looked, Separators};
 use memchr::{memchr, memchr2, memrchr};
 
 const QUOTE: u8 = b'"';

@@ -3,8 +3,8 @@
 use super::layout::{Extract, Scratch};
 use super::{Extractor, Fault, time};
 use crate::input::Framing;
-use everbloom::internal::key::records;
 use everbloom::{Hashing, Importance, Importances, KeyHash};
+use everbloom_cells::key::records;
 
 /// The most records taken at once, so that a block of empty lines needs no more memory than any other.
 pub(crate) const BATCH_RECORDS: usize = 32 << 10;

@@ -7,7 +7,7 @@
 use super::number::{self, Number};
 use super::{Problem, scan};
 use crate::failure::{Failure, Result};
-use everbloom::internal::promise::did_you_mean;
+use everbloom::kind::did_you_mean;
 use serde::de::{DeserializeSeed, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde_json::value::{RawValue, Value};
 use std::borrow::Cow;

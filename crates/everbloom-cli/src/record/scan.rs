@@ -6,7 +6,7 @@
 //! place.
 
 use super::json::Node;
-use everbloom::internal::key::records;
+use everbloom_cells::key::records;
 
 /// Puts the values that the pointers of `root` lead to into `found`; false if the line has to be parsed. `quotes` is room
 /// that is used again from line to line.

@@ -2,7 +2,7 @@
 
 use super::words::{self, Things};
 use super::{counted, percent, thousands};
-use everbloom::{AuditReport, Breach, Measured};
+use everbloom_forecast::{AuditReport, Breach, Measured};
 use serde::Serialize;
 
 /// A rate and the interval in which it is with a probability of 95 %.

@@ -2,7 +2,7 @@
 
 use crate::failure::{Failure, Result};
 use crate::output;
-use everbloom::{AuditReport, ByLag, Recommendation};
+use everbloom_forecast::{AuditReport, ByLag, Recommendation};
 use everbloom_lab::suite::{Axis, Figure, Look, Panel, Point, Series, svg};
 use std::path::Path;
 

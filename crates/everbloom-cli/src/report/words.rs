@@ -3,10 +3,9 @@
 use super::paper::Paper;
 use super::{percent, short_size, thousands};
 use crate::progress;
-use everbloom::Audits;
-use everbloom::internal::filter::Watch;
-use everbloom::internal::promise::span_text as span;
+use everbloom::kind::{Watch, span_text as span};
 use everbloom::{AnyFilter, Promise, Status};
+use everbloom_forecast::Audits;
 use std::io::Write as _;
 use std::time::Duration;
 

@@ -7,7 +7,7 @@
 
 use super::{Arrival, Arrivals, Request};
 use everbloom::Result;
-use everbloom::internal::key::Generator;
+use everbloom_cells::key::Generator;
 
 /// Links followed per page.
 const BRANCHING: u64 = 6;

@@ -3,7 +3,7 @@
 
 use super::{Arrival, Arrivals, Request};
 use everbloom::Result;
-use everbloom::internal::key::Generator;
+use everbloom_cells::key::Generator;
 use libm::{exp, log};
 
 const DEFAULT_SHARE: f64 = 0.49;

@@ -25,7 +25,7 @@ pub mod zipf;
 use crate::bad;
 use crate::evaluate::{Batch, Source};
 use crate::oracle::IdOracle;
-use everbloom::internal::promise::suggestion;
+use everbloom::kind::suggestion;
 use everbloom::{Error, Hashing, Importance, Key as _, Result};
 
 pub use uniform::universe_for;

@@ -2,7 +2,7 @@
 
 use crate::evaluate::{Batch, Source};
 use crate::oracle::Oracle;
-use everbloom::internal::promise::suggestion;
+use everbloom::kind::suggestion;
 use everbloom::{Error, Hashing, Importance, ImportanceScale, Result};
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read};

@@ -2,7 +2,7 @@
 
 use super::{Arrival, Arrivals, Request, unreachable_share};
 use everbloom::Result;
-use everbloom::internal::key::Generator;
+use everbloom_cells::key::Generator;
 use libm::{expm1, log1p};
 
 /// The share of distinct arrivals of the reference stream.

@@ -7,7 +7,7 @@
 use super::{Arrival, Arrivals, Request, unreachable_share};
 use crate::bad;
 use everbloom::Result;
-use everbloom::internal::key::Generator;
+use everbloom_cells::key::Generator;
 use libm::{exp, expm1, log, log1p, round};
 
 const DEFAULT_EXPONENT: f64 = 1.0;

@@ -5,13 +5,14 @@ use crate::evaluate::{self, Batch, Outcome, Record, Report, Source};
 use crate::metrics::Tally;
 use crate::suite::{Context, Row};
 use everbloom::{AnyFilter, Goal, Hashing, Result};
+use everbloom_all::KINDS;
 
 /// A filter: the name it has in charts, and its spec.
 pub(super) type Named = (&'static str, String);
 
 /// The filter of a full spec.
 pub(super) fn build(spec: &str, seed: u64) -> Result<AnyFilter> {
-    Goal::new().hashing(Hashing::seeded(seed)).plan(spec)?.build()
+    Goal::new().hashing(Hashing::seeded(seed)).plan_among(KINDS, spec)?.build()
 }
 
 /// Runs filters over a stream, all with the same seed.

@@ -6,10 +6,11 @@
 
 pub mod caching;
 pub mod keyword;
+pub mod summary;
 pub mod trace;
 
 use everbloom::Result;
-use everbloom::querylog::popularity::{Allocation, Share};
+use everbloom_tune::querylog::popularity::{Allocation, Share};
 
 /// How the number of hashes of a key is chosen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -2,9 +2,9 @@
 
 use crate::bad;
 use crate::datasets::zipf::Zipf;
-use everbloom::internal::key::Generator;
-use everbloom::internal::promise::suggestion;
+use everbloom::kind::suggestion;
 use everbloom::{Error, Result};
+use everbloom_cells::key::Generator;
 use std::collections::HashMap;
 use std::io::BufRead;
 

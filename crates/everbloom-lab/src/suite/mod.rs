@@ -24,7 +24,7 @@
 //!
 //! fn cells(scope: &Scope) -> Result<Vec<Cell>> {
 //!     let cell = |seed| Cell::new("throws", seed, move |_| {
-//!         let mut die = everbloom::internal::key::Generator::seeded(seed);
+//!         let mut die = everbloom_cells::key::Generator::seeded(seed);
 //!         let sum: u64 = (0..1000).map(|_| 1 + die.below(6)).sum();
 //!         Ok(vec![Row::new("throws").label("dice", 1u64).value("mean", sum as f64 / 1000.0)])
 //!     });
@@ -53,7 +53,7 @@ pub use verdict::{Number, Outcome, Printed, Verdict, clearly_below, short};
 
 use crate::bad;
 use crate::datasets::real::{self, Recording};
-use everbloom::internal::promise::did_you_mean;
+use everbloom::kind::did_you_mean;
 use everbloom::{Error, Result};
 use std::ops::Range;
 use std::path::PathBuf;

@@ -4,6 +4,7 @@
 
 use crate::harness::{recording, run};
 use everbloom::{Goal, Hashing, Spec};
+use everbloom_all::KINDS;
 use everbloom_lab::datasets::{self, Request};
 use everbloom_lab::evaluate::{Report, Source};
 use everbloom_lab::matched;
@@ -26,7 +27,7 @@ impl Bout {
         let (goal, target) = (goal.clone().hashing(Hashing::seeded(SEED)), goal.target_fpr().expect("a target"));
         let names = ["stable:update=always", "stable:update=distinct", "reservoir"];
         let grids = names.map(|name| matched::grid(&Spec::parse(name).expect(name), &goal).expect(name));
-        let mut plans = vec![goal.plan("ranked").expect("ranked")];
+        let mut plans = vec![goal.plan_among(KINDS, "ranked").expect("ranked")];
         plans.extend(grids.iter().flatten().cloned());
         let filters = plans.iter().map(|plan| plan.build().expect("a filter")).collect();
         let mut reports = run(source, SEED, filters).reports.into_iter();

@@ -1,6 +1,7 @@
 //! Many seeds, many filters, one pass each.
 
 use everbloom::{AnyFilter, Goal, Hashing};
+use everbloom_all::KINDS;
 use everbloom_lab::datasets::{self, Request, real};
 use everbloom_lab::evaluate::{self, Outcome, Report, Source};
 use std::path::PathBuf;
@@ -62,7 +63,7 @@ impl Rates {
 /// The filter of a spec, its memory and its seed.
 pub(crate) fn filter(spec: &str, memory_bits: u64, seed: u64) -> AnyFilter {
     let goal = Goal::new().memory_bits(memory_bits).fpr(0.01).defaults_only().hashing(Hashing::seeded(seed));
-    goal.plan(spec).and_then(|plan| plan.build()).expect(spec)
+    goal.plan_among(KINDS, spec).and_then(|plan| plan.build()).expect(spec)
 }
 
 /// Rates of filters, given as (spec, memory), on a data set, over seeds.

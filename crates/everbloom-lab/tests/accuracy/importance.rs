@@ -1,8 +1,8 @@
 //! The thesis's sets T and D, and the measures it reads off them.
 
 use crate::harness::{Sample, filter};
-use everbloom::internal::key::Generator;
 use everbloom::{Hashing, Importance, Importances, Key as _, Verdict};
+use everbloom_cells::key::Generator;
 use everbloom_lab::curve::{crossover, fn_share_line};
 use everbloom_lab::datasets::{self, Arrival, Request};
 use everbloom_lab::metrics::{ByImportance, Judged};

@@ -1,8 +1,9 @@
 //! A target is a promise at every moment: the last tenth of every stream keeps it.
 
 use crate::harness::{recording, run};
-use everbloom::internal::filter::Kind;
+use everbloom::kind::Kind;
 use everbloom::{Goal, Hashing, Holds, filters};
+use everbloom_all::KINDS;
 use everbloom_lab::datasets::{self, Request};
 use everbloom_lab::evaluate::Source;
 
@@ -17,10 +18,10 @@ fn assert_kept(what: &str, source: &mut dyn Source, memories: &[u64]) {
 fn assert_kept_by(what: &str, source: &mut dyn Source, memories: &[u64], wanted: impl Fn(&Kind) -> bool) {
     let mut filters = Vec::new();
     let mut targets = Vec::new();
-    for kind in filters::KINDS.iter().filter(|kind| wanted(kind)) {
+    for kind in KINDS.iter().filter(|kind| wanted(kind)) {
         for (&memory_bits, target) in memories.iter().flat_map(|memory| TARGETS.map(|target| (memory, target))) {
             let goal = Goal::new().memory_bits(memory_bits).fpr(target).hashing(Hashing::seeded(SEED));
-            let plan = goal.plan(kind.name).expect(kind.name);
+            let plan = goal.plan_among(KINDS, kind.name).expect(kind.name);
             assert!(plan.memory_bits <= memory_bits, "{}: {} bits of {memory_bits}", plan.spec, plan.memory_bits);
             assert!(plan.promise.holds == Holds::Always, "{} promises nothing", plan.spec);
             filters.push(plan.build().expect(kind.name));

@@ -1,12 +1,11 @@
 //! Filters so plain that they are obviously right: a byte per cell, a hash per probe, nothing packed.
 //! The fast filters must err as often as these do.
 
-use everbloom::internal::key::Generator;
 use everbloom::{Hashing, Key as _};
+use everbloom_cells::key::Generator;
 use everbloom_lab::datasets::Set;
 use everbloom_lab::metrics::Tally;
-use everbloom_lab::oracle::IdOracle;
-use everbloom_lab::oracle::Truth;
+use everbloom_lab::oracle::{IdOracle, Truth};
 
 /// Says whether a key has been here, then remembers it.
 pub(crate) trait Twin {

@@ -2,8 +2,10 @@
 
 use crate::settings::Kind;
 use crate::stages::{self, Stage, is_near};
-use everbloom::internal::key::Generator;
-use everbloom::{AnyFilter, Goal, Question, Spec, filters};
+use everbloom::{AnyFilter, Goal, Spec, filters};
+use everbloom_all::KINDS;
+use everbloom_cells::key::Generator;
+use everbloom_forecast::Question;
 use everbloom_lab::evaluate::{self, Report};
 use everbloom_lab::matched::{at_fpr, grid};
 
@@ -30,12 +32,12 @@ impl Verdict {
 
 /// Every kind that `compare --matched` tries, and bloom.
 fn contenders() -> Vec<Spec> {
-    let endless = filters::KINDS.iter().filter(|kind| kind.can.run_forever).map(|kind| kind.name);
+    let endless = KINDS.iter().filter(|kind| kind.can.run_forever).map(|kind| kind.name);
     endless.chain(["bloom"]).map(Spec::new).collect()
 }
 
 fn judge(stage: &Stage, goal: Goal) -> Verdict {
-    let mut question = Question::new(goal.clone());
+    let mut question = Question::among(KINDS, goal.clone());
     question.stream = Some(stage.stream.clone());
     let answer = question.answer().expect("an answer");
     let target = goal.target_fpr().expect("a target");

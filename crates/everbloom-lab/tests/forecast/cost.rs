@@ -5,8 +5,10 @@
 
 use crate::settings::Kind;
 use crate::stages::{self, SHAPES, Stage, is_near, shaped};
-use everbloom::internal::key::Generator;
-use everbloom::{AnyFilter, Cost, Goal, Hashing, Plan, Question, Spec, filters};
+use everbloom::{AnyFilter, Goal, Hashing, Plan, Spec, filters};
+use everbloom_all::KINDS;
+use everbloom_cells::key::Generator;
+use everbloom_forecast::{Cost, Question};
 use everbloom_lab::evaluate::{self, Report};
 use everbloom_lab::matched::grid;
 use std::collections::HashSet;
@@ -50,15 +52,15 @@ impl Prices {
 
 /// Every kind that stays within its memory, in every variant and at many rates.
 fn everything(goal: &Goal) -> Vec<Plan> {
-    let takes_part = |kind: &&everbloom::internal::Kind| !kind.can.grow && kind.can.follow_scheme.is_none();
+    let takes_part = |kind: &&everbloom::kind::Kind| !kind.can.grow && kind.can.follow_scheme.is_none();
     let mut known = HashSet::new();
     let mut plans = Vec::new();
-    for kind in filters::KINDS.iter().filter(takes_part) {
+    for kind in KINDS.iter().filter(takes_part) {
         let spec = Spec::new(kind.name);
         for rate in AROUND {
             plans.extend(grid(&spec, &goal.clone().fpr(rate).defaults_only()).unwrap_or_default());
         }
-        plans.extend(goal.plan(kind.name));
+        plans.extend(goal.plan_among(KINDS, kind.name));
     }
     plans.retain(|plan| goal.most_memory_bits().is_none_or(|most| plan.memory_bits <= most));
     plans.retain(|plan| known.insert(plan.spec.to_string()));
@@ -81,7 +83,7 @@ fn measure(stage: &Stage, plans: &[&Plan], hashing: Hashing, prices: &Prices) ->
 
 fn judge(stage: &Stage, bits_per_key: f64, prices: Prices, seed: u64) -> Verdict {
     let goal = stage.goal(bits_per_key, seed);
-    let mut question = Question::new(goal.clone()).cost(Cost::of(prices.cost_fp, prices.cost_fn));
+    let mut question = Question::among(KINDS, goal.clone()).cost(Cost::of(prices.cost_fp, prices.cost_fn));
     question.stream = Some(stage.stream.clone());
     let answer = question.answer().expect("an answer");
     let own = &answer.best.plan;

@@ -8,10 +8,11 @@
 //! `EVERBLOOM_STREAMS=FOLDER cargo test -p everbloom-lab --test forecast -- --ignored --nocapture lines_of_files` takes the
 //! lines of every file in a folder.
 
-use everbloom::internal::forecast;
-use everbloom::internal::key::Generator;
-use everbloom::internal::stream::Sample;
-use everbloom::{Forecast, Goal, Hashing, Importances, KeyHash, Plan, Stream, Verdict};
+use everbloom::{Goal, Hashing, Importances, KeyHash, Plan, Verdict};
+use everbloom_all::KINDS;
+use everbloom_cells::key::Generator;
+use everbloom_forecast::stream::Sample;
+use everbloom_forecast::{Forecast, Stream, forecast};
 use std::collections::HashSet;
 use std::path::PathBuf;
 
@@ -161,7 +162,10 @@ fn hold(streams: &[Recorded], count: usize, seed: u64) {
         index += 1;
         let bits = (recorded.distinct() * bits_per_key) as u64;
         let goal = Goal::new().memory_bits(bits.max(8192)).default_fpr(target_fpr);
-        let Ok(plan) = goal.clone().fpr(target_fpr).plan(spec).or_else(|_| goal.plan(spec)) else { continue };
+        let Ok(plan) = goal.clone().fpr(target_fpr).plan_among(KINDS, spec).or_else(|_| goal.plan_among(KINDS, spec))
+        else {
+            continue;
+        };
         match judge(recorded, &plan, seed + 1000 * index as u64) {
             Some(outcome) => outcomes.push(outcome),
             None => unmeasured += 1,

@@ -1,11 +1,12 @@
 //! The papers' tables as settings: what is forecast beside the reference figures of the lab.
 
 use crate::settings::{linear_mix, near};
-use everbloom::internal::forecast;
-use everbloom::{Forecast, Goal, Stream};
+use everbloom::Goal;
+use everbloom_all::KINDS;
+use everbloom_forecast::{Forecast, Stream, forecast};
 
 fn forecast_on(spec: &str, memory_bits: u64, stream: &Stream) -> Forecast {
-    let plan = Goal::new().memory_bits(memory_bits).fpr(0.1).defaults_only().plan(spec).expect(spec);
+    let plan = Goal::new().memory_bits(memory_bits).fpr(0.1).defaults_only().plan_among(KINDS, spec).expect(spec);
     forecast::forecast(&plan, stream).expect(spec)
 }
 

@@ -2,7 +2,9 @@
 //!
 //! `EVERBLOOM_BLESS=1 cargo test -p everbloom-lab --test forecast readme` writes it anew.
 
-use everbloom::{Goal, Question, Spec, Stream};
+use everbloom::{Goal, Spec};
+use everbloom_all::KINDS;
+use everbloom_forecast::{Question, Stream};
 use std::path::PathBuf;
 
 const BEGIN: &str = "<!-- made by the planner: begin -->\n";
@@ -32,7 +34,7 @@ fn short(spec: &Spec) -> String {
 
 fn cell(stream: &Stream, bits_per_key: f64) -> String {
     let goal = Goal::new().memory_bits((KEYS as f64 * bits_per_key) as u64).fpr(TARGET_FPR);
-    let mut question = Question::new(goal.expected_items(KEYS));
+    let mut question = Question::among(KINDS, goal.expected_items(KEYS));
     question.stream = Some(stream.clone());
     let best = question.answer().expect("an answer").best;
     let missed = 100.0 * best.forecast.predicted_fnr;

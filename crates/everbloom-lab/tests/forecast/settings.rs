@@ -1,9 +1,10 @@
 //! A filter, a memory and a stream, and how far the forecast is from what happens.
 
-use everbloom::internal::forecast;
-use everbloom::internal::key::Generator;
-use everbloom::internal::stream::Sample;
-use everbloom::{Forecast, Goal, Hashing, Importance, ImportanceMix, Importances, Plan, Stream};
+use everbloom::{Goal, Hashing, Importance, ImportanceMix, Importances, Plan};
+use everbloom_all::KINDS;
+use everbloom_cells::key::Generator;
+use everbloom_forecast::stream::Sample;
+use everbloom_forecast::{Forecast, Stream, forecast};
 use everbloom_lab::datasets::{self, Request};
 use everbloom_lab::evaluate::{self, Batch, Source};
 use everbloom_lab::metrics::Tally;
@@ -140,7 +141,7 @@ impl Setting {
             .importance_mix(linear_mix())
             .memory_bits(memory_bits)
             .hashing(Hashing::seeded(self.seed));
-        goal.plan(&self.spec).unwrap_or_else(|error| panic!("{self:?}: {error}"))
+        goal.plan_among(KINDS, &self.spec).unwrap_or_else(|error| panic!("{self:?}: {error}"))
     }
 
     /// The stream as it comes.

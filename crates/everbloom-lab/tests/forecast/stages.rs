@@ -1,9 +1,10 @@
 //! What choices are tried on: a stream as it comes, as often as wanted, and what is told of it; and whether a choice was good.
 
 use crate::settings::{Kind, Setting};
-use everbloom::internal::key::Generator;
-use everbloom::internal::stream::Sample;
-use everbloom::{Goal, Hashing, Importance, Importances, Result, Stream};
+use everbloom::{Goal, Hashing, Importance, Importances, Result};
+use everbloom_cells::key::Generator;
+use everbloom_forecast::Stream;
+use everbloom_forecast::stream::Sample;
 use everbloom_lab::datasets::real;
 use everbloom_lab::evaluate::{Batch, Source};
 use everbloom_lab::oracle::Oracle;

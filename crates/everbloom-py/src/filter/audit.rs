@@ -1,6 +1,6 @@
 //! What an audit found, for Python.
 
-use everbloom::{AuditReport, Breach, Measured};
+use everbloom_forecast::{AuditReport, Breach, Measured};
 use pyo3::prelude::*;
 
 /// A rate that was measured, and the interval in which the true one is 19 times in 20.

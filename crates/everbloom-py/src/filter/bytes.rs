@@ -7,10 +7,10 @@ use crate::errors::{OrRaise, io_error};
 use crate::files::{Name, contents, replace};
 use crate::goal::{to_secret, to_size};
 use crate::tune::PyScheme;
-use everbloom::WithScheme;
-use everbloom::internal::codec;
-use everbloom::internal::filter::Timeline;
-use everbloom::{AnyFilter, Decoder, Error, Hashing, Result};
+use everbloom::kind::Timeline;
+use everbloom::{AnyFilter, Decoder, Error, Hashing, Result, codec};
+use everbloom_all::KINDS;
+use everbloom_tune::WithScheme;
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyTuple};
@@ -49,13 +49,13 @@ impl PyFilter {
             None => 1 << 30,
         };
         let scheme = scheme.map(|scheme| scheme.get().scheme.clone());
-        let decoder = Decoder::new().limit(limit).secret_key(secret.map(to_secret).transpose()?);
+        let decoder = KINDS.decoder().limit(limit).secret_key(secret.map(to_secret).transpose()?);
         let read = py.detach(|| -> Result<(AnyFilter, Note)> {
             let filter = match &scheme {
                 Some(scheme) => decoder.scheme(scheme).decode(bytes),
                 None => decoder.decode(bytes),
             };
-            let note = codec::summarise(&mut &*bytes, bytes.len() as u64)?.note;
+            let note = KINDS.decoder().summarise(&mut &*bytes, bytes.len() as u64)?.note;
             Ok((filter.map_err(unpacked)?.into(), Note::read(&note)?))
         });
         let (filter, note) = read.or_raise(py)?;

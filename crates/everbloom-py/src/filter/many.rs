@@ -4,9 +4,9 @@ use super::state::{Arrivals, State, hashed};
 use super::{PyFilter, kind_of};
 use crate::batch::{self, Keys, Part, arrays};
 use crate::errors::{OrRaise, parameter};
-use everbloom::internal::Multiplicity;
-use everbloom::internal::filters;
-use everbloom::{AnyFilter, Error, Hashing, Importance, ImportanceScale, Importances, Result, Verdict};
+use everbloom::kind::Multiplicity;
+use everbloom::{AnyFilter, Error, Hashing, Importance, ImportanceScale, Importances, Result, Verdict, filters};
+use everbloom_all::KINDS;
 use pyo3::buffer::PyBuffer;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyTuple};
@@ -14,7 +14,7 @@ use pyo3::types::{PyBytes, PyTuple};
 /// The filter as one that counts, or an error that names the kinds which do.
 pub(super) fn counts(filter: &AnyFilter) -> Result<&dyn Multiplicity> {
     filter.as_multiplicity().ok_or_else(|| {
-        let able: Vec<_> = filters::KINDS.iter().filter(|kind| kind.can.count).map(|kind| kind.name).collect();
+        let able: Vec<_> = KINDS.iter().filter(|kind| kind.can.count).map(|kind| kind.name).collect();
         let kind = kind_of(filter.as_ref()).map_or("these", |kind| kind.name).to_string();
         Error::Unsupported { kind, operation: "count", remedy: format!("these can: {}", able.join(", ")) }
     })
@@ -162,7 +162,7 @@ impl PyFilter {
         let filter = slf.get();
         for keys in keys_or_filters {
             if let Ok(other) = keys.cast::<PyFilter>() {
-                filter.merge(slf.py(), other.get(), everbloom::internal::Combine::Union)?;
+                filter.merge(slf.py(), other.get(), everbloom::kind::Combine::Union)?;
                 continue;
             }
             batch::for_each(&keys, &filter.hashing, &mut |py, part| {

@@ -13,6 +13,8 @@ mod state;
 
 pub(crate) use audit::{Audit, Interval, LagInterval};
 pub(crate) use bytes::buffer_bytes;
+use everbloom::kind::standing;
+use everbloom_all::KINDS;
 pub(crate) use many::{Given, Room, ask_many, importances};
 pub(crate) use state::hashed;
 
@@ -21,11 +23,10 @@ use crate::goal::{Besides, Wanted};
 use crate::hashes::Hashes;
 use crate::plan::{PyPromise, parameters_of};
 use crate::{html, keys};
-use everbloom::Audits;
-use everbloom::internal::filter::Windowed;
-use everbloom::internal::filters;
-use everbloom::internal::promise::{Standing, size_text};
-use everbloom::{AnyFilter, Filter, Hashing, Importance, ImportanceScale, Importances, Plan, Scheme, Verdict};
+use everbloom::kind::{Standing, Windowed, size_text};
+use everbloom::{AnyFilter, Filter, Hashing, Importance, ImportanceScale, Importances, Plan, Verdict, filters};
+use everbloom_forecast::Audits;
+use everbloom_tune::Scheme;
 use guarded::{Guarded, Reading, Writing};
 use note::Note;
 use pyo3::exceptions::PyKeyError;
@@ -175,8 +176,8 @@ impl PyFilter {
 }
 
 /// The kind of a filter, as the registry has it.
-fn kind_of(filter: &dyn Filter) -> everbloom::Result<&'static everbloom::internal::Kind> {
-    filters::kind(filter.spec())
+fn kind_of(filter: &dyn Filter) -> everbloom::Result<&'static everbloom::kind::Kind> {
+    KINDS.of(filter.spec())
 }
 
 #[pymethods]
@@ -369,7 +370,7 @@ impl PyFilter {
     fn status(&self, py: Python<'_>) -> Status {
         let (status, standing) = self.looking(py, |state| {
             let status = state.filter.status();
-            (status, filters::standing(state.filter.as_ref(), &status))
+            (status, standing(state.filter.as_ref(), &status))
         });
         Status::new(&status, standing)
     }
@@ -442,7 +443,7 @@ impl PyFilter {
     #[getter]
     fn never_forgets(&self, py: Python<'_>) -> PyResult<bool> {
         let spec = self.read(py).filter.spec().clone();
-        Ok(!filters::kind(&spec).or_raise(py)?.forgets(&spec))
+        Ok(!KINDS.of(&spec).or_raise(py)?.forgets(&spec))
     }
 
     /// The largest importance that add takes.

@@ -2,9 +2,8 @@
 
 use super::PyFilter;
 use crate::errors::OrRaise;
-use everbloom::internal::Combine;
-use everbloom::internal::codec;
-use everbloom::{AnyFilter, Result};
+use everbloom::kind::Combine;
+use everbloom::{AnyFilter, Result, codec};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyNotImplemented, PyTuple};

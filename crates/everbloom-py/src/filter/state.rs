@@ -1,9 +1,9 @@
 //! What a filter's lock guards, and what is done under it.
 
 use crate::batch::Keys;
-use everbloom::internal::FilterExt;
-use everbloom::internal::filter::{Timeline, Times};
-use everbloom::{AnyFilter, Hashing, Importances, KeyHash, Result, Verdict};
+use everbloom::kind::{Timeline, Times};
+use everbloom::{AnyFilter, FilterExt, Hashing, Importances, KeyHash, Result, Verdict};
+use everbloom_all::KINDS;
 use std::time::Duration;
 
 /// A filter, and the clock of its window if that is one of time.
@@ -32,7 +32,7 @@ impl State {
             Some(window) => Some(timeline(&mut filter, window)?),
             None => None,
         };
-        let can = &everbloom::internal::filters::kind(filter.spec())?.can;
+        let can = &filter.kind().can;
         let (grows, counts) = (can.grow, can.remove);
         Ok(State { filter, timeline, grows, counts })
     }

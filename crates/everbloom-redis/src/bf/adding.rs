@@ -12,9 +12,9 @@ use crate::fault;
 use crate::report::COUNTERS;
 use crate::server::{Call, Failure, Level, Writing};
 use crate::settings::{BF_ERROR_RATE, BF_EXPANSION_FACTOR, BF_INITIAL_SIZE};
-use everbloom::filters::RedisBloom;
-use everbloom::filters::redisbloom::{Parameters, Refusal};
 use everbloom::{Hashing, KeyHash};
+use everbloom_compat::RedisBloom;
+use everbloom_compat::redisbloom::{Parameters, Refusal};
 use std::sync::atomic::Ordering::Relaxed;
 
 /// The most keys that a first stage may be made for.

@@ -5,8 +5,8 @@ use super::numbers::short;
 use super::{not_found, without_code};
 use crate::report::COUNTERS;
 use crate::server::{Call, Failure, Reading};
-use everbloom::filters::RedisBloom;
 use everbloom::{Filter, Hashing, KeyHash};
+use everbloom_compat::RedisBloom;
 use std::ffi::CStr;
 use std::sync::atomic::Ordering::Relaxed;
 

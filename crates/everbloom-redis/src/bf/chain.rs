@@ -4,8 +4,8 @@ use crate::eb::limits::most_bytes;
 use crate::report::Counted;
 use crate::server::{Digest, Loader, Rewriter, Saver, TypeSlot, Value};
 use everbloom::Filter;
-use everbloom::filters::RedisBloom;
-use everbloom::filters::redisbloom::{Assembly, Header, MAX_CHUNK_BYTES, StageHeader};
+use everbloom_compat::RedisBloom;
+use everbloom_compat::redisbloom::{Assembly, Header, MAX_CHUNK_BYTES, StageHeader};
 use std::ffi::CStr;
 
 /// A chain of stages, as RedisBloom calls it.
@@ -159,8 +159,8 @@ const _: () = assert!(MAX_CHUNK_BYTES <= 16 << 20, "a chunk is one string of the
 #[cfg(test)]
 mod tests {
     use super::*;
-    use everbloom::filters::redisbloom::Parameters;
     use everbloom::{Hashing, Key};
+    use everbloom_compat::redisbloom::Parameters;
 
     #[test]
     fn the_loads_of_a_filter_make_it_again() {

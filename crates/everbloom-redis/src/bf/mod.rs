@@ -1,7 +1,7 @@
 //! `BF.*`: what RedisBloom answers, byte for byte, and its data.
 //!
 //! `chain` is the value of a key, `numbers` reads arguments as a server does; `adding`, `asking` and `moving` are the
-//! commands. What a filter does is the library's (`everbloom::filters::redisbloom`); here are words and replies.
+//! commands. What a filter does is the library's (`everbloom_compat::redisbloom`); here are words and replies.
 
 mod adding;
 mod asking;

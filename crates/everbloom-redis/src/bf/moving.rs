@@ -7,8 +7,8 @@ use crate::eb::limits::{most_bytes, obeyed};
 use crate::fault;
 use crate::report::COUNTERS;
 use crate::server::{Call, Failure};
-use everbloom::filters::RedisBloom;
-use everbloom::filters::redisbloom::ChunkError;
+use everbloom_compat::RedisBloom;
+use everbloom_compat::redisbloom::ChunkError;
 use std::sync::atomic::Ordering::Relaxed;
 
 /// `BF.SCANDUMP key iterator`: any integer is answered; beyond the end, and below 0, there is nothing.

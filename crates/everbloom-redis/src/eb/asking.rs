@@ -7,11 +7,10 @@ use super::tokens::{Bits, MOST_CLIENTS};
 use super::words::not_found;
 use crate::report::{COUNTERS, count};
 use crate::server::{Call, Failure, Reading};
-use everbloom::Audits;
-use everbloom::internal::codec;
-use everbloom::internal::filters::standing;
-use everbloom::internal::format::VERSION as FORMAT;
-use everbloom::{AuditReport, Filter, KeyHash};
+use everbloom::codec::{self, VERSION as FORMAT};
+use everbloom::kind::standing;
+use everbloom::{Filter, KeyHash};
+use everbloom_forecast::{AuditReport, Audits};
 
 /// `EB.EXISTS key item`
 pub(super) fn exists(call: &mut Call<'_>) -> Result<(), Failure> {

@@ -7,8 +7,9 @@ use super::tokens::Tokens;
 use super::words::{Words, not_found, number};
 use crate::report::COUNTERS;
 use crate::server::{Call, Failure};
-use everbloom::internal::{Combine, codec, filters};
-use everbloom::{AnyFilter, Decoder, Error, KeyHash, Span};
+use everbloom::kind::Combine;
+use everbloom::{AnyFilter, Decoder, Error, KeyHash, Span, codec, filters};
+use everbloom_all::KINDS;
 use std::sync::atomic::Ordering::Relaxed;
 
 /// `EB.REMOVE key item…`
@@ -208,7 +209,7 @@ pub(super) fn load(call: &mut Call<'_>) -> Result<(), Failure> {
 /// What a file notes holds where the command says nothing else.
 fn take_note(call: &Call<'_>, stored: &mut Stored) -> Result<(), Failure> {
     let bytes = call.word(2);
-    let note = codec::summarise(&mut &*bytes, bytes.len() as u64)?.note;
+    let note = KINDS.decoder().summarise(&mut &*bytes, bytes.len() as u64)?.note;
     if note.is_empty() || stored.turns.is_some() && stored.importance.is_some() {
         return Ok(());
     }
@@ -216,7 +217,7 @@ fn take_note(call: &Call<'_>, stored: &mut Stored) -> Result<(), Failure> {
     if stored.turns.is_none() {
         stored.turns = noted.turns(stored.generations, call.now()).transpose().map_err(Failure::new)?;
     }
-    if stored.importance.is_none() && filters::kind(stored.filter.spec())?.can.weigh_importance {
+    if stored.importance.is_none() && KINDS.of(stored.filter.spec())?.can.weigh_importance {
         stored.importance = noted.importance().transpose()?;
     }
     Ok(())
@@ -231,7 +232,7 @@ fn decoded(call: &Call<'_>, bytes: &[u8]) -> Result<AnyFilter, Failure> {
         true => u64::MAX,
         false => limits::most_bytes().min(call.memory_left().unwrap_or(u64::MAX)),
     };
-    let decoded = Decoder::new().limit(most).decode(bytes);
+    let decoded = KINDS.decoder().limit(most).decode(bytes);
     if decoded.is_err() {
         COUNTERS.loads_refused.fetch_add(1, Relaxed);
     }

@@ -3,7 +3,7 @@
 use crate::report::COUNTERS;
 use crate::server::{Call, Failure, Level};
 use crate::settings::MAX_FILTER_BYTES;
-use everbloom::internal::promise::size_text;
+use everbloom::kind::size_text;
 use std::sync::atomic::Ordering::Relaxed;
 
 /// The most bytes of a filter.

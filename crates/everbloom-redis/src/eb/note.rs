@@ -5,7 +5,7 @@
 //! `EB.DUMP` writes the same, and `EB.LOAD` reads it.
 
 use super::stored::{Scale, Stored, Turns};
-use everbloom::internal::filter::{Timeline, Times};
+use everbloom::kind::{Timeline, Times};
 use std::time::Duration;
 
 const WINDOW: &str = "window_us";

@@ -5,12 +5,12 @@ use super::stored::{Scale, Stored, Turns, belongs};
 use super::words::{Words, text};
 use crate::server::{Call, Failure};
 use crate::settings::{self, DEFAULT_FPR, RANDOM_SEED};
-use everbloom::internal::audit::usual_bytes;
-use everbloom::internal::filters::{self, KINDS};
-use everbloom::internal::planning::{AUTO, windowed};
-use everbloom::internal::promise::Spec;
-use everbloom::{Auditing, Audits};
-use everbloom::{Count, Goal, Hashing, Holds, Plan, Promise, Rate, Span, Window};
+use everbloom::filters;
+use everbloom::planning::{AUTO, windowed};
+use everbloom::{Count, Goal, Hashing, Holds, Plan, Promise, Rate, Span, Spec, Window};
+use everbloom_all::KINDS;
+use everbloom_forecast::audit::usual_bytes;
+use everbloom_forecast::{Auditing, Audits};
 use std::time::Duration;
 
 /// What a client wants of a filter.
@@ -105,12 +105,12 @@ impl Wanted {
         let goal = self.goal.clone().hashing(Hashing::seeded(self.seed.unwrap_or(0)));
         if self.promise.is_some() {
             // A primary found every parameter, by its own settings.
-            return Ok(Goal::new().hashing(goal.key_hashing()).plan(&spec.to_string())?);
+            return Ok(Goal::new().hashing(goal.key_hashing()).plan_among(KINDS, &spec.to_string())?);
         }
         let (spec, goal) = self.with_window(spec, goal)?;
         // A change of all cells at once would stop the server for a third of a second, and all of its clients.
-        let plan = goal.default_fpr(DEFAULT_FPR.get()).bounded_latency().plan(&spec.to_string())?;
-        let kind = filters::kind(&plan.spec)?;
+        let plan = goal.default_fpr(DEFAULT_FPR.get()).bounded_latency().plan_among(KINDS, &spec.to_string())?;
+        let kind = KINDS.of(&plan.spec)?;
         if self.seed_is_given && kind.can.own_hash.is_some() {
             let problem = format!("{} filters hash without a seed, as others do; leave SEED out", kind.name);
             return Err(Failure::new(problem));
@@ -135,7 +135,7 @@ impl Wanted {
             }
             return Ok((windowed(&Window::Time(length), goal.known_items(), true)?, within));
         }
-        let kind = filters::kind(&spec)?;
+        let kind = KINDS.of(&spec)?;
         if !kind.can.advance {
             let able: Vec<_> = KINDS.iter().filter(|kind| kind.can.advance).map(|kind| kind.name).collect();
             let problem = format!("{} filters have no generations; these have: {}", kind.name, able.join(", "));
@@ -187,7 +187,7 @@ fn refuse_schemes(spec: &Spec) -> Result<(), Failure> {
     if spec.kind() == AUTO {
         return Ok(());
     }
-    let kind = filters::kind(spec)?;
+    let kind = KINDS.of(spec)?;
     if kind.can.follow_scheme.is_none() {
         return Ok(());
     }
@@ -308,7 +308,7 @@ pub(super) fn plan(call: &mut Call<'_>) -> Result<(), Failure> {
     let wanted = Wanted::read(call, 2, PLAN_OPTIONS)?;
     let plan = wanted.plan(text(call.word(1), "the spec")?)?;
     let bytes = plan.memory_bits.div_ceil(8);
-    let grows = wanted.goal.most_memory_bits().is_some() && filters::kind(&plan.spec)?.can.grow;
+    let grows = wanted.goal.most_memory_bits().is_some() && KINDS.of(&plan.spec)?.can.grow;
     let begins =
         grows.then(|| format!("MEMORY is what it begins with: {} filters grow with their keys", plan.spec.kind()));
     let notes: Vec<String> = plan.notes.iter().cloned().chain(begins).chain(limits::refusal(bytes)).collect();

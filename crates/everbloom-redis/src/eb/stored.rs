@@ -6,8 +6,8 @@ use super::tokens::{Bits, Token, Tokens};
 use crate::fault;
 use crate::report::{self, COUNTERS, Counted};
 use crate::server::{Call, Digest, Failure, Loader, Rewriter, Saver, TypeSlot, Value};
-use everbloom::internal::codec;
-use everbloom::{AnyFilter, Decoder, Hashing, Importance, ImportanceScale, Importances, KeyHash, Verdict};
+use everbloom::{AnyFilter, Decoder, Hashing, Importance, ImportanceScale, Importances, KeyHash, Verdict, codec};
+use everbloom_all::KINDS;
 use std::ffi::CStr;
 use std::io::Write;
 
@@ -288,7 +288,7 @@ impl Value for Stored {
             return Err(refusal);
         }
         let mut reader = from.stream(length);
-        let decoded = Decoder::new().read(&mut reader, length).map_err(|error| error.to_string());
+        let decoded = KINDS.decoder().read(&mut reader, length).map_err(|error| error.to_string());
         let mut filter = AnyFilter::from(decoded?);
         reader.finish()?;
         if let Some(refusal) = limits::refusal(filter.memory_bits() / 8).filter(|_| is_limited) {

@@ -2,7 +2,8 @@
 
 use crate::server::{Call, Failure};
 use everbloom::Error;
-use everbloom::internal::promise::{rate_text, suggestion};
+use everbloom::kind::{rate_text, suggestion};
+use everbloom_all::KINDS;
 
 /// The options of a command, word by word.
 pub(super) struct Words<'c, 'a> {
@@ -175,18 +176,18 @@ mod tests {
 
     #[test]
     fn errors_name_options_of_commands() {
-        let missing = Goal::new().fpr(0.01).plan("ranked").expect_err("nothing to plan with");
+        let missing = Goal::new().fpr(0.01).plan_among(KINDS, "ranked").expect_err("nothing to plan with");
         assert!(said(missing.clone()).starts_with("MEMORY is missing; "), "{}", said(missing));
-        let rate = Goal::new().expected_items(10).fpr(2.0).plan("bloom").expect_err("no rate");
+        let rate = Goal::new().expected_items(10).fpr(2.0).plan_among(KINDS, "bloom").expect_err("no rate");
         assert!(said(rate.clone()).starts_with("FPR is "), "{}", said(rate));
-        let little = Goal::new().plan("bloom").expect_err("too little is known");
+        let little = Goal::new().plan_among(KINDS, "bloom").expect_err("too little is known");
         assert!(said(little.clone()).ends_with("give EXPECT and FPR, or MEMORY and one of them"), "{}", said(little));
         let size = crate::settings::size("1m").named("memory").get().expect_err("no unit of a server's");
         assert_eq!(
             said(size),
             "MEMORY is '1m', but must be a size such as 64mb (times 1024), 64MiB, or bytes; try 1MiB"
         );
-        let kind = Goal::new().plan("blom").expect_err("no kind");
+        let kind = Goal::new().plan_among(KINDS, "blom").expect_err("no kind");
         assert!(said(kind).contains("did you mean 'bloom'?"));
     }
 

@@ -256,7 +256,7 @@ pub(super) fn memory_left(context: *mut raw::Context) -> Option<u64> {
 /// A text as the server takes it: one line, which ends.
 pub(super) fn harmless(text: &str) -> CString {
     // A NUL is a control character, and gone.
-    CString::new(everbloom::internal::promise::harmless(text)).unwrap_or_default()
+    CString::new(everbloom::kind::harmless(text)).unwrap_or_default()
 }
 
 /// How loud a line of the log is.

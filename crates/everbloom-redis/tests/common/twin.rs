@@ -1,9 +1,9 @@
 //! A filter in a server and its twin in the library, to which the same happens.
 
 use super::{Chance, Reply, Wire};
-use everbloom::filters::KINDS;
-use everbloom::internal::Kind;
+use everbloom::kind::Kind;
 use everbloom::{AnyFilter, Error, Goal, ImportanceScale, Importances, KeyHash, Verdict};
+use everbloom_all::KINDS;
 
 /// The largest importance of the streams here.
 pub const IMPORTANCE: f64 = 50.0;
@@ -20,7 +20,7 @@ pub fn kinds() -> Vec<&'static Kind> {
 /// A spec of this kind that a small goal can be planned for, with the number that its error asks for if need be.
 pub fn small_spec(kind: &Kind) -> String {
     let goal = Goal::new().memory_bits(16_384).expected_items(600).fpr(0.1);
-    match goal.plan(kind.name) {
+    match goal.plan_among(KINDS, kind.name) {
         Ok(_) => kind.name.to_string(),
         Err(Error::Parameter { name, needed, .. }) => {
             let number = needed.split(' ').next().unwrap_or_default();
@@ -66,7 +66,7 @@ impl Twin {
     pub fn new(wire: &mut Wire, kind: &'static Kind, key: &str, seed: u64) -> Twin {
         wire.ok(&reserve(kind, key, seed));
         let bytes = wire.call(&["EB.DUMP", key]).into_bytes();
-        let filter = AnyFilter::from_bytes(&bytes).unwrap_or_else(|error| panic!("{}: {error}", kind.name));
+        let filter = KINDS.from_bytes(&bytes).unwrap_or_else(|error| panic!("{}: {error}", kind.name));
         Twin { kind, key: key.into(), filter, observed: 0, distinct: 0, tokens: 0, last: None }
     }
 
@@ -235,7 +235,7 @@ impl Twin {
     pub fn compare(&self, wire: &mut Wire) {
         let dumped = wire.call(&["EB.DUMP", &self.key]).into_bytes();
         // A file also notes the largest importance; the rest of it is the filter.
-        let dumped = AnyFilter::from_bytes(&dumped).expect("a filter").to_bytes();
+        let dumped = KINDS.from_bytes(&dumped).expect("a filter").to_bytes();
         assert!(dumped == self.filter.to_bytes(), "{}: the bytes differ", self.kind.name);
         let info = wire.call(&["EB.INFO", &self.key]);
         let counted = |name| info.field(name).map(Reply::number);

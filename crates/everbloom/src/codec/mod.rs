@@ -6,7 +6,8 @@
 //!
 //! ```
 //! use everbloom::Goal;
-//! use everbloom::internal::codec::{Decoder, encode_compressed};
+//! use everbloom::Decoder;
+//! use everbloom::codec::encode_compressed;
 //!
 //! let goal = Goal::new().expected_items(10_000).fpr(0.01).filter("bloom");
 //! let mut filter = goal.clone().compressed().build()?;
@@ -143,7 +144,7 @@ pub fn encode_compressed(filter: &dyn Filter) -> Vec<u8> {
 ///
 /// ```
 /// use everbloom::Bloom;
-/// use everbloom::internal::codec::same_cells;
+/// use everbloom::codec::same_cells;
 ///
 /// let (mut one, mut other) = (Bloom::with_rate(1000, 0.01)?, Bloom::with_rate(1000, 0.01)?);
 /// one.extend(["a", "b"]);
@@ -172,7 +173,8 @@ fn same_body(one: Body<'_>, other: Body<'_>) -> bool {
 ///
 /// ```
 /// use everbloom::{Bloom, Hashing, SecretKey};
-/// use everbloom::internal::codec::{Decoder, encode};
+/// use everbloom::Decoder;
+/// use everbloom::codec::encode;
 ///
 /// let key = SecretKey::new([7; 16]);
 /// let mut filter = Bloom::with_rate(1000, 0.01)?;

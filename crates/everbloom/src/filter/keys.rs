@@ -173,7 +173,7 @@ pub trait UnseenExt: Iterator + Sized {
     ///
     /// ```
     /// use everbloom::Goal;
-    /// use everbloom::internal::UnseenExt;
+    /// use everbloom::kind::UnseenExt;
     /// use everbloom::filters::Bloom;
     ///
     /// let mut filter = Bloom::with_rate(1000, 0.001)?;

@@ -81,7 +81,6 @@ pub struct Abilities {
 
 /// How a kind with a window takes it.
 #[derive(Debug, Clone, Copy)]
-#[non_exhaustive]
 pub struct WindowParameters {
     /// The parameter for the number of arrivals or keys that must not be missed.
     pub parameter: &'static str,

@@ -7,7 +7,6 @@ use std::fmt;
 
 /// A parameter that a spec of some kind may give.
 #[derive(Debug, Clone, Copy, PartialEq)]
-#[non_exhaustive]
 pub struct Parameter {
     /// Its name in specs.
     pub name: &'static str,

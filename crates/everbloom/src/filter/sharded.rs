@@ -23,9 +23,9 @@
 //! # Example
 //!
 //! ```
-//! use everbloom::internal::FilterExt;
+//! use everbloom::FilterExt;
 //! use everbloom::{Goal, Importances, KeyHash, Hashing, Key, Verdict};
-//! use everbloom::filters::Sharded;
+//! use everbloom::kind::Sharded;
 //!
 //! let plan = Goal::new().memory_bits(1 << 20).fpr(0.01).plan("ranked:shards=8")?;
 //! let hashes: Vec<KeyHash> = (0..50_000u64).map(|key| (key % 20_000).hash_with(&plan.hashing)).collect();

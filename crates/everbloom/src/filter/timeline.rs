@@ -19,7 +19,7 @@ use std::collections::VecDeque;
 ///
 /// ```
 /// use core::time::Duration;
-/// use everbloom::internal::filter::{Times, Timeline};
+/// use everbloom::kind::{Timeline, Times};
 /// use everbloom::{Goal, Importances, Key, Verdict};
 ///
 /// let goal = Goal::new().fpr(0.01);

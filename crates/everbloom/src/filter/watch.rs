@@ -13,7 +13,7 @@ use libm::sqrt;
 /// false positives where they come in bursts. It is to be said at once, and again at each doubling.
 ///
 /// ```
-/// use everbloom::internal::filter::Watch;
+/// use everbloom::kind::Watch;
 /// use everbloom::{Goal, Verdict};
 ///
 /// let plan = Goal::new().expected_items(2).fpr(0.01).plan("bloom")?;

@@ -40,7 +40,7 @@
 //! # Example
 //!
 //! ```
-//! use everbloom::internal::FilterExt;
+//! use everbloom::FilterExt;
 //! use everbloom::filters::Blocked;
 //!
 //! let mut filter = Blocked::with_rate(10_000, 0.01)?;
@@ -384,7 +384,7 @@ impl Merge for Blocked {
 ///
 /// ```
 /// use everbloom::Hashing;
-/// use everbloom::internal::FilterExt;
+/// use everbloom::FilterExt;
 /// use everbloom::filters::{AtomicBlocked, Blocked};
 /// use everbloom::filters::blocked::Parameters;
 ///

@@ -63,7 +63,7 @@
 //! # Example
 //!
 //! ```
-//! use everbloom::internal::FilterExt;
+//! use everbloom::FilterExt;
 //! use everbloom::filters::Bloom;
 //!
 //! let mut filter = Bloom::with_rate(10_000, 0.01)?;
@@ -284,7 +284,8 @@ impl Bloom {
         Self::with_promise(size, Hashing::default(), size.promise(Some(expected_items), Some(target_fpr)))
     }
 
-    pub(crate) fn with_promise(size: Size, hashing: Hashing, promise: Promise) -> Result<Self> {
+    /// A filter of this size that promises what its maker says.
+    pub fn with_promise(size: Size, hashing: Hashing, promise: Promise) -> Result<Self> {
         Self::with_base(size.checked()?, Base::new(&KIND, spec_of(size), hashing, promise)?)
     }
 

@@ -43,7 +43,8 @@
 //! # Example
 //!
 //! ```
-//! use everbloom::internal::{FilterExt, Removal};
+//! use everbloom::FilterExt;
+//! use everbloom::kind::Removal;
 //! use everbloom::{Hashing, Key};
 //! use everbloom::filters::Counting;
 //!

@@ -4,82 +4,55 @@
 //! laws in the tests, the lab and the bindings find it there.
 
 pub mod age_partitioned;
-pub mod aging;
 pub mod blocked;
 pub mod bloom;
 pub mod counting;
 pub mod exact;
-pub mod ibf;
-pub mod popularity;
 pub mod ranked;
-pub mod redisbloom;
-pub mod reservoir;
 pub mod scalable;
 pub mod spectral;
-pub mod stable;
-pub mod stacked;
 
 use crate::filter::sharded::SHARDS;
 use crate::filter::{Base, Filter, Kind, Kinds, Sharded, alone};
 use crate::promise::{Error, Result};
 use std::any::Any;
 
-pub use crate::audit::horizon;
 pub use age_partitioned::AgePartitioned;
-pub use aging::Aging;
-pub use blocked::AtomicBlocked;
-pub use blocked::Blocked;
+pub use blocked::{AtomicBlocked, Blocked};
 pub use bloom::Bloom;
 pub use counting::Counting;
 pub use exact::Exact;
-pub use ibf::Ibf;
-pub use popularity::Popularity;
 pub use ranked::{Graceful, Ranked};
-pub use redisbloom::RedisBloom;
-pub use reservoir::Reservoir;
 pub use scalable::Scalable;
 pub use spectral::Spectral;
-pub use stable::Stable;
-pub use stacked::Stacked;
 
-/// Every kind of filter.
-pub const KINDS: Kinds = Kinds::new(ALL).with_annexes(crate::audit::read_annex);
+/// The kinds of this crate: those that one should use.
+pub const KINDS: &[&Kind] = &[
+    &bloom::KIND,
+    &blocked::KIND,
+    &counting::KIND,
+    &exact::KIND,
+    &ranked::GRACEFUL,
+    &ranked::KIND,
+    &age_partitioned::KIND,
+    &scalable::KIND,
+    &spectral::KIND,
+];
 
+/// The kinds of this crate. Those of other crates are named together with them: see the crate `everbloom-all`.
 impl Default for Kinds {
     fn default() -> Self {
-        KINDS
+        const STANDARD: &[&[&Kind]] = &[KINDS];
+        Kinds::new(STANDARD)
     }
 }
-
-const ALL: &[&[&Kind]] = &[
-    &[
-        &bloom::KIND,
-        &blocked::KIND,
-        &counting::KIND,
-        &exact::KIND,
-        &stable::KIND,
-        &reservoir::KIND,
-        &ranked::GRACEFUL,
-        &ranked::KIND,
-    ],
-    &ibf::KINDS,
-    &[
-        &age_partitioned::KIND,
-        &aging::KIND,
-        &scalable::KIND,
-        &redisbloom::KIND,
-        &spectral::KIND,
-        &popularity::KIND,
-        &stacked::KIND,
-    ],
-];
 
 /// The plain filter to send to others: a bit for every counter that is not zero.
 ///
 /// This is what the summary cache does: counters at home, bits on the wire.
 ///
 /// ```
-/// use everbloom::internal::FilterExt;
+/// use everbloom::FilterExt;
 /// use everbloom::filters::{Bloom, Counting};
 ///
 /// let mut cached = Counting::with_rate(1000, 0.01)?;

@@ -42,7 +42,7 @@
 //!
 //! ```
 //! use everbloom::{Filter, Goal};
-//! use everbloom::internal::FilterExt;
+//! use everbloom::FilterExt;
 //!
 //! let mut filter = Goal::new().fpr(0.01).plan("scalable:initial_items=100")?.build()?;
 //! for key in 0..100_000u64 {

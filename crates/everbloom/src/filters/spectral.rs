@@ -34,7 +34,7 @@
 //!
 //! ```
 //! use everbloom::{Filter, Goal, Hashing, Key};
-//! use everbloom::internal::FilterExt;
+//! use everbloom::FilterExt;
 //!
 //! let mut seen = Goal::new().expected_items(1_000).fpr(0.01).plan("spectral")?.build()?;
 //! for _ in 0..5 {

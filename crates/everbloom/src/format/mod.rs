@@ -194,7 +194,7 @@ impl Header {
 }
 
 /// The hashing that stored fields describe (see [`Header::hash_fields`]); a secret key must be the right one.
-pub(crate) fn stored_hashing((hash_id, seed, key_check): (u8, u64, u64), key: Option<SecretKey>) -> Result<Hashing> {
+pub fn stored_hashing((hash_id, seed, key_check): (u8, u64, u64), key: Option<SecretKey>) -> Result<Hashing> {
     match (hash_id, key) {
         (1, _) => Ok(Hashing::seeded(seed)),
         (3, _) => Ok(Hashing::measured(seed)),

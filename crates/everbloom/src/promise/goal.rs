@@ -193,6 +193,12 @@ impl Goal {
         self
     }
 
+    /// Says that importances do not matter.
+    pub fn without_importance(mut self) -> Self {
+        (self.importance, self.importance_mix) = (false, None);
+        self
+    }
+
     /// Leaves the choice of the filter to the planner.
     pub fn without_filter(mut self) -> Self {
         self.filter = None;
@@ -217,7 +223,7 @@ impl Goal {
     }
 
     /// Surfaces the first error of the builder, and of its numbers.
-    pub(crate) fn checked(&self) -> Result<()> {
+    pub fn checked(&self) -> Result<()> {
         if let Some(problem) = &self.problem {
             return Err(problem.clone());
         }
@@ -253,7 +259,7 @@ impl Goal {
     /// the highest that will do; otherwise 1/2 is.
     ///
     /// ```
-    /// use everbloom::internal::{FilterExt, codec};
+    /// use everbloom::{codec, FilterExt};
     /// use everbloom::Goal;
     ///
     /// let keys: Vec<u64> = (0..10_000).collect();
@@ -277,7 +283,7 @@ impl Goal {
     }
 
     /// The target rate, checked; `None` if not given.
-    pub(crate) fn checked_fpr(&self) -> Result<Option<f64>> {
+    pub fn checked_fpr(&self) -> Result<Option<f64>> {
         match self.target_fpr {
             Some(rate) if !(rate > 0.0 && rate < 1.0) => {
                 Err(Error::parameter("fpr", rate, "above 0 and below 1", "try 0.1%"))
@@ -288,7 +294,7 @@ impl Goal {
     }
 
     /// The memory bound, checked; `None` if not given.
-    pub(crate) fn checked_memory(&self) -> Result<Option<u64>> {
+    pub fn checked_memory(&self) -> Result<Option<u64>> {
         match self.memory_bits {
             Some(bits) if bits == 0 || bits > MAX_MEMORY_BITS => {
                 Err(Error::memory(bits, "at least one bit and at most 128PiB", "try 64MiB"))
@@ -298,7 +304,7 @@ impl Goal {
     }
 
     /// The number of distinct keys, checked; `None` if not given.
-    pub(crate) fn checked_items(&self) -> Result<Option<u64>> {
+    pub fn checked_items(&self) -> Result<Option<u64>> {
         match self.expected_items {
             Some(items) if items == 0 || items > MAX_ITEMS => Err(Error::parameter(
                 "expected_items",
@@ -311,17 +317,17 @@ impl Goal {
     }
 
     /// The target rate that a filter needs to plan at all.
-    pub(crate) fn required_fpr(&self) -> Result<f64> {
+    pub fn required_fpr(&self) -> Result<f64> {
         self.checked_fpr()?.ok_or_else(|| missing("fpr", "say which rate of false positives to keep"))
     }
 
     /// The number of distinct keys that a filter needs to plan at all.
-    pub(crate) fn required_items(&self) -> Result<u64> {
+    pub fn required_items(&self) -> Result<u64> {
         self.checked_items()?.ok_or_else(|| missing("expected_items", "say how many distinct keys will come"))
     }
 
     /// The memory that a filter needs to plan at all.
-    pub(crate) fn required_memory(&self) -> Result<u64> {
+    pub fn required_memory(&self) -> Result<u64> {
         self.checked_memory()?.ok_or_else(|| missing("memory", "say how much memory the filter may use"))
     }
 }
@@ -356,6 +362,36 @@ impl Goal {
     /// How importances are spread, if that is known.
     pub fn known_importance_mix(&self) -> Option<ImportanceMix> {
         self.importance_mix
+    }
+
+    /// Whether the filter is to be small when it is compressed.
+    pub fn is_compressed(&self) -> bool {
+        self.compressed
+    }
+
+    /// The most bytes that the filter may take when it is sent.
+    pub fn most_transmitted_bytes(&self) -> Option<u64> {
+        self.transmitted_bytes
+    }
+
+    /// Whether no key may be missed.
+    pub fn never_forgets(&self) -> bool {
+        self.never_forget
+    }
+
+    /// Whether no arrival may take much longer than others.
+    pub fn has_bounded_latency(&self) -> bool {
+        self.bounded_latency
+    }
+
+    /// Whether the number of keys is a guess.
+    pub fn is_open_ended(&self) -> bool {
+        self.open_ended
+    }
+
+    /// Whether nobody bounded the memory.
+    pub fn has_default_memory(&self) -> bool {
+        self.assumed_memory
     }
 
     /// How keys are hashed.

@@ -1,7 +1,6 @@
 //! The words that everybody shares: what a user wants, what a filter promises, how an arrival is judged, what can go
 //! wrong, and quantities as people write them.
 
-mod cost;
 mod goal;
 mod harmless;
 mod importance;
@@ -12,7 +11,6 @@ mod standing;
 mod suggest;
 mod verdict;
 
-pub use cost::{Cost, Price};
 pub use everbloom_cells::{Error, IoError, Result, Verdict, size_text, size_typed};
 pub(crate) use goal::LEAST_RATE_OF_A_PART;
 pub use goal::MAX_MEMORY_BITS;

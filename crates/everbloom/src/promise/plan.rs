@@ -41,6 +41,16 @@ impl Promise {
         let predicted_fpr = predicted_fpr.max(LEAST_RATE);
         Promise { predicted_fpr, predicted_fnr: None, holds: Holds::Always, exact_until: None }
     }
+
+    /// The promise with another end.
+    pub fn held(self, holds: Holds) -> Self {
+        Promise { holds, ..self }
+    }
+
+    /// The promise with this rate of false negatives.
+    pub fn missing(self, predicted_fnr: f64) -> Self {
+        Promise { predicted_fnr: Some(predicted_fnr), ..self }
+    }
 }
 
 /// Refuses the hash that is for filters shared with RedisBloom alone, where another filter, or a scheme for it, would use it:

@@ -4,7 +4,7 @@
 //! quantity is asked for, so that builders can be chained:
 //!
 //! ```
-//! use everbloom::internal::promise::{Count, Rate, Size, Span};
+//! use everbloom::{Count, Rate, Size, Span};
 //!
 //! assert_eq!(Size::from("64MiB").get()?, 64 << 23, "bits");
 //! assert_eq!(Size::from(64 << 20).get()?, 64 << 23, "a number is bytes");
@@ -39,7 +39,7 @@ use std::str::FromStr;
 /// that it is not `64k`.
 ///
 /// ```
-/// use everbloom::internal::promise::Size;
+/// use everbloom::Size;
 ///
 /// assert_eq!(Size::from("64M"), Size::from("64MiB"));
 /// assert_eq!(Size::from("1.5MB").get()?, 12_000_000);
@@ -53,7 +53,7 @@ pub struct Size(Result<u64>);
 /// A rate of errors, above 0 and below 1. Texts are shares or percentages: `0.01`, `1%`.
 ///
 /// ```
-/// use everbloom::internal::promise::Rate;
+/// use everbloom::Rate;
 ///
 /// assert_eq!(Rate::from("0.1%").get()?, 0.001);
 /// assert_eq!(Rate::from(0.001).get()?, 0.001);
@@ -67,7 +67,7 @@ pub struct Rate(Result<f64>);
 /// of 1000: `1e6`, `1_000_000`, `1.5M`, `10k`, `2G`.
 ///
 /// ```
-/// use everbloom::internal::promise::Count;
+/// use everbloom::Count;
 ///
 /// assert_eq!(Count::from("5M").get()?, 5_000_000);
 /// assert_eq!(Count::from(5_000_000), Count::from("5e6"));
@@ -82,7 +82,7 @@ pub struct Count(Result<u64>);
 ///
 /// ```
 /// use core::time::Duration;
-/// use everbloom::internal::promise::Span;
+/// use everbloom::Span;
 ///
 /// assert_eq!(Span::from("1.5h").get()?, Duration::from_secs(5400));
 /// assert_eq!(Span::from(Duration::from_secs(90)), Span::from("1m30s"));
@@ -99,14 +99,13 @@ pub struct Span(Result<Duration>);
 ///
 /// ```
 /// use core::time::Duration;
-/// use everbloom::internal::promise::Window;
+/// use everbloom::Window;
 ///
 /// assert_eq!("1e6".parse(), Ok(Window::Arrivals(1_000_000)));
 /// assert_eq!("24h".parse(), Ok(Window::Time(Duration::from_secs(86_400))));
 /// assert!("5M".parse::<Window>().is_err());
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[non_exhaustive]
 pub enum Window {
     /// The last so many arrivals.
     Arrivals(u64),
@@ -346,7 +345,7 @@ impl FromStr for Window {
 /// A time as [`Span`] reads it, exactly: in the largest unit, or in two of them, where that takes no more: `1w`, `1h30m`.
 ///
 /// ```
-/// use everbloom::internal::promise::span_text;
+/// use everbloom::kind::span_text;
 /// use std::time::Duration;
 ///
 /// let texts = [604_800, 86_400, 5400, 90, 100_000].map(|seconds| span_text(Duration::from_secs(seconds)));
@@ -374,7 +373,8 @@ pub fn span_text(time: Duration) -> String {
 /// A rate as a percentage that [`Rate`] reads, rounded up to three digits: `1%`, `0.0321%`, `1e-7%`.
 ///
 /// ```
-/// use everbloom::internal::promise::{Rate, rate_text};
+/// use everbloom::Rate;
+/// use everbloom::kind::rate_text;
 ///
 /// assert_eq!((rate_text(0.01), rate_text(0.123_45), rate_text(1e-9)), ("1%".into(), "12.4%".into(), "1e-7%".into()));
 /// assert!(Rate::from(rate_text(0.032_117).as_str()).get()? >= 0.032_117);

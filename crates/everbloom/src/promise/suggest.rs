@@ -4,7 +4,7 @@
 /// of exactly one, or a few letters away.
 ///
 /// ```
-/// use everbloom::internal::promise::did_you_mean;
+/// use everbloom::kind::did_you_mean;
 ///
 /// let names = ["bloom", "blocked", "num_hashes"];
 /// assert_eq!(did_you_mean("Bloom", names), Some("bloom"));

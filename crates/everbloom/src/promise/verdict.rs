@@ -4,7 +4,6 @@ use libm::{expm1, ldexp};
 
 /// What a filter knows about itself right now.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
-#[non_exhaustive]
 pub struct Status {
     /// Arrivals observed or keys inserted so far.
     pub arrivals: u64,

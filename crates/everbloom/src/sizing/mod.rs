@@ -20,7 +20,6 @@ pub const MAX_HASHES: u32 = 64;
 
 /// A number of cells and of probes into them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[non_exhaustive]
 pub struct Size {
     /// Cells in all.
     pub num_cells: u64,

@@ -294,10 +294,10 @@ const FINISHED: &[(&str, &str)] = &[
     ("everbloom::Importances", "one importance for all keys or one for each; callers make it"),
     ("everbloom::KeyHash", "128 bits in two halves"),
     ("everbloom::Verdict", "an answer of two, which callers match"),
-    ("everbloom::filters::redisbloom::ChunkError", "the three answers that RedisBloom has"),
-    ("everbloom::filters::redisbloom::Header", "the fields of a format that is another's, and does not change"),
-    ("everbloom::filters::redisbloom::Refusal", "the answers that RedisBloom has"),
-    ("everbloom::filters::redisbloom::StageHeader", "as its header"),
+    ("everbloom_compat::redisbloom::ChunkError", "the three answers that RedisBloom has"),
+    ("everbloom_compat::redisbloom::Header", "the fields of a format that is another's, and does not change"),
+    ("everbloom_compat::redisbloom::Refusal", "the answers that RedisBloom has"),
+    ("everbloom_compat::redisbloom::StageHeader", "as its header"),
 ];
 
 const CLOSED: &str = "is not #[non_exhaustive]";

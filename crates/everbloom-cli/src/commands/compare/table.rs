@@ -3,8 +3,8 @@
 use super::{Document, Row, Sort};
 use crate::report::paper::{Cell, Paper};
 use crate::report::{counted, percent, predicted, short_size, thousands, with_error};
-use everbloom::internal::planning;
-use everbloom::internal::promise::Standing;
+use everbloom::kind::Standing;
+use everbloom::planning;
 use everbloom_lab::evaluate::Report;
 use everbloom_lab::spread::{self, Errors};
 use std::cmp::Ordering;

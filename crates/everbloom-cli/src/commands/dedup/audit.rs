@@ -7,9 +7,9 @@ use crate::failure::{Failure, Result};
 use crate::platform;
 use crate::report::words::{self, LINES};
 use crate::report::{audit, short_size};
-use everbloom::Auditing;
-use everbloom::internal::audit::{Audit, usual_bytes};
 use everbloom::{AnyFilter, filters};
+use everbloom_forecast::Auditing;
+use everbloom_forecast::audit::{Audit, usual_bytes};
 use std::hash::{BuildHasher as _, Hasher as _};
 use std::path::PathBuf;
 
@@ -46,7 +46,7 @@ pub(super) fn begin(dedup: &Dedup, mut filter: AnyFilter) -> Result<AnyFilter> {
         words::note(&format!("the audit takes {size} beside the filter, and follows some of the keys exactly"));
     }
     // Who asked for a window is told of repeats within it. Who named a filter that has one is told of all.
-    let horizon = dedup.window.and_then(|_| filters::horizon(filter.as_mut()));
+    let horizon = dedup.window.and_then(|_| everbloom_forecast::audit::horizon(filter.as_mut()));
     Ok(filter.with_audit(new.with_horizon(horizon))?)
 }
 

@@ -8,7 +8,9 @@ use crate::failure::{Failure, Result};
 use crate::progress::{Screen, Working};
 use crate::record::Layout;
 use crate::report::{percent, short_size, thousands, words};
-use everbloom::{Cost, Goal, Plan, Question, Recommendation, Stream};
+use everbloom::{Goal, Plan};
+use everbloom_all::KINDS;
+use everbloom_forecast::{Cost, Question, Recommendation, Stream};
 
 /// Lines of the files that are read twice, the first time to learn what they are like.
 const READ_AHEAD: u64 = 1 << 20;
@@ -58,7 +60,7 @@ impl Dedup {
         if known.goes_on {
             goal = goal.open_ended();
         }
-        let mut question = Question::new(goal).cost(cost);
+        let mut question = Question::among(KINDS, goal).cost(cost);
         question.filter = Some(self.goal.filter.clone());
         question.best_only = true;
         question.stream = known.stream;

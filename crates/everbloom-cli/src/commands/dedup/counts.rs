@@ -11,9 +11,11 @@ use crate::progress::Screen;
 use crate::record::{Batch, FaultWatch, Layout, Part, RecordReader, for_each_batch};
 use crate::report::words::{self, LINES};
 use crate::report::{self, counted, percent, short_size, thousands};
-use everbloom::internal::cells::exact_counts::ExactCounts;
-use everbloom::internal::promise::Standing;
+use everbloom::kind::Standing;
+use everbloom::kind::standing;
 use everbloom::{AnyFilter, Hashing, KeyHash, filters};
+use everbloom_all::KINDS;
+use everbloom_cells::exact_counts::ExactCounts;
 use serde::Serialize;
 use std::io::{self, BufReader, BufWriter, Read, Seek as _, Write};
 use std::time::Instant;
@@ -137,13 +139,13 @@ impl Counter {
             return Ok(Counter::Exact(ExactCounts::default()));
         }
         let memory = dedup.goal.wanted.memory.unwrap_or(DEFAULT_MEMORY_BITS);
-        if dedup.goal.filter.is_bare() && dedup.goal.filter.kind() == everbloom::internal::planning::AUTO {
+        if dedup.goal.filter.is_bare() && dedup.goal.filter.kind() == everbloom::planning::AUTO {
             let counts = ExactCounts::within(memory).map_err(|_| {
                 Failure::new(format!("{} could not be allocated; give less --memory", short_size(memory)))
             })?;
             return Ok(Counter::Exact(counts));
         }
-        let kind = filters::kind(&dedup.goal.filter)?;
+        let kind = KINDS.of(&dedup.goal.filter)?;
         // As elsewhere, it grows beyond --memory.
         if kind.can.be_exact {
             return Ok(Counter::Exact(ExactCounts::default()));
@@ -160,7 +162,7 @@ impl Counter {
             return Err(Failure::new(format!("{problem}; leave {parameter} out of --filter")));
         }
         let goal = dedup.goal.goal().default_memory_bits(DEFAULT_MEMORY_BITS);
-        let plan = everbloom::internal::planning::plan(&dedup.goal.filter, &goal)?;
+        let plan = KINDS.plan(&dedup.goal.filter, &goal)?;
         Ok(Counter::Estimated(Box::new(plan.build()?)))
     }
 
@@ -249,7 +251,7 @@ impl Counter {
     fn ending(&self, dedup: &Dedup) -> Result<Ending> {
         let Counter::Estimated(filter) = self else { return Ok(Ending::Done) };
         let status = filter.status();
-        let is_broken = filters::standing(filter.as_ref().as_ref(), &status) == Standing::Broken;
+        let is_broken = standing(filter.as_ref().as_ref(), &status) == Standing::Broken;
         if is_broken {
             let text = || format!("{}; {}", words::seen_in_cells(&filter.promise(), &status, LINES), dedup.remedy());
             dedup.promise.broken(text)?;
@@ -265,7 +267,7 @@ fn missing(written: u64, rate: f64) -> u64 {
 
 /// The kinds that count.
 fn able() -> String {
-    let able: Vec<_> = filters::KINDS.iter().filter(|kind| kind.can.count).map(|kind| kind.name).collect();
+    let able: Vec<_> = KINDS.iter().filter(|kind| kind.can.count).map(|kind| kind.name).collect();
     able.join(" or ")
 }
 

@@ -21,7 +21,7 @@ use crate::failure::{Failure, Result};
 use crate::input::{Block, Framing, Lost, Reading};
 use crate::platform::Interrupt;
 use crate::record::{Batch, Columns, Extractor, Header, RecordReader};
-use everbloom::internal::filter::Timeline;
+use everbloom::kind::Timeline;
 use everbloom::{Hashing, Verdict};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};

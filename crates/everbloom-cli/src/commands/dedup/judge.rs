@@ -9,9 +9,10 @@ use crate::failure::{Failure, Result};
 use crate::record::{Batch, FaultWatch};
 use crate::report::thousands;
 use crate::report::words::{self, LINES};
-use everbloom::internal::audit::Audit;
-use everbloom::internal::filter::{Timeline, Watch, Watched};
+use everbloom::kind::{Timeline, Watch, Watched};
 use everbloom::{Importance, Importances, KeyHash, Verdict, filters};
+use everbloom_all::KINDS;
+use everbloom_forecast::audit::Audit;
 use std::time::{Duration, Instant};
 
 /// A first look at the audit after so many arrivals.
@@ -45,7 +46,7 @@ pub(super) struct Judge {
 impl Judge {
     /// Whether the filter may forget a key.
     pub(super) fn forgets(&self) -> bool {
-        filters::kind(self.memory.spec()).is_ok_and(|kind| kind.forgets(self.memory.spec()))
+        KINDS.of(self.memory.spec()).is_ok_and(|kind| kind.forgets(self.memory.spec()))
     }
 
     /// Whether the time has come to save what has changed.

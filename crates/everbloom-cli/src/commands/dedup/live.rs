@@ -11,7 +11,7 @@ use axum::http::header;
 use axum::response::{IntoResponse as _, Response};
 use axum::routing::get;
 use everbloom::Verdict;
-use everbloom::internal::promise::Standing;
+use everbloom::kind::Standing;
 use everbloom_lab::charts::{self, Axis, Figure, Look, Panel, Point, Series};
 use serde_json::{Value, json as object};
 use std::collections::VecDeque;

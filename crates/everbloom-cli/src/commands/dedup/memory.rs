@@ -7,10 +7,11 @@ use super::state::{Journal, OnServers};
 use crate::failure::{Failure, Result};
 use crate::platform::Interrupt;
 use crate::record::Layout;
-use everbloom::Audits;
-use everbloom::internal::audit::Audit;
-use everbloom::internal::filter::Watch;
+use everbloom::kind::Watch;
+use everbloom::kind::watch;
 use everbloom::{AnyFilter, Hashing, Importances, KeyHash, Promise, Spec, Status, Window, filters};
+use everbloom_forecast::Audits;
+use everbloom_forecast::audit::Audit;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -104,7 +105,7 @@ impl Memory {
 
     pub(super) fn watch(&self) -> Watch {
         match self {
-            Memory::Own(filter) => filters::watch(filter.as_ref()),
+            Memory::Own(filter) => watch(filter.as_ref()),
             Memory::Servers(servers) => servers.watch(),
         }
     }

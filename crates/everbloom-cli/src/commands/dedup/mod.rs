@@ -23,27 +23,26 @@ mod state;
 mod stats;
 mod window;
 
+use everbloom_all::KINDS;
 pub(crate) use state::{filter_bytes, keys_of};
 
 use crate::args::{
-    CostArgs, Format, GoalArgs, ImportanceArgs, KeyArgs, OnError, PromiseArgs, Refresh, ServersArgs, quantity,
+    self, CostArgs, Format, GoalArgs, ImportanceArgs, KeyArgs, OnError, PromiseArgs, Refresh, ServersArgs, quantity,
     with_exit_codes,
 };
 use crate::failure::{Ending, Failure, Result};
 use crate::input::{BlockReader, Lost, Source, is_stdin, rereadable};
-use crate::platform::Interrupt;
+use crate::output;
+use crate::platform::{self, Interrupt};
 use crate::progress::{Bar, Screen};
 use crate::record::{Before, Layout, RecordReader, shown};
 use crate::report::audit::Audited;
-use crate::report::{counted, words};
-use crate::{args, output, platform, report};
+use crate::report::{self, counted, words};
 use block_output::{Mode, Options};
 use clap::Args;
 use engine::{Engine, Finished, Setup};
-use everbloom::internal::filter::Timeline;
-use everbloom::internal::planning;
-use everbloom::internal::promise::Standing;
-use everbloom::{Goal, Plan, Spec, Window, filters};
+use everbloom::kind::{Standing, Timeline};
+use everbloom::{Goal, Plan, Spec, Window, filters, planning};
 use judge::Judge;
 use lock::Lock;
 use memory::Memory;
@@ -401,9 +400,9 @@ impl Dedup {
             return self.plan_by_cost(cost, layout);
         }
         if self.exact {
-            let exact = filters::KINDS.iter().find(|kind| kind.can.be_exact);
+            let exact = KINDS.iter().find(|kind| kind.can.be_exact);
             let spec = self.in_shards(&Spec::new(exact.map_or(planning::AUTO, |kind| kind.name)))?;
-            return Ok(planning::plan(&spec, &Goal::new().hashing(self.goal.hashing()))?);
+            return Ok(KINDS.plan(&spec, &Goal::new().hashing(self.goal.hashing()))?);
         }
         let mut goal = self.goal.goal().default_memory_bits(DEFAULT_MEMORY_BITS);
         if layout.has_importance() {
@@ -414,7 +413,7 @@ impl Dedup {
             return Ok(planning::for_window(&window, &goal, refresh, self.servers.shards())?);
         }
         let goal = goal.open_ended();
-        Ok(planning::held_to_rate(planning::plan(&self.in_shards(&self.goal.filter)?, &goal)?, &goal)?)
+        Ok(planning::held_to_rate(KINDS.plan(&self.in_shards(&self.goal.filter)?, &goal)?, &goal)?)
     }
 
     /// The spec in shards, if it goes to servers.

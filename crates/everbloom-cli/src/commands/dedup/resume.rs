@@ -16,7 +16,8 @@ use crate::platform::{self, Interrupt};
 use crate::record::{Before, FaultWatch, KeyOptions, Layout};
 use crate::report::{thousands, words};
 use everbloom::filters;
-use everbloom::internal::filter::Watch;
+use everbloom::kind::Watch;
+use everbloom_all::KINDS;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Instant;
@@ -179,7 +180,7 @@ fn judge(dedup: &Dedup, mut memory: Memory, records: u64) -> Result<Judge> {
         Some(timeline) => Watch::over_window(&memory.promise(), timeline),
         None => memory.watch(),
     };
-    let is_exact_first = filters::kind(memory.spec())?.can.exact_first;
+    let is_exact_first = KINDS.of(memory.spec())?.can.exact_first;
     let exact = match &memory {
         Memory::Own(memory) if is_exact_first => {
             Some(memory.status().arrivals).filter(|all| *all == memory.exact_arrivals())

@@ -10,7 +10,7 @@ use crate::failure::{Failure, Result};
 use crate::platform::Interrupt;
 use crate::record::Layout;
 use crate::report::{thousands, words};
-use everbloom::internal::filter::Watch;
+use everbloom::kind::Watch;
 use everbloom::{Hashing, Importance, Importances, KeyHash, Plan, Promise, Spec, Status, Verdict};
 use everbloom_redis_client::{Error, Filter, Forgotten, Options, Session, Watcher, Writer, new_name};
 use std::collections::VecDeque;

@@ -16,7 +16,8 @@ use crate::fault::{self, Fallible};
 use crate::input::Mark;
 use crate::platform;
 use crate::record::Columns;
-use everbloom::internal::codec;
+use everbloom::codec;
+use everbloom_all::KINDS;
 use serde::{Deserialize, Serialize};
 use std::fs::File;
 use std::io::{self, BufReader, Read, Seek, SeekFrom, Write};
@@ -179,7 +180,7 @@ fn read_whole(file: &mut File, footer: Footer) -> Result<(Kept, Journal)> {
             read.map_err(|error| Failure::io("the state", &error))?;
             Kept::OnItsWay(bytes)
         }
-        false => Kept::Filter(codec::Decoder::new().read(&mut hashed, footer.memory_bytes)?.into()),
+        false => Kept::Filter(KINDS.decoder().read(&mut hashed, footer.memory_bytes)?.into()),
     };
     hashed.hash.update(&text);
     if hashed.hash.digest() != footer.checksum {

@@ -5,9 +5,10 @@ use super::judge::Judge;
 use super::window::WindowStats;
 use crate::report::audit::Audited;
 use crate::report::{columns, counted, percent, short_size, thousands, words};
-use everbloom::internal::audit::Missed;
-use everbloom::internal::promise::{Standing, span_text};
+use everbloom::kind::{Standing, span_text};
 use everbloom::{Status, Window, filters};
+use everbloom_all::KINDS;
+use everbloom_forecast::audit::Missed;
 use serde::{Deserialize, Serialize};
 
 /// Every record is written, dropped or skipped: `items = written + dropped + skipped`.
@@ -122,7 +123,7 @@ impl Stats {
     ) -> Self {
         let Judge { memory: filter, watch, exact, .. } = judge;
         let promise = filter.promise();
-        let can = filters::kind(filter.spec()).ok().map(|kind| kind.can);
+        let can = KINDS.of(filter.spec()).ok().map(|kind| kind.can);
         let is_exact = can.is_some_and(|can| can.be_exact);
         let errs_not = is_exact || exact.is_some();
         let status = if look || errs_not { filter.status() } else { Status::default() };

@@ -4,7 +4,7 @@ use crate::failure::{Failure, Result};
 use crate::record::{Batch, time};
 use crate::report::{counted, thousands};
 use everbloom::AnyFilter;
-use everbloom::internal::filter::{Timeline, Times, WindowStatus};
+use everbloom::kind::{Timeline, Times, WindowStatus};
 use serde::Serialize;
 use std::time::Duration;
 

@@ -2,8 +2,9 @@
 
 use crate::failure::{Failure, Result};
 use crate::report::thousands;
-use everbloom::internal::stream::{Method, RateAt, RatesAt};
-use everbloom::{Candidate, CostCurve, CostSoFar, Holds, Question, Recommendation};
+use everbloom::Holds;
+use everbloom_forecast::stream::{Method, RateAt, RatesAt};
+use everbloom_forecast::{Candidate, CostCurve, CostSoFar, Question, Recommendation};
 use everbloom_lab::charts::{self, Axis, Figure, Look, Panel, Point, Series};
 use everbloom_lab::spread::STATED_ERRORS;
 use serde::Serialize;

@@ -15,7 +15,7 @@ use crate::report::words;
 use crate::web::Site;
 use crate::web::workers::Workers;
 use clap::Args;
-use everbloom::{Recommendation, Stream};
+use everbloom_forecast::{Recommendation, Stream};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 use std::collections::VecDeque;

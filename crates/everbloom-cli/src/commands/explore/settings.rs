@@ -5,7 +5,7 @@ use crate::args::KeyArgs;
 use crate::commands::plan::{Asked, Sampled};
 use crate::failure::{Failure, Result, from_usage};
 use clap::{CommandFactory as _, Parser};
-use everbloom::internal::promise::did_you_mean;
+use everbloom::kind::did_you_mean;
 use std::sync::PoisonError;
 
 /// The options that the page has as they are.

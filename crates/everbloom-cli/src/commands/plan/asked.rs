@@ -6,8 +6,10 @@ use super::{Document, Plan, text};
 use crate::args::KeyArgs;
 use crate::failure::{Failure, Result, from_usage};
 use clap::{CommandFactory as _, Parser};
-use everbloom::internal::planning::AUTO;
-use everbloom::{Question, Recommendation, Stream, filters};
+use everbloom::filters;
+use everbloom::planning::AUTO;
+use everbloom_all::KINDS;
+use everbloom_forecast::{Question, Recommendation, Stream};
 use serde::Serialize;
 
 /// The options of `plan`, without its name before them.
@@ -59,7 +61,7 @@ impl Asked {
             sample.stream
         });
         if let Some(spec) = plan.filter.as_ref().filter(|spec| spec.kind() != AUTO) {
-            filters::kind(spec)?;
+            KINDS.of(spec)?;
         }
         let question = plan.question(importances.as_ref(), learned)?;
         Ok(Asked { plan, question, importances })

@@ -6,9 +6,9 @@ use super::sentence::is_stream;
 use super::stream::Repeats;
 use crate::args::{DEFAULT_FPR, KeyArgs, OnError, Refresh, Scale, quantity};
 use clap::ValueEnum;
-use everbloom::internal::planning;
-use everbloom::internal::promise::{Window, size_typed, span_text};
-use everbloom::{Holds, Recommendation};
+use everbloom::kind::{size_typed, span_text};
+use everbloom::{Holds, Window, planning};
+use everbloom_forecast::Recommendation;
 
 /// On a stream, if one was described or the filter is made for one; otherwise for a set of keys.
 ///

@@ -2,8 +2,8 @@
 
 use super::chart::bar;
 use crate::report::{percent, practically_none, short_size, thousands};
-use everbloom::internal::promise::LEAST_RATE;
-use everbloom::{CostPoint, ExpectedCost, Recommendation};
+use everbloom::kind::LEAST_RATE;
+use everbloom_forecast::{CostPoint, ExpectedCost, Recommendation};
 use serde::Serialize;
 
 /// What an arrival costs, in the unit that was given.

@@ -23,10 +23,11 @@ use crate::progress::{Screen, Working};
 use crate::report::paper::Paper;
 use crate::{filter_file, report};
 use clap::Args;
-use everbloom::internal::forecast::limit::{self, Limit};
-use everbloom::internal::promise::Window;
-use everbloom::internal::stream::Method;
-use everbloom::{Candidate, Goal, Hashing, Holds, Question, Recommendation, Spec, Stream};
+use everbloom::{Goal, Hashing, Holds, Spec, Window};
+use everbloom_all::KINDS;
+use everbloom_forecast::forecast::limit::{self, Limit};
+use everbloom_forecast::stream::Method;
+use everbloom_forecast::{Candidate, Question, Recommendation, Stream};
 use everbloom_lab::spread::STATED_ERRORS;
 use importance::Importances;
 use serde::Serialize;
@@ -184,7 +185,7 @@ impl Plan {
         if let Some(mix) = mix {
             goal = goal.importance_mix(mix);
         }
-        let mut question = Question::new(goal);
+        let mut question = Question::among(KINDS, goal);
         question.cost = cost;
         (question.target_fnr, question.window) = (self.fnr, self.window);
         question.keep_age = self.refresh == Refresh::No;

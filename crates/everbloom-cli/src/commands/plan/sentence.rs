@@ -4,8 +4,10 @@ use super::{Plan, cost};
 use crate::args::Refresh;
 use crate::report::words::about_one_in;
 use crate::report::{counted, short_size, thousands};
-use everbloom::internal::promise::{LEAST_RATE, Window, span_text};
-use everbloom::{Holds, Recommendation, filters};
+use everbloom::kind::{LEAST_RATE, span_text};
+use everbloom::{Holds, Window, filters};
+use everbloom_all::KINDS;
+use everbloom_forecast::Recommendation;
 
 /// What one gets for the memory: which stream, which mistakes, which repeats.
 pub(super) fn of(plan: &Plan, answer: &Recommendation) -> String {
@@ -32,7 +34,7 @@ pub(super) fn of(plan: &Plan, answer: &Recommendation) -> String {
 
 /// Whether it is for a stream, and not for a set of keys.
 pub(super) fn is_stream(answer: &Recommendation) -> bool {
-    let lasts = filters::kind(&answer.best.plan.spec).is_ok_and(|kind| kind.can.run_forever || !answer.assumed);
+    let lasts = KINDS.of(&answer.best.plan.spec).is_ok_and(|kind| kind.can.run_forever || !answer.assumed);
     // Costs are those of lines that are dropped or let through.
     lasts || answer.best.cost.is_some()
 }
@@ -55,7 +57,7 @@ fn purpose(plan: &Plan, answer: &Recommendation, is_stream: bool) -> String {
 /// The lines of the filter's window, if it has one.
 pub(super) fn window_of(answer: &Recommendation) -> Option<u64> {
     let spec = &answer.best.plan.spec;
-    let takes = filters::kind(spec).ok()?.can.window?;
+    let takes = KINDS.of(spec).ok()?.can.window?;
     spec.get(takes.parameter)?.parse().ok()
 }
 

@@ -8,9 +8,8 @@ use crate::failure::{Failure, Result};
 use crate::filter_file;
 use crate::progress::Screen;
 use crate::record::Layout;
-use everbloom::Audits;
-use everbloom::Stream;
-use everbloom::internal::promise::MAX_ITEMS;
+use everbloom::kind::MAX_ITEMS;
+use everbloom_forecast::{Audits, Stream};
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 

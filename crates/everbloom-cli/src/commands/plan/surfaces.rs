@@ -5,10 +5,11 @@ use super::command::{exact_rate, quoted};
 use super::importance::Importances;
 use super::sentence::is_stream;
 use crate::args::{Refresh, Scale};
-use everbloom::Recommendation;
-use everbloom::internal::planning::AUTO;
-use everbloom::internal::promise::{Window, size_typed, span_text};
-use everbloom::internal::{Abilities, filters};
+use everbloom::kind::{Abilities, size_typed, span_text};
+use everbloom::planning::AUTO;
+use everbloom::{Window, filters};
+use everbloom_all::KINDS;
+use everbloom_forecast::Recommendation;
 use serde::Serialize;
 
 /// A way in which filters can be used.
@@ -66,7 +67,7 @@ pub(super) fn lines(
     importances: Option<&Importances>,
     command: &str,
 ) -> Vec<Lines> {
-    let Ok(kind) = filters::kind(&answer.best.plan.spec) else { return Vec::new() };
+    let Ok(kind) = KINDS.of(&answer.best.plan.spec) else { return Vec::new() };
     let planned = Planned {
         command: command.to_string(),
         spec: answer.best.plan.spec.to_string(),

@@ -3,7 +3,7 @@
 use super::{Document, Row, chart};
 use crate::report::paper::Paper;
 use crate::report::{counted, percent, predicted, short_size, thousands, with_error};
-use everbloom::Recommendation;
+use everbloom_forecast::Recommendation;
 
 pub(super) fn render(document: &Document, answer: &Recommendation, paper: &Paper) -> String {
     let mut text = paper.wrap(&document.summary, 0);

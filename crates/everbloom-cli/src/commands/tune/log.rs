@@ -8,7 +8,7 @@ use crate::record::all_hashes;
 use crate::{output, report, scheme_file};
 use clap::Args;
 use everbloom::Hashing;
-use everbloom::querylog::{self, Contender, Options, Sample, Tuned};
+use everbloom_tune::querylog::{self, Contender, Options, Sample, Tuned};
 use serde::Serialize;
 use std::path::{Path, PathBuf};
 
@@ -148,7 +148,7 @@ impl Log {
 
     fn document(&self, memory_bits: u64, tuned: &Tuned) -> Document {
         let (winner, standard) = (&tuned.winner, &tuned.standard);
-        let class = |class: &everbloom::internal::scheme::KeyClass| KeyClass {
+        let class = |class: &everbloom_tune::scheme::KeyClass| KeyClass {
             num_hashes: class.num_hashes,
             key_share: class.key_share,
             query_share: class.query_share,

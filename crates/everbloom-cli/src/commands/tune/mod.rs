@@ -6,7 +6,7 @@ mod log;
 use crate::args::{Format, quantity};
 use crate::failure::{Ending, Failure, Result};
 use clap::{ArgGroup, Args, ValueEnum};
-use everbloom::querylog::popularity::{MAX_HASHES, Solver};
+use everbloom_tune::querylog::popularity::{MAX_HASHES, Solver};
 
 /// Fewer false hits from a query log: finds the best filter for the queries that really come.
 ///

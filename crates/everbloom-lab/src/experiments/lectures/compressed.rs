@@ -4,8 +4,8 @@ use crate::suite::{
     Axis, Cell, Conclusion, Experiment, Figure, Look, Outcome, Panel, Row, Scope, Seconds, Series, Table, Verdict,
     clearly_below,
 };
-use everbloom::internal::{FilterExt as _, codec};
-use everbloom::{Goal, Hashing, Result};
+use everbloom::{FilterExt as _, Goal, Hashing, Result, codec};
+use everbloom_all::KINDS;
 
 /// See the module.
 pub(in crate::experiments) static EXPERIMENT: Experiment = Experiment {
@@ -33,7 +33,11 @@ fn measure(num_keys: u64, rate: f64, seed: u64) -> Result<Vec<Row>> {
     let goal = Goal::new().expected_items(num_keys).fpr(rate).hashing(Hashing::seeded(seed));
     let mut rows = Vec::new();
     for way in WAYS {
-        let planned = if way == WAYS[2] { goal.clone().compressed().plan("bloom")? } else { goal.plan("bloom")? };
+        let planned = if way == WAYS[2] {
+            goal.clone().compressed().plan_among(KINDS, "bloom")?
+        } else {
+            goal.plan_among(KINDS, "bloom")?
+        };
         let mut filter = planned.build()?;
         for key in 0..num_keys {
             filter.insert(key);
@@ -42,9 +46,9 @@ fn measure(num_keys: u64, rate: f64, seed: u64) -> Result<Vec<Row>> {
         let wrong = (num_keys..num_keys + queries).filter(|key| filter.contains(key)).count();
         let sent = if way == WAYS[0] { codec::encode(&*filter) } else { codec::encode_compressed(&*filter) };
         let read = if way == WAYS[0] {
-            codec::Decoder::new().decode(&sent)?
+            KINDS.decoder().decode(&sent)?
         } else {
-            codec::Decoder::new().limit(1 << 30).decode(&sent)?
+            KINDS.decoder().limit(1 << 30).decode(&sent)?
         };
         let lost = (0..num_keys).filter(|key| !read.contains(key)).count();
         let per_key = |bits: f64| bits / num_keys as f64;

@@ -7,7 +7,7 @@ use crate::suite::{
 };
 use everbloom::filters::bloom::Size;
 use everbloom::filters::{Counting, counting};
-use everbloom::internal::Removal as _;
+use everbloom::kind::Removal as _;
 use everbloom::{Hashing, Key as _, Result};
 
 /// See the module.

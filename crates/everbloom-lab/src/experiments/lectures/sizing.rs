@@ -6,6 +6,7 @@ use crate::suite::{
     Table, Verdict,
 };
 use everbloom::{Goal, Hashing, Result};
+use everbloom_all::KINDS;
 use std::f64::consts::LN_2;
 
 /// See the module.
@@ -27,7 +28,11 @@ fn cells(scope: &Scope) -> Result<Vec<Cell>> {
     let queries: u64 = scope.pick(50_000, 500_000, 500_000);
     let sized = |target: f64, seed| {
         Cell::new(format!("target {target}, {num_keys} keys"), seed, move |_| {
-            let plan = Goal::new().expected_items(num_keys).fpr(target).hashing(Hashing::seeded(seed)).plan("bloom")?;
+            let plan = Goal::new()
+                .expected_items(num_keys)
+                .fpr(target)
+                .hashing(Hashing::seeded(seed))
+                .plan_among(KINDS, "bloom")?;
             let number = |word: &str| plan.spec.get(word).and_then(|text| text.parse::<f64>().ok());
             let row = Row::new("sized")
                 .label("target", target)

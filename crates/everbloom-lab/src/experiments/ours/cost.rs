@@ -4,6 +4,7 @@ use crate::suite::{
     Axis, Cell, Conclusion, Experiment, Figure, Look, Outcome, Panel, Row, Scope, Seconds, Table, Verdict,
 };
 use everbloom::{Goal, Hashing, Importances, Key as _, Result, Verdict as Answer, filters};
+use everbloom_all::KINDS;
 use std::time::Instant;
 
 /// See the module.
@@ -22,10 +23,7 @@ pub(in crate::experiments) static EXPERIMENT: Experiment = Experiment {
 const LOG_BITS: [u32; 5] = [14, 18, 22, 26, 30];
 
 fn kinds() -> impl Iterator<Item = &'static str> {
-    filters::KINDS
-        .iter()
-        .filter(|kind| kind.can.run_forever || ["bloom", "blocked"].contains(&kind.name))
-        .map(|kind| kind.name)
+    KINDS.iter().filter(|kind| kind.can.run_forever || ["bloom", "blocked"].contains(&kind.name)).map(|kind| kind.name)
 }
 
 fn cells(scope: &Scope) -> Result<Vec<Cell>> {
@@ -52,7 +50,7 @@ fn time(kind: &'static str, memory_bits: u64, items: usize, seed: u64) -> Result
     let hashing = Hashing::seeded(seed);
     let goal = Goal::new().memory_bits(memory_bits).fpr(0.01).expected_items(memory_bits / 12).hashing(hashing);
     // What cannot be planned so small has no time.
-    let Ok(plan) = goal.plan(kind) else { return Ok(Vec::new()) };
+    let Ok(plan) = goal.plan_among(KINDS, kind) else { return Ok(Vec::new()) };
     let mut filter = plan.build()?;
     let hashes: Vec<_> = (0..2 * items as u64).map(|key| key.hash_with(&hashing)).collect();
     let mut answers = vec![Answer::Distinct; items];

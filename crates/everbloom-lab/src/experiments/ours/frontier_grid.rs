@@ -6,8 +6,9 @@ use crate::matched;
 use crate::metrics::Slices;
 use crate::oracle::{Oracle, Repeats, Truth};
 use crate::suite::{Axis, Cell, Context, Figure, Label, Look, Panel, Point, Row, Scope, Series, Summary, Table};
-use everbloom::internal::forecast::limit;
 use everbloom::{Goal, Hashing, Result, Spec, filters};
+use everbloom_all::KINDS;
+use everbloom_forecast::forecast::limit;
 
 /// A stream: synthetic or recorded.
 #[derive(Debug, Clone, Copy)]
@@ -84,11 +85,8 @@ pub(super) fn cells(scope: &Scope, streams: &[Stream], setting: Setting) -> Vec<
         }
         _ => scope.pick(5_000, 100_000, 1_000_000),
     };
-    let kinds: Vec<_> = filters::KINDS
-        .iter()
-        .filter(|kind| kind.can.run_forever || kind.name == "bloom")
-        .map(|kind| kind.name)
-        .collect();
+    let kinds: Vec<_> =
+        KINDS.iter().filter(|kind| kind.can.run_forever || kind.name == "bloom").map(|kind| kind.name).collect();
     let mut cells = Vec::new();
     for seed in scope.seeds() {
         for stream in streams.iter().filter(there).copied() {

@@ -5,7 +5,7 @@ use crate::suite::{
     Axis, Cell, Conclusion, Experiment, Figure, Look, Outcome, Panel, Row, Scope, Seconds, Series, Table, Verdict,
 };
 use everbloom::Result;
-use everbloom::querylog::popularity::{Allocation, Share};
+use everbloom_tune::querylog::popularity::{Allocation, Share};
 
 /// See the module.
 pub(in crate::experiments) static EXPERIMENT: Experiment = Experiment {

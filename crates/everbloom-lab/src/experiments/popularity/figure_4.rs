@@ -6,7 +6,7 @@ use crate::suite::{
     Axis, Cell, Conclusion, Experiment, Figure, Look, Outcome, Panel, Row, Scope, Seconds, Table, Verdict,
 };
 use everbloom::Result;
-use everbloom::querylog::popularity::{Allocation, Share};
+use everbloom_tune::querylog::popularity::{Allocation, Share};
 
 /// See the module.
 pub(in crate::experiments) static EXPERIMENT: Experiment = Experiment {
@@ -109,7 +109,7 @@ fn measure(name: &str, recipe: &Recipe, bits: &[f64], seed: u64) -> Result<Vec<R
 }
 
 /// The paper's programme, with documents of nearly the same score together.
-fn programme(problem: &Allocation) -> Result<everbloom::querylog::popularity::Solution> {
+fn programme(problem: &Allocation) -> Result<everbloom_tune::querylog::popularity::Solution> {
     Ok(problem.scored(crate::simulators::programme(problem)?))
 }
 

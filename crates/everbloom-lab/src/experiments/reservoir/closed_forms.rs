@@ -10,8 +10,8 @@ use crate::suite::{
     Axis, Cell, Conclusion, Experiment, Figure, Look, Outcome, Panel, Point, Row, Scope, Seconds, Series, Table,
     Verdict, clearly_below,
 };
-use everbloom::internal::key::Generator;
 use everbloom::{Hashing, Key as _, Result};
+use everbloom_cells::key::Generator;
 use libm::{exp, log, pow};
 
 /// See the module.

@@ -8,8 +8,8 @@ use crate::suite::{
     Axis, Cell, Conclusion, Experiment, Figure, Look, Outcome, Panel, Point, Row, Scope, Seconds, Series, Summary,
     Table, Verdict,
 };
-use everbloom::internal::key::Generator;
 use everbloom::{Hashing, Importance, Key as _, Result};
+use everbloom_cells::key::Generator;
 
 /// See the module.
 pub(in crate::experiments) static EXPERIMENT: Experiment = Experiment {

@@ -7,8 +7,8 @@ use crate::metrics::ByImportance;
 use crate::suite::{
     Axis, Cell, Conclusion, Experiment, Figure, Look, Outcome, Panel, Row, Scope, Seconds, Table, Verdict,
 };
-use everbloom::internal::key::Generator;
 use everbloom::{Importance, Result};
+use everbloom_cells::key::Generator;
 
 /// See the module.
 pub(in crate::experiments) static EXPERIMENT: Experiment = Experiment {

@@ -2,9 +2,9 @@
 
 use super::events::{Events, Miss};
 use super::training::Hashes;
-use everbloom::internal::cells::bits::Bits;
-use everbloom::internal::cells::summary::{Summary, may_hold};
+use crate::simulators::summary::{Summary, may_hold};
 use everbloom::{Hashing, KeyHash, Result};
+use everbloom_cells::bits::Bits;
 
 /// What came of a scheme.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]

@@ -13,7 +13,7 @@
 use super::events::Events;
 use crate::simulators::{Scheme, programme};
 use everbloom::Result;
-use everbloom::querylog::popularity::{Allocation, MAX_HASHES, Share};
+use everbloom_tune::querylog::popularity::{Allocation, MAX_HASHES, Share};
 use std::collections::BTreeMap;
 
 /// The number of hashes of every object.

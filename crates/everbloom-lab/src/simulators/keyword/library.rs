@@ -3,8 +3,8 @@
 use super::{NODES, TERMS_PER_QUERY};
 use crate::bad;
 use crate::datasets::zipf::Zipf;
-use everbloom::internal::key::Generator;
 use everbloom::{Hashing, Result};
+use everbloom_cells::key::Generator;
 use libm::{cos, exp, expm1, log, pow, sqrt};
 
 /// How lengths of documents and of lists are spread.

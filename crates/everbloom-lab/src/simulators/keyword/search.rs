@@ -2,11 +2,11 @@
 
 use super::DOCUMENT_BYTES;
 use super::library::Library;
+use crate::simulators::summary::may_hold;
 use crate::simulators::{Scheme, programme};
-use everbloom::internal::cells::bits::Bits;
-use everbloom::internal::cells::summary::may_hold;
-use everbloom::querylog::popularity::{Allocation, MAX_HASHES, Share, hashes_within};
 use everbloom::{Hashing, Result};
+use everbloom_cells::bits::Bits;
+use everbloom_tune::querylog::popularity::{Allocation, MAX_HASHES, Share, hashes_within};
 
 /// What came of a scheme over the second half of the queries.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]

@@ -60,7 +60,7 @@
 //! # Example
 //!
 //! ```
-//! use everbloom::internal::FilterExt;
+//! use everbloom::FilterExt;
 //! use everbloom::{Goal, Importance, Verdict};
 //!
 //! let plan = Goal::new().fpr(0.01).plan("age_partitioned:window=1000")?;

@@ -61,7 +61,7 @@ use crate::simd::{CACHED_BYTES, PREFETCH_DISTANCE};
 use libm::ldexp;
 
 /// What the registry knows about it.
-pub(crate) static KIND: Kind = Kind {
+pub static KIND: Kind = Kind {
     id: 13,
     retired: &[],
     name: "graceful",

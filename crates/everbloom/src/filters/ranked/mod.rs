@@ -85,7 +85,7 @@
 //! # Example
 //!
 //! ```
-//! use everbloom::internal::FilterExt;
+//! use everbloom::FilterExt;
 //! use everbloom::{Goal, Importance};
 //!
 //! let mut seen = Goal::new().memory_bits(1 << 16).fpr(0.01).plan("ranked")?.build()?;
@@ -114,7 +114,7 @@ use gate::ImportanceGate;
 use observe::{AtLanes, AtWide, ObserveWords, TOGETHER, Visit};
 
 pub use graceful::Graceful;
-pub(crate) use graceful::KIND as GRACEFUL;
+pub use graceful::KIND as GRACEFUL;
 pub use plan::{Gate, Hit, Insert, Packing, Parameters, WordLayout};
 
 /// What the registry knows about it.
