@@ -23,7 +23,7 @@ type Measure = fn(&Report) -> Option<f64>;
 
 impl Bout {
     fn fight(source: &mut dyn Source, goal: Goal, measure: Measure) -> Self {
-        let (goal, target) = (goal.clone().hashing(Hashing::seeded(SEED)), goal.target_fpr.expect("a target"));
+        let (goal, target) = (goal.clone().hashing(Hashing::seeded(SEED)), goal.target_fpr().expect("a target"));
         let names = ["stable:update=always", "stable:update=distinct", "reservoir"];
         let grids = names.map(|name| matched::grid(&Spec::parse(name).expect(name), &goal).expect(name));
         let mut plans = vec![goal.plan("ranked").expect("ranked")];

@@ -94,7 +94,7 @@ pub(super) fn of_answer(answer: &Recommendation, question: &Question, is_glance:
         let figure = Figure::new("by_lag", "Repeats missed, by how long ago the key came", caption).panel(panel);
         all.push(Chart::of(&figure, &how)?);
     }
-    if question.goal.importance && best.forecast.by_importance.len() > 1 {
+    if question.goal.has_importance() && best.forecast.by_importance.len() > 1 {
         let x = Axis::linear("importance, % of the greatest");
         let mut panel = Panel::new("", x, Axis::linear("errors, %"));
         for one in shown().filter(|one| one.forecast.by_importance.len() > 1) {
