@@ -97,7 +97,7 @@ fn every_surface_is_asked_what_the_library_answers() {
 fn a_question_about_a_goal_alone_answers_as_its_plan() {
     for typed in all() {
         let mut question = Question::new(typed.goal());
-        (question.window, question.best_only, question.at_a_glance) = (typed.window(), true, true);
+        (question.window, question.best_only, question.quick) = (typed.window(), true, true);
         let answered = question.answer().ok().map(|found| found.best.plan.spec.to_string());
         let planned = typed.plan(&typed.goal()).ok().map(|plan| plan.spec.to_string());
         assert_eq!(answered, planned, "{}", typed.line());
