@@ -139,3 +139,24 @@ def test_lines_that_the_command_line_prints_run():
             assert names.get("is_new") is True or names.get("is_inside") is True, lines
             pasted += 1
     assert pasted > 5
+
+
+def test_filters_are_those_that_the_library_takes():
+    """200 goals, which `crates/everbloom/tests/laws/surfaces.rs` draws."""
+    if not ROOT:
+        pytest.skip("SKIPPED: run by cargo xtask python, which knows the repository")
+    rows = (Path(ROOT) / "crates/everbloom/tests/golden/goals.jsonl").read_text().splitlines()
+    for goal in map(json.loads, rows):
+        given = {name: goal[name] for name in ("memory", "fpr", "expect", "window") if goal[name] is not None}
+        if "window" in given and given["window"][-1] not in "sh":
+            given["window"] = int(given["window"])
+        if goal["importance"]:
+            given["importance"] = True
+        try:
+            taken = plan(**given).spec
+        except everbloom.Error:
+            taken = None
+        # How importances are spread has words of its own here; the kind is the same.
+        kind = (lambda spec: spec and spec.split(":")[0]) if goal["importance"] else (lambda spec: spec)
+        assert kind(taken) == kind(goal["plan"]), goal
+    assert len(rows) == 200

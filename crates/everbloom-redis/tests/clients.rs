@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{Server, on_every_server, servers};
+use common::{Reply, Server, on_every_server, servers};
 use std::path::Path;
 use std::process::Command;
 
@@ -64,6 +64,40 @@ fn lines_that_plan_prints_are_accepted() {
         }
         assert!(pasted > 5, "{pasted} plans");
         server.check("the lines of plans");
+    });
+}
+
+#[test]
+fn auto_takes_what_the_library_takes_where_no_arrival_may_take_long() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../everbloom/tests/golden/goals.jsonl");
+    let rows = std::fs::read_to_string(path).expect("the goals of the library's tests");
+    on_every_server(|maker| {
+        let mut server = Server::new(maker);
+        let mut wire = server.wire();
+        let mut asked = 0;
+        for row in rows.lines() {
+            let mut line = "EB.PLAN auto".to_string();
+            for name in ["memory", "fpr", "expect", "window"] {
+                text_of(row, name).iter().for_each(|value| line.push_str(&format!(" {} {value}", name.to_uppercase())));
+            }
+            if row.contains("\"importance\":true") {
+                line.push_str(" IMPORTANCE 9");
+            }
+            // Its windows are of time.
+            if text_of(row, "window").is_some_and(|window| !window.ends_with(['s', 'h'])) {
+                continue;
+            }
+            let reply = wire.say(&line);
+            let taken = if matches!(reply, Reply::Error(_)) { None } else { reply.field("spec").map(Reply::text) };
+            assert_eq!(taken, text_of(row, "server"), "{line}: {reply:?}");
+            // What differs from a filter of one process is what would change all of its cells at once, and block.
+            let plain = text_of(row, "plan");
+            let blocks = |spec: &String| spec.starts_with("graceful");
+            assert_eq!(taken != plain, plain.as_ref().is_some_and(blocks), "{row}");
+            asked += 1;
+        }
+        assert!(asked > 120, "{asked} goals");
+        server.check("the goals");
     });
 }
 

@@ -28,7 +28,7 @@ fn drawn(generator: &mut Generator) -> Typed {
     let memory = one(&["", "", "32B", "100B", "1KiB", "7KiB", "64KiB", "300KiB", "1MiB", "5MiB"]);
     let fpr = one(&["10%", "1%", "0.1%", "0.003%", "1e-9"]);
     let expect = one(&["", "", "1", "90", "2k", "30k", "100000", "1M"]);
-    let window = one(&["", "", "", "", "500", "20k", "90s", "24h"]);
+    let window = one(&["", "", "", "", "500", "20000", "90s", "24h"]);
     let importance = window.is_empty() && one(&["yes", "no", "no"]) == "yes";
     let given = |text: &'static str| Some(text).filter(|text| !text.is_empty());
     Typed { memory: given(memory), fpr, expect: given(expect), window: given(window), importance }
@@ -99,7 +99,7 @@ fn every_surface_is_asked_what_the_library_answers() {
 fn a_question_about_a_goal_alone_answers_as_its_plan() {
     for typed in all() {
         let mut question = Question::among(KINDS, typed.goal());
-        (question.window, question.best_only, question.at_a_glance) = (typed.window(), true, true);
+        (question.window, question.best_only, question.quick) = (typed.window(), true, true);
         let answered = question.answer().ok().map(|found| found.best.plan.spec.to_string());
         let planned = typed.plan(&typed.goal()).ok().map(|plan| plan.spec.to_string());
         assert_eq!(answered, planned, "{}", typed.line());

@@ -27,7 +27,7 @@ pub fn forecast(plan: &Plan, stream: &Stream) -> Result<Forecast> {
 }
 
 /// The same on a part of a learned stream, for many candidates.
-fn at_a_glance(plan: &Plan, stream: &Stream) -> Result<Forecast> {
+fn forecast_of_part(plan: &Plan, stream: &Stream) -> Result<Forecast> {
     match by_formula(plan, stream)? {
         Some(forecast) => Ok(forecast),
         None => match simulate::simulated_long(plan, stream, SIMULATED)? {

@@ -107,6 +107,7 @@ impl Wanted {
             // A primary found every parameter, by its own settings.
             return Ok(Goal::new().hashing(goal.key_hashing()).plan_among(KINDS, &spec.to_string())?);
         }
+        let is_auto = spec.kind() == AUTO;
         let (spec, goal) = self.with_window(spec, goal)?;
         // A change of all cells at once would stop the server for a third of a second, and all of its clients.
         let plan = goal.default_fpr(DEFAULT_FPR.get()).bounded_latency().plan_among(KINDS, &spec.to_string())?;
@@ -115,7 +116,9 @@ impl Wanted {
             let problem = format!("{} filters hash without a seed, as others do; leave SEED out", kind.name);
             return Err(Failure::new(problem));
         }
-        if self.importance.is_some() && !kind.can.weigh_importance {
+        // What auto takes weighs importances, or forgets nothing.
+        let is_free = is_auto && !kind.forgets(&plan.spec);
+        if self.importance.is_some() && !kind.can.weigh_importance && !is_free {
             let able: Vec<_> = KINDS.iter().filter(|kind| kind.can.weigh_importance).map(|kind| kind.name).collect();
             let problem = format!("{} filters weigh no importance; these do: {}", kind.name, able.join(", "));
             return Err(Failure::new(problem));

@@ -84,26 +84,26 @@ fn pairs(asks: Asks) -> Result<Vec<(String, String)>, Refusal> {
 async fn work(
     desk: Arc<Desk>,
     asks: Asks,
-    at_a_glance: bool,
+    quick: bool,
     work: impl FnOnce(&Desk, &[(String, String)], &Asked) -> Result<Value, Refusal> + Send + 'static,
 ) -> Answer {
     let pairs = pairs(asks)?;
     let (own, page) = (Arc::clone(&desk), Settings(&pairs).page().map(str::to_string));
-    let workers = if at_a_glance { &desk.quick } else { &desk.workers };
+    let workers = if quick { &desk.quick } else { &desk.workers };
     let found = workers.run(page.as_deref(), move |stopped| {
         let mut asked = Settings(&pairs).asked(&own)?;
-        (asked.question.at_a_glance, asked.question.stopped) = (at_a_glance, Some(stopped));
+        (asked.question.quick, asked.question.cancel) = (quick, Some(stopped));
         work(&own, &pairs, &asked)
     });
     json(&found.await?)
 }
 
 /// The recommended filter and what to expect of it.
-async fn recommended(desk: Arc<Desk>, asks: Asks, at_a_glance: bool) -> Answer {
-    work(desk, asks, at_a_glance, move |desk, pairs, asked| {
+async fn recommended(desk: Arc<Desk>, asks: Asks, quick: bool) -> Answer {
+    work(desk, asks, quick, move |desk, pairs, asked| {
         let answer = answered(desk, pairs, asked)?;
-        let charts = figures::of_answer(&answer, &asked.question, at_a_glance)?;
-        told(asked, &answer, charts, at_a_glance)
+        let charts = figures::of_answer(&answer, &asked.question, quick)?;
+        told(asked, &answer, charts, quick)
     })
     .await
 }
@@ -161,7 +161,7 @@ const MOST_ANSWERS: usize = 8;
 /// An answer, which may be known already.
 fn answered(desk: &Desk, pairs: &[(String, String)], asked: &Asked) -> Result<Recommendation, Refusal> {
     let asks: Vec<_> = pairs.iter().filter(|(name, _)| name != "page").collect();
-    let asks = format!("{} {asks:?}", asked.question.at_a_glance);
+    let asks = format!("{} {asks:?}", asked.question.quick);
     let answers = || desk.answers.lock().unwrap_or_else(PoisonError::into_inner);
     if let Some((_, answer)) = answers().iter().find(|(known, _)| *known == asks) {
         return Ok(answer.clone());

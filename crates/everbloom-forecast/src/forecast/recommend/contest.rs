@@ -55,7 +55,7 @@ impl Question {
     /// Forecasts the candidates on all that is known of a learned stream: what was chosen on a part of it is to be
     /// forecast on the whole.
     pub(super) fn look_closely(&self, candidates: &mut [Candidate], stream: &Stream) -> Result<()> {
-        if stream.is_learned() && !self.at_a_glance {
+        if stream.is_learned() && !self.quick {
             for candidate in candidates {
                 self.go_on()?;
                 candidate.forecast = forecast(&candidate.plan, stream)?;
@@ -76,7 +76,7 @@ impl Question {
         for spec in kinds.iter().flat_map(|kind| self.basic_specs(kind)) {
             trial.add(&spec);
         }
-        if self.stream.is_none() || self.at_a_glance {
+        if self.stream.is_none() || self.quick {
             // On a stream that is only assumed, a closer look would tell no more.
             self.sort(&mut trial.candidates);
             return Ok((trial.candidates, trial.refusal));

@@ -11,7 +11,7 @@ impl Question {
     pub(super) fn check_target(&self, found: Recommendation) -> Result<Recommendation> {
         let forecast = &found.best.forecast;
         // What may be kept after a closer look is not refused at a glance.
-        let slack = if self.at_a_glance { 2.0 * forecast.fnr_standard_error } else { 0.0 };
+        let slack = if self.quick { 2.0 * forecast.fnr_standard_error } else { 0.0 };
         match self.target_fnr {
             Some(wanted) if forecast.predicted_fnr > wanted + slack => Err(self.too_little(wanted, &found)),
             _ => Ok(found),
@@ -60,7 +60,7 @@ impl Question {
             }
         }
         // These were short simulations. A longer one has the last word.
-        while high < highest && !self.at_a_glance {
+        while high < highest && !self.quick {
             self.go_on()?;
             let question = with(libm::exp2(high) as u64);
             let stream = question.stream()?;

@@ -53,14 +53,14 @@ pub struct Question {
     ///
     /// let mut question = Question::new(Goal::new().memory("16KiB").fpr("1%"));
     /// question.stream = Some(Stream::uniform(200_000, 100_000)?);
-    /// question.at_a_glance = true;
+    /// question.quick = true;
     /// let best = question.answer()?.best;
     /// assert!(best.plan.memory_bits <= 131_072 && best.forecast.predicted_fnr > 0.5);
     /// # Ok::<(), everbloom::Error>(())
     /// ```
-    pub at_a_glance: bool,
+    pub quick: bool,
     /// Ends a search early once another thread sets it: its answer is an error then.
-    pub stopped: Option<Arc<AtomicBool>>,
+    pub cancel: Option<Arc<AtomicBool>>,
     /// Whether only the best filter is wanted, so that no time is spent on runners-up, nor on a curve of other memories where
     /// the memory is given and costs nothing. The best is the same, but where two filters are within a few per cent of each other.
     pub best_only: bool,
@@ -158,7 +158,7 @@ impl Question {
         let plan = self.kinds.complete(spec, &self.goal())?;
         let stream = self.stream()?;
         let mut candidates = match (self.goal.most_memory_bits(), &self.stream, plan.kind.can.run_forever) {
-            (Some(_), Some(_), true) if self.at_a_glance => one_of_each(self.screen(&stream, false)?.0),
+            (Some(_), Some(_), true) if self.quick => one_of_each(self.screen(&stream, false)?.0),
             (Some(_), Some(_), true) => self.contenders(&stream)?,
             _ => Vec::new(),
         };
@@ -296,7 +296,7 @@ impl Question {
         let stream = self.stream()?;
         let candidates = match self.stream {
             // On a stream that is only assumed, a short simulation tells as much as a long one.
-            Some(_) if !self.at_a_glance => self.contenders(&stream)?,
+            Some(_) if !self.quick => self.contenders(&stream)?,
             _ => self.screened_kinds(&stream)?,
         };
         let found = self.recommended(candidates, stream)?;

@@ -1,7 +1,7 @@
 //! How much is tried for an answer: enough to be right, or as much as a tenth of a second has room for.
 
 use super::super::simulate::{Extent, simulated_long};
-use super::super::{SIMULATED, at_a_glance, forecast};
+use super::super::{SIMULATED, forecast, forecast_of_part};
 use super::Question;
 use crate::{Forecast, Stream};
 use everbloom::{Error, Plan, Result};
@@ -22,7 +22,7 @@ pub(super) struct Pace {
     pub(super) memories: usize,
 }
 
-const THOROUGH: Pace = Pace {
+const FULL: Pace = Pace {
     glanced: Extent::of(10_000.0),
     counted: Extent::of(SIMULATED),
     rates: &[0.7, 0.4, 0.2, 0.08, 0.03, 0.01, 3e-3, 1e-3, 1e-4, 1e-6],
@@ -30,9 +30,9 @@ const THOROUGH: Pace = Pace {
     memories: usize::MAX,
 };
 
-const HASTY: Pace = Pace {
-    glanced: Extent::HASTY,
-    counted: Extent::HASTY,
+const QUICK: Pace = Pace {
+    glanced: Extent::QUICK,
+    counted: Extent::QUICK,
     rates: &[0.3, 0.03, 1e-3, 1e-5],
     nearness: 0.25,
     memories: 7,
@@ -46,7 +46,7 @@ impl Question {
     /// at every arrival that was kept.
     pub(super) fn in_time(&self) -> Cow<'_, Self> {
         match &self.stream {
-            Some(stream) if self.at_a_glance && stream.is_learned() => {
+            Some(stream) if self.quick && stream.is_learned() => {
                 let mut question = self.clone();
                 (question.goal, question.stream) = (self.goal(), Some(stream.by_its_lags()));
                 Cow::Owned(question)
@@ -56,12 +56,12 @@ impl Question {
     }
 
     pub(super) fn pace(&self) -> &'static Pace {
-        if self.at_a_glance { &HASTY } else { &THOROUGH }
+        if self.quick { &QUICK } else { &FULL }
     }
 
     /// An error once somebody has withdrawn the question.
     pub(super) fn go_on(&self) -> Result<()> {
-        if !self.stopped.as_ref().is_some_and(|stopped| stopped.load(Ordering::Relaxed)) {
+        if !self.cancel.as_ref().is_some_and(|stopped| stopped.load(Ordering::Relaxed)) {
             return Ok(());
         }
         Err(Error::Infeasible {
@@ -74,18 +74,18 @@ impl Question {
     /// What to expect of a filter that is compared with no other.
     pub(super) fn forecast_alone(&self, plan: &Plan, stream: &Stream) -> Result<Forecast> {
         self.go_on()?;
-        if self.at_a_glance { hasty(plan, stream) } else { forecast(plan, stream) }
+        if self.quick { quick(plan, stream) } else { forecast(plan, stream) }
     }
 
     /// What to expect of one that never forgets, of which there are several.
     pub(super) fn forecast_of_set(&self, plan: &Plan, stream: &Stream) -> Result<Forecast> {
         self.go_on()?;
-        if self.at_a_glance { hasty(plan, stream) } else { at_a_glance(plan, stream) }
+        if self.quick { quick(plan, stream) } else { forecast_of_part(plan, stream) }
     }
 }
 
 /// What never forgets by formula, others by a short simulation: following the chain of a filter may take longer.
-fn hasty(plan: &Plan, stream: &Stream) -> Result<Forecast> {
+fn quick(plan: &Plan, stream: &Stream) -> Result<Forecast> {
     let by_formula = || super::super::models::by_formula(plan, stream);
     let found = match plan.promise.predicted_fnr {
         Some(0.0) => by_formula()?,
@@ -139,17 +139,17 @@ mod tests {
     fn a_glance_is_near_the_answer_of_a_closer_look() {
         for question in questions() {
             let close = question.answer().expect("an answer").best;
-            let hasty = Question { at_a_glance: true, ..question.clone() }.answer().expect("a glance").best;
-            let (seen, found) = (&hasty.forecast, &close.forecast);
+            let quick = Question { quick: true, ..question.clone() }.answer().expect("a glance").best;
+            let (seen, found) = (&quick.forecast, &close.forecast);
             // A closer look also tries variants, which miss a little less.
             let error = 4.0 * (seen.fnr_standard_error + found.fnr_standard_error);
             let what = format!(
                 "{}: {} ± {error}, not {} of {}",
-                hasty.plan.spec, seen.predicted_fnr, found.predicted_fnr, close.plan.spec
+                quick.plan.spec, seen.predicted_fnr, found.predicted_fnr, close.plan.spec
             );
             assert!(seen.predicted_fnr >= found.predicted_fnr - error - 0.02, "{what}");
             assert!(seen.predicted_fnr <= 1.25 * found.predicted_fnr + error + 0.02, "{what}");
-            let ratio = hasty.plan.memory_bits as f64 / close.plan.memory_bits as f64;
+            let ratio = quick.plan.memory_bits as f64 / close.plan.memory_bits as f64;
             assert!((0.8..1.25).contains(&ratio), "{ratio} times the memory: {what}");
         }
     }
@@ -169,7 +169,7 @@ mod tests {
     #[test]
     fn what_was_withdrawn_is_an_error_and_no_half_answer() {
         for question in questions() {
-            let question = Question { stopped: Some(Arc::new(true.into())), ..question };
+            let question = Question { cancel: Some(Arc::new(true.into())), ..question };
             let errors = [question.answer().err(), question.curve().err(), question.frontier().err()];
             for error in errors {
                 let error = error.expect("nobody wants to know").to_string();

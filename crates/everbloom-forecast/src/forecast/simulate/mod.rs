@@ -82,7 +82,7 @@ impl Extent {
     }
 
     /// So short that a hundred filters take a tenth of a second.
-    pub(super) const HASTY: Self = Extent {
+    pub(super) const QUICK: Self = Extent {
         arrivals: 2_500.0,
         most_bits: 131_072.0,
         most_changes: 4e4,

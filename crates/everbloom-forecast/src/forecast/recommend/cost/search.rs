@@ -125,7 +125,7 @@ impl<'q> Search<'q> {
         for (kind, by_importance) in quick.into_iter().chain(slow) {
             for spec in self.question.basic_specs(kind) {
                 match (self.is_planned_by_rate(kind), trials.cheapest()) {
-                    (true, Some(best)) if is_slow(kind) || self.question.at_a_glance => {
+                    (true, Some(best)) if is_slow(kind) || self.question.quick => {
                         let from = trials.tried.len();
                         trials.add(&spec, by_importance, Some(best.rate.unwrap_or(best.forecast.mean_fpr).max(1e-6)));
                         if trials.tried[from..].iter().any(|one| one.errors() <= SHORTLIST * best.errors()) {
@@ -144,7 +144,7 @@ impl<'q> Search<'q> {
     /// variants, too. Without those the curve would lie above what a search at its memory finds, and by as much as the usual
     /// parameters of a kind cost more than its best.
     pub(super) fn glance_for_curve(&self, memory_bits: u64, leaders: &[Leader]) -> Vec<Tried> {
-        if !self.question.at_a_glance {
+        if !self.question.quick {
             let mut trials = self.glanced(memory_bits, false);
             if let Some(best) = trials.cheapest() {
                 trials.around(&best, &NEARBY, std::slice::from_ref(&best.spec));
@@ -166,7 +166,7 @@ impl<'q> Search<'q> {
     /// The filters that a curve is drawn with at a glance: the best of those that forget, in this memory, and of the others, where
     /// they have room. Nobody leads where there is time for all.
     pub(super) fn leaders(&self, memory_bits: u64) -> Vec<Leader> {
-        if !self.question.at_a_glance {
+        if !self.question.quick {
             return Vec::new();
         }
         let glanced = self.glance(memory_bits, false).0;
@@ -191,8 +191,8 @@ impl<'q> Search<'q> {
     /// What a closer look at those of a first glance finds within the limits, the best of each kind and form.
     pub(super) fn closely(&self, glanced: &[Tried], memory_bits: u64) -> Result<Vec<Tried>> {
         // On a stream that is only assumed, a closer look would tell no more.
-        let is_close = self.question.stream.is_some() && !self.question.at_a_glance;
-        let found = match self.question.at_a_glance {
+        let is_close = self.question.stream.is_some() && !self.question.quick;
+        let found = match self.question.quick {
             true => glanced.to_vec(),
             false => self.screen(glanced, memory_bits, is_close),
         };
@@ -326,7 +326,7 @@ impl<'q> Search<'q> {
     /// far below it.
     fn rates(&self, all: bool) -> impl Iterator<Item = f64> + use<> {
         let (limit, rates) = (self.question.goal.target_fpr(), self.question.pace().rates);
-        let most = if self.question.at_a_glance && !all && limit.is_some() { 1 } else { rates.len() };
+        let most = if self.question.quick && !all && limit.is_some() { 1 } else { rates.len() };
         let rates = rates.iter().copied().filter(move |rate| all || limit.is_none_or(|limit| *rate < limit));
         rates.take(most).chain(limit)
     }
