@@ -1,11 +1,10 @@
 //! Filters as files.
 
 use crate::args::KeyArgs;
-use crate::commands::dedup;
 use crate::failure::{Failure, Result};
 use crate::record::KeyOptions;
 use crate::report::words;
-use crate::{output, platform, scheme_file};
+use crate::{output, platform, scheme_file, state_file};
 use everbloom::internal::codec;
 use everbloom::{AnyFilter, Error, Filter};
 use std::fs::File;
@@ -20,7 +19,7 @@ pub(crate) const UNPACKED_BITS: u64 = 1 << 33;
 pub(crate) fn load(path: &Path, limit_bits: Option<u64>, scheme: Option<&Path>) -> Result<AnyFilter> {
     let scheme = scheme.map(scheme_file::load).transpose()?;
     let (mut file, length) = open(path)?;
-    let length = dedup::filter_bytes(&mut file, length).map_err(|error| Failure::io(path.display(), &error))?;
+    let length = state_file::filter_bytes(&mut file, length).map_err(|error| Failure::io(path.display(), &error))?;
     let mut reader = BufReader::with_capacity(1 << 16, file);
     let limit = limit_bits.unwrap_or(UNPACKED_BITS) / 8;
     let read = match &scheme {
@@ -85,7 +84,7 @@ pub(crate) fn key_arguments(path: &Path, given: &KeyArgs) -> Result<(KeyArgs, Op
 /// Whether a file is a state of `dedup`, which has more in it than its filter.
 pub(crate) fn is_dedup_state(path: &Path) -> Result<bool> {
     let (mut file, length) = open(path)?;
-    let filter = dedup::filter_bytes(&mut file, length).map_err(|error| Failure::io(path.display(), &error))?;
+    let filter = state_file::filter_bytes(&mut file, length).map_err(|error| Failure::io(path.display(), &error))?;
     Ok(filter < length)
 }
 

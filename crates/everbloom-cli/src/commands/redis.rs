@@ -1,7 +1,8 @@
 //! `everbloom redis`: filters on servers.
 
-use super::dedup::DEFAULT_MEMORY_BITS;
-use crate::args::{DEFAULT_SHARDS, Format, GoalArgs, in_shards, quantity, refuse_split_window, with_exit_codes};
+use crate::args::{
+    DEFAULT_MEMORY_BITS, DEFAULT_SHARDS, Format, GoalArgs, in_shards, quantity, refuse_split_window, with_exit_codes,
+};
 use crate::failure::{Ending, Failure, Result};
 use crate::record::KeyOptions;
 use crate::report::{self, columns, percent, short_size, thousands, words};

@@ -2,9 +2,9 @@
 
 use super::memory::Memory;
 use super::progress::Progress;
-use super::state::{LastKey, LastRecord};
 use super::window;
 use crate::args::PromiseArgs;
+use crate::commands::dedup::state::{LastKey, LastRecord};
 use crate::failure::{Failure, Result};
 use crate::record::{Batch, FaultWatch};
 use crate::report::thousands;
@@ -15,48 +15,48 @@ use everbloom::{Importance, Importances, KeyHash, Verdict, filters};
 use std::time::{Duration, Instant};
 
 /// A first look at the audit after so many arrivals.
-pub(super) const FIRST_AUDIT_LOOK: u64 = 1 << 16;
+pub(crate) const FIRST_AUDIT_LOOK: u64 = 1 << 16;
 
 /// What all blocks pass, one by one.
-pub(super) struct Judge {
-    pub(super) memory: Memory,
-    pub(super) timeline: Option<Timeline>,
-    pub(super) watch: Watch,
+pub(crate) struct Judge {
+    pub(crate) memory: Memory,
+    pub(crate) timeline: Option<Timeline>,
+    pub(crate) watch: Watch,
     /// What becomes of records without a key.
-    pub(super) faults: FaultWatch,
+    pub(crate) faults: FaultWatch,
     /// Keys judged so far, while all of them were judged exactly by a filter that will have to forget if they go on.
-    pub(super) exact: Option<u64>,
+    pub(crate) exact: Option<u64>,
     /// Finds out what a filter that forgets missed, if that is to be told.
-    pub(super) spot_check: Option<Audit>,
+    pub(crate) spot_check: Option<Audit>,
     /// After how many arrivals the audit is looked at next.
-    pub(super) audit_look: u64,
-    pub(super) promise: PromiseArgs,
+    pub(crate) audit_look: u64,
+    pub(crate) promise: PromiseArgs,
     /// What to do about a broken promise, in words.
-    pub(super) remedy: &'static str,
-    pub(super) progress: Option<Progress>,
+    pub(crate) remedy: &'static str,
+    pub(crate) progress: Option<Progress>,
     /// What a page shows of the run.
     #[cfg(feature = "web")]
-    pub(super) live: Option<super::live::Live>,
-    pub(super) records: u64,
-    pub(super) saved: Instant,
-    pub(super) saved_records: u64,
+    pub(crate) live: Option<super::live::Live>,
+    pub(crate) records: u64,
+    pub(crate) saved: Instant,
+    pub(crate) saved_records: u64,
 }
 
 impl Judge {
     /// Whether the filter may forget a key.
-    pub(super) fn forgets(&self) -> bool {
+    pub(crate) fn forgets(&self) -> bool {
         filters::kind(self.memory.spec()).is_ok_and(|kind| kind.forgets(self.memory.spec()))
     }
 
     /// Whether the time has come to save what has changed.
-    pub(super) fn is_due(&self, interval: Duration) -> bool {
+    pub(crate) fn is_due(&self, interval: Duration) -> bool {
         self.records != self.saved_records && self.saved.elapsed() >= interval
     }
 
     /// Judges the keys of a batch and remembers them; one verdict per key. Memory that is refused is an error before
     /// anything of the batch is judged. Where the promise must not be broken, the batch ends before it is, and the
     /// failure comes back.
-    pub(super) fn observe(&mut self, batch: &mut Batch, verdicts: &mut Vec<Verdict>) -> Result<Option<Failure>> {
+    pub(crate) fn observe(&mut self, batch: &mut Batch, verdicts: &mut Vec<Verdict>) -> Result<Option<Failure>> {
         verdicts.resize(batch.hashes().len(), Verdict::Distinct);
         let Memory::Own(memory) = &mut self.memory else { return self.ask_servers(batch, verdicts) };
         memory.make_room(batch.hashes())?;
@@ -131,7 +131,7 @@ impl Judge {
     }
 
     /// Remembers a record that was judged before, and written accordingly; without a key, it only counts.
-    pub(super) fn remember(&mut self, last: &LastRecord) -> Result<Option<Failure>> {
+    pub(crate) fn remember(&mut self, last: &LastRecord) -> Result<Option<Failure>> {
         let Some(LastKey { hash: (high, low), importance, time }) = last.key else {
             self.records += last.tally.items;
             return Ok(None);
@@ -141,7 +141,7 @@ impl Judge {
     }
 
     /// A last look, when all has been read.
-    pub(super) fn finish(&mut self) -> Option<Failure> {
+    pub(crate) fn finish(&mut self) -> Option<Failure> {
         self.last_look().or_else(|| self.look_at_audit(true))
     }
 
@@ -193,7 +193,7 @@ impl Judge {
     }
 
     /// What to say where an earlier run broke the promise.
-    pub(super) fn welcome(&mut self) -> Option<Failure> {
+    pub(crate) fn welcome(&mut self) -> Option<Failure> {
         let record = thousands(self.watch.broken_at()?);
         self.say(|remedy| {
             format!(
@@ -202,7 +202,7 @@ impl Judge {
         })
     }
 
-    pub(super) fn say(&mut self, text: impl FnOnce(&str) -> String) -> Option<Failure> {
+    pub(crate) fn say(&mut self, text: impl FnOnce(&str) -> String) -> Option<Failure> {
         self.promise.broken(|| text(self.remedy)).err()
     }
 }

@@ -1,9 +1,9 @@
 //! What remembers the lines: a filter of our own, or one on servers.
 
-use super::Dedup;
 #[cfg(feature = "redis")]
 use super::servers::Servers;
-use super::state::{Journal, OnServers};
+use crate::commands::dedup::job::Job;
+use crate::commands::dedup::state::{Journal, OnServers};
 use crate::failure::{Failure, Result};
 use crate::platform::Interrupt;
 use crate::record::Layout;
@@ -14,13 +14,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 /// What remembers the lines.
-pub(super) enum Memory {
+pub(crate) enum Memory {
     Own(AnyFilter),
     Servers(Box<Servers>),
 }
 
 /// What a state has of it.
-pub(super) enum Kept {
+pub(crate) enum Kept {
     Filter(AnyFilter),
     /// What was on its way to servers.
     OnItsWay(Vec<u8>),
@@ -28,50 +28,50 @@ pub(super) enum Kept {
 
 impl Memory {
     /// What is asked for, empty or as others left it; and what else its plan says.
-    pub(super) fn new(dedup: &Dedup, layout: &Layout, interrupt: &Arc<Interrupt>) -> Result<(Self, Vec<String>)> {
-        let planned = dedup.plan_memory(layout)?;
+    pub(crate) fn new(job: &Job, layout: &Layout, interrupt: &Arc<Interrupt>) -> Result<(Self, Vec<String>)> {
+        let planned = job.plan(layout)?;
         let notes = planned.notes.clone();
-        let memory = match dedup.servers.redis {
-            Some(_) => Memory::Servers(Box::new(Servers::open(dedup, layout, &planned, interrupt)?)),
+        let memory = match job.servers.redis {
+            Some(_) => Memory::Servers(Box::new(Servers::open(job, layout, &planned, interrupt)?)),
             None => Memory::Own(planned.build()?),
         };
         Ok((memory, notes))
     }
 
     /// What a state left.
-    pub(super) fn kept(dedup: &Dedup, kept: Kept, saved: &Journal, interrupt: &Arc<Interrupt>) -> Result<Self> {
-        match (kept, &saved.servers, &dedup.servers.redis) {
+    pub(crate) fn kept(job: &Job, kept: Kept, saved: &Journal, interrupt: &Arc<Interrupt>) -> Result<Self> {
+        match (kept, &saved.servers, &job.servers.redis) {
             (Kept::Filter(filter), _, None) => Ok(Memory::Own(filter)),
             (Kept::OnItsWay(bytes), Some(saved), Some(_)) => {
-                Ok(Memory::Servers(Box::new(Servers::resume(dedup, saved, &bytes, interrupt)?)))
+                Ok(Memory::Servers(Box::new(Servers::resume(job, saved, &bytes, interrupt)?)))
             }
             (_, _, None) => Err(Failure::new("the state belongs to a filter on servers; say where: --redis URL")),
             _ => Err(Failure::new("the state has a filter of its own; leave --redis out, or name another state file")),
         }
     }
 
-    pub(super) fn spec(&self) -> &Spec {
+    pub(crate) fn spec(&self) -> &Spec {
         match self {
             Memory::Own(filter) => filter.spec(),
             Memory::Servers(servers) => servers.spec(),
         }
     }
 
-    pub(super) fn promise(&self) -> Promise {
+    pub(crate) fn promise(&self) -> Promise {
         match self {
             Memory::Own(filter) => filter.promise(),
             Memory::Servers(servers) => servers.promise(),
         }
     }
 
-    pub(super) fn hashing(&self) -> &Hashing {
+    pub(crate) fn hashing(&self) -> &Hashing {
         match self {
             Memory::Own(filter) => filter.hashing(),
             Memory::Servers(servers) => servers.hashing(),
         }
     }
 
-    pub(super) fn memory_bits(&self) -> u64 {
+    pub(crate) fn memory_bits(&self) -> u64 {
         match self {
             Memory::Own(filter) => filter.memory_bits(),
             Memory::Servers(servers) => servers.memory_bits(),
@@ -79,14 +79,14 @@ impl Memory {
     }
 
     /// What measures how often the filter errs, if that is asked for.
-    pub(super) fn audit(&self) -> Option<&Audit> {
+    pub(crate) fn audit(&self) -> Option<&Audit> {
         match self {
             Memory::Own(filter) => filter.audit(),
             Memory::Servers(_) => None,
         }
     }
 
-    pub(super) fn exact_arrivals(&self) -> u64 {
+    pub(crate) fn exact_arrivals(&self) -> u64 {
         match self {
             Memory::Own(filter) => filter.exact_arrivals(),
             Memory::Servers(_) => 0,
@@ -94,14 +94,14 @@ impl Memory {
     }
 
     /// A look at all of the cells.
-    pub(super) fn status(&self) -> Status {
+    pub(crate) fn status(&self) -> Status {
         match self {
             Memory::Own(filter) => filter.status(),
             Memory::Servers(servers) => servers.status(),
         }
     }
 
-    pub(super) fn watch(&self) -> Watch {
+    pub(crate) fn watch(&self) -> Watch {
         match self {
             Memory::Own(filter) => filters::watch(filter.as_ref()),
             Memory::Servers(servers) => servers.watch(),
@@ -109,12 +109,12 @@ impl Memory {
     }
 
     /// Whether a record that was judged can be taken back.
-    pub(super) fn takes_back(&self) -> bool {
+    pub(crate) fn takes_back(&self) -> bool {
         matches!(self, Memory::Own(_))
     }
 
     /// Makes a batch ready to be sent to servers; whether there is something to send.
-    pub(super) fn deal(&mut self, hashes: &[KeyHash], importances: Importances<'_>) -> Result<bool> {
+    pub(crate) fn deal(&mut self, hashes: &[KeyHash], importances: Importances<'_>) -> Result<bool> {
         match self {
             Memory::Own(_) => Ok(false),
             Memory::Servers(servers) => servers.deal(hashes, importances),
@@ -122,14 +122,14 @@ impl Memory {
     }
 
     /// All that was judged so far is written, or will be before anything is saved.
-    pub(super) fn settle(&mut self) {
+    pub(crate) fn settle(&mut self) {
         if let Memory::Servers(servers) = self {
             servers.settle();
         }
     }
 
     /// What a state says of a filter on servers.
-    pub(super) fn on_servers(&self) -> Option<OnServers> {
+    pub(crate) fn on_servers(&self) -> Option<OnServers> {
         match self {
             Memory::Own(_) => None,
             Memory::Servers(servers) => Some(servers.sessions()),
@@ -137,12 +137,12 @@ impl Memory {
     }
 
     /// The window that is kept: the one that was asked for, or that others gave a filter on servers.
-    pub(super) fn window(&self, asked: Option<Window>) -> Option<Window> {
+    pub(crate) fn window(&self, asked: Option<Window>) -> Option<Window> {
         asked.or_else(|| self.shared_window().map(|(time, _)| Window::Time(time)))
     }
 
     /// A window of time that servers turn, and the lines that it was planned for.
-    pub(super) fn shared_window(&self) -> Option<(Duration, u64)> {
+    pub(crate) fn shared_window(&self) -> Option<(Duration, u64)> {
         match self {
             Memory::Own(_) => None,
             Memory::Servers(servers) => servers.window(),
@@ -150,7 +150,7 @@ impl Memory {
     }
 
     /// Whether it is time for a look at what others do to the window.
-    pub(super) fn wants_look(&self) -> bool {
+    pub(crate) fn wants_look(&self) -> bool {
         match self {
             Memory::Own(_) => false,
             Memory::Servers(servers) => servers.wants_look(),
@@ -158,7 +158,7 @@ impl Memory {
     }
 
     /// A look that tells whether the promise is kept.
-    pub(super) fn look(&mut self) -> Status {
+    pub(crate) fn look(&mut self) -> Status {
         match self {
             Memory::Own(filter) => filter.status(),
             Memory::Servers(servers) => servers.look(),
@@ -166,7 +166,7 @@ impl Memory {
     }
 
     /// Lines that servers acknowledged and lost, and whether there may be more.
-    pub(super) fn lost(&self) -> Option<(u64, bool)> {
+    pub(crate) fn lost(&self) -> Option<(u64, bool)> {
         match self {
             Memory::Own(_) => None,
             Memory::Servers(servers) => Some(servers.lost()),
@@ -174,7 +174,7 @@ impl Memory {
     }
 
     /// What is to be said in the end.
-    pub(super) fn note(&self) -> Option<String> {
+    pub(crate) fn note(&self) -> Option<String> {
         match self {
             Memory::Own(_) => None,
             Memory::Servers(servers) => servers.note(),
@@ -182,7 +182,7 @@ impl Memory {
     }
 
     /// Leaves the servers to others.
-    pub(super) fn release(self) {
+    pub(crate) fn release(self) {
         if let Memory::Servers(servers) = self {
             servers.release();
         }
@@ -191,7 +191,7 @@ impl Memory {
 
 /// A small build knows no servers.
 #[cfg(not(feature = "redis"))]
-pub(super) enum Servers {}
+pub(crate) enum Servers {}
 
 #[cfg(not(feature = "redis"))]
 #[rustfmt::skip]
@@ -201,11 +201,11 @@ impl Servers {
         Err(Failure::new("this everbloom was built without servers; `cargo build --release` has them"))
     }
 
-    fn open(_: &Dedup, _: &Layout, _: &everbloom::Plan, _: &Arc<Interrupt>) -> Result<Self> { Self::left_out() }
-    fn resume(_: &Dedup, _: &OnServers, _: &[u8], _: &Arc<Interrupt>) -> Result<Self> { Self::left_out() }
-    pub(super) fn observe(&mut self, _: &[KeyHash], _: Importances<'_>, _: &mut [everbloom::Verdict]) -> Result<()> { match *self {} }
-    pub(super) fn counted_by_all(&mut self) -> Option<u64> { match *self {} }
-    pub(super) fn on_its_way(&self) -> Vec<u8> { match *self {} }
+    fn open(_: &Job, _: &Layout, _: &everbloom::Plan, _: &Arc<Interrupt>) -> Result<Self> { Self::left_out() }
+    fn resume(_: &Job, _: &OnServers, _: &[u8], _: &Arc<Interrupt>) -> Result<Self> { Self::left_out() }
+    pub(crate) fn observe(&mut self, _: &[KeyHash], _: Importances<'_>, _: &mut [everbloom::Verdict]) -> Result<()> { match *self {} }
+    pub(crate) fn counted_by_all(&mut self) -> Option<u64> { match *self {} }
+    pub(crate) fn on_its_way(&self) -> Vec<u8> { match *self {} }
     fn spec(&self) -> &Spec { match *self {} }
     fn promise(&self) -> Promise { match *self {} }
     fn hashing(&self) -> &Hashing { match *self {} }

@@ -14,9 +14,9 @@
 use super::block_output::{BlockOutput, Options};
 use super::in_order::{self, InOrder};
 use super::judge::Judge;
-use super::lock::Lock;
 use super::outputs::Outputs;
-use super::state::{self, Journal, LastKey, LastRecord};
+use crate::commands::dedup::state::lock::Lock;
+use crate::commands::dedup::state::{self, Journal, LastKey, LastRecord};
 use crate::failure::{Failure, Result};
 use crate::input::{Block, Framing, Lost, Reading};
 use crate::platform::Interrupt;
@@ -27,7 +27,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 /// Everything that threads share.
-pub(super) struct Engine {
+pub(crate) struct Engine {
     intake: Mutex<Intake>,
     judge: InOrder<Judge>,
     outputs: InOrder<Outputs>,
@@ -48,21 +48,21 @@ pub(super) struct Engine {
 const CARRIED_BYTES: usize = 64 << 10;
 
 /// What was asked for, beside what is read, remembered and written.
-pub(super) struct Setup {
-    pub(super) options: Options,
-    pub(super) saving: Option<Arc<Saving>>,
-    pub(super) interrupt: Arc<Interrupt>,
+pub(crate) struct Setup {
+    pub(crate) options: Options,
+    pub(crate) saving: Option<Arc<Saving>>,
+    pub(crate) interrupt: Arc<Interrupt>,
 }
 
 /// Where and how often the state is saved.
-pub(super) struct Saving {
-    pub(super) lock: Lock,
-    pub(super) interval: Duration,
+pub(crate) struct Saving {
+    pub(crate) lock: Lock,
+    pub(crate) interval: Duration,
     /// What does not change from one checkpoint to the next.
-    pub(super) journal: Journal,
+    pub(crate) journal: Journal,
     /// What the columns of keys are called, once a header has been read.
-    pub(super) columns: Arc<OnceLock<Columns>>,
-    pub(super) interrupt: Arc<Interrupt>,
+    pub(crate) columns: Arc<OnceLock<Columns>>,
+    pub(crate) interrupt: Arc<Interrupt>,
 }
 
 struct Intake {
@@ -74,14 +74,14 @@ struct Intake {
 }
 
 /// What is left when all is done.
-pub(super) struct Finished {
-    pub(super) judge: Judge,
-    pub(super) outputs: Outputs,
-    pub(super) failure: Option<Failure>,
+pub(crate) struct Finished {
+    pub(crate) judge: Judge,
+    pub(crate) outputs: Outputs,
+    pub(crate) failure: Option<Failure>,
     /// What is to be saved beside the memory that is saved already, if the last record is not to be remembered yet.
-    pub(super) journal: Option<Journal>,
+    pub(crate) journal: Option<Journal>,
     /// What a signal left of a pipe.
-    pub(super) lost: Option<Lost>,
+    pub(crate) lost: Option<Lost>,
 }
 
 /// What one thread carries along.
@@ -101,7 +101,7 @@ struct Taken {
 }
 
 impl Engine {
-    pub(super) fn new(reader: RecordReader, judge: Judge, outputs: Outputs, setup: Setup) -> Self {
+    pub(crate) fn new(reader: RecordReader, judge: Judge, outputs: Outputs, setup: Setup) -> Self {
         let Setup { options, saving, interrupt } = setup;
         let takes_back = saving.is_some() && outputs.main.is_file() && judge.memory.takes_back();
         let (hashing, framing) = (*judge.memory.hashing(), reader.blocks().framing());
@@ -123,7 +123,7 @@ impl Engine {
     }
 
     /// Works with this many threads until the input ends.
-    pub(super) fn run(self, threads: usize) -> Finished {
+    pub(crate) fn run(self, threads: usize) -> Finished {
         std::thread::scope(|scope| {
             for _ in 1..threads {
                 // Where no more threads are to be had, those there are do all of it.
@@ -422,7 +422,7 @@ impl Drop for CloseOnPanic<'_> {
 
 impl Saving {
     /// Syncs the outputs, then saves what belongs to them; gives what was saved beside the memory.
-    pub(super) fn save(&self, judge: &Judge, outputs: &Outputs, closed: bool) -> Result<Journal> {
+    pub(crate) fn save(&self, judge: &Judge, outputs: &Outputs, closed: bool) -> Result<Journal> {
         outputs.sync()?;
         let mut marks = outputs.marks.clone();
         marks.note(&outputs.place)?;
@@ -443,13 +443,13 @@ impl Saving {
     }
 
     /// The same when all that was judged is written.
-    pub(super) fn save_settled(&self, judge: &mut Judge, outputs: &Outputs, closed: bool) -> Result<Journal> {
+    pub(crate) fn save_settled(&self, judge: &mut Judge, outputs: &Outputs, closed: bool) -> Result<Journal> {
         judge.memory.settle();
         self.save(judge, outputs, closed)
     }
 
     /// Saves what belongs to the memory that was saved last.
-    pub(super) fn save_journal(&self, journal: &Journal) -> Result<()> {
+    pub(crate) fn save_journal(&self, journal: &Journal) -> Result<()> {
         self.interrupt.undisturbed(|| state::save_journal(&self.lock, journal))
     }
 }

@@ -1,16 +1,17 @@
 //! How a run starts: afresh, or where an earlier one ended.
 
-use super::engine::Saving;
-use super::judge::{FIRST_AUDIT_LOOK, Judge};
 use super::lock::Lock;
 use super::marks::{self, Growth, Marks};
-use super::memory::{Kept, Memory};
-use super::outputs::{self, Outputs, Reopening, Sink};
-use super::state::{Journal, LastRecord, Written};
-use super::{Dedup, audit, options, window};
+use super::{Journal, LastRecord, Written};
 use crate::args::OnError;
+use crate::commands::dedup::job::Job;
+use crate::commands::dedup::run::engine::Saving;
+use crate::commands::dedup::run::judge::{FIRST_AUDIT_LOOK, Judge};
+use crate::commands::dedup::run::memory::{Kept, Memory};
+use crate::commands::dedup::run::outputs::{self, Outputs, Reopening, Sink};
+use crate::commands::dedup::run::{audit, window};
 use crate::failure::{Failure, Result};
-use crate::input::{Place, rereadable};
+use crate::input::Place;
 use crate::output;
 use crate::platform::{self, Interrupt};
 use crate::record::{Before, FaultWatch, KeyOptions, Layout};
@@ -22,78 +23,77 @@ use std::sync::Arc;
 use std::time::Instant;
 
 /// A state that is ours, and what it holds.
-pub(super) struct Held {
-    pub(super) lock: Lock,
-    pub(super) saved: Option<(Kept, Journal)>,
+pub(crate) struct Held {
+    pub(crate) lock: Lock,
+    pub(crate) saved: Option<(Kept, Journal)>,
 }
 
 /// What a run starts with.
-pub(super) struct Resumption {
-    pub(super) judge: Judge,
+pub(crate) struct Resumption {
+    pub(crate) judge: Judge,
     /// What else the plan says of the filter.
-    pub(super) notes: Vec<String>,
-    pub(super) outputs: Outputs,
+    pub(crate) notes: Vec<String>,
+    pub(crate) outputs: Outputs,
     /// Where each input is read from.
-    pub(super) starts: Vec<Place>,
-    pub(super) saving: Option<Saving>,
+    pub(crate) starts: Vec<Place>,
+    pub(crate) saving: Option<Saving>,
 }
 
 impl Held {
     /// What earlier runs say of headers.
-    pub(super) fn before(&self, dedup: &Dedup) -> Result<Before> {
+    pub(crate) fn before(&self, job: &Job) -> Result<Before> {
         let Some((_, journal)) = &self.saved else { return Ok(Before::default()) };
         let before = Before::default();
         if let Some(columns) = &journal.columns {
             before.columns.get_or_init(|| columns.clone());
         }
-        let Some(path) = &dedup.output else { return Ok(before) };
+        let Some(path) = &job.output else { return Ok(before) };
         let is_file = platform::stat(path).map_err(|error| Failure::io(path.display(), &error))?;
         let is_emptied = reopening(path, journal)?.0 == Reopening::Cut(0);
         match is_file.is_some_and(|data| data.is_file()) && !is_emptied {
-            true => before.with_output(path, dedup.keys.framing()),
+            true => before.with_output(path, job.rules.keys.framing()),
             false => Ok(before),
         }
     }
 }
 
 /// Goes on with a state if there is one, and opens the outputs accordingly.
-pub(super) fn start(
-    dedup: &Dedup,
+pub(crate) fn start(
+    job: &Job,
     layout: &Layout,
     held: Option<Held>,
     before: &Before,
     interrupt: &Arc<Interrupt>,
 ) -> Result<Resumption> {
     let Some(Held { lock, saved }) = held else {
-        let (memory, notes) = Memory::new(dedup, layout, interrupt)?;
-        let judge = begin(dedup, memory)?;
-        return Ok(Resumption { judge, notes, outputs: fresh(dedup)?, starts: Vec::new(), saving: None });
+        let (memory, notes) = Memory::new(job, layout, interrupt)?;
+        let judge = begin(job, memory)?;
+        return Ok(Resumption { judge, notes, outputs: fresh(job)?, starts: Vec::new(), saving: None });
     };
     let mut journal = Journal {
-        options: options::typed(),
-        note: KeyOptions::of(&dedup.keys).to_note()?,
-        reads_pipe: !dedup.reads_only_files()?,
+        rules: job.rules.clone(),
+        note: KeyOptions::of(&job.rules.keys).to_note()?,
+        reads_pipe: !job.reads_only_files()?,
         process: std::process::id(),
         ..Journal::default()
     };
     let (judge, outputs, starts) = match saved {
         None => {
-            let (memory, notes) = Memory::new(dedup, layout, interrupt)?;
+            let (memory, notes) = Memory::new(job, layout, interrupt)?;
             journal.notes = notes;
-            (begin(dedup, memory)?, fresh(dedup)?, Vec::new())
+            (begin(job, memory)?, fresh(job)?, Vec::new())
         }
         Some((kept, saved)) => {
-            let memory = Memory::kept(dedup, kept, &saved, interrupt).map_err(|failure| failure.within(lock.path()))?;
-            journal.options.clone_from(&saved.options);
+            let memory = Memory::kept(job, kept, &saved, interrupt).map_err(|failure| failure.within(lock.path()))?;
             journal.notes.clone_from(&saved.notes);
-            let (retaken, judge, outputs, starts) = resumed(dedup, lock.path(), memory, saved)?;
+            let (retaken, judge, outputs, starts) = resumed(job, lock.path(), memory, saved)?;
             journal.carried = retaken.carried;
             (judge, outputs, starts)
         }
     };
     let notes = journal.notes.clone();
     let (columns, interrupt) = (Arc::clone(&before.columns), Arc::clone(interrupt));
-    let saving = Saving { lock, interval: dedup.checkpoint(), journal, columns, interrupt };
+    let saving = Saving { lock, interval: job.interval(), journal, columns, interrupt };
     // What cannot be saved is better known before the input is read.
     saving.save(&judge, &outputs, false)?;
     Ok(Resumption { judge, notes, outputs, starts, saving: Some(saving) })
@@ -109,21 +109,21 @@ struct Retaken {
 }
 
 fn resumed(
-    dedup: &Dedup,
+    job: &Job,
     path: &Path,
     memory: Memory,
     mut saved: Journal,
 ) -> Result<(Retaken, Judge, Outputs, Vec<Place>)> {
-    let mut marks = Marks::new(std::mem::take(&mut saved.files), &dedup.files)?;
+    let mut marks = Marks::new(std::mem::take(&mut saved.files), &job.files)?;
     let mut retaken = Retaken::default();
-    let are_taken_back = take_back(dedup, &marks, &saved, &mut retaken)?;
-    let (starts, says) = starts(dedup, &marks, &retaken.inputs)?;
+    let are_taken_back = take_back(job, &marks, &saved, &mut retaken)?;
+    let (starts, says) = starts(job, &marks, &retaken.inputs)?;
     retaken.inputs.iter().try_for_each(|input| marks.take_back(*input))?;
     // Nothing is changed before everything is checked.
-    let named: Vec<&PathBuf> = dedup.output.iter().chain(&dedup.duplicates).collect();
+    let named: Vec<&PathBuf> = job.output.iter().chain(&job.duplicates).collect();
     named.iter().try_for_each(|output| check_output(output, &saved.outputs))?;
 
-    let mut judge = judge(dedup, memory, saved.tally.items)?;
+    let mut judge = judge(job, memory, saved.tally.items)?;
     judge.faults = judge.faults.after(saved.tally.items, saved.tally.errors);
     if let (Some(timeline), Some(clock)) = (&mut judge.timeline, &saved.clock) {
         timeline.resume(clock).map_err(|error| Failure::at(path, error))?;
@@ -145,7 +145,7 @@ fn resumed(
     if let Some(failure) = judge.welcome() {
         return Err(failure);
     }
-    if !dedup.promise.quiet {
+    if !job.promise.quiet {
         says.iter().for_each(words::say);
         for (now, before, bytes) in marks.left_behind() {
             let (now, before, bytes) = (now.display(), before.display(), thousands(bytes));
@@ -154,24 +154,24 @@ fn resumed(
             ));
         }
     }
-    let mut outputs = reopen(dedup, &saved, marks)?;
+    let mut outputs = reopen(job, &saved, marks)?;
     outputs.before = saved.tally;
     Ok((retaken, judge, outputs, starts))
 }
 
 /// A new filter, and its audit if there is to be one.
-fn begin(dedup: &Dedup, memory: Memory) -> Result<Judge> {
+fn begin(job: &Job, memory: Memory) -> Result<Judge> {
     let memory = match memory {
-        Memory::Own(filter) => Memory::Own(audit::begin(dedup, filter)?),
+        Memory::Own(filter) => Memory::Own(audit::begin(job, filter)?),
         servers => servers,
     };
-    judge(dedup, memory, 0)
+    judge(job, memory, 0)
 }
 
 /// The filter, watched from here on.
-fn judge(dedup: &Dedup, mut memory: Memory, records: u64) -> Result<Judge> {
+fn judge(job: &Job, mut memory: Memory, records: u64) -> Result<Judge> {
     // Servers turn their filters by their own clocks.
-    let timeline = match (&mut memory, dedup.window_time()) {
+    let timeline = match (&mut memory, job.rules.window_time()) {
         (Memory::Own(memory), Some(window)) => Some(window::timeline(window, memory)?),
         _ => None,
     };
@@ -191,11 +191,11 @@ fn judge(dedup: &Dedup, mut memory: Memory, records: u64) -> Result<Judge> {
         memory,
         timeline,
         watch,
-        faults: FaultWatch::new(dedup.keys.on_error, OnError::Keep),
+        faults: FaultWatch::new(job.rules.keys.on_error, OnError::Keep),
         spot_check: None,
         audit_look: FIRST_AUDIT_LOOK,
-        promise: dedup.promise,
-        remedy: dedup.remedy(),
+        promise: job.promise,
+        remedy: job.rules.remedy(),
         progress: None,
         #[cfg(feature = "web")]
         live: None,
@@ -206,11 +206,11 @@ fn judge(dedup: &Dedup, mut memory: Memory, records: u64) -> Result<Judge> {
 }
 
 /// Where to go on reading: files that are known, where they were left; all else from its start.
-fn starts(dedup: &Dedup, marks: &Marks, retaken: &[usize]) -> Result<(Vec<Place>, Vec<String>)> {
+fn starts(job: &Job, marks: &Marks, retaken: &[usize]) -> Result<(Vec<Place>, Vec<String>)> {
     let mut says = Vec::new();
     let mut start = |input: usize| {
         let Some((mark, path)) = marks.of_input(input)? else { return Ok(Place::start_of(input)) };
-        let place = match marks::growth(mark, path, dedup.keys.ending())? {
+        let place = match marks::growth(mark, path, job.rules.keys.ending())? {
             _ if retaken.contains(&input) => mark.place(input),
             Growth::Ended => mark.place_behind(input),
             Growth::None => mark.place_left(input),
@@ -222,13 +222,13 @@ fn starts(dedup: &Dedup, marks: &Marks, retaken: &[usize]) -> Result<(Vec<Place>
         }
         Ok(place)
     };
-    let starts = (0..dedup.files.len()).map(&mut start).collect::<Result<_>>()?;
+    let starts = (0..job.files.len()).map(&mut start).collect::<Result<_>>()?;
     Ok((starts, says))
 }
 
 /// Finds the last records that had no ending and are taken back, to be judged whole: all that are written, or none of
 /// those; says which. Their files are read again from before them, if this run reads them.
-fn take_back(dedup: &Dedup, marks: &Marks, saved: &Journal, retaken: &mut Retaken) -> Result<bool> {
+fn take_back(job: &Job, marks: &Marks, saved: &Journal, retaken: &mut Retaken) -> Result<bool> {
     for last in &saved.carried {
         match marks.input_of(&last.mark)? {
             Some(input) => retaken.inputs.push(input),
@@ -241,7 +241,7 @@ fn take_back(dedup: &Dedup, marks: &Marks, saved: &Journal, retaken: &mut Retake
         let known = input.map_or(Ok(None), |input| marks.of_input(input))?;
         match (input, known) {
             (Some(input), Some((mark, path))) => {
-                have_ended &= marks::growth(mark, path, dedup.keys.ending())? == Growth::Ended;
+                have_ended &= marks::growth(mark, path, job.rules.keys.ending())? == Growth::Ended;
                 inputs.push(input);
             }
             _ if last.text.is_empty() => return Ok(false),
@@ -249,7 +249,7 @@ fn take_back(dedup: &Dedup, marks: &Marks, saved: &Journal, retaken: &mut Retake
         }
     }
     let named: Vec<(String, &PathBuf)> =
-        dedup.output.iter().chain(&dedup.duplicates).map(|path| (outputs::key(path), path)).collect();
+        job.output.iter().chain(&job.duplicates).map(|path| (outputs::key(path), path)).collect();
     let mut is_cut = false;
     for written in saved.outputs.iter().filter(|written| written.provisional > 0) {
         let path = named.iter().find(|(key, _)| *key == written.path);
@@ -268,20 +268,20 @@ fn take_back(dedup: &Dedup, marks: &Marks, saved: &Journal, retaken: &mut Retake
     Ok(are_taken_back)
 }
 
-fn fresh(dedup: &Dedup) -> Result<Outputs> {
-    let ending = dedup.keys.ending();
+fn fresh(job: &Job) -> Result<Outputs> {
+    let ending = job.rules.keys.ending();
     let create = |path: &PathBuf| match output::is_dash(path) {
         true => Sink::stdout_aside(ending),
         false => Sink::create(path, ending),
     };
-    let main = dedup.output.as_ref().map_or_else(|| Sink::stdout(ending), create)?;
-    let duplicates = dedup.duplicates.as_ref().map(create).transpose()?;
-    let mut outputs = Outputs::new(main, duplicates, Marks::new(Vec::new(), &dedup.files)?);
+    let main = job.output.as_ref().map_or_else(|| Sink::stdout(ending), create)?;
+    let duplicates = job.duplicates.as_ref().map(create).transpose()?;
+    let mut outputs = Outputs::new(main, duplicates, Marks::new(Vec::new(), &job.files)?);
     // Nothing is destroyed before all of them can be written, and before the first block is judged: then the keys are where
     // they were said to be. A state says of its outputs that they are empty, so that then they are; and whoever follows a
     // file may wait for long.
     outputs.is_stale = true;
-    if dedup.follow || dedup.state.is_some() {
+    if job.follow || job.state.is_some() {
         outputs.empty()?;
     }
     Ok(outputs)
@@ -305,19 +305,19 @@ fn check_output(path: &Path, written: &[Written]) -> Result<()> {
     }
 }
 
-fn reopen(dedup: &Dedup, saved: &Journal, marks: Marks) -> Result<Outputs> {
-    let ending = dedup.keys.ending();
+fn reopen(job: &Job, saved: &Journal, marks: Marks) -> Result<Outputs> {
+    let ending = job.rules.keys.ending();
     let open = |path: &PathBuf| {
         let (how, say) = reopening(path, saved)?;
-        if let Some(say) = say.filter(|_| !dedup.promise.quiet) {
+        if let Some(say) = say.filter(|_| !job.promise.quiet) {
             words::note(&format!("{}: {say}", path.display()));
         }
         Sink::reopen(path, ending, how)
     };
-    let main = dedup.output.as_ref().map_or_else(|| Sink::stdout(ending), open)?;
-    let duplicates = dedup.duplicates.as_ref().map(open).transpose()?;
+    let main = job.output.as_ref().map_or_else(|| Sink::stdout(ending), open)?;
+    let duplicates = job.duplicates.as_ref().map(open).transpose()?;
     let mut outputs = Outputs::new(main, duplicates, marks);
-    let named: Vec<String> = dedup.output.iter().chain(&dedup.duplicates).map(|path| outputs::key(path)).collect();
+    let named: Vec<String> = job.output.iter().chain(&job.duplicates).map(|path| outputs::key(path)).collect();
     let others = saved.outputs.iter().filter(|written| !named.contains(&written.path));
     outputs.others = others.map(|written| Written { is_open: false, ..written.clone() }).collect();
     Ok(outputs)
@@ -355,17 +355,4 @@ fn reopening(path: &Path, saved: &Journal) -> Result<(Reopening, Option<String>)
 fn length_of(path: &Path) -> Result<Option<u64>> {
     let data = platform::stat(path).map_err(|error| Failure::io(path.display(), &error))?;
     Ok(data.map(|data| data.len()))
-}
-
-impl Dedup {
-    pub(super) fn reads_only_files(&self) -> Result<bool> {
-        for path in &self.files {
-            // One that is not there yet will be a file.
-            let is_file = rereadable(path).and_then(|data| Ok(data.is_some() || platform::stat(path)?.is_none()));
-            if !is_file.map_err(|error| Failure::io(path.display(), &error))? {
-                return Ok(false);
-            }
-        }
-        Ok(!self.files.is_empty())
-    }
 }
