@@ -4,14 +4,13 @@ use super::memory::Memory;
 use super::progress::Progress;
 use super::window;
 use crate::args::PromiseArgs;
-use crate::commands::dedup::state::{LastKey, LastRecord};
 use crate::failure::{Failure, Result};
 use crate::record::{Batch, FaultWatch};
 use crate::report::thousands;
 use crate::report::words::{self, LINES};
 use everbloom::internal::audit::Audit;
 use everbloom::internal::filter::{Timeline, Watch, Watched};
-use everbloom::{Importance, Importances, KeyHash, Verdict, filters};
+use everbloom::{Importances, Verdict, filters};
 use std::time::{Duration, Instant};
 
 /// A first look at the audit after so many arrivals.
@@ -128,16 +127,6 @@ impl Judge {
             let record = self.records + batch.record_of_key(exact.saturating_sub(before) as usize) as u64 + 1;
             words::note(&words::begins_to_forget(record, memory));
         }
-    }
-
-    /// Remembers a record that was judged before, and written accordingly; without a key, it only counts.
-    pub(crate) fn remember(&mut self, last: &LastRecord) -> Result<Option<Failure>> {
-        let Some(LastKey { hash: (high, low), importance, time }) = last.key else {
-            self.records += last.tally.items;
-            return Ok(None);
-        };
-        let importance = importance.map(|(value, max)| Importance::new(value, max)).transpose()?;
-        self.observe(&mut Batch::of_key((KeyHash { high, low }, importance, time)), &mut Vec::new())
     }
 
     /// A last look, when all has been read.

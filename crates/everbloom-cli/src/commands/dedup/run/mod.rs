@@ -85,7 +85,7 @@ fn work(job: &Job, held: Option<Held>) -> Result<Ending> {
     // Only from a file can a record be taken back.
     let takes_back = saving.is_some() && outputs.main.is_file() && judge.memory.takes_back();
     let blocks = BlockReader::new(job.files.clone(), job.rules.keys.framing()).start_at(starts);
-    let blocks = blocks.follow(job.follow).hold_back(takes_back).stop_on(Some(Arc::clone(&interrupt)));
+    let blocks = blocks.follow(job.follow).hold_half_lines(takes_back).stop_on(Some(Arc::clone(&interrupt)));
     let is_header_written = outputs.main.bytes() > 0;
     let reader = RecordReader::new(blocks, layout)?;
     let reader = reader.after(before)?.header_is_written(is_header_written).doubting(quiet);

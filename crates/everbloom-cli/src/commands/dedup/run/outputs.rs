@@ -271,7 +271,7 @@ impl Sink {
     /// What a state says of this file.
     fn written(&self) -> Option<Written> {
         let path = self.key.clone().filter(|_| self.kind == Kind::File)?;
-        Some(Written { path, bytes: self.bytes, provisional: 0, is_open: true })
+        Some(Written { path, bytes: self.bytes, half_bytes: 0, is_open: true })
     }
 
     fn sync(&self) -> Result<()> {

@@ -4,8 +4,7 @@ use crate::failure::{Failure, Result};
 use crate::fault;
 use crate::input::{Mark, Place, rereadable};
 use std::fs::{File, Metadata};
-use std::io;
-use std::os::unix::fs::{DirEntryExt as _, FileExt as _, MetadataExt as _};
+use std::os::unix::fs::{DirEntryExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -23,17 +22,6 @@ struct Input {
     inode: Option<u64>,
     /// How many inputs before it are the same file.
     nth: usize,
-}
-
-/// How a named file stands to its mark.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Growth {
-    /// There is nothing new in it.
-    None,
-    /// Its last record, which had no ending, got one, and more may follow.
-    Ended,
-    /// Its last record went on.
-    WentOn,
 }
 
 impl Marks {
@@ -108,7 +96,7 @@ impl Marks {
         Ok(())
     }
 
-    /// Marks an input before its last record, which had no ending and is to be read again.
+    /// Marks an input before its half line, which is to be read again.
     pub(crate) fn take_back(&mut self, input: usize) -> Result<()> {
         let Some((mark, path)) = self.of_input(input)? else { return Ok(()) };
         let file = fault::point("open").and_then(|()| File::open(path));
@@ -125,21 +113,4 @@ impl Marks {
     pub(crate) fn known(&self) -> Vec<Mark> {
         self.known.clone()
     }
-}
-
-/// What became of the record without an ending that a file had.
-pub(crate) fn growth(mark: &Mark, path: &Path, ending: u8) -> Result<Growth> {
-    read_growth(mark, path, ending).map_err(|error| Failure::io(path.display(), &error))
-}
-
-fn read_growth(mark: &Mark, path: &Path, ending: u8) -> io::Result<Growth> {
-    fault::point("open")?;
-    let file = File::open(path)?;
-    let mut next = [0];
-    fault::point("read")?;
-    Ok(match file.read_at(&mut next, mark.stored)? {
-        0 => Growth::None,
-        _ if mark.is_plain() && mark.unfinished > 0 && next[0] == ending => Growth::Ended,
-        _ => Growth::WentOn,
-    })
 }

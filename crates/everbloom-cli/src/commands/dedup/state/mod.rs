@@ -1,6 +1,7 @@
 //! The state file: all that a later run needs to go on as if nothing had happened. The file's parts are those of
 //! [`state_file`]; its journal says in JSON by which rules lines are judged, and how far the inputs and outputs are.
 
+pub(super) mod half_line;
 pub(super) mod lock;
 pub(super) mod marks;
 pub(super) mod resume;
@@ -15,6 +16,7 @@ use crate::platform;
 use crate::record::Columns;
 use crate::state_file::{self, Footer, Hashed};
 use everbloom::internal::codec;
+use half_line::HalfLines;
 use lock::Lock;
 use serde::{Deserialize, Serialize};
 use std::fs::File;
@@ -38,12 +40,7 @@ pub(crate) struct Journal {
     pub(crate) reads_pipe: bool,
     /// Every file that was written.
     pub(crate) outputs: Vec<Written>,
-    /// Records that are written and not remembered, in case they go on.
-    pub(crate) last_records: Vec<LastRecord>,
-    /// Those that are not written, either: runs that do not read their files write them in the end, so that they can
-    /// still be taken back.
-    #[serde(default)]
-    pub(crate) carried: Vec<LastRecord>,
+    pub(crate) half_lines: HalfLines,
     /// The counts of all runs.
     pub(crate) tally: Tally,
     /// Where a window of time is.
@@ -85,31 +82,10 @@ pub(crate) struct OnServers {
 pub(crate) struct Written {
     pub(crate) path: String,
     pub(crate) bytes: u64,
-    /// Bytes of the last record behind them.
-    pub(crate) provisional: u64,
+    /// Bytes of half lines behind them.
+    pub(crate) half_bytes: u64,
     /// Whether the run that saved the state wrote to it.
     pub(crate) is_open: bool,
-}
-
-/// The last record of a file that had no ending when it was read.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub(crate) struct LastRecord {
-    /// The file.
-    pub(crate) mark: Mark,
-    /// The key's hash, importance and time, if it has a key.
-    pub(crate) key: Option<LastKey>,
-    pub(crate) tally: Tally,
-    /// The record itself, unless it is too long to be kept here.
-    #[serde(default)]
-    pub(crate) text: Vec<u8>,
-}
-
-/// A key as the filter knows it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct LastKey {
-    pub(crate) hash: (u64, u64),
-    pub(crate) importance: Option<(u32, u32)>,
-    pub(crate) time: Option<i64>,
 }
 
 /// Saves a state: aside, synced, renamed.

@@ -1,8 +1,9 @@
 //! How a run starts: afresh, or where an earlier one ended.
 
+use super::half_line::{self, HalfLines};
 use super::lock::Lock;
-use super::marks::{self, Growth, Marks};
-use super::{Journal, LastRecord, Written};
+use super::marks::Marks;
+use super::{Journal, Written};
 use crate::args::OnError;
 use crate::commands::dedup::job::Job;
 use crate::commands::dedup::run::engine::Saving;
@@ -49,7 +50,7 @@ impl Held {
         }
         let Some(path) = &job.output else { return Ok(before) };
         let is_file = platform::stat(path).map_err(|error| Failure::io(path.display(), &error))?;
-        let is_emptied = reopening(path, journal)?.0 == Reopening::Cut(0);
+        let is_emptied = Output::of(path)?.reopening(journal).0 == Reopening::Cut(0);
         match is_file.is_some_and(|data| data.is_file()) && !is_emptied {
             true => before.with_output(path, job.rules.keys.framing()),
             false => Ok(before),
@@ -86,8 +87,8 @@ pub(crate) fn start(
         Some((kept, saved)) => {
             let memory = Memory::kept(job, kept, &saved, interrupt).map_err(|failure| failure.within(lock.path()))?;
             journal.notes.clone_from(&saved.notes);
-            let (retaken, judge, outputs, starts) = resumed(job, lock.path(), memory, saved)?;
-            journal.carried = retaken.carried;
+            let (half_lines, judge, outputs, starts) = resumed(job, lock.path(), memory, saved)?;
+            journal.half_lines = half_lines;
             (judge, outputs, starts)
         }
     };
@@ -99,29 +100,20 @@ pub(crate) fn start(
     Ok(Resumption { judge, notes, outputs, starts, saving: Some(saving) })
 }
 
-/// The last records without an ending that are taken back.
-#[derive(Default)]
-struct Retaken {
-    /// The inputs that are read again from before theirs.
-    inputs: Vec<usize>,
-    /// Those of files that this run does not read.
-    carried: Vec<LastRecord>,
-}
-
 fn resumed(
     job: &Job,
     path: &Path,
     memory: Memory,
     mut saved: Journal,
-) -> Result<(Retaken, Judge, Outputs, Vec<Place>)> {
+) -> Result<(HalfLines, Judge, Outputs, Vec<Place>)> {
     let mut marks = Marks::new(std::mem::take(&mut saved.files), &job.files)?;
-    let mut retaken = Retaken::default();
-    let are_taken_back = take_back(job, &marks, &saved, &mut retaken)?;
-    let (starts, says) = starts(job, &marks, &retaken.inputs)?;
-    retaken.inputs.iter().try_for_each(|input| marks.take_back(*input))?;
+    let named = job.output.iter().chain(&job.duplicates).map(|path| Output::of(path)).collect::<Result<Vec<_>>>()?;
+    let ending = job.rules.keys.ending();
+    let mut half_lines = half_line::take_back(&mut saved, &marks, ending, &named)?;
+    let (starts, says) = starts(job.files.len(), &marks, ending, &half_lines.inputs)?;
+    half_lines.inputs.iter().try_for_each(|input| marks.take_back(*input))?;
     // Nothing is changed before everything is checked.
-    let named: Vec<&PathBuf> = job.output.iter().chain(&job.duplicates).collect();
-    named.iter().try_for_each(|output| check_output(output, &saved.outputs))?;
+    named.iter().try_for_each(|output| output.check(&saved.outputs))?;
 
     let mut judge = judge(job, memory, saved.tally.items)?;
     judge.faults = judge.faults.after(saved.tally.items, saved.tally.errors);
@@ -129,18 +121,7 @@ fn resumed(
         timeline.resume(clock).map_err(|error| Failure::at(path, error))?;
     }
     judge.watch = judge.watch.resumed(saved.new_keys, saved.broken_at);
-    if !are_taken_back {
-        // They stay as they were written, and are remembered from now on.
-        for last in saved.last_records.drain(..) {
-            if let Some(failure) = judge.remember(&last)? {
-                return Err(failure);
-            }
-            saved.tally += last.tally;
-        }
-        for written in &mut saved.outputs {
-            written.bytes += std::mem::take(&mut written.provisional);
-        }
-    }
+    half_lines.remember_others(&mut judge, &mut saved.tally)?;
     // Before an output is opened: where the promise must not be broken, nothing is written.
     if let Some(failure) = judge.welcome() {
         return Err(failure);
@@ -154,9 +135,9 @@ fn resumed(
             ));
         }
     }
-    let mut outputs = reopen(job, &saved, marks)?;
+    let mut outputs = reopen(job, &named, &saved, marks)?;
     outputs.before = saved.tally;
-    Ok((retaken, judge, outputs, starts))
+    Ok((half_lines.kept(), judge, outputs, starts))
 }
 
 /// A new filter, and its audit if there is to be one.
@@ -206,66 +187,19 @@ fn judge(job: &Job, mut memory: Memory, records: u64) -> Result<Judge> {
 }
 
 /// Where to go on reading: files that are known, where they were left; all else from its start.
-fn starts(job: &Job, marks: &Marks, retaken: &[usize]) -> Result<(Vec<Place>, Vec<String>)> {
+fn starts(inputs: usize, marks: &Marks, ending: u8, retaken: &[usize]) -> Result<(Vec<Place>, Vec<String>)> {
     let mut says = Vec::new();
-    let mut start = |input: usize| {
+    let start = |input: usize| {
         let Some((mark, path)) = marks.of_input(input)? else { return Ok(Place::start_of(input)) };
-        let place = match marks::growth(mark, path, job.rules.keys.ending())? {
-            _ if retaken.contains(&input) => mark.place(input),
-            Growth::Ended => mark.place_behind(input),
-            Growth::None => mark.place_left(input),
-            Growth::WentOn => mark.place(input),
-        };
+        let place = half_line::start(mark, path, input, ending, retaken.contains(&input))?;
         let reached = place.offset + place.unfinished;
         if reached > 0 {
             says.push(format!("resuming {} at byte {reached}", path.display()));
         }
         Ok(place)
     };
-    let starts = (0..job.files.len()).map(&mut start).collect::<Result<_>>()?;
+    let starts = (0..inputs).map(start).collect::<Result<_>>()?;
     Ok((starts, says))
-}
-
-/// Finds the last records that had no ending and are taken back, to be judged whole: all that are written, or none of
-/// those; says which. Their files are read again from before them, if this run reads them.
-fn take_back(job: &Job, marks: &Marks, saved: &Journal, retaken: &mut Retaken) -> Result<bool> {
-    for last in &saved.carried {
-        match marks.input_of(&last.mark)? {
-            Some(input) => retaken.inputs.push(input),
-            None => retaken.carried.push(last.clone()),
-        }
-    }
-    let (mut inputs, mut carried, mut have_ended) = (Vec::new(), Vec::new(), true);
-    for last in &saved.last_records {
-        let input = marks.input_of(&last.mark)?;
-        let known = input.map_or(Ok(None), |input| marks.of_input(input))?;
-        match (input, known) {
-            (Some(input), Some((mark, path))) => {
-                have_ended &= marks::growth(mark, path, job.rules.keys.ending())? == Growth::Ended;
-                inputs.push(input);
-            }
-            _ if last.text.is_empty() => return Ok(false),
-            _ => carried.push(last.clone()),
-        }
-    }
-    let named: Vec<(String, &PathBuf)> =
-        job.output.iter().chain(&job.duplicates).map(|path| (outputs::key(path), path)).collect();
-    let mut is_cut = false;
-    for written in saved.outputs.iter().filter(|written| written.provisional > 0) {
-        let path = named.iter().find(|(key, _)| *key == written.path);
-        let length = path.map_or(Ok(None), |(_, path)| length_of(path))?;
-        // A run that took them back may have ended before it was saved.
-        is_cut |= length == Some(written.bytes);
-        if length != Some(written.bytes) && length != Some(written.bytes + written.provisional) {
-            return Ok(false);
-        }
-    }
-    let are_taken_back = is_cut || !have_ended || !carried.is_empty();
-    if are_taken_back {
-        retaken.inputs.extend(inputs);
-        retaken.carried.extend(carried);
-    }
-    Ok(are_taken_back)
 }
 
 fn fresh(job: &Job) -> Result<Outputs> {
@@ -287,72 +221,79 @@ fn fresh(job: &Job) -> Result<Outputs> {
     Ok(outputs)
 }
 
-/// Refuses an output that lacks what the state says is in it.
-fn check_output(path: &Path, written: &[Written]) -> Result<()> {
-    let key = outputs::key(path);
-    let Some(Written { bytes: 1.., .. }) = written.iter().find(|written| written.path == key) else { return Ok(()) };
-    let bytes = written.iter().find(|written| written.path == key).map_or(0, |written| written.bytes);
-    let remedy = "restore it, or name another output, or start anew with another state";
-    match length_of(path)? {
-        Some(length) if length < bytes => {
-            let problem = format!("is shorter than the {bytes} bytes that the state says were written");
-            Err(Failure::at(path, format!("{problem}; {remedy}")))
-        }
-        Some(_) => Ok(()),
-        None => {
-            Err(Failure::at(path, format!("is gone, with {bytes} bytes that the state says were written; {remedy}")))
-        }
-    }
-}
-
-fn reopen(job: &Job, saved: &Journal, marks: Marks) -> Result<Outputs> {
+fn reopen(job: &Job, named: &[Output<'_>], saved: &Journal, marks: Marks) -> Result<Outputs> {
     let ending = job.rules.keys.ending();
-    let open = |path: &PathBuf| {
-        let (how, say) = reopening(path, saved)?;
+    let mut sinks = named.iter().map(|output| {
+        let (how, say) = output.reopening(saved);
         if let Some(say) = say.filter(|_| !job.promise.quiet) {
-            words::note(&format!("{}: {say}", path.display()));
+            words::note(&format!("{}: {say}", output.path.display()));
         }
-        Sink::reopen(path, ending, how)
-    };
-    let main = job.output.as_ref().map_or_else(|| Sink::stdout(ending), open)?;
-    let duplicates = job.duplicates.as_ref().map(open).transpose()?;
-    let mut outputs = Outputs::new(main, duplicates, marks);
-    let named: Vec<String> = job.output.iter().chain(&job.duplicates).map(|path| outputs::key(path)).collect();
-    let others = saved.outputs.iter().filter(|written| !named.contains(&written.path));
+        Sink::reopen(output.path, ending, how)
+    });
+    let main = job.output.as_ref().and_then(|_| sinks.next()).unwrap_or_else(|| Sink::stdout(ending))?;
+    let mut outputs = Outputs::new(main, sinks.next().transpose()?, marks);
+    let others = saved.outputs.iter().filter(|written| named.iter().all(|output| output.key != written.path));
     outputs.others = others.map(|written| Written { is_open: false, ..written.clone() }).collect();
     Ok(outputs)
 }
 
-/// What to do with what an output has beyond what the state knows, and what to say about it.
-fn reopening(path: &Path, saved: &Journal) -> Result<(Reopening, Option<String>)> {
-    let key = outputs::key(path);
-    let length = length_of(path)?.unwrap_or(0);
-    let Some(written) = saved.outputs.iter().find(|written| written.path == key) else {
-        let say = format!("has {length} bytes already, which are kept");
-        return Ok((Reopening::Append, (length > 0).then_some(say)));
-    };
-    let more = length.saturating_sub(written.bytes);
-    Ok(match (more, written.is_open && !saved.closed, saved.reads_pipe) {
-        (0, ..) => (Reopening::Append, None),
-        (_, true, false) => {
-            let say = format!("{more} bytes written after the last checkpoint are taken back");
-            (Reopening::Cut(written.bytes), Some(say))
-        }
-        // What a pipe brought since the last checkpoint is nowhere but in the output.
-        (_, true, true) => {
-            let say =
-                format!("{more} bytes written after the last checkpoint are kept, and their lines not remembered");
-            (Reopening::KeepRecords(written.bytes), Some(say))
-        }
-        (_, false, _) if more == written.provisional => (Reopening::Cut(written.bytes), None),
-        (_, false, _) => {
-            (Reopening::Append, Some(format!("{more} bytes that others wrote behind the last run are kept")))
-        }
-    })
+/// An output that may be there already.
+pub(crate) struct Output<'a> {
+    path: &'a Path,
+    /// What a state calls it.
+    pub(crate) key: String,
+    /// How long it is, if it is there.
+    pub(crate) length: Option<u64>,
 }
 
-/// The length of an output, if it is there.
-fn length_of(path: &Path) -> Result<Option<u64>> {
-    let data = platform::stat(path).map_err(|error| Failure::io(path.display(), &error))?;
-    Ok(data.map(|data| data.len()))
+impl<'a> Output<'a> {
+    fn of(path: &'a Path) -> Result<Self> {
+        let data = platform::stat(path).map_err(|error| Failure::io(path.display(), &error))?;
+        Ok(Output { path, key: outputs::key(path), length: data.map(|data| data.len()) })
+    }
+
+    fn written<'w>(&self, written: &'w [Written]) -> Option<&'w Written> {
+        written.iter().find(|written| written.path == self.key)
+    }
+
+    /// Refuses one that lacks what the state says is in it.
+    fn check(&self, written: &[Written]) -> Result<()> {
+        let bytes = self.written(written).map_or(0, |written| written.bytes);
+        let remedy = "restore it, or name another output, or start anew with another state";
+        let problem = match self.length {
+            Some(length) if length < bytes => {
+                format!("is shorter than the {bytes} bytes that the state says were written")
+            }
+            None if bytes > 0 => format!("is gone, with {bytes} bytes that the state says were written"),
+            _ => return Ok(()),
+        };
+        Err(Failure::at(self.path, format!("{problem}; {remedy}")))
+    }
+
+    /// What to do with what it has beyond what the state knows, and what to say about it.
+    fn reopening(&self, saved: &Journal) -> (Reopening, Option<String>) {
+        let length = self.length.unwrap_or(0);
+        let Some(written) = self.written(&saved.outputs) else {
+            let say = format!("has {length} bytes already, which are kept");
+            return (Reopening::Append, (length > 0).then_some(say));
+        };
+        let more = length.saturating_sub(written.bytes);
+        match (more, written.is_open && !saved.closed, saved.reads_pipe) {
+            (0, ..) => (Reopening::Append, None),
+            (_, true, false) => {
+                let say = format!("{more} bytes written after the last checkpoint are taken back");
+                (Reopening::Cut(written.bytes), Some(say))
+            }
+            // What a pipe brought since the last checkpoint is nowhere but in the output.
+            (_, true, true) => {
+                let say =
+                    format!("{more} bytes written after the last checkpoint are kept, and their lines not remembered");
+                (Reopening::KeepRecords(written.bytes), Some(say))
+            }
+            (_, false, _) if more == written.half_bytes => (Reopening::Cut(written.bytes), None),
+            (_, false, _) => {
+                (Reopening::Append, Some(format!("{more} bytes that others wrote behind the last run are kept")))
+            }
+        }
+    }
 }
