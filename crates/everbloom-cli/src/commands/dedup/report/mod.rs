@@ -7,7 +7,6 @@ pub(super) use stats::Tally;
 use super::job::{Job, Mode};
 use super::run::engine::Finished;
 use super::run::judge::Judge;
-use super::run::memory::Memory;
 use super::run::window::WindowStats;
 use crate::failure::Result;
 use crate::output;
@@ -50,14 +49,14 @@ pub(super) fn report(
     }
     let seconds = started.elapsed().as_secs_f64();
     let Judge { memory, timeline, watch, spot_check, .. } = &mut ended.judge;
-    let window = match (timeline, memory) {
-        (Some(timeline), Memory::Own(memory)) => Some(WindowStats::new(timeline, memory)),
+    let window = match (timeline, memory.own()) {
+        (Some(timeline), Some(memory)) => Some(WindowStats::new(timeline, memory)),
         _ => None,
     };
     let missed = spot_check.take().map(|check| check.missed());
     let look = job.stats.is_some() || watch.standing() != Standing::Kept;
     let tallies = (tally, ended.outputs.total());
-    let audit = ended.judge.memory.audit().map(|audit| Audited::of(&audit.report()));
+    let audit = ended.judge.audit().map(|audit| Audited::of(&audit.report()));
     let stats = Stats::new(tallies, &ended.judge, look, seconds, job.threads(), finished);
     let stats = stats.with(window, notes).audited(audit);
     if let Some(path) = &job.stats {

@@ -142,7 +142,7 @@ impl Stats {
             standing: watch.standing(),
             broken_at: watch.broken_at(),
             collision_probability: errs_not.then(|| status.collision_probability()),
-            judged_exactly: filter.exact_arrivals(),
+            judged_exactly: filter.own().map_or(0, |own| own.exact_arrivals()),
             judged: total.items - total.errors,
             forgotten: filter.lost().map(|(lost, _)| lost),
             forgotten_or_more: filter.lost().map(|(_, or_more)| or_more),

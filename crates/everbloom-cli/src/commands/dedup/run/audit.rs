@@ -43,7 +43,8 @@ pub(crate) fn spot_check() -> Result<Audit> {
 impl Judge {
     /// Looks at the audit whenever four times as many have come, and in the end.
     pub(crate) fn look_at_audit(&mut self, is_end: bool) -> Option<Failure> {
-        let found = self.memory.audit().filter(|audit| is_end || audit.arrivals() >= self.audit_look)?;
+        let audit = self.memory.own().and_then(|memory| memory.audit());
+        let found = audit.filter(|audit| is_end || audit.arrivals() >= self.audit_look)?;
         self.audit_look = found.arrivals().saturating_mul(4).max(super::judge::FIRST_AUDIT_LOOK);
         let breach = found.breach(self.watch.promise()).filter(|_| self.watch.broken_at().is_none())?;
         self.watch.break_at(self.records);

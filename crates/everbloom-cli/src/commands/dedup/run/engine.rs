@@ -102,7 +102,7 @@ pub(crate) struct Taken {
 impl Engine {
     pub(crate) fn new(reader: RecordReader, judge: Judge, outputs: Outputs, setup: Setup) -> Self {
         let Setup { options, saving, interrupt } = setup;
-        let takes_back = saving.is_some() && outputs.main.is_file() && judge.memory.takes_back();
+        let takes_back = saving.is_some() && outputs.main.is_file() && judge.memory.own().is_some();
         let (hashing, framing) = (*judge.memory.hashing(), reader.blocks().framing());
         let on_servers = judge.memory.on_servers().is_some();
         Engine {
@@ -206,7 +206,7 @@ impl Engine {
         self.split_and_hash(bytes, start, batch, taken);
 
         let Some(mut judge) = self.judge.enter(taken.turn) else { return Ok(false) };
-        judge.memory.settle();
+        judge.memory.commit();
         let mut stopped = self.judge_batch(&mut judge, taken.turn, bytes, batch, verdicts)?;
         start = batch.end();
         // Only blocks of very short records have more than one batch: they are judged here and now,
@@ -296,7 +296,7 @@ impl Engine {
             batch.truncate(index);
             failure
         });
-        if let (Some(saving), true) = (&self.saving, judge.memory.deal(batch.hashes(), batch.importances())?) {
+        if let (Some(saving), true) = (&self.saving, judge.memory.stage(batch.hashes(), batch.importances())?) {
             // What is about to be sent is noted first, with the outputs as they are before it: whatever happens then, a later
             // run finds out what became of it.
             let Some(outputs) = self.outputs.enter(turn) else { return Err(Failure::new("another thread gave up")) };
@@ -357,13 +357,13 @@ impl Saving {
             columns: self.columns.get().cloned(),
             ..self.journal.clone()
         };
-        self.interrupt.undisturbed(|| state::save(&self.lock, &judge.memory, &journal))?;
+        self.interrupt.undisturbed(|| state::save(&self.lock, judge.memory.as_ref(), &journal))?;
         Ok(journal)
     }
 
     /// The same when all that was judged is written.
     pub(crate) fn save_settled(&self, judge: &mut Judge, outputs: &Outputs, closed: bool) -> Result<Journal> {
-        judge.memory.settle();
+        judge.memory.commit();
         self.save(judge, outputs, closed)
     }
 

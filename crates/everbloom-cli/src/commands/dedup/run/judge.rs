@@ -3,7 +3,8 @@
 use super::memory::Memory;
 use super::progress::Progress;
 use super::window;
-use crate::args::PromiseArgs;
+use crate::args::{OnError, PromiseArgs};
+use crate::commands::dedup::job::Job;
 use crate::failure::{Failure, Result};
 use crate::record::{Batch, FaultWatch};
 use crate::report::thousands;
@@ -18,7 +19,7 @@ pub(crate) const FIRST_AUDIT_LOOK: u64 = 1 << 16;
 
 /// What all blocks pass, one by one.
 pub(crate) struct Judge {
-    pub(crate) memory: Memory,
+    pub(crate) memory: Box<dyn Memory>,
     pub(crate) timeline: Option<Timeline>,
     pub(crate) watch: Watch,
     /// What becomes of records without a key.
@@ -42,6 +43,46 @@ pub(crate) struct Judge {
 }
 
 impl Judge {
+    /// A memory, watched from here on, after so many records.
+    pub(crate) fn new(job: &Job, mut memory: Box<dyn Memory>, records: u64) -> Result<Self> {
+        // Servers turn their filters by their own clocks.
+        let timeline = match (memory.own_mut(), job.rules.window_time()) {
+            (Some(memory), Some(window)) => Some(window::timeline(window, memory)?),
+            _ => None,
+        };
+        let watch = match &timeline {
+            Some(timeline) => Watch::over_window(&memory.promise(), timeline),
+            None => memory.watch(),
+        };
+        let is_exact_first = filters::kind(memory.spec())?.can.exact_first;
+        let exact = memory
+            .own()
+            .filter(|_| is_exact_first)
+            .and_then(|memory| Some(memory.status().arrivals).filter(|all| *all == memory.exact_arrivals()));
+        Ok(Judge {
+            memory,
+            timeline,
+            watch,
+            faults: FaultWatch::new(job.rules.keys.on_error, OnError::Keep),
+            exact,
+            spot_check: None,
+            audit_look: FIRST_AUDIT_LOOK,
+            promise: job.promise,
+            remedy: job.rules.remedy(),
+            progress: None,
+            #[cfg(feature = "web")]
+            live: None,
+            records,
+            saved: Instant::now(),
+            saved_records: records,
+        })
+    }
+
+    /// What measures how often the filter errs, if that is asked for.
+    pub(crate) fn audit(&self) -> Option<&Audit> {
+        self.memory.own().and_then(|memory| memory.audit())
+    }
+
     /// Whether the filter may forget a key.
     pub(crate) fn forgets(&self) -> bool {
         filters::kind(self.memory.spec()).is_ok_and(|kind| kind.forgets(self.memory.spec()))
@@ -57,7 +98,7 @@ impl Judge {
     /// failure comes back.
     pub(crate) fn observe(&mut self, batch: &mut Batch, verdicts: &mut Vec<Verdict>) -> Result<Option<Failure>> {
         verdicts.resize(batch.hashes().len(), Verdict::Distinct);
-        let Memory::Own(memory) = &mut self.memory else { return self.ask_servers(batch, verdicts) };
+        let Some(memory) = self.memory.own_mut() else { return self.ask_servers(batch, verdicts) };
         memory.make_room(batch.hashes())?;
         let times = self.timeline.is_some().then(|| window::times(batch));
         let window = self.timeline.as_mut().zip(times);
@@ -84,9 +125,7 @@ impl Judge {
     /// The same on servers, where others judge, too: the promise is watched by what all of them counted, and a batch that
     /// breaks it is judged to its end.
     fn ask_servers(&mut self, batch: &Batch, verdicts: &mut [Verdict]) -> Result<Option<Failure>> {
-        let Memory::Servers(servers) = &mut self.memory else { return Ok(None) };
-        servers.observe(batch.hashes(), batch.importances(), verdicts)?;
-        let all = servers.counted_by_all();
+        let all = self.memory.ask(batch.hashes(), batch.importances(), verdicts)?;
         let mut passed = self.watch.note(verdicts).map(|key| batch.record_of_key(key));
         if all.is_some_and(|all| self.watch.note_total(all)) {
             passed = passed.or(Some(batch.len().saturating_sub(1)));
@@ -120,7 +159,7 @@ impl Judge {
     /// Says when the filter begins to forget.
     fn tell_change(&mut self, batch: &Batch) {
         let Some(before) = self.exact else { return };
-        let Memory::Own(memory) = &self.memory else { return };
+        let Some(memory) = self.memory.own() else { return };
         let (exact, came) = (memory.exact_arrivals(), before + batch.hashes().len() as u64);
         self.exact = (exact == came).then_some(came);
         if self.exact.is_none() && !self.promise.quiet {
@@ -135,7 +174,7 @@ impl Judge {
     }
 
     fn last_look(&mut self) -> Option<Failure> {
-        if let (Some(timeline), Memory::Own(memory)) = (&mut self.timeline, &self.memory) {
+        if let (Some(timeline), Some(memory)) = (&mut self.timeline, self.memory.own()) {
             let highest_fpr = timeline.status(memory.as_ref()).highest_fpr;
             let is_news = self.watch.broken_at().is_none() && self.watch.is_passed_by(highest_fpr);
             return is_news.then(|| self.is_broken_at(self.records, true)).flatten();

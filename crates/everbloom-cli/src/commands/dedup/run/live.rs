@@ -111,7 +111,7 @@ impl Judge {
             promised_fpr: watch.promise().predicted_fpr,
             standing: watch.standing(),
             broken_at: watch.broken_at(),
-            audit: memory.audit().map(|audit| Audited::of(&audit.report())),
+            audit: memory.own().and_then(|own| own.audit()).map(|audit| Audited::of(&audit.report())),
         });
         let mut run = lock(&live.shared);
         run.last = if records > 0 { Some(Instant::now()) } else { run.last };

@@ -1,6 +1,6 @@
 //! A job at work, from opening what it needs to the last report.
 
-pub(super) mod audit;
+mod audit;
 mod block_output;
 pub(super) mod counts;
 pub(super) mod engine;
@@ -83,7 +83,7 @@ fn work(job: &Job, held: Option<Held>) -> Result<Ending> {
         });
     }
     // Only from a file can a record be taken back.
-    let takes_back = saving.is_some() && outputs.main.is_file() && judge.memory.takes_back();
+    let takes_back = saving.is_some() && outputs.main.is_file() && judge.memory.own().is_some();
     let blocks = BlockReader::new(job.files.clone(), job.rules.keys.framing()).start_at(starts);
     let blocks = blocks.follow(job.follow).hold_half_lines(takes_back).stop_on(Some(Arc::clone(&interrupt)));
     let is_header_written = outputs.main.bytes() > 0;
@@ -98,7 +98,7 @@ fn work(job: &Job, held: Option<Held>) -> Result<Ending> {
     }
     // A window is known to miss nothing.
     let is_windowed = judge.memory.window(job.rules.window).is_some();
-    let is_checked = judge.forgets() && !is_windowed && judge.memory.audit().is_none() && job.wants_summary();
+    let is_checked = judge.forgets() && !is_windowed && judge.audit().is_none() && job.wants_summary();
     judge.spot_check = is_checked.then(audit::spot_check).transpose()?;
     let saving = saving.map(Arc::new);
     let options =

@@ -89,10 +89,10 @@ pub(crate) struct Written {
 }
 
 /// Saves a state: aside, synced, renamed.
-pub(crate) fn save(lock: &Lock, memory: &Memory, journal: &Journal) -> Result<()> {
-    match memory {
-        Memory::Own(filter) => write(lock, journal, |out| codec::encode_noted_to(filter.as_ref(), &journal.note, out)),
-        Memory::Servers(servers) => write(lock, journal, |out| out.write_all(&servers.on_its_way())),
+pub(crate) fn save(lock: &Lock, memory: &dyn Memory, journal: &Journal) -> Result<()> {
+    match memory.own() {
+        Some(filter) => write(lock, journal, |out| codec::encode_noted_to(filter.as_ref(), &journal.note, out)),
+        None => write(lock, journal, |out| out.write_all(&memory.on_its_way())),
     }
 }
 

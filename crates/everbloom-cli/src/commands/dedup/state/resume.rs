@@ -4,24 +4,19 @@ use super::half_line::{self, HalfLines};
 use super::lock::Lock;
 use super::marks::Marks;
 use super::{Journal, Written};
-use crate::args::OnError;
 use crate::commands::dedup::job::Job;
 use crate::commands::dedup::run::engine::Saving;
-use crate::commands::dedup::run::judge::{FIRST_AUDIT_LOOK, Judge};
-use crate::commands::dedup::run::memory::{Kept, Memory};
+use crate::commands::dedup::run::judge::Judge;
+use crate::commands::dedup::run::memory::{self, Kept, Memory};
 use crate::commands::dedup::run::outputs::{self, Outputs, Reopening, Sink};
-use crate::commands::dedup::run::{audit, window};
 use crate::failure::{Failure, Result};
 use crate::input::Place;
 use crate::output;
 use crate::platform::{self, Interrupt};
-use crate::record::{Before, FaultWatch, KeyOptions, Layout};
+use crate::record::{Before, KeyOptions, Layout};
 use crate::report::{thousands, words};
-use everbloom::filters;
-use everbloom::internal::filter::Watch;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Instant;
 
 /// A state that is ours, and what it holds.
 pub(crate) struct Held {
@@ -66,33 +61,30 @@ pub(crate) fn start(
     before: &Before,
     interrupt: &Arc<Interrupt>,
 ) -> Result<Resumption> {
-    let Some(Held { lock, saved }) = held else {
-        let (memory, notes) = Memory::new(job, layout, interrupt)?;
-        let judge = begin(job, memory)?;
-        return Ok(Resumption { judge, notes, outputs: fresh(job)?, starts: Vec::new(), saving: None });
+    let (lock, saved) = held.map_or((None, None), |held| (Some(held.lock), held.saved));
+    let (judge, outputs, starts, notes, half_lines) = match saved {
+        None => {
+            let (memory, notes) = memory::begin(job, layout, interrupt)?;
+            (Judge::new(job, memory, 0)?, fresh(job)?, Vec::new(), notes, HalfLines::default())
+        }
+        Some((kept, saved)) => {
+            let path = job.state.as_deref().unwrap_or(Path::new(""));
+            let memory = memory::resume(job, kept, &saved, interrupt).map_err(|failure| failure.within(path))?;
+            let notes = saved.notes.clone();
+            let (half_lines, judge, outputs, starts) = resumed(job, path, memory, saved)?;
+            (judge, outputs, starts, notes, half_lines)
+        }
     };
-    let mut journal = Journal {
+    let Some(lock) = lock else { return Ok(Resumption { judge, notes, outputs, starts, saving: None }) };
+    let journal = Journal {
         rules: job.rules.clone(),
         note: KeyOptions::of(&job.rules.keys).to_note()?,
+        notes: notes.clone(),
+        half_lines,
         reads_pipe: !job.reads_only_files()?,
         process: std::process::id(),
         ..Journal::default()
     };
-    let (judge, outputs, starts) = match saved {
-        None => {
-            let (memory, notes) = Memory::new(job, layout, interrupt)?;
-            journal.notes = notes;
-            (begin(job, memory)?, fresh(job)?, Vec::new())
-        }
-        Some((kept, saved)) => {
-            let memory = Memory::kept(job, kept, &saved, interrupt).map_err(|failure| failure.within(lock.path()))?;
-            journal.notes.clone_from(&saved.notes);
-            let (half_lines, judge, outputs, starts) = resumed(job, lock.path(), memory, saved)?;
-            journal.half_lines = half_lines;
-            (judge, outputs, starts)
-        }
-    };
-    let notes = journal.notes.clone();
     let (columns, interrupt) = (Arc::clone(&before.columns), Arc::clone(interrupt));
     let saving = Saving { lock, interval: job.interval(), journal, columns, interrupt };
     // What cannot be saved is better known before the input is read.
@@ -103,7 +95,7 @@ pub(crate) fn start(
 fn resumed(
     job: &Job,
     path: &Path,
-    memory: Memory,
+    memory: Box<dyn Memory>,
     mut saved: Journal,
 ) -> Result<(HalfLines, Judge, Outputs, Vec<Place>)> {
     let mut marks = Marks::new(std::mem::take(&mut saved.files), &job.files)?;
@@ -115,7 +107,7 @@ fn resumed(
     // Nothing is changed before everything is checked.
     named.iter().try_for_each(|output| output.check(&saved.outputs))?;
 
-    let mut judge = judge(job, memory, saved.tally.items)?;
+    let mut judge = Judge::new(job, memory, saved.tally.items)?;
     judge.faults = judge.faults.after(saved.tally.items, saved.tally.errors);
     if let (Some(timeline), Some(clock)) = (&mut judge.timeline, &saved.clock) {
         timeline.resume(clock).map_err(|error| Failure::at(path, error))?;
@@ -138,52 +130,6 @@ fn resumed(
     let mut outputs = reopen(job, &named, &saved, marks)?;
     outputs.before = saved.tally;
     Ok((half_lines.kept(), judge, outputs, starts))
-}
-
-/// A new filter, and its audit if there is to be one.
-fn begin(job: &Job, memory: Memory) -> Result<Judge> {
-    let memory = match memory {
-        Memory::Own(filter) => Memory::Own(audit::begin(job, filter)?),
-        servers => servers,
-    };
-    judge(job, memory, 0)
-}
-
-/// The filter, watched from here on.
-fn judge(job: &Job, mut memory: Memory, records: u64) -> Result<Judge> {
-    // Servers turn their filters by their own clocks.
-    let timeline = match (&mut memory, job.rules.window_time()) {
-        (Memory::Own(memory), Some(window)) => Some(window::timeline(window, memory)?),
-        _ => None,
-    };
-    let watch = match &timeline {
-        Some(timeline) => Watch::over_window(&memory.promise(), timeline),
-        None => memory.watch(),
-    };
-    let is_exact_first = filters::kind(memory.spec())?.can.exact_first;
-    let exact = match &memory {
-        Memory::Own(memory) if is_exact_first => {
-            Some(memory.status().arrivals).filter(|all| *all == memory.exact_arrivals())
-        }
-        _ => None,
-    };
-    Ok(Judge {
-        exact,
-        memory,
-        timeline,
-        watch,
-        faults: FaultWatch::new(job.rules.keys.on_error, OnError::Keep),
-        spot_check: None,
-        audit_look: FIRST_AUDIT_LOOK,
-        promise: job.promise,
-        remedy: job.rules.remedy(),
-        progress: None,
-        #[cfg(feature = "web")]
-        live: None,
-        records,
-        saved: Instant::now(),
-        saved_records: records,
-    })
 }
 
 /// Where to go on reading: files that are known, where they were left; all else from its start.
