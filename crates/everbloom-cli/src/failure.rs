@@ -196,7 +196,7 @@ fn problem(error: &clap::Error) -> String {
             let why = error.source().map(ToString::to_string).unwrap_or_default();
             format!("invalid value '{value}' for '{argument}': {why}")
         }
-        ErrorKind::MissingRequiredArgument => format!("{argument} is missing"),
+        ErrorKind::TooFewValues => format!("'{argument}' needs at least {}", context(ContextKind::MinValues)),
         kind => kind.to_string(),
     }
 }
@@ -258,11 +258,11 @@ fn missing(error: &clap::Error) -> Option<String> {
     let names = error.get(ContextKind::InvalidArg).filter(|_| error.kind() == ErrorKind::MissingRequiredArgument)?;
     let ContextValue::Strings(names) = names else { return None };
     let names: Vec<&str> = names.iter().filter_map(|name| name.split(' ').next()).collect();
-    let needed: Vec<_> =
-        names.iter().map(|name| NEEDED.iter().find(|(known, ..)| known == name)).collect::<Option<_>>()?;
+    let needed = names.iter().map(|name| NEEDED.iter().find(|(known, ..)| known == name)).collect::<Option<Vec<_>>>();
+    let missing = format!("{} {} missing", names.join(" and "), if names.len() == 1 { "is" } else { "are" });
+    let Some(needed) = needed else { return Some(format!("{missing}; see --help")) };
     let (whys, examples): (Vec<&str>, Vec<&str>) = needed.into_iter().map(|(_, why, example)| (*why, *example)).unzip();
-    let verb = if names.len() == 1 { "is" } else { "are" };
-    Some(format!("{} {verb} missing ({}); add {}", names.join(" and "), whys.join("; "), examples.join(" ")))
+    Some(format!("{missing} ({}); add {}", whys.join("; "), examples.join(" ")))
 }
 
 /// What to do with a file where a command takes none but by an option.

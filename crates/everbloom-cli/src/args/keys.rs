@@ -64,12 +64,13 @@ impl KeyArgs {
 }
 
 /// What to do with a record that cannot be read.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ValueEnum)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, ValueEnum)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum OnError {
     /// Leave it out and count it
     Skip,
     /// Treat it as new and count it
+    #[default]
     Keep,
     /// Stop with an error
     Fail,

@@ -149,9 +149,10 @@ pub(crate) enum Reading {
 }
 
 /// What a file that is followed has to do with its name.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 enum Standing {
     /// It is called so.
+    #[default]
     Named,
     /// Another file is called so now.
     Renamed,
@@ -160,6 +161,7 @@ enum Standing {
 }
 
 /// Reads inputs one after another; a block never spans two of them.
+#[derive(Default)]
 pub(crate) struct BlockReader {
     paths: Vec<PathBuf>,
     /// How many of them were opened, the first time round.
@@ -203,31 +205,7 @@ impl BlockReader {
         if paths.is_empty() {
             paths.push(PathBuf::from("-"));
         }
-        BlockReader {
-            paths,
-            opened: 0,
-            current: None,
-            framing: framing.into(),
-            tail: Vec::new(),
-            has_last_record: false,
-            half_lines: None,
-            place: Place::default(),
-            starts: Vec::new(),
-            ended_places: Vec::new(),
-            followed: None,
-            renamed: Vec::new(),
-            standing: Standing::Named,
-            lost: None,
-            at_start: true,
-            mark_bytes: 0,
-            lines: None,
-            room: Arc::default(),
-            ended: false,
-            started: false,
-            failure: None,
-            interrupt: None,
-            consumed: Arc::default(),
-        }
+        BlockReader { paths, framing: framing.into(), at_start: true, ..BlockReader::default() }
     }
 
     /// Stops when a signal comes.

@@ -48,6 +48,8 @@ pub(crate) struct Engine {
 pub(crate) struct Setup {
     pub(crate) options: Options,
     pub(crate) saving: Option<Arc<Saving>>,
+    /// Whether half lines can be taken back from where they are written.
+    pub(crate) takes_back: bool,
     pub(crate) interrupt: Arc<Interrupt>,
 }
 
@@ -101,8 +103,7 @@ pub(crate) struct Taken {
 
 impl Engine {
     pub(crate) fn new(reader: RecordReader, judge: Judge, outputs: Outputs, setup: Setup) -> Self {
-        let Setup { options, saving, interrupt } = setup;
-        let takes_back = saving.is_some() && outputs.main.is_file() && judge.memory.own().is_some();
+        let Setup { options, saving, takes_back, interrupt } = setup;
         let (hashing, framing) = (*judge.memory.hashing(), reader.blocks().framing());
         let on_servers = judge.memory.on_servers().is_some();
         Engine {

@@ -27,7 +27,9 @@ use crate::platform::{self, Interrupt};
 use crate::progress::{Bar, Screen};
 use crate::record::{Before, Layout, RecordReader, shown};
 use crate::report::words;
-use engine::{Engine, Setup};
+use block_output::Options;
+use engine::{Engine, Finished, Saving, Setup};
+use judge::Judge;
 use progress::Progress;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -54,10 +56,38 @@ pub(super) fn begin(mut job: Job) -> Result<Ending> {
 
 fn work(job: &Job, held: Option<Held>) -> Result<Ending> {
     let started = Instant::now();
-    let quiet = job.promise.quiet;
     if held.as_ref().is_none_or(|held| held.saved.is_none()) {
         job.check_servers(false)?;
     }
+    let Open { engine, saving, notes, interrupt } = open(job, held)?;
+    let mut ended = engine.run(job.threads());
+    interrupt.ending();
+    ended.judge.progress = None;
+    if ended.failure.is_none() {
+        ended.failure = ended.judge.finish();
+    }
+    // First the state, so that what is reported is safe.
+    if let (Some(saving), None) = (saving, &ended.failure) {
+        match &ended.journal {
+            Some(journal) => saving.save_journal(journal)?,
+            None => saving.save_settled(&mut ended.judge, &ended.outputs, true).map(drop)?,
+        }
+    }
+    let finished = ended.failure.is_none() && interrupt.signal().is_none();
+    let reported = report(job, &mut ended, notes, started, finished);
+    end(job, ended, reported, interrupt.signal())
+}
+
+/// A job with all that it needs open.
+struct Open {
+    engine: Engine,
+    saving: Option<Arc<Saving>>,
+    notes: Vec<String>,
+    interrupt: Arc<Interrupt>,
+}
+
+fn open(job: &Job, held: Option<Held>) -> Result<Open> {
+    let quiet = job.promise.quiet;
     let layout = Layout::new(&job.rules.keys, &job.rules.importance)?.with_time(job.rules.time.as_deref())?;
     let before = match held.as_ref().filter(|_| layout.has_header) {
         Some(held) => held.before(job)?,
@@ -71,24 +101,13 @@ fn work(job: &Job, held: Option<Held>) -> Result<Ending> {
     let interrupt = Arc::new(interrupt);
     let Resumption { mut judge, notes, outputs, starts, saving } =
         resume::start(job, &layout, held, &before, &interrupt)?;
-    // What breaks the usual rate is said unasked.
-    let is_usual = !job.rules.exact && job.rules.cost.cost_fp.is_none();
-    let is_worse = is_usual && judge.watch.promise().predicted_fpr > job.rules.goal.goal().target_fpr.unwrap_or(1.0);
-    let says = is_worse && !job.wants_summary() && !quiet;
-    notes.iter().filter(|_| says).for_each(|note| words::note(note));
-    if job.reads_the_past()? && !quiet {
-        words::note(match job.servers.redis {
-            Some(_) => "the window counts the time at which lines reach the servers, by the servers' clocks",
-            None => "the window counts the time at which lines are read; --time FIELD takes it from the lines",
-        });
-    }
+    job.say_what_may_surprise(&judge, &notes)?;
     // Only from a file can a record be taken back.
     let takes_back = saving.is_some() && outputs.main.is_file() && judge.memory.own().is_some();
     let blocks = BlockReader::new(job.files.clone(), job.rules.keys.framing()).start_at(starts);
     let blocks = blocks.follow(job.follow).hold_half_lines(takes_back).stop_on(Some(Arc::clone(&interrupt)));
-    let is_header_written = outputs.main.bytes() > 0;
-    let reader = RecordReader::new(blocks, layout)?;
-    let reader = reader.after(before)?.header_is_written(is_header_written).doubting(quiet);
+    let reader = RecordReader::new(blocks, layout)?.after(before)?;
+    let reader = reader.header_is_written(outputs.main.bytes() > 0).doubting(quiet);
     let is_aside = job.duplicates.as_deref().is_some_and(output::is_dash);
     let screen = Screen::of(writes_stdout || is_aside, quiet);
     judge.progress = Bar::for_terminal(reader.blocks().consumed(), &job.files, screen).map(Progress::new);
@@ -101,29 +120,18 @@ fn work(job: &Job, held: Option<Held>) -> Result<Ending> {
     let is_checked = judge.forgets() && !is_windowed && judge.audit().is_none() && job.wants_summary();
     judge.spot_check = is_checked.then(audit::spot_check).transpose()?;
     let saving = saving.map(Arc::new);
-    let options =
-        block_output::Options { mode: job.mode, on_error: job.on_error(), keeps_duplicates: job.duplicates.is_some() };
-    let setup = Setup { options, saving: saving.clone(), interrupt: Arc::clone(&interrupt) };
-    let mut ended = Engine::new(reader, judge, outputs, setup).run(job.threads());
-    interrupt.ending();
-    ended.judge.progress = None;
+    let options = Options { mode: job.mode, on_error: job.on_error(), keeps_duplicates: job.duplicates.is_some() };
+    let setup = Setup { options, saving: saving.clone(), takes_back, interrupt: Arc::clone(&interrupt) };
+    Ok(Open { engine: Engine::new(reader, judge, outputs, setup), saving, notes, interrupt })
+}
 
-    if ended.failure.is_none() {
-        ended.failure = ended.judge.finish();
-    }
-    // First the state, so that what is reported is safe.
-    if let (Some(saving), None) = (saving, &ended.failure) {
-        match &ended.journal {
-            Some(journal) => saving.save_journal(journal)?,
-            None => saving.save_settled(&mut ended.judge, &ended.outputs, true).map(drop)?,
-        }
-    }
-    let finished = ended.failure.is_none() && interrupt.signal().is_none();
-    let reported = report(job, &mut ended, notes, started, finished);
+/// Leaves the servers, and says what else there is to say.
+fn end(job: &Job, ended: Finished, reported: Result<()>, signal: Option<u8>) -> Result<Ending> {
+    let Judge { memory, watch, faults, .. } = ended.judge;
     // Servers that forgot lines, so that their repeats are written again, have not kept what was promised either.
-    let has_lost = ended.judge.memory.lost().is_some_and(|lost| lost != (0, false));
-    let (note, is_broken) = (ended.judge.memory.note(), has_lost || ended.judge.watch.broken_at().is_some());
-    ended.judge.memory.release();
+    let has_lost = memory.lost().is_some_and(|lost| lost != (0, false));
+    let (note, is_broken) = (memory.note(), has_lost || watch.broken_at().is_some());
+    memory.release();
     reported?;
     if let Some(note) = note {
         words::note(&note);
@@ -135,13 +143,13 @@ fn work(job: &Job, held: Option<Held>) -> Result<Ending> {
         let start = shown(start);
         words::say(format_args!("{name}: {bytes} bytes of a line whose end had not come were not written: {start}"));
     }
-    if let Some(note) = ended.judge.faults.note().filter(|_| !quiet) {
+    if let Some(note) = faults.note().filter(|_| !job.promise.quiet) {
         words::note(&note);
     }
-    if let (Some(signal), None) = (interrupt.signal(), &job.state) {
+    if let (Some(signal), None) = (signal, &job.state) {
         platform::end_by(signal);
     }
-    Ok(interrupt.signal().map_or(job.promise.ending(is_broken), Ending::Interrupted))
+    Ok(signal.map_or(job.promise.ending(is_broken), Ending::Interrupted))
 }
 
 impl Job {
@@ -163,6 +171,24 @@ impl Job {
             return Ok(());
         }
         Source::check(path)
+    }
+
+    /// Says what nobody asked for: a filter that errs more often than usual, and a window that counts another time.
+    fn say_what_may_surprise(&self, judge: &Judge, notes: &[String]) -> Result<()> {
+        if self.promise.quiet {
+            return Ok(());
+        }
+        let is_usual = !self.rules.exact && self.rules.cost.cost_fp.is_none();
+        let usual = self.rules.goal.goal().target_fpr.unwrap_or(1.0);
+        let says = is_usual && judge.watch.promise().predicted_fpr > usual && !self.wants_summary();
+        notes.iter().filter(|_| says).for_each(|note| words::note(note));
+        if self.reads_the_past()? {
+            words::note(match self.servers.redis {
+                Some(_) => "the window counts the time at which lines reach the servers, by the servers' clocks",
+                None => "the window counts the time at which lines are read; --time FIELD takes it from the lines",
+            });
+        }
+        Ok(())
     }
 
     /// Refuses names that the files' headers do not have, before anything is written.

@@ -54,13 +54,8 @@ const REMEMBERED: usize = 16;
 const LOOKS_IN_A_WINDOW: u32 = 24;
 
 /// Passes trouble on to people, and signals to whoever waits for a server.
+#[derive(Debug)]
 struct Ear(Arc<Interrupt>, bool);
-
-impl std::fmt::Debug for Ear {
-    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        out.write_str("Ear")
-    }
-}
 
 impl Watcher for Ear {
     fn should_stop(&self) -> bool {
