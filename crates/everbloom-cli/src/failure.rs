@@ -2,6 +2,7 @@
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use everbloom::kind::{did_you_mean, harmless, rate_text};
+use std::error::Error as _;
 use std::fmt::Display;
 use std::io;
 use std::path::Path;
@@ -155,29 +156,48 @@ pub(crate) fn from_usage(error: &clap::Error, command: &clap::Command) -> Failur
         let names: Vec<_> = names.map(clap::Command::get_name).collect();
         return Failure::new(format!("say what to do: {} (or --help)", names.join(", ")));
     }
-    let text = error.render().to_string();
-    let is_advice =
-        |line: &&str| ["Usage:", "  tip", "For more information"].iter().any(|start| line.starts_with(start));
-    let problem: Vec<&str> = text.lines().take_while(|line| !is_advice(line)).collect();
-    let problem = one_line(problem.join("\n").trim_start_matches("error: "));
+    if let Some(message) = clash(error).or_else(|| missing(error)) {
+        return Failure::new(message);
+    }
+    let problem = problem(error);
+    if let Some(remedy) = file_remedy(error, command) {
+        return Failure::new(format!("{problem}; {remedy}"));
+    }
     let suggestion = [ContextKind::SuggestedArg, ContextKind::SuggestedSubcommand, ContextKind::SuggestedValue]
         .into_iter()
         .find_map(|kind| error.get(kind).and_then(suggested))
         .or_else(|| nearest(error, command));
-    if let Some(message) = clash(error).or_else(|| missing(error)) {
-        return Failure::new(message);
-    }
-    if let Some(remedy) = file_remedy(error, command) {
-        return Failure::new(format!("{problem}; {remedy}"));
-    }
     match (suggestion, error.kind()) {
         (Some(name), _) => Failure::new(format!("{problem}; did you mean '{name}'?")),
         // What would be accepted is said already.
         (None, ErrorKind::ValueValidation) => Failure::new(problem),
-        (None, ErrorKind::InvalidValue) if problem.contains(CHOICES) => {
-            Failure::new(problem.replace(CHOICES, ": must be one of ").trim_end_matches(']'))
-        }
+        (None, ErrorKind::InvalidValue) => match error.get(ContextKind::ValidValue) {
+            Some(ContextValue::Strings(names)) if !names.is_empty() => {
+                Failure::new(format!("{problem}: must be one of {}", names.join(", ")))
+            }
+            _ => Failure::new(format!("{problem}; see --help")),
+        },
         (None, _) => Failure::new(format!("{problem}; see --help")),
+    }
+}
+
+/// What is wrong with a call.
+fn problem(error: &clap::Error) -> String {
+    let context = |kind| error.get(kind).map(ToString::to_string).unwrap_or_default();
+    let (argument, value) = (context(ContextKind::InvalidArg), context(ContextKind::InvalidValue));
+    match error.kind() {
+        ErrorKind::UnknownArgument => format!("unexpected argument '{argument}'"),
+        ErrorKind::InvalidSubcommand => format!("unknown command '{}'", context(ContextKind::InvalidSubcommand)),
+        ErrorKind::NoEquals => format!("'{argument}' takes its value behind an equals sign"),
+        ErrorKind::TooManyValues => format!("'{argument}' takes no value '{value}'"),
+        ErrorKind::InvalidValue if value.is_empty() => format!("'{argument}' is given without its value"),
+        ErrorKind::InvalidValue => format!("invalid value '{value}' for '{argument}'"),
+        ErrorKind::ValueValidation => {
+            let why = error.source().map(ToString::to_string).unwrap_or_default();
+            format!("invalid value '{value}' for '{argument}': {why}")
+        }
+        ErrorKind::TooFewValues => format!("'{argument}' needs at least {}", context(ContextKind::MinValues)),
+        kind => kind.to_string(),
     }
 }
 
@@ -238,11 +258,11 @@ fn missing(error: &clap::Error) -> Option<String> {
     let names = error.get(ContextKind::InvalidArg).filter(|_| error.kind() == ErrorKind::MissingRequiredArgument)?;
     let ContextValue::Strings(names) = names else { return None };
     let names: Vec<&str> = names.iter().filter_map(|name| name.split(' ').next()).collect();
-    let needed: Vec<_> =
-        names.iter().map(|name| NEEDED.iter().find(|(known, ..)| known == name)).collect::<Option<_>>()?;
+    let needed = names.iter().map(|name| NEEDED.iter().find(|(known, ..)| known == name)).collect::<Option<Vec<_>>>();
+    let missing = format!("{} {} missing", names.join(" and "), if names.len() == 1 { "is" } else { "are" });
+    let Some(needed) = needed else { return Some(format!("{missing}; see --help")) };
     let (whys, examples): (Vec<&str>, Vec<&str>) = needed.into_iter().map(|(_, why, example)| (*why, *example)).unzip();
-    let verb = if names.len() == 1 { "is" } else { "are" };
-    Some(format!("{} {verb} missing ({}); add {}", names.join(" and "), whys.join("; "), examples.join(" ")))
+    Some(format!("{missing} ({}); add {}", whys.join("; "), examples.join(" ")))
 }
 
 /// What to do with a file where a command takes none but by an option.
@@ -251,9 +271,6 @@ fn file_remedy(error: &clap::Error, command: &clap::Command) -> Option<String> {
     let takes_stream = innermost(command).get_arguments().any(|option| option.get_long() == Some("stream"));
     (takes_stream && !given.starts_with('-')).then(|| format!("write --stream {given} if it is a file to read"))
 }
-
-/// How clap begins its list of the values that an option takes, on a line of its own.
-const CHOICES: &str = "; [possible values: ";
 
 /// What was probably meant, where clap does not see it.
 fn nearest(error: &clap::Error, command: &clap::Command) -> Option<String> {

@@ -1,40 +1,81 @@
 //! Filters as files.
 
 use crate::args::KeyArgs;
-use crate::commands::dedup;
 use crate::failure::{Failure, Result};
 use crate::record::KeyOptions;
 use crate::report::words;
-use crate::{output, platform, scheme_file};
+use crate::{output, platform, scheme_file, state_file};
 use everbloom::{AnyFilter, Error, Filter, codec};
 use everbloom_all::KINDS;
+use everbloom_tune::Scheme;
 use everbloom_tune::WithScheme;
 use std::fs::File;
-use std::io::BufReader;
+use std::io::{BufReader, Seek as _};
 use std::path::Path;
+use std::sync::Arc;
 
 /// What a compressed filter may take when nothing is said: 1 GiB.
 pub(crate) const UNPACKED_BITS: u64 = 1 << 33;
 
-/// Reads the filter in a file, with its audit if it has one, built with this scheme if one is given; if it is compressed, it may
-/// unpack to `limit_bits`.
+/// What is in a filter file.
+pub(crate) struct FilterFile {
+    /// The filter, with its audit if it has one.
+    pub(crate) filter: AnyFilter,
+    /// How long the file is.
+    pub(crate) bytes: u64,
+    pub(crate) compressed: bool,
+    /// What its builder noted.
+    pub(crate) note: String,
+    /// Whether it is a state of `dedup`, which has more in it than its filter.
+    pub(crate) is_state: bool,
+}
+
+impl FilterFile {
+    /// Reads all of a file, built with this scheme if one is given; if it is compressed, it may unpack to `limit_bits`.
+    pub(crate) fn read(path: &Path, limit_bits: Option<u64>, scheme: Option<&Path>) -> Result<Self> {
+        let scheme = scheme.map(scheme_file::load).transpose()?;
+        let (mut file, bytes) = open(path)?;
+        let fail = |error| Failure::io(path.display(), &error);
+        let codec::Summary { compressed, note, .. } = summarise(path, &file, bytes)?;
+        file.rewind().map_err(fail)?;
+        let length = state_file::filter_bytes(&mut file, bytes).map_err(fail)?;
+        let filter = decode(path, file, length, limit_bits, scheme.as_ref())?;
+        Ok(FilterFile { filter, bytes, compressed, note, is_state: length < bytes })
+    }
+
+    /// The key options that it was built with.
+    pub(crate) fn keys(&self, path: &Path) -> Result<KeyOptions> {
+        KeyOptions::from_note(&self.note).map_err(|failure| failure.within(path))
+    }
+}
+
+/// Reads the filter in a file, as [`FilterFile::read`] does.
 pub(crate) fn load(path: &Path, limit_bits: Option<u64>, scheme: Option<&Path>) -> Result<AnyFilter> {
     let scheme = scheme.map(scheme_file::load).transpose()?;
     let (mut file, length) = open(path)?;
-    let length = dedup::filter_bytes(&mut file, length).map_err(|error| Failure::io(path.display(), &error))?;
-    let mut reader = BufReader::with_capacity(1 << 16, file);
-    let limit = limit_bits.unwrap_or(UNPACKED_BITS) / 8;
-    let read = match &scheme {
-        Some(scheme) => KINDS.decoder().limit(limit).scheme(scheme).read(&mut reader, length),
-        None => KINDS.decoder().limit(limit).read(&mut reader, length),
-    };
+    let length = state_file::filter_bytes(&mut file, length).map_err(|error| Failure::io(path.display(), &error))?;
+    decode(path, file, length, limit_bits, scheme.as_ref())
+}
+
+fn decode(
+    path: &Path,
+    file: File,
+    length: u64,
+    limit_bits: Option<u64>,
+    scheme: Option<&Arc<Scheme>>,
+) -> Result<AnyFilter> {
+    let mut decoder = KINDS.decoder().limit(limit_bits.unwrap_or(UNPACKED_BITS) / 8);
+    if let Some(scheme) = scheme {
+        decoder = decoder.scheme(scheme);
+    }
+    let read = decoder.read(&mut BufReader::with_capacity(1 << 16, file), length);
     let filter = read.map_err(|error| match error {
         Error::Parameter { name: "unpacked size", given, .. } => {
             Failure::at(path, format!("is compressed and unpacks to {given}; allow that much with --memory"))
         }
         error => Failure::at(path, error),
     })?;
-    scheme.map_or(Ok(()), |scheme| scheme_file::check(filter.as_ref(), &scheme))?;
+    scheme.map_or(Ok(()), |scheme| scheme_file::check(filter.as_ref(), scheme))?;
     Ok(filter.into())
 }
 
@@ -58,14 +99,14 @@ pub(crate) fn open(path: &Path) -> Result<(File, u64)> {
 }
 
 /// What the header of a filter file says.
-pub(crate) fn summary(path: &Path) -> Result<codec::Summary> {
-    let (file, length) = open(path)?;
+fn summarise(path: &Path, file: &File, length: u64) -> Result<codec::Summary> {
     KINDS.decoder().summarise(&mut BufReader::new(file), length).map_err(|error| Failure::at(path, error))
 }
 
 /// The key options that the filter in a file was built with.
 pub(crate) fn key_options(path: &Path) -> Result<KeyOptions> {
-    KeyOptions::from_note(&summary(path)?.note).map_err(|failure| failure.within(path))
+    let (file, length) = open(path)?;
+    KeyOptions::from_note(&summarise(path, &file, length)?.note).map_err(|failure| failure.within(path))
 }
 
 /// How the keys of a call are found: as when the filter in a file was built, unless options are given. Also what to add to a
@@ -81,13 +122,6 @@ pub(crate) fn key_arguments(path: &Path, given: &KeyArgs) -> Result<(KeyArgs, Op
         words::note(&format!("{name} was built with {stored}; the keys looked up are {typed}, as given"));
     }
     Ok((given.clone(), None))
-}
-
-/// Whether a file is a state of `dedup`, which has more in it than its filter.
-pub(crate) fn is_dedup_state(path: &Path) -> Result<bool> {
-    let (mut file, length) = open(path)?;
-    let filter = dedup::filter_bytes(&mut file, length).map_err(|error| Failure::io(path.display(), &error))?;
-    Ok(filter < length)
 }
 
 /// Takes a filter file that is to be read, changed and replaced, so that of two processes neither undoes what the other

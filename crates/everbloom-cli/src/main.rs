@@ -20,6 +20,7 @@ mod progress;
 mod record;
 mod report;
 mod scheme_file;
+mod state_file;
 #[cfg(feature = "web")]
 mod web;
 

@@ -1,8 +1,7 @@
 //! Filter files mapped into memory: the one place of the command line with unsafe code.
 
-use crate::commands::dedup;
 use crate::failure::{Failure, Result};
-use crate::filter_file;
+use crate::{filter_file, state_file};
 use everbloom::View;
 use memmap2::{Mmap, MmapOptions};
 use std::fs::File;
@@ -21,7 +20,7 @@ impl Mapped {
     pub(crate) fn open(path: &Path) -> Result<Self> {
         let fail = |error: std::io::Error| Failure::io(path.display(), &error);
         let (mut file, length) = filter_file::open(path)?;
-        let length = dedup::filter_bytes(&mut file, length).map_err(fail)?;
+        let length = state_file::filter_bytes(&mut file, length).map_err(fail)?;
         let length = usize::try_from(length).map_err(|_| Failure::at(path, "is larger than memory can be"))?;
         // SAFETY: the bytes are only read, and no reference to them outlives the mapping. Another process
         // may change them meanwhile, which makes answers wrong, not unsound: they are plain integers, and

@@ -4,8 +4,8 @@ use crate::failure::{Failure, Result};
 use crate::fault;
 use crate::report::words;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::fs::{FlockOperation, OFlags};
-use std::fs::{File, Metadata};
+use rustix::fs::OFlags;
+use std::fs::{File, Metadata, TryLockError};
 use std::io::{Read as _, Write as _};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _, OpenOptionsExt as _};
@@ -97,10 +97,10 @@ pub(crate) fn data_of(file: &File) -> std::io::Result<Metadata> {
 /// Locks a file against other processes until it is closed; false if one of them has it.
 pub(crate) fn try_lock(file: &File) -> std::io::Result<bool> {
     fault::point("lock")?;
-    match rustix::fs::flock(file, FlockOperation::NonBlockingLockExclusive) {
+    match file.try_lock() {
         Ok(()) => Ok(true),
-        Err(rustix::io::Errno::WOULDBLOCK) => Ok(false),
-        Err(error) => Err(error.into()),
+        Err(TryLockError::WouldBlock) => Ok(false),
+        Err(TryLockError::Error(error)) => Err(error),
     }
 }
 

@@ -347,6 +347,25 @@ fn each_of_several_files_may_be_caught_in_a_line() {
 }
 
 #[test]
+fn a_half_line_of_another_file_does_not_hide_how_far_this_one_was_read() {
+    let folder = Folder::new();
+    let lossy = |files: &[&str]| {
+        let call = ["dedup", "--memory", "1KiB", "--fpr", "1%", "--state", "s", "-o", "out"];
+        run(&folder, &[&call[..], files].concat());
+        text(&folder, "out").lines().count()
+    };
+    folder.write("half", "a\nb\nc");
+    folder.write("other", numbered("other", 3000));
+    folder.write("last", numbered("last", 3000));
+    lossy(&["half"]);
+    let first = lossy(&["other"]);
+    assert_eq!([lossy(&["other"]), lossy(&["other"])], [first; 2], "each file is read once");
+    let all = lossy(&["half", "other", "last"]);
+    assert!(all > first, "the last one is new");
+    assert_eq!([lossy(&["other", "last"]), lossy(&["last"])], [all; 2]);
+}
+
+#[test]
 fn nothing_is_destroyed_by_a_call_that_cannot_work() {
     let folder = Folder::new();
     folder.write("in", "a\nb\na\n");

@@ -5,11 +5,12 @@ use crate::failure::{Failure, Result};
 use clap::Args;
 use everbloom::ImportanceScale;
 use everbloom_forecast::{Cost, Price};
+use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
 /// What errors and memory cost, in one unit of the user's own.
-#[derive(Debug, Clone, Args)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, Args)]
 pub(crate) struct CostArgs {
     /// What a new line costs that is dropped by mistake, in any unit, the same for all costs: the cheapest filter is taken
     ///
@@ -33,7 +34,8 @@ pub(crate) struct CostArgs {
 }
 
 /// How a cost depends on the importance.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub(crate) enum By {
     Constant,
     Linear,

@@ -2,20 +2,24 @@
 
 use super::quantity;
 use clap::Args;
+use everbloom::planning::AUTO;
 use everbloom::{Goal, Hashing, Spec};
+use serde::{Deserialize, Serialize};
 
 /// One filter and what is wanted of it; the planner fills in the rest.
-#[derive(Debug, Clone, Args)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, Args)]
 pub(crate) struct GoalArgs {
     /// The filter: auto, a kind, or kind:parameter=value,…; `everbloom filters` lists kinds and parameters
     #[arg(long, value_name = "SPEC", default_value = "auto", value_parser = quantity::spec, help_heading = "Filter")]
+    #[serde(with = "quantity::as_text")]
     pub(crate) filter: Spec,
+    #[serde(flatten)]
     #[command(flatten)]
     pub(crate) wanted: WantedArgs,
 }
 
 /// What is wanted of any filter.
-#[derive(Debug, Clone, Args)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, Args)]
 pub(crate) struct WantedArgs {
     /// The most memory the filter may use, such as 64MiB; exact and scalable filters begin within it, and grow [default:
     /// 64MiB for dedup, or what --expect keys take; for build what --expect keys at --fpr take; compare needs it, unless every --filter has a size of
@@ -35,6 +39,8 @@ pub(crate) struct WantedArgs {
     pub(crate) seed: u64,
 }
 
+/// Memory of a filter over a stream when none is asked for: 64 MiB.
+pub(crate) const DEFAULT_MEMORY_BITS: u64 = 64 << 23;
 /// The highest rate of false positives when none is given.
 pub(crate) const DEFAULT_FPR: f64 = 0.001;
 
@@ -56,6 +62,12 @@ pub(crate) fn limited(goal: Goal, memory: Option<u64>, fpr: Option<f64>, expect:
     let goal = memory.into_iter().fold(goal, Goal::memory_bits);
     let goal = fpr.into_iter().fold(goal, Goal::fpr);
     expect.into_iter().fold(goal, Goal::expected_items)
+}
+
+impl Default for GoalArgs {
+    fn default() -> Self {
+        GoalArgs { filter: Spec::new(AUTO), wanted: WantedArgs::default() }
+    }
 }
 
 impl GoalArgs {

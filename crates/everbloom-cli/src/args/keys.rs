@@ -5,9 +5,10 @@ use crate::failure::Result;
 use crate::input::Framing;
 use clap::{Args, ValueEnum};
 use everbloom::ImportanceScale;
+use serde::{Deserialize, Serialize};
 
 /// How records are told apart and where their keys are.
-#[derive(Debug, Clone, Default, Args)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, Args)]
 pub(crate) struct KeyArgs {
     /// The key: fields counted from 1 (or named, with --header), several with commas and ranges such as 1-3,5 or 2-;
     /// with --json, values as /user/id or in jq's style .user.id [default: the whole line]
@@ -63,18 +64,20 @@ impl KeyArgs {
 }
 
 /// What to do with a record that cannot be read.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, ValueEnum)]
+#[serde(rename_all = "lowercase")]
 pub(crate) enum OnError {
     /// Leave it out and count it
     Skip,
     /// Treat it as new and count it
+    #[default]
     Keep,
     /// Stop with an error
     Fail,
 }
 
 /// Where the importance of a record is, and what it can be.
-#[derive(Debug, Clone, Default, Args)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, Args)]
 pub(crate) struct ImportanceArgs {
     /// The importance: a field or JSON pointer, as for --key
     #[arg(long, value_name = "FIELD", requires = "importance_max", help_heading = "Records")]
@@ -88,7 +91,8 @@ pub(crate) struct ImportanceArgs {
 }
 
 /// How importances are scaled.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, ValueEnum)]
+#[serde(rename_all = "lowercase")]
 pub(crate) enum Scale {
     /// As given
     #[default]

@@ -3,9 +3,10 @@
 use crate::failure::{Ending, Failure};
 use crate::report::words;
 use clap::{Args, ValueEnum};
+use serde::{Deserialize, Serialize};
 
 /// What to do, and whether to speak about it.
-#[derive(Debug, Clone, Copy, Default, Args)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, Args)]
 pub(crate) struct PromiseArgs {
     /// What to do when more comes than the filter was planned for, so that it errs more often than promised
     #[arg(long, value_name = "HOW", default_value = "warn", help_heading = "Report")]
@@ -16,7 +17,7 @@ pub(crate) struct PromiseArgs {
 }
 
 /// What to do about a broken promise.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, ValueEnum)]
 pub(crate) enum OnBrokenPromise {
     /// Go on, print a warning, and exit with 3 in the end
     #[default]

@@ -1,6 +1,6 @@
 //! Quantities as they are typed. The core reads them; here its errors become what follows the option's name.
 
-use everbloom::kind::did_you_mean;
+use everbloom::kind::{did_you_mean, span_text};
 use everbloom::{Count, Error, Rate, Size, Span, Spec, Window};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -119,9 +119,71 @@ fn needed(error: Error) -> String {
     }
 }
 
+/// A rate as it can be typed, to the last digit.
+pub(crate) fn exact_rate(given: f64) -> String {
+    // Without the last digits that only the multiplication brings in.
+    let percent = format!("{}%", (1e14 * given).round() / 1e12);
+    let is_same = rate(&percent) == Ok(given);
+    if is_same && percent.len() < 8 { percent } else { format!("{given:e}") }
+}
+
+/// A delimiter as it can be typed.
+pub(crate) fn delimiter_typed(byte: u8) -> String {
+    match byte {
+        b'\t' => "\\t".to_string(),
+        0 => "\\0".to_string(),
+        byte => char::from(byte).to_string(),
+    }
+}
+
+/// A window as it can be typed.
+pub(crate) fn window_typed(window: Window) -> String {
+    match window {
+        Window::Arrivals(lines) => lines.to_string(),
+        Window::Time(time) => span_text(time),
+        _ => String::new(),
+    }
+}
+
+/// What is kept as its text.
+pub(crate) mod as_text {
+    use serde::de::{Deserialize as _, Deserializer, Error};
+    use serde::ser::Serializer;
+    use std::fmt::Display;
+    use std::str::FromStr;
+
+    pub(crate) fn serialize<T: Display, S: Serializer>(value: &T, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(value)
+    }
+
+    pub(crate) fn deserialize<'d, T: FromStr, D: Deserializer<'d>>(deserializer: D) -> Result<T, D::Error>
+    where
+        T::Err: Display,
+    {
+        String::deserialize(deserializer)?.parse().map_err(D::Error::custom)
+    }
+}
+
+/// A window, if there is one, kept as its text.
+pub(crate) mod window_as_text {
+    use super::{Window, window, window_typed};
+    use serde::de::{Deserialize as _, Deserializer, Error};
+    use serde::ser::{Serialize as _, Serializer};
+
+    pub(crate) fn serialize<S: Serializer>(value: &Option<Window>, serializer: S) -> Result<S::Ok, S::Error> {
+        value.map(window_typed).serialize(serializer)
+    }
+
+    pub(crate) fn deserialize<'d, D: Deserializer<'d>>(deserializer: D) -> Result<Option<Window>, D::Error> {
+        let text = Option::<String>::deserialize(deserializer)?;
+        text.map(|text| window(&text)).transpose().map_err(D::Error::custom)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use everbloom::kind::size_typed;
 
     #[test]
     fn rates_may_be_0_and_shares_all_where_that_makes_sense() {
@@ -132,6 +194,25 @@ mod tests {
         }
         for text in ["0", "2", "101%", "NaN", "", "%"] {
             assert!(share(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn quantities_are_read_back_as_they_were() {
+        for bits in [1, 8, 65_536, 65_537, 8 << 30, (8 << 30) + 8] {
+            assert_eq!(size_in_bits(&size_typed(bits)), Ok(bits), "{}", size_typed(bits));
+        }
+        for given in [0.01, 0.001, 0.3, 1.0 / 3.0, 1e-12, 0.07] {
+            assert_eq!(rate(&exact_rate(given)), Ok(given), "{}", exact_rate(given));
+        }
+        for millis in [1, 1500, 60_000, 5_400_000, 86_400_000, 604_800_000, 694_861_001] {
+            let time = Duration::from_millis(millis);
+            assert_eq!(
+                window(&window_typed(Window::Time(time))),
+                Ok(Window::Time(time)),
+                "{}",
+                window_typed(Window::Time(time))
+            );
         }
     }
 

@@ -31,33 +31,6 @@ pub(crate) struct ServersArgs {
 /// Keys of a filter when nothing is said.
 pub(crate) const DEFAULT_SHARDS: u32 = 64;
 
-impl ServersArgs {
-    /// The number of shards, if the filter is on servers.
-    pub(crate) fn shards(&self) -> Option<u32> {
-        self.redis.as_ref().map(|_| self.shards.unwrap_or(DEFAULT_SHARDS))
-    }
-
-    /// Refuses half of what is needed; a state may know the name.
-    pub(crate) fn check(&self, has_state: bool) -> Result<()> {
-        let others = [
-            ("--name", self.name.is_some()),
-            ("--shards", self.shards.is_some()),
-            ("--replicas", self.replicas.is_some()),
-            ("--patience", self.patience.is_some()),
-        ];
-        match (&self.redis, &self.name) {
-            (Some(_), None) if !has_state => Err(Failure::new("--redis needs the filter's name; add --name NAME")),
-            (None, _) => match others.iter().find(|(_, is_given)| *is_given && !has_state) {
-                Some((option, _)) => {
-                    Err(Failure::new(format!("{option} is for a filter on servers; add --redis redis://HOST:PORT")))
-                }
-                None => Ok(()),
-            },
-            _ => Ok(()),
-        }
-    }
-}
-
 /// The spec in so many shards, where it does not say itself how many it has.
 pub(crate) fn in_shards(spec: &Spec, shards: Option<u32>) -> Result<Spec> {
     if spec.get(everbloom::kind::SHARDS_PARAMETER.name).is_none() {

@@ -2,6 +2,7 @@
 
 use crate::args::{GoalArgs, ImportanceArgs, KeyArgs, OnError, PromiseArgs, quantity, with_exit_codes};
 use crate::failure::{Ending, Failure, Result};
+use crate::filter_file::FilterFile;
 use crate::input::BlockReader;
 use crate::progress::{Screen, Working};
 use crate::record::{Batch, FaultWatch, KeyOptions, Layout, Part, RecordReader, all_hashes, for_each_batch};
@@ -101,7 +102,8 @@ impl Build {
     /// The bits of a filter that has counters, with the key options and the promise that it has.
     fn reduce(&self, path: &Path) -> Result<Ending> {
         output::check(&self.output, &[path.to_path_buf()])?;
-        let counters = filter_file::load(path, self.goal.wanted.memory, None)?;
+        let file = FilterFile::read(path, self.goal.wanted.memory, None)?;
+        let counters = &file.filter;
         let bits = filters::to_bits(counters.as_ref()).map_err(|error| Failure::at(path, error))?;
         let (promise, status) = (bits.promise(), counters.status());
         let is_broken = standing(counters.as_ref(), &status) == Standing::Broken;
@@ -111,7 +113,7 @@ impl Build {
                 format!("{}: {seen}; build it anew with a larger --expect", path.display())
             })?;
         }
-        self.save(bits.as_ref(), &filter_file::key_options(path)?)?;
+        self.save(bits.as_ref(), &file.keys(path)?)?;
         Ok(self.promise.ending(is_broken))
     }
 

@@ -2,12 +2,13 @@
 
 use crate::args::{Format, quantity};
 use crate::failure::{Ending, Result};
-use crate::filter_file;
+use crate::filter_file::FilterFile;
 #[cfg(feature = "lab")]
 use crate::output;
 use crate::progress::{Screen, Working};
+use crate::report;
 use crate::report::audit::Audited;
-use crate::report::{self, words};
+use crate::report::words;
 use clap::Args;
 use everbloom::kind::Standing;
 use everbloom::kind::standing;
@@ -106,13 +107,10 @@ impl Info {
 impl Document {
     /// What a file holds, and the filter; if it is compressed, it may unpack to `memory` bits.
     pub(crate) fn read(path: &Path, memory: Option<u64>, scheme: Option<&Path>) -> Result<(Self, AnyFilter)> {
-        let (_, file_bytes) = filter_file::open(path)?;
-        let compressed = filter_file::summary(path)?.compressed;
-        let keys = filter_file::key_options(path)?;
-        let filter = filter_file::load(path, memory, scheme)?;
+        let file = FilterFile::read(path, memory, scheme)?;
+        let keys = file.keys(path)?;
         let keys = (!keys.is_whole_lines()).then(|| keys.to_string());
-        let document = describe(filter.as_ref(), file_bytes, compressed, keys);
-        Ok((document, filter))
+        Ok((describe(file.filter.as_ref(), file.bytes, file.compressed, keys), file.filter))
     }
 
     /// Names and values, for people.

@@ -2,6 +2,7 @@
 
 use crate::args::{PromiseArgs, quantity, with_exit_codes};
 use crate::failure::{Ending, Failure, Result};
+use crate::filter_file::FilterFile;
 use crate::progress::{Screen, Working};
 use crate::record::KeyOptions;
 use crate::report::audit;
@@ -56,10 +57,12 @@ impl Merge {
         self.scheme.iter().try_for_each(|scheme| output::check_beside(&self.output, std::slice::from_ref(scheme)))?;
         let working = Working::on("merging", Screen::of(false, self.promise.quiet));
         let (first, others) = self.filters.split_first().ok_or_else(|| Failure::new("name at least two filters"))?;
-        let mut merged = filter_file::load(first, self.memory, self.scheme.as_deref())?;
-        let mut keys = filter_file::key_options(first)?;
+        let read = |path| FilterFile::read(path, self.memory, self.scheme.as_deref());
+        let file = read(first)?;
+        let (mut keys, mut merged) = (file.keys(first)?, file.filter);
         for path in others {
-            let other = filter_file::key_options(path)?;
+            let file = read(path)?;
+            let other = file.keys(path)?;
             if other != keys {
                 let (first, path) = (first.display(), path.display());
                 words::note(&format!(
@@ -67,7 +70,7 @@ impl Merge {
                 ));
                 keys = KeyOptions::default();
             }
-            let other = filter_file::load(path, self.memory, self.scheme.as_deref())?;
+            let other = file.filter;
             merged = self.kept_audit(merged, &other);
             let merge = if self.intersection { AnyFilter::intersect } else { AnyFilter::merge };
             merge(&mut merged, &other).map_err(|error| Failure::at(path, error))?;

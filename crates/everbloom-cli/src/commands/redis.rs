@@ -1,8 +1,10 @@
 //! `everbloom redis`: filters on servers.
 
-use super::dedup::DEFAULT_MEMORY_BITS;
-use crate::args::{DEFAULT_SHARDS, Format, GoalArgs, in_shards, quantity, refuse_split_window, with_exit_codes};
+use crate::args::{
+    DEFAULT_MEMORY_BITS, DEFAULT_SHARDS, Format, GoalArgs, in_shards, quantity, refuse_split_window, with_exit_codes,
+};
 use crate::failure::{Ending, Failure, Result};
+use crate::filter_file::FilterFile;
 use crate::record::KeyOptions;
 use crate::report::{self, columns, percent, short_size, thousands, words};
 use crate::{filter_file, output};
@@ -284,9 +286,8 @@ impl Load {
         if let Some(Window::Arrivals(_)) = self.window {
             return Err(Failure::new("--window is how long a window of time is; write it as 24h, 90s or 7d"));
         }
-        let filter = filter_file::load(&self.file, self.memory, None)?;
-        let note = filter_file::summary(&self.file)?.note;
-        let is_timed = is_turned_by_caller(filter.kind(), filter.spec());
+        let FilterFile { filter, note, .. } = FilterFile::read(&self.file, self.memory, None)?;
+        let is_timed = is_turned_by_caller(KINDS.of(&filter.spec())?, &filter.spec());
         let window = self.window.and_then(time_of).or_else(|| noted_window(&note).filter(|_| is_timed));
         let (options, name, has_audit) = (self.which.options(), &self.which.name, filter.audit().is_some());
         let mut loaded = Filter::load(&options, name, filter, window, self.replace).map_err(failure)?;

@@ -2,6 +2,7 @@
 
 use crate::args::{Format, ImportanceArgs, KeyArgs, OnError, PromiseArgs, quantity};
 use crate::failure::{Ending, Failure, Result};
+use crate::filter_file::FilterFile;
 use crate::input::BlockReader;
 use crate::progress::Screen;
 use crate::record::{Batch, FaultWatch, Layout, Part, RecordReader, for_each_batch, shown};
@@ -81,11 +82,12 @@ impl Remove {
             output::refuse_dash(output, "--output", "where the report goes", "name a file")?;
         }
         let _held = filter_file::hold(&self.filter)?;
-        let compressed = filter_file::summary(&self.filter)?.compressed;
-        let mut filter = filter_file::load(&self.filter, self.memory, None)?;
+        let mut file = FilterFile::read(&self.filter, self.memory, None)?;
+        let stored = file.keys(&self.filter)?;
+        let filter = &mut file.filter;
         // A kind that cannot remove says so, and which ones can.
         filter.removal().map_err(|error| Failure::at(&self.filter, error))?;
-        if filter_file::is_dedup_state(&self.filter)? {
+        if file.is_state {
             return Err(Failure::at(
                 &self.filter,
                 "is a state of `everbloom dedup`, which may not have inserted every key that it read; build a filter with \
@@ -93,11 +95,11 @@ impl Remove {
             ));
         }
         let (keys, from_file) = filter_file::key_arguments(&self.filter, &self.keys)?;
-        let taken = self.take_out(&mut filter, &keys).map_err(|failure| match &from_file {
+        let taken = self.take_out(filter, &keys).map_err(|failure| match &from_file {
             Some(note) => failure.with(note),
             None => failure,
         })?;
-        let document = taken.document(&mut filter);
+        let document = taken.document(filter);
         let is_broken = document.standing == Standing::Broken.name();
         if is_broken {
             let (promise, status) = (filter.promise(), filter.status());
@@ -107,9 +109,8 @@ impl Remove {
             })?;
         }
         if document.removed > 0 || self.output.is_some() {
-            let stored = filter_file::key_options(&self.filter)?;
             let output = self.output.as_ref().unwrap_or(&self.filter);
-            filter_file::save(output, filter.as_ref(), &stored, compressed)?;
+            filter_file::save(output, filter.as_ref(), &stored, file.compressed)?;
         }
         report::print(self.format, &document, || table(&document))?;
         let found_all = if document.not_there > 0 { Ending::Negative } else { Ending::Done };

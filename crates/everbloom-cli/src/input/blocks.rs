@@ -40,10 +40,6 @@ pub(crate) struct Block {
     pub(crate) ended: Vec<Place>,
     /// Whether the block is the first of its input.
     pub(crate) is_first: bool,
-    /// Whether it is a last record that had no ending and was given one.
-    pub(crate) is_unfinished: bool,
-    /// Whether it is such a record, comes after everything else and may be taken back by a later run.
-    pub(crate) is_provisional: bool,
     /// The room that a long record takes.
     share: Option<Share>,
 }
@@ -77,11 +73,11 @@ impl Block {
         }
     }
 
-    /// The last record of an earlier run, of a file that this one does not read.
-    pub(crate) fn of_last_record(text: &[u8], place: &Place) -> Self {
+    /// The half line of a file that is not read.
+    pub(crate) fn of_half_line(text: &[u8], place: &Place) -> Self {
         let (place, start) = (place.clone(), place.clone());
         let (bytes, filled) = (text.to_vec(), text.len());
-        Block { bytes, filled, place, start, is_unfinished: true, is_provisional: true, ..Block::default() }
+        Block { bytes, filled, place, start, ..Block::default() }
     }
 
     fn start_with(&mut self, tail: &mut Vec<u8>, room: &Arc<Room>) -> Result<()> {
@@ -153,9 +149,10 @@ pub(crate) enum Reading {
 }
 
 /// What a file that is followed has to do with its name.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 enum Standing {
     /// It is called so.
+    #[default]
     Named,
     /// Another file is called so now.
     Renamed,
@@ -164,6 +161,7 @@ enum Standing {
 }
 
 /// Reads inputs one after another; a block never spans two of them.
+#[derive(Default)]
 pub(crate) struct BlockReader {
     paths: Vec<PathBuf>,
     /// How many of them were opened, the first time round.
@@ -173,8 +171,8 @@ pub(crate) struct BlockReader {
     tail: Vec<u8>,
     /// Whether the tail is all that is left of an input: a record without an ending.
     has_last_record: bool,
-    /// Last records without an ending of inputs that may still grow, if those are to come last.
-    held: Option<Vec<Block>>,
+    /// The last records without an ending of files, if whoever reads asks for them.
+    half_lines: Option<Vec<Block>>,
     place: Place,
     /// Where to begin, input by input.
     starts: Vec<Place>,
@@ -207,31 +205,7 @@ impl BlockReader {
         if paths.is_empty() {
             paths.push(PathBuf::from("-"));
         }
-        BlockReader {
-            paths,
-            opened: 0,
-            current: None,
-            framing: framing.into(),
-            tail: Vec::new(),
-            has_last_record: false,
-            held: None,
-            place: Place::default(),
-            starts: Vec::new(),
-            ended_places: Vec::new(),
-            followed: None,
-            renamed: Vec::new(),
-            standing: Standing::Named,
-            lost: None,
-            at_start: true,
-            mark_bytes: 0,
-            lines: None,
-            room: Arc::default(),
-            ended: false,
-            started: false,
-            failure: None,
-            interrupt: None,
-            consumed: Arc::default(),
-        }
+        BlockReader { paths, framing: framing.into(), at_start: true, ..BlockReader::default() }
     }
 
     /// Stops when a signal comes.
@@ -252,11 +226,15 @@ impl BlockReader {
         self
     }
 
-    /// Holds back the last records of files that have no ending, if it is so wished: they come after all inputs, so that
-    /// they are the last thing written and can be taken back.
-    pub(crate) fn hold_back(mut self, wished: bool) -> Self {
-        self.held = (wished && self.followed.is_none()).then(Vec::new);
+    /// Holds back the last records of files that have no ending, if it is so wished.
+    pub(crate) fn hold_half_lines(mut self, wished: bool) -> Self {
+        self.half_lines = (wished && self.followed.is_none()).then(Vec::new);
         self
+    }
+
+    /// What was held back.
+    pub(crate) fn take_half_lines(&mut self) -> Vec<Block> {
+        self.half_lines.take().unwrap_or_default()
     }
 
     /// The first input that is not read from its start.
@@ -303,7 +281,6 @@ impl BlockReader {
             if let Some(failure) = self.failure.take() {
                 return Err(failure);
             }
-            (block.is_unfinished, block.is_provisional) = (false, false);
             if self.has_last_record {
                 block.start_with(&mut self.tail, &self.room)?;
                 self.give_last_record(block);
@@ -314,9 +291,6 @@ impl BlockReader {
             }
             if self.current.is_none() {
                 let opened = self.open_next()?;
-                if opened == Reading::End && self.give_held(block) {
-                    return Ok(Reading::Block);
-                }
                 if opened != Reading::Block {
                     block.filled = 0;
                     return Ok(self.give(block, opened));
@@ -591,7 +565,6 @@ impl BlockReader {
     fn give_last_record(&mut self, block: &mut Block) {
         self.has_last_record = false;
         let before = self.place.clone();
-        block.is_unfinished = true;
         block.start = self.place.further(self.mark_bytes);
         self.place.unfinished = block.filled as u64 + std::mem::take(&mut self.mark_bytes);
         let is_packed =
@@ -604,28 +577,16 @@ impl BlockReader {
         }
         block.push(self.framing.ending);
         let (place, is_last) = (&self.place, self.place.input + 1 == self.paths.len());
-        let Some(held) = self.held.as_mut().filter(|_| place.file.is_some()) else { return };
+        let Some(held) = self.half_lines.as_mut().filter(|_| place.file.is_some()) else { return };
         let bytes = held.iter().map(|block| block.filled).sum::<usize>() + block.filled;
         if is_last || bytes <= HELD_BYTES {
-            let is_first = !std::mem::replace(&mut self.started, true);
             let mut last = std::mem::take(block);
-            (last.place, last.is_first, last.is_provisional) = (self.place.clone(), is_first, true);
+            last.is_first = !std::mem::replace(&mut self.started, true);
+            last.place = std::mem::replace(&mut self.place, before);
             last.bytes.truncate(last.filled);
             last.bytes.shrink_to_fit();
             held.push(last);
-            self.place = before;
         }
-    }
-
-    /// Gives the first of the records that were held back, if there is one.
-    fn give_held(&mut self, block: &mut Block) -> bool {
-        let Some(held) = self.held.as_mut().filter(|held| !held.is_empty()) else { return false };
-        *block = held.remove(0);
-        if std::mem::take(&mut self.ended) {
-            self.ended_places.push(self.place.clone());
-        }
-        block.ended = std::mem::take(&mut self.ended_places);
-        true
     }
 
     fn leave_input(&mut self, is_followed: bool) -> Result<()> {

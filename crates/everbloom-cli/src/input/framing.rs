@@ -17,6 +17,13 @@ pub(crate) struct Framing {
     pub(crate) quoted_fields: Option<u8>,
 }
 
+/// Lines.
+impl Default for Framing {
+    fn default() -> Self {
+        b'\n'.into()
+    }
+}
+
 impl From<u8> for Framing {
     fn from(ending: u8) -> Self {
         Framing { ending, quoted_fields: None }

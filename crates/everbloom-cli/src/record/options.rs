@@ -51,11 +51,6 @@ impl KeyOptions {
         KeyArgs { key, delimiter, csv, header, json, ignore_case, null, on_error: keys.on_error }
     }
 
-    /// The key, in the one way in which it is kept.
-    pub(crate) fn key(self) -> Option<String> {
-        self.key
-    }
-
     /// Whether whole lines are the keys, as when nothing is said.
     pub(crate) fn is_whole_lines(&self) -> bool {
         *self == KeyOptions::default()

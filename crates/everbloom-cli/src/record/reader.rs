@@ -96,20 +96,24 @@ impl RecordReader {
 
     /// Fills a block, and says how many of its bytes are a header: the input's first record.
     pub(crate) fn next(&mut self, block: &mut Block) -> Result<(Reading, Header)> {
-        let reading = self.blocks.next(block)?;
+        Ok((self.blocks.next(block)?, self.header(block)?))
+    }
+
+    /// How much of a block is a header.
+    pub(crate) fn header(&mut self, block: &Block) -> Result<Header> {
         if self.doubts && !block.bytes().is_empty() {
             self.doubts = false;
             if let Some(note) = self.layout.undivided(block.bytes()) {
                 words::note(&note);
             }
         }
-        if !(reading == Reading::Block && self.layout.has_header && block.is_first) {
-            return Ok((reading, Header::default()));
+        if !(self.layout.has_header && block.is_first) {
+            return Ok(Header::default());
         }
         let line = &block.bytes()[..self.blocks.framing().first_end(block.bytes())];
         let header = Header { bytes: line.len(), is_new: self.header.is_none() && !self.is_header_written };
         self.take_header(line, self.blocks.name(block.start.input))?;
-        Ok((reading, header))
+        Ok(header)
     }
 
     fn take_header(&mut self, line: &[u8], input: String) -> Result<()> {

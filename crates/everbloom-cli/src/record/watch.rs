@@ -11,7 +11,7 @@ const SHOWN_LETTERS: usize = 80;
 
 /// Counts records and those among them that cannot be used, and says when to stop: at the first, if that was asked for,
 /// or when it is more than half of the first 1,000, which is no record's mistake.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct FaultWatch {
     on_error: OnError,
     is_chosen: bool,
@@ -31,16 +31,7 @@ impl FaultWatch {
     /// Does as was `chosen`, or else as is usual.
     pub(crate) fn new(chosen: Option<OnError>, usual: OnError) -> Self {
         let (on_error, is_chosen) = (chosen.unwrap_or(usual), chosen.is_some());
-        FaultWatch {
-            on_error,
-            is_chosen,
-            is_proven: false,
-            records: 0,
-            faults: 0,
-            early_faults: 0,
-            first: None,
-            meant: None,
-        }
+        FaultWatch { on_error, is_chosen, ..FaultWatch::default() }
     }
 
     /// Of so many records of earlier runs so many could not be used: if most could, one more is no sign of a mistake.

@@ -4,11 +4,12 @@ use super::Plan;
 use super::importance::{Importances, Known};
 use super::sentence::is_stream;
 use super::stream::Repeats;
-use crate::args::{DEFAULT_FPR, KeyArgs, OnError, Refresh, Scale, quantity};
+use crate::args::quantity::{self, delimiter_typed, exact_rate};
+use crate::args::{DEFAULT_FPR, KeyArgs, OnError, Refresh, Scale};
 use clap::ValueEnum;
-use everbloom::kind::{size_typed, span_text};
-use everbloom::{Holds, Window, planning};
-use everbloom_forecast::Recommendation;
+use everbloom::Holds;
+use everbloom::kind::size_typed;
+use everbloom_forecast::{Recommendation, forecast};
 
 /// On a stream, if one was described or the filter is made for one; otherwise for a set of keys.
 ///
@@ -75,13 +76,9 @@ fn rounded_up(rate: f64) -> Option<f64> {
 /// The window, if `dedup --window` would plan this kind for it.
 fn window_of(plan: &Plan, answer: &Recommendation) -> Option<String> {
     let window = plan.window.filter(|_| plan.filter.is_none())?;
-    let planned = planning::windowed(&window, plan.expect, plan.refresh == Refresh::Yes).ok()?;
+    let planned = everbloom::planning::windowed(&window, plan.expect, plan.refresh == Refresh::Yes).ok()?;
     let refresh = if plan.refresh == Refresh::No { " --refresh no" } else { "" };
-    let text = match window {
-        Window::Arrivals(arrivals) => arrivals.to_string(),
-        Window::Time(time) => span_text(time),
-        _ => return None,
-    };
+    let text = quantity::window_typed(window);
     (planned.kind() == answer.best.plan.spec.kind()).then(|| format!("--window {text}{refresh}"))
 }
 
@@ -95,11 +92,6 @@ fn of_importances(importances: &Importances) -> String {
 }
 
 fn of_keys(keys: &KeyArgs) -> Vec<String> {
-    let delimiter = |byte: u8| match byte {
-        b'\t' => "\\t".to_string(),
-        0 => "\\0".to_string(),
-        byte => char::from(byte).to_string(),
-    };
     let flags = [
         (keys.csv, "--csv"),
         (keys.header, "--header"),
@@ -111,17 +103,9 @@ fn of_keys(keys: &KeyArgs) -> Vec<String> {
     let mut words: Vec<String> =
         flags.into_iter().filter(|(given, _)| *given).map(|(_, flag)| flag.to_string()).collect();
     words.extend(keys.key.iter().map(|key| format!("--key {}", quoted(key))));
-    words.extend(keys.delimiter.map(|byte| format!("--delimiter {}", quoted(&delimiter(byte)))));
+    words.extend(keys.delimiter.map(|byte| format!("--delimiter {}", quoted(&delimiter_typed(byte)))));
     words.extend(keys.on_error.and_then(how));
     words
-}
-
-/// A rate as it can be typed, to the last digit.
-pub(super) fn exact_rate(rate: f64) -> String {
-    // Without the last digits that only the multiplication brings in.
-    let percent = format!("{}%", (1e14 * rate).round() / 1e12);
-    let is_same = quantity::rate(&percent) == Ok(rate);
-    if is_same && percent.len() < 8 { percent } else { format!("{rate:e}") }
 }
 
 /// A word as a shell reads it.
@@ -146,20 +130,9 @@ fn escaped(letter: char) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::time::Duration;
 
     #[test]
-    fn quantities_are_read_back_as_they_were() {
-        for bits in [1, 8, 65_536, 65_537, 8 << 30, (8 << 30) + 8] {
-            assert_eq!(quantity::size_in_bits(&size_typed(bits)), Ok(bits), "{}", size_typed(bits));
-        }
-        for rate in [0.01, 0.001, 0.3, 1.0 / 3.0, 1e-12, 0.07] {
-            assert_eq!(quantity::rate(&exact_rate(rate)), Ok(rate), "{}", exact_rate(rate));
-        }
-        for millis in [1, 1500, 60_000, 5_400_000, 86_400_000, 604_800_000, 694_861_001] {
-            let time = Duration::from_millis(millis);
-            assert_eq!(quantity::window(&span_text(time)), Ok(Window::Time(time)), "{}", span_text(time));
-        }
+    fn words_are_what_a_shell_reads() {
         assert_eq!(quoted("a\n'b"), r"$'a\x0a\'b'");
         assert_eq!((quoted("a b"), quoted("it's"), quoted("1%")), ("'a b'".into(), r"'it'\''s'".into(), "1%".into()));
     }

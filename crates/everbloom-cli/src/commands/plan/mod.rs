@@ -15,13 +15,12 @@ mod text;
 pub(crate) use asked::{Asked, Sampled};
 
 use crate::args::{CostArgs, DEFAULT_FPR, Format, KeyArgs, Refresh, Scale, limited, quantity};
-use crate::commands::dedup;
 use crate::failure::{Ending, Failure, Result};
 #[cfg(feature = "lab")]
 use crate::output;
 use crate::progress::{Screen, Working};
 use crate::report::paper::Paper;
-use crate::{filter_file, report};
+use crate::{filter_file, report, state_file};
 use clap::Args;
 use everbloom::{Goal, Hashing, Holds, Spec, Window};
 use everbloom_all::KINDS;
@@ -105,7 +104,7 @@ impl Plan {
     pub(crate) fn run(mut self) -> Result<Ending> {
         // What was learned there is of keys that were found so.
         if let Some(state) = &self.from_state {
-            self.keys = match dedup::keys_of(state)? {
+            self.keys = match state_file::keys_of(state)? {
                 Some(keys) => keys,
                 None => filter_file::key_options(state)?.arguments(&self.keys),
             };

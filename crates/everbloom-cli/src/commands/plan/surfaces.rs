@@ -1,9 +1,10 @@
 //! What was planned as lines to paste, for every way in which filters can be used.
 
 use super::Plan;
-use super::command::{exact_rate, quoted};
+use super::command::quoted;
 use super::importance::Importances;
 use super::sentence::is_stream;
+use crate::args::quantity::exact_rate;
 use crate::args::{Refresh, Scale};
 use everbloom::kind::{Abilities, size_typed, span_text};
 use everbloom::planning::AUTO;

@@ -98,6 +98,7 @@ const STORED_BYTES: usize = 64 << 10;
 const SKIPPABLE_HEADER: usize = 8;
 
 /// Turns stored bytes into what they unpack to.
+#[derive(Default)]
 pub(super) struct Unpacker {
     stage: Stage,
     /// Whether a member has been read, so that what follows must be one, too.
@@ -117,8 +118,10 @@ pub(super) struct Unpacker {
     member: Member,
 }
 
+#[derive(Default)]
 enum Stage {
     /// In front of a member, or behind the last.
+    #[default]
     Between,
     /// Within a skippable frame, with so many bytes to go.
     Skipping(u64),
@@ -127,19 +130,7 @@ enum Stage {
 
 impl Unpacker {
     pub(super) fn new() -> Self {
-        Unpacker {
-            stage: Stage::Between,
-            is_packed: false,
-            stored: vec![0; STORED_BYTES],
-            used: 0,
-            filled: 0,
-            has_ended: false,
-            is_hungry: true,
-            failure: None,
-            gone: 0,
-            given: 0,
-            member: Member::default(),
-        }
+        Unpacker { stored: vec![0; STORED_BYTES], is_hungry: true, ..Unpacker::default() }
     }
 
     /// For an input that is known to be packed, behind its first members if there are any.

@@ -3,25 +3,13 @@
 //! Records that stay move down within their own block, runs of them at once; a block without
 //! repeats is written as it was read.
 
-use super::stats::Tally;
 use crate::args::OnError;
+use crate::commands::dedup::job::Mode;
+use crate::commands::dedup::report::Tally;
 use crate::failure::{Failure, Result};
 use crate::record::{Batch, MARK_COLUMN};
 use everbloom::Verdict;
 use std::hint::select_unpredictable;
-
-/// What to do with records and repeats.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Mode {
-    /// Write the new ones.
-    Drop,
-    /// Write the repeats.
-    OnlyDuplicates,
-    /// Write all, each behind a mark.
-    Flag,
-    /// Write nothing.
-    Count,
-}
 
 /// What became of one record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -33,22 +21,22 @@ enum Outcome {
 
 /// The choices that hold for a whole run.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Options {
-    pub(super) mode: Mode,
-    pub(super) on_error: OnError,
-    pub(super) keeps_duplicates: bool,
+pub(crate) struct Options {
+    pub(crate) mode: Mode,
+    pub(crate) on_error: OnError,
+    pub(crate) keeps_duplicates: bool,
 }
 
 /// What a block comes to.
 #[derive(Debug, Default)]
-pub(super) struct BlockOutput {
+pub(crate) struct BlockOutput {
     /// How many bytes at the start of the block are to be written.
     kept: usize,
     /// Marked records, where records cannot stay in their block.
     marked: Vec<u8>,
     /// Repeats to be put aside.
-    pub(super) aside: Vec<u8>,
-    pub(super) tally: Tally,
+    pub(crate) aside: Vec<u8>,
+    pub(crate) tally: Tally,
     /// Bytes of records for which there was no memory.
     refused: usize,
 }
@@ -65,7 +53,7 @@ const LONG_BYTES: usize = 1 << 20;
 
 impl BlockOutput {
     /// Makes it ready for the next block.
-    pub(super) fn clear(&mut self) {
+    pub(crate) fn clear(&mut self) {
         self.kept = 0;
         self.marked.clear();
         self.aside.clear();
@@ -74,7 +62,7 @@ impl BlockOutput {
     }
 
     /// Refuses to go on without a record for which there was no memory.
-    pub(super) fn check(&self) -> Result<()> {
+    pub(crate) fn check(&self) -> Result<()> {
         if self.refused == 0 {
             return Ok(());
         }
@@ -83,12 +71,12 @@ impl BlockOutput {
     }
 
     /// The bytes to write.
-    pub(super) fn output<'a>(&'a self, block: &'a [u8], options: Options) -> &'a [u8] {
+    pub(crate) fn output<'a>(&'a self, block: &'a [u8], options: Options) -> &'a [u8] {
         if options.mode == Mode::Flag { &self.marked } else { &block[..self.kept] }
     }
 
     /// Passes the header line at the start of a block on, or drops its repetition.
-    pub(super) fn header(&mut self, line: &[u8], is_new: bool, options: Options) {
+    pub(crate) fn header(&mut self, line: &[u8], is_new: bool, options: Options) {
         self.tally.bytes += line.len() as u64;
         if !is_new {
             return;
@@ -104,7 +92,7 @@ impl BlockOutput {
     }
 
     /// Does with the records of a batch what their verdicts ask for.
-    pub(super) fn records(&mut self, block: &mut [u8], batch: &Batch, verdicts: &[Verdict], options: Options) {
+    pub(crate) fn records(&mut self, block: &mut [u8], batch: &Batch, verdicts: &[Verdict], options: Options) {
         let repeats = verdicts.iter().filter(|verdict| !verdict.is_distinct()).count() as u64;
         let (items, errors) = (batch.len() as u64, batch.faults().len() as u64);
         let bytes = (batch.end() - batch.start()) as u64;

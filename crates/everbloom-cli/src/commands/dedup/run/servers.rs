@@ -4,8 +4,9 @@
 //! sends it again, under the same number, and gets the verdicts that were given, or should have been. Then it reads the
 //! input from where the state says, and takes those verdicts for the same keys.
 
-use super::Dedup;
-use super::state::OnServers;
+use super::memory::Memory;
+use crate::commands::dedup::job::Job;
+use crate::commands::dedup::state::OnServers;
 use crate::failure::{Failure, Result};
 use crate::platform::Interrupt;
 use crate::record::Layout;
@@ -20,7 +21,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 /// A filter on servers.
-pub(super) struct Servers {
+pub(crate) struct Servers {
     writer: Mutex<Writer>,
     spec: Spec,
     hashing: Hashing,
@@ -53,13 +54,8 @@ const REMEMBERED: usize = 16;
 const LOOKS_IN_A_WINDOW: u32 = 24;
 
 /// Passes trouble on to people, and signals to whoever waits for a server.
+#[derive(Debug)]
 struct Ear(Arc<Interrupt>, bool);
-
-impl std::fmt::Debug for Ear {
-    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        out.write_str("Ear")
-    }
-}
 
 impl Watcher for Ear {
     fn should_stop(&self) -> bool {
@@ -73,68 +69,62 @@ impl Watcher for Ear {
     }
 }
 
+/// The filter of this name, made as planned if it is not there. One that is there is taken as it is, unless something else is
+/// asked for.
+pub(super) fn open(job: &Job, layout: &Layout, plan: &Plan, interrupt: &Arc<Interrupt>) -> Result<Servers> {
+    let (options, name) = options(job, interrupt);
+    let opened = match job.rules.describe_filter() {
+        true => Err(Error::NotFound(String::new())),
+        false => Filter::open(&options, &name),
+    };
+    let filter = match opened {
+        Err(Error::NotFound(_)) => Filter::open_or_create(&options, &name, plan, job.rules.window_time()),
+        other => other,
+    };
+    let filter = filter.map_err(failure)?;
+    if layout.has_importance() {
+        filter.check_importance().map_err(failure)?;
+    }
+    let writer = Writer::new(filter, &new_name()).map_err(failure)?;
+    Ok(Servers::of(job, name, writer))
+}
+
+/// A client that was here before, with what was on its way when it ended.
+pub(super) fn resume(job: &Job, saved: &OnServers, bytes: &[u8], interrupt: &Arc<Interrupt>) -> Result<Servers> {
+    let (options, name) = options(job, interrupt);
+    let damaged = || Failure::new("the state is damaged; restore it from a copy, or remove it to start anew");
+    let (known, flight) = read(bytes).ok_or_else(damaged)?;
+    let filter = Filter::open(&options, &name).map_err(failure)?;
+    let sessions: Vec<Session> = saved
+        .sessions
+        .iter()
+        .map(|(generation, sequence)| Session { generation: *generation, sequence: *sequence })
+        .collect();
+    let writer = Writer::resume(filter, &saved.client, &sessions).map_err(failure)?;
+    let forgotten = Forgotten { keys: saved.forgotten, or_more: saved.forgotten_or_more };
+    let mut writer = writer.remembering(forgotten, &saved.acknowledged);
+    let (hashes, importances): (Vec<KeyHash>, Vec<Importance>) = flight.into_iter().unzip();
+    let mut verdicts = vec![Verdict::Distinct; hashes.len()];
+    let importances = match importances.iter().all(|importance| *importance == Importance::FULL) {
+        true => Importances::default(),
+        false => Importances::Each(&importances),
+    };
+    writer.deal(&hashes, importances, false).map_err(failure)?;
+    writer.send(&mut verdicts).map_err(failure)?;
+    let mut servers = Servers::of(job, name, writer);
+    servers.known = known.into_iter().chain(hashes.into_iter().zip(verdicts)).collect();
+    Ok(servers)
+}
+
 impl Servers {
-    /// The filter of this name, made as planned if it is not there. One that is there is taken as it is, unless something else is
-    /// asked for.
-    pub(super) fn open(dedup: &Dedup, layout: &Layout, plan: &Plan, interrupt: &Arc<Interrupt>) -> Result<Self> {
-        let (options, name) = options(dedup, interrupt);
-        let opened = match dedup.describes_filter() {
-            true => Err(Error::NotFound(String::new())),
-            false => Filter::open(&options, &name),
-        };
-        let filter = match opened {
-            Err(Error::NotFound(_)) => Filter::open_or_create(&options, &name, plan, dedup.window_time()),
-            other => other,
-        };
-        let filter = filter.map_err(failure)?;
-        if layout.has_importance() {
-            filter.check_importance().map_err(failure)?;
-        }
-        let writer = Writer::new(filter, &new_name()).map_err(failure)?;
-        Ok(Self::of(dedup, name, writer))
-    }
-
-    /// A client that was here before, with what was on its way when it ended.
-    pub(super) fn resume(dedup: &Dedup, saved: &OnServers, bytes: &[u8], interrupt: &Arc<Interrupt>) -> Result<Self> {
-        let (options, name) = options(dedup, interrupt);
-        let damaged = || Failure::new("the state is damaged; restore it from a copy, or remove it to start anew");
-        if name != saved.name {
-            let problem = format!("the state was saved with --name {}, not --name {name}", saved.name);
-            return Err(Failure::new(format!(
-                "{problem}; leave --name out to go on with it, or name another state file"
-            )));
-        }
-        let (known, flight) = read(bytes).ok_or_else(damaged)?;
-        let filter = Filter::open(&options, &name).map_err(failure)?;
-        let sessions: Vec<Session> = saved
-            .sessions
-            .iter()
-            .map(|(generation, sequence)| Session { generation: *generation, sequence: *sequence })
-            .collect();
-        let writer = Writer::resume(filter, &saved.client, &sessions).map_err(failure)?;
-        let forgotten = Forgotten { keys: saved.forgotten, or_more: saved.forgotten_or_more };
-        let mut writer = writer.remembering(forgotten, &saved.acknowledged);
-        let (hashes, importances): (Vec<KeyHash>, Vec<Importance>) = flight.into_iter().unzip();
-        let mut verdicts = vec![Verdict::Distinct; hashes.len()];
-        let importances = match importances.iter().all(|importance| *importance == Importance::FULL) {
-            true => Importances::default(),
-            false => Importances::Each(&importances),
-        };
-        writer.deal(&hashes, importances, false).map_err(failure)?;
-        writer.send(&mut verdicts).map_err(failure)?;
-        let mut servers = Self::of(dedup, name, writer);
-        servers.known = known.into_iter().chain(hashes.into_iter().zip(verdicts)).collect();
-        Ok(servers)
-    }
-
-    fn of(dedup: &Dedup, name: String, writer: Writer) -> Self {
+    fn of(job: &Job, name: String, writer: Writer) -> Self {
         let (spec, hashing) = (writer.filter_ref().spec().clone(), *writer.filter_ref().hashing());
         Servers {
             writer: Mutex::new(writer),
             spec,
             hashing,
             name,
-            keeps: dedup.state.is_some(),
+            keeps: job.state.is_some(),
             decided: Vec::new(),
             known: VecDeque::new(),
             dealt: None,
@@ -149,8 +139,29 @@ impl Servers {
         self.writer.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// New keys of everybody, now and then: what the promise is about. Servers that do not say are no reason to give up a batch that
+    /// they have taken.
+    fn counted_by_all(&mut self) -> Option<u64> {
+        if self.asked.is_some_and(|asked| asked.elapsed() < LOOK_EVERY) {
+            return None;
+        }
+        self.asked = Some(Instant::now());
+        let info = self.writer().filter().info();
+        self.is_blind.fetch_or(info.is_err(), Relaxed);
+        info.ok().map(|info| info.distinct)
+    }
+
+    fn answered(&self, status: Result<Status, Error>) -> Status {
+        status.unwrap_or_else(|_| {
+            self.is_blind.store(true, Relaxed);
+            Status::default()
+        })
+    }
+}
+
+impl Memory for Servers {
     /// Makes a batch ready to be sent, without the keys whose verdicts an earlier run left; whether there is anything to send.
-    pub(super) fn deal(&mut self, hashes: &[KeyHash], importances: Importances<'_>) -> Result<bool> {
+    fn stage(&mut self, hashes: &[KeyHash], importances: Importances<'_>) -> Result<bool> {
         let known = self.known.len().min(hashes.len());
         if self.known.iter().zip(hashes).any(|((then, _), now)| then != now) {
             let problem = "the input is not what it was when the last run was cut off, so lines would be lost";
@@ -167,14 +178,14 @@ impl Servers {
     }
 
     /// Judges a batch: the one that was dealt out, if one was.
-    pub(super) fn observe(
+    fn ask(
         &mut self,
         hashes: &[KeyHash],
         importances: Importances<'_>,
         verdicts: &mut [Verdict],
-    ) -> Result<()> {
+    ) -> Result<Option<u64>> {
         if self.dealt.is_none() {
-            self.deal(hashes, importances)?;
+            self.stage(hashes, importances)?;
         }
         let known = self.dealt.as_ref().map_or(0, |(known, _)| *known);
         let sent = self.writer().send(&mut verdicts[known..]);
@@ -192,28 +203,16 @@ impl Servers {
             self.decided.extend(hashes.iter().copied().zip(verdicts.iter().copied()));
         }
         self.dealt = None;
-        Ok(())
-    }
-
-    /// New keys of everybody, now and then: what the promise is about. Servers that do not say are no reason to give up a batch that
-    /// they have taken.
-    pub(super) fn counted_by_all(&mut self) -> Option<u64> {
-        if self.asked.is_some_and(|asked| asked.elapsed() < LOOK_EVERY) {
-            return None;
-        }
-        self.asked = Some(Instant::now());
-        let info = self.writer().filter().info();
-        self.is_blind.fetch_or(info.is_err(), Relaxed);
-        info.ok().map(|info| info.distinct)
+        Ok(self.counted_by_all())
     }
 
     /// All that was decided is written.
-    pub(super) fn settle(&mut self) {
+    fn commit(&mut self) {
         self.decided.clear();
     }
 
     /// What a state keeps of keys since its place: those with verdicts, then those on their way.
-    pub(super) fn on_its_way(&self) -> Vec<u8> {
+    fn on_its_way(&self) -> Vec<u8> {
         let mut bytes = Vec::new();
         let count = self.decided.len() + self.known.len();
         bytes.extend_from_slice(&(count as u64).to_le_bytes());
@@ -231,42 +230,42 @@ impl Servers {
         bytes
     }
 
-    pub(super) fn sessions(&self) -> OnServers {
+    fn on_servers(&self) -> Option<OnServers> {
         let writer = self.writer();
         let sessions = writer.sessions().iter().map(|session| (session.generation, session.sequence)).collect();
         let Forgotten { keys, or_more } = writer.forgotten();
-        OnServers {
+        Some(OnServers {
             name: self.name.clone(),
             client: writer.client().into(),
             sessions,
             acknowledged: writer.acknowledged(REMEMBERED),
             forgotten: keys,
             forgotten_or_more: or_more,
-        }
+        })
     }
 
-    pub(super) fn spec(&self) -> &Spec {
+    fn spec(&self) -> &Spec {
         &self.spec
     }
 
-    pub(super) fn hashing(&self) -> &Hashing {
+    fn hashing(&self) -> &Hashing {
         &self.hashing
     }
 
-    pub(super) fn promise(&self) -> Promise {
+    fn promise(&self) -> Promise {
         self.writer().filter_ref().promise()
     }
 
-    pub(super) fn memory_bits(&self) -> u64 {
+    fn memory_bits(&self) -> u64 {
         self.writer().filter_ref().memory_bits()
     }
 
-    pub(super) fn watch(&self) -> Watch {
+    fn watch(&self) -> Watch {
         self.writer().filter_ref().watch()
     }
 
     /// What the cells say; of servers that do not answer, nothing, which is said in the end.
-    pub(super) fn status(&self) -> Status {
+    fn status(&self) -> Status {
         if self.is_given_up {
             return Status::default();
         }
@@ -274,43 +273,36 @@ impl Servers {
     }
 
     /// The same for the watch over the promise: of a window, a few shards tell.
-    pub(super) fn look(&mut self) -> Status {
-        if self.window().is_none() {
+    fn look(&mut self) -> Status {
+        if self.shared_window().is_none() {
             return self.status();
         }
         self.looked = Some(Instant::now());
         self.answered(self.writer().filter().sampled_status())
     }
 
-    fn answered(&self, status: Result<Status, Error>) -> Status {
-        status.unwrap_or_else(|_| {
-            self.is_blind.store(true, Relaxed);
-            Status::default()
-        })
-    }
-
     /// A window of time that the servers turn, and the lines that it was planned for.
-    pub(super) fn window(&self) -> Option<(Duration, u64)> {
+    fn shared_window(&self) -> Option<(Duration, u64)> {
         self.writer().filter_ref().window()
     }
 
     /// Whether a window was not looked at for the time of a generation.
-    pub(super) fn wants_look(&self) -> bool {
-        let Some((window, _)) = self.window() else { return false };
+    fn wants_look(&self) -> bool {
+        let Some((window, _)) = self.shared_window() else { return false };
         let pause = (window / LOOKS_IN_A_WINDOW).max(LOOK_EVERY);
         self.looked.is_none_or(|looked| looked.elapsed() >= pause)
     }
 
     /// Lines that servers acknowledged and lost, and whether there may be more.
-    pub(super) fn lost(&self) -> (u64, bool) {
+    fn lost(&self) -> Option<(u64, bool)> {
         let Forgotten { keys, or_more } = self.writer().forgotten();
-        (keys, or_more)
+        Some((keys, or_more))
     }
 
     /// What a failover cost, if it did, and what is not known.
-    pub(super) fn note(&self) -> Option<String> {
+    fn note(&self) -> Option<String> {
         let remedy = "--replicas 1 waits until a replica has them";
-        let known = match self.lost() {
+        let known = match self.lost().unwrap_or_default() {
             (0, false) => None,
             (0, true) => Some(format!(
                 "servers no longer knew this client, after a failover or since 64 others came, and may have forgotten lines, \
@@ -328,19 +320,19 @@ impl Servers {
     }
 
     /// Takes this client off the servers, unless a later run goes on with it.
-    pub(super) fn release(self) {
+    fn release(self: Box<Self>) {
         if !self.keeps && !self.is_given_up {
             self.writer.into_inner().unwrap_or_else(PoisonError::into_inner).release();
         }
     }
 }
 
-fn options(dedup: &Dedup, interrupt: &Arc<Interrupt>) -> (Options, String) {
-    let mut options = Options::new(dedup.servers.redis.clone().unwrap_or_default());
-    options.watcher = Arc::new(Ear(Arc::clone(interrupt), dedup.promise.quiet));
-    options.replicas = dedup.servers.replicas.unwrap_or(0);
-    options.patience = dedup.servers.patience.unwrap_or(options.patience);
-    (options, dedup.servers.name.clone().unwrap_or_default())
+fn options(job: &Job, interrupt: &Arc<Interrupt>) -> (Options, String) {
+    let mut options = Options::new(job.servers.redis.clone().unwrap_or_default());
+    options.watcher = Arc::new(Ear(Arc::clone(interrupt), job.promise.quiet));
+    options.replicas = job.servers.replicas.unwrap_or(0);
+    options.patience = job.servers.patience.unwrap_or(options.patience);
+    (options, job.rules.name.clone().unwrap_or_default())
 }
 
 pub(crate) fn failure(error: Error) -> Failure {

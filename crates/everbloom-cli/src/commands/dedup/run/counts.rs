@@ -2,8 +2,8 @@
 //!
 //! New lines wait in a temporary file, each behind its key's hash; only counts are in memory.
 
-use super::{DEFAULT_MEMORY_BITS, Dedup};
-use crate::args::OnError;
+use crate::args::{DEFAULT_MEMORY_BITS, OnError};
+use crate::commands::dedup::job::{Job, Mode};
 use crate::failure::{Ending, Failure, Result};
 use crate::input::BlockReader;
 use crate::output::{self, Stdout};
@@ -46,16 +46,16 @@ struct CountStats {
     seconds: f64,
 }
 
-pub(super) fn run(dedup: &Dedup) -> Result<Ending> {
-    refuse_clashes(dedup)?;
+pub(crate) fn run(job: &Job) -> Result<Ending> {
+    refuse_clashes(job)?;
     let started = Instant::now();
-    let layout = Layout::new(&dedup.keys, &dedup.importance)?;
-    let mut counter = Counter::new(dedup)?;
-    let hashing = counter.hashing(dedup);
-    let reader = RecordReader::new(BlockReader::new(dedup.files.clone(), dedup.keys.framing()), layout)?;
+    let layout = Layout::new(&job.rules.keys, &job.rules.importance)?;
+    let mut counter = Counter::new(job)?;
+    let hashing = counter.hashing(job);
+    let reader = RecordReader::new(BlockReader::new(job.files.clone(), job.rules.keys.framing()), layout)?;
     // Lines are written when all has been read, and the bar is gone.
-    let mut reader = reader.watched(&dedup.files, Screen::of(false, dedup.promise.quiet)).doubting(dedup.promise.quiet);
-    let mut watch = FaultWatch::new(dedup.keys.on_error, OnError::Keep);
+    let mut reader = reader.watched(&job.files, Screen::of(false, job.promise.quiet)).doubting(job.promise.quiet);
+    let mut watch = FaultWatch::new(job.rules.keys.on_error, OnError::Keep);
     let mut waiting = Waiting::default();
     for_each_batch(&mut reader, &hashing, |part| match part {
         Part::Header(line) => {
@@ -70,7 +70,7 @@ pub(super) fn run(dedup: &Dedup) -> Result<Ending> {
     })?;
     watch.finish()?;
     let mut lines = waiting.finish()?;
-    match &dedup.output {
+    match &job.output {
         Some(path) => output::replace(path, |out| lines.write(&counter, out))?,
         None => to_stdout(|out| lines.write(&counter, out))?,
     }
@@ -92,30 +92,30 @@ pub(super) fn run(dedup: &Dedup) -> Result<Ending> {
         memory_bits: counter.memory_bits(),
         seconds,
     };
-    if let Some(path) = &dedup.stats {
+    if let Some(path) = &job.stats {
         output::replace_text(path, &report::json(&stats)?)?;
     }
-    if dedup.wants_summary() {
+    if job.wants_summary() {
         words::say(summary(&stats, &counter));
     }
-    if let Some(note) = watch.note().filter(|_| !dedup.promise.quiet) {
+    if let Some(note) = watch.note().filter(|_| !job.promise.quiet) {
         words::note(&note);
     }
-    counter.ending(dedup)
+    counter.ending(job)
 }
 
 /// Counts are known in the end, and only of lines that are written.
-fn refuse_clashes(dedup: &Dedup) -> Result<()> {
+fn refuse_clashes(job: &Job) -> Result<()> {
     let clashes = [
-        (dedup.follow, "--follow", "counts are known when the input ends, and it does not"),
-        (dedup.state.is_some(), "--state", "a later run could not correct the counts that are written"),
-        (dedup.window.is_some(), "--window", "what has left the window is not counted any more"),
-        (dedup.flag, "--flag", "repeats are counted instead of written"),
-        (dedup.only_duplicates, "--only-duplicates", "repeats are counted instead of written"),
-        (dedup.count, "--count", "one of them writes lines and the other totals"),
-        (dedup.duplicates.is_some(), "--duplicates", "repeats are counted instead of written"),
-        (dedup.importance.importance.is_some(), "--importance", "every line counts alike"),
-        (dedup.threads.is_some_and(|threads| threads > 1), "--threads", "one thread counts"),
+        (job.follow, "--follow", "counts are known when the input ends, and it does not"),
+        (job.state.is_some(), "--state", "a later run could not correct the counts that are written"),
+        (job.rules.window.is_some(), "--window", "what has left the window is not counted any more"),
+        (job.mode == Mode::Flag, "--flag", "repeats are counted instead of written"),
+        (job.mode == Mode::OnlyDuplicates, "--only-duplicates", "repeats are counted instead of written"),
+        (job.mode == Mode::Count, "--count", "one of them writes lines and the other totals"),
+        (job.duplicates.is_some(), "--duplicates", "repeats are counted instead of written"),
+        (job.rules.importance.importance.is_some(), "--importance", "every line counts alike"),
+        (job.threads.is_some_and(|threads| threads > 1), "--threads", "one thread counts"),
     ];
     match clashes.iter().find(|(is_given, ..)| *is_given) {
         Some((_, option, why)) => {
@@ -134,18 +134,18 @@ enum Counter {
 }
 
 impl Counter {
-    fn new(dedup: &Dedup) -> Result<Self> {
-        if dedup.exact {
+    fn new(job: &Job) -> Result<Self> {
+        if job.rules.exact {
             return Ok(Counter::Exact(ExactCounts::default()));
         }
-        let memory = dedup.goal.wanted.memory.unwrap_or(DEFAULT_MEMORY_BITS);
-        if dedup.goal.filter.is_bare() && dedup.goal.filter.kind() == everbloom::planning::AUTO {
+        let memory = job.rules.goal.wanted.memory.unwrap_or(DEFAULT_MEMORY_BITS);
+        if job.rules.goal.filter.is_bare() && job.rules.goal.filter.kind() == everbloom::planning::AUTO {
             let counts = ExactCounts::within(memory).map_err(|_| {
                 Failure::new(format!("{} could not be allocated; give less --memory", short_size(memory)))
             })?;
             return Ok(Counter::Exact(counts));
         }
-        let kind = KINDS.of(&dedup.goal.filter)?;
+        let kind = KINDS.of(&job.rules.goal.filter)?;
         // As elsewhere, it grows beyond --memory.
         if kind.can.be_exact {
             return Ok(Counter::Exact(ExactCounts::default()));
@@ -156,13 +156,13 @@ impl Counter {
             return Err(Failure::new(format!("{problem}; leave --filter out for exact counts, or take {able}")));
         }
         if let Some(parameter) =
-            kind.can.fade.filter(|name| dedup.goal.filter.get(name).is_some_and(|value| value.parse() != Ok(0.0)))
+            kind.can.fade.filter(|name| job.rules.goal.filter.get(name).is_some_and(|value| value.parse() != Ok(0.0)))
         {
             let problem = format!("--counts and {parameter}= cannot be combined: counts that fade are too low");
             return Err(Failure::new(format!("{problem}; leave {parameter} out of --filter")));
         }
-        let goal = dedup.goal.goal().default_memory_bits(DEFAULT_MEMORY_BITS);
-        let plan = KINDS.plan(&dedup.goal.filter, &goal)?;
+        let goal = job.rules.goal.goal().default_memory_bits(DEFAULT_MEMORY_BITS);
+        let plan = KINDS.plan(&job.rules.goal.filter, &goal)?;
         Ok(Counter::Estimated(Box::new(plan.build()?)))
     }
 
@@ -174,9 +174,9 @@ impl Counter {
         }
     }
 
-    fn hashing(&self, dedup: &Dedup) -> Hashing {
+    fn hashing(&self, job: &Job) -> Hashing {
         match self {
-            Counter::Exact(_) => dedup.goal.hashing(),
+            Counter::Exact(_) => job.rules.goal.hashing(),
             Counter::Estimated(filter) => *filter.hashing(),
         }
     }
@@ -248,15 +248,16 @@ impl Counter {
         }
     }
 
-    fn ending(&self, dedup: &Dedup) -> Result<Ending> {
+    fn ending(&self, job: &Job) -> Result<Ending> {
         let Counter::Estimated(filter) = self else { return Ok(Ending::Done) };
         let status = filter.status();
         let is_broken = standing(filter.as_ref().as_ref(), &status) == Standing::Broken;
         if is_broken {
-            let text = || format!("{}; {}", words::seen_in_cells(&filter.promise(), &status, LINES), dedup.remedy());
-            dedup.promise.broken(text)?;
+            let text =
+                || format!("{}; {}", words::seen_in_cells(&filter.promise(), &status, LINES), job.rules.remedy());
+            job.promise.broken(text)?;
         }
-        Ok(dedup.promise.ending(is_broken))
+        Ok(job.promise.ending(is_broken))
     }
 }
 

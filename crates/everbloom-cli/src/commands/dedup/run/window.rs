@@ -9,7 +9,7 @@ use serde::Serialize;
 use std::time::Duration;
 
 /// The timeline of a filter that was planned for a window of time.
-pub(super) fn timeline(window: Duration, filter: &mut AnyFilter) -> Result<Timeline> {
+pub(crate) fn timeline(window: Duration, filter: &mut AnyFilter) -> Result<Timeline> {
     let windowed = filter
         .as_windowed()
         .filter(|windowed| windowed.window() > 0)
@@ -18,13 +18,13 @@ pub(super) fn timeline(window: Duration, filter: &mut AnyFilter) -> Result<Timel
 }
 
 /// When the records of a batch came: at the time they give, or now.
-pub(super) fn times(batch: &Batch) -> Times<'_> {
+pub(crate) fn times(batch: &Batch) -> Times<'_> {
     if batch.times().is_empty() { Times::Now(time::now()) } else { Times::Each(batch.times()) }
 }
 
 /// What a window of time has to report.
 #[derive(Debug, Clone, Serialize)]
-pub(super) struct WindowStats {
+pub(crate) struct WindowStats {
     window_seconds: f64,
     /// Arrivals of a window that the filter was planned for, if they come evenly.
     planned_arrivals: u64,
@@ -38,14 +38,14 @@ pub(super) struct WindowStats {
 
 impl WindowStats {
     /// The report at the end.
-    pub(super) fn new(timeline: &mut Timeline, filter: &AnyFilter) -> Self {
+    pub(crate) fn new(timeline: &mut Timeline, filter: &AnyFilter) -> Self {
         let WindowStatus { planned_arrivals, most_arrivals, highest_fpr, late, .. } = timeline.status(filter.as_ref());
         let window_seconds = timeline.window().as_secs_f64();
         WindowStats { window_seconds, planned_arrivals, most_arrivals, highest_fpr, late }
     }
 
     /// A sentence for people.
-    pub(super) fn summary(&self) -> String {
+    pub(crate) fn summary(&self) -> String {
         let late = match self.late {
             0 => String::new(),
             late => format!(

@@ -14,9 +14,9 @@
 use super::block_output::{BlockOutput, Options};
 use super::in_order::{self, InOrder};
 use super::judge::Judge;
-use super::lock::Lock;
 use super::outputs::Outputs;
-use super::state::{self, Journal, LastKey, LastRecord};
+use crate::commands::dedup::state::lock::Lock;
+use crate::commands::dedup::state::{self, Journal};
 use crate::failure::{Failure, Result};
 use crate::input::{Block, Framing, Lost, Reading};
 use crate::platform::Interrupt;
@@ -27,87 +27,87 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 /// Everything that threads share.
-pub(super) struct Engine {
-    intake: Mutex<Intake>,
-    judge: InOrder<Judge>,
-    outputs: InOrder<Outputs>,
+pub(crate) struct Engine {
+    pub(crate) intake: Mutex<Intake>,
+    pub(crate) judge: InOrder<Judge>,
+    pub(crate) outputs: InOrder<Outputs>,
     options: Options,
     hashing: Hashing,
     framing: Framing,
     /// What long blocks come to. Allocators keep what a thread frees for that thread, so that one for each would stay.
     long_output: Mutex<BlockOutput>,
-    saving: Option<Arc<Saving>>,
-    /// Whether last records can be taken back from where they are written.
-    takes_back: bool,
+    pub(crate) saving: Option<Arc<Saving>>,
+    /// Whether half lines can be taken back from where they are written.
+    pub(crate) takes_back: bool,
     on_servers: bool,
     interrupt: Arc<Interrupt>,
     failure: Mutex<Option<Failure>>,
 }
 
-/// So many bytes of last records are kept for runs that do not read their files.
-const CARRIED_BYTES: usize = 64 << 10;
-
 /// What was asked for, beside what is read, remembered and written.
-pub(super) struct Setup {
-    pub(super) options: Options,
-    pub(super) saving: Option<Arc<Saving>>,
-    pub(super) interrupt: Arc<Interrupt>,
+pub(crate) struct Setup {
+    pub(crate) options: Options,
+    pub(crate) saving: Option<Arc<Saving>>,
+    /// Whether half lines can be taken back from where they are written.
+    pub(crate) takes_back: bool,
+    pub(crate) interrupt: Arc<Interrupt>,
 }
 
 /// Where and how often the state is saved.
-pub(super) struct Saving {
-    pub(super) lock: Lock,
-    pub(super) interval: Duration,
+pub(crate) struct Saving {
+    pub(crate) lock: Lock,
+    pub(crate) interval: Duration,
     /// What does not change from one checkpoint to the next.
-    pub(super) journal: Journal,
+    pub(crate) journal: Journal,
     /// What the columns of keys are called, once a header has been read.
-    pub(super) columns: Arc<OnceLock<Columns>>,
-    pub(super) interrupt: Arc<Interrupt>,
+    pub(crate) columns: Arc<OnceLock<Columns>>,
+    pub(crate) interrupt: Arc<Interrupt>,
 }
 
-struct Intake {
-    reader: RecordReader,
-    turn: u64,
+pub(crate) struct Intake {
+    pub(crate) reader: RecordReader,
+    pub(crate) turn: u64,
     is_over: bool,
-    /// The first of the last records without an ending that can be taken back.
-    last: Option<(Block, Taken)>,
+    /// Whether that is so because all has been read.
+    pub(crate) is_complete: bool,
 }
 
 /// What is left when all is done.
-pub(super) struct Finished {
-    pub(super) judge: Judge,
-    pub(super) outputs: Outputs,
-    pub(super) failure: Option<Failure>,
+pub(crate) struct Finished {
+    pub(crate) judge: Judge,
+    pub(crate) outputs: Outputs,
+    pub(crate) failure: Option<Failure>,
     /// What is to be saved beside the memory that is saved already, if the last record is not to be remembered yet.
-    pub(super) journal: Option<Journal>,
+    pub(crate) journal: Option<Journal>,
     /// What a signal left of a pipe.
-    pub(super) lost: Option<Lost>,
+    pub(crate) lost: Option<Lost>,
 }
 
 /// What one thread carries along.
 #[derive(Default)]
-struct Worker {
-    block: Block,
-    batch: Batch,
+pub(crate) struct Worker {
+    pub(crate) block: Block,
+    pub(crate) batch: Batch,
     verdicts: Vec<Verdict>,
-    done: BlockOutput,
+    pub(crate) done: BlockOutput,
 }
 
 /// A block that has been read.
-struct Taken {
-    turn: u64,
-    header: Header,
-    extractor: Option<Arc<Extractor>>,
+pub(crate) struct Taken {
+    pub(crate) turn: u64,
+    pub(crate) header: Header,
+    pub(crate) extractor: Option<Arc<Extractor>>,
+    /// Whether it came after all others, and no state knows of it.
+    pub(crate) is_half_line: bool,
 }
 
 impl Engine {
-    pub(super) fn new(reader: RecordReader, judge: Judge, outputs: Outputs, setup: Setup) -> Self {
-        let Setup { options, saving, interrupt } = setup;
-        let takes_back = saving.is_some() && outputs.main.is_file() && judge.memory.takes_back();
+    pub(crate) fn new(reader: RecordReader, judge: Judge, outputs: Outputs, setup: Setup) -> Self {
+        let Setup { options, saving, takes_back, interrupt } = setup;
         let (hashing, framing) = (*judge.memory.hashing(), reader.blocks().framing());
         let on_servers = judge.memory.on_servers().is_some();
         Engine {
-            intake: Mutex::new(Intake { reader, turn: 0, is_over: false, last: None }),
+            intake: Mutex::new(Intake { reader, turn: 0, is_over: false, is_complete: false }),
             judge: InOrder::new(judge),
             outputs: InOrder::new(outputs),
             options,
@@ -123,7 +123,7 @@ impl Engine {
     }
 
     /// Works with this many threads until the input ends.
-    pub(super) fn run(self, threads: usize) -> Finished {
+    pub(crate) fn run(self, threads: usize) -> Finished {
         std::thread::scope(|scope| {
             for _ in 1..threads {
                 // Where no more threads are to be had, those there are do all of it.
@@ -133,7 +133,7 @@ impl Engine {
             }
             self.work();
         });
-        let journal = self.finish_last_records().unwrap_or_else(|failure| {
+        let journal = self.write_half_lines().unwrap_or_else(|failure| {
             self.remember(failure);
             None
         });
@@ -149,80 +149,6 @@ impl Engine {
         // An input without a single record leaves nothing, either.
         let failure = failure.or_else(|| outputs.empty().err());
         Finished { judge, outputs, failure: failure.or(noted.err()), journal, lost: reader.blocks().lost().cloned() }
-    }
-
-    /// Writes the last records that had no ending, but only after the state is saved without them: if one goes on until the
-    /// next run, that one takes them back and judges them whole.
-    fn finish_last_records(&self) -> Result<Option<Journal>> {
-        let mut intake = self.intake.lock().unwrap_or_else(PoisonError::into_inner);
-        let Some(saving) = &self.saving else { return Ok(None) };
-        let mut own = intake.last.take();
-        // Before the first header nobody knows where their keys are.
-        let can_carry = self.takes_back && intake.reader.extractor().is_ok();
-        if own.is_none() && (saving.journal.carried.is_empty() || !can_carry) {
-            return Ok(None);
-        }
-        let mut turn = own.as_ref().map_or(intake.turn, |(_, taken)| taken.turn);
-        let (mut journal, before) = {
-            let (Some(mut judge), Some(mut outputs)) = (self.judge.enter(turn), self.outputs.enter(turn)) else {
-                return Ok(None);
-            };
-            let (ended, place) = match &mut own {
-                Some((block, _)) => (std::mem::take(&mut block.ended), block.start.clone()),
-                None => intake.reader.blocks_mut().take_places(),
-            };
-            ended.iter().try_for_each(|place| outputs.marks.note(place))?;
-            outputs.place = place;
-            (saving.save_settled(&mut judge, &outputs, false)?, outputs.written())
-        };
-        let mut worker = Worker::default();
-        let mut kept_bytes = journal.carried.iter().map(|last| last.text.len()).sum::<usize>();
-        while let Some((block, taken)) = own.take() {
-            worker.block = block;
-            let place = worker.block.place.clone();
-            kept_bytes += worker.block.bytes().len();
-            let is_kept = kept_bytes <= CARRIED_BYTES && taken.header.bytes == 0;
-            let text = if is_kept { worker.block.bytes().to_vec() } else { Vec::new() };
-            if !self.process(&mut worker, &taken)? {
-                return Ok(None);
-            }
-            turn += 1;
-            let Some(mut outputs) = self.outputs.enter(turn) else { return Ok(None) };
-            if let Some(mark) = outputs.marks.mark(&place)? {
-                let key = worker.batch.first_key().map(|(hash, importance, time)| LastKey {
-                    hash: (hash.high, hash.low),
-                    importance: importance.map(|importance| (importance.value(), importance.max())),
-                    time,
-                });
-                outputs.marks.note(&place)?;
-                journal.last_records.push(LastRecord { mark, key, tally: worker.done.tally, text });
-            }
-            let mut block = std::mem::take(&mut worker.block);
-            let (reading, header) = intake.reader.next(&mut block)?;
-            if reading == Reading::Block {
-                own = Some((block, Taken { turn, header, extractor: intake.reader.extractor().ok() }));
-            }
-        }
-        for last in if can_carry { std::mem::take(&mut journal.carried) } else { Vec::new() } {
-            let Some(place) = self.outputs.enter(turn).map(|outputs| outputs.place.clone()) else { return Ok(None) };
-            worker.block = Block::of_last_record(&last.text, &place);
-            let extractor = intake.reader.extractor().ok();
-            if !self.process(&mut worker, &Taken { turn, header: Header::default(), extractor })? {
-                return Ok(None);
-            }
-            turn += 1;
-            journal.last_records.push(LastRecord { tally: worker.done.tally, ..last });
-        }
-        let Some(outputs) = self.outputs.enter(turn) else { return Ok(None) };
-        journal.files = outputs.marks.known();
-        journal.outputs = outputs.written();
-        for (after, before) in journal.outputs.iter_mut().zip(before) {
-            after.provisional += after.bytes - before.bytes;
-            after.bytes = before.bytes;
-        }
-        journal.closed = true;
-        outputs.sync()?;
-        Ok(Some(journal))
     }
 
     fn work(&self) {
@@ -250,16 +176,10 @@ impl Engine {
             Ok((Reading::Block | Reading::Idle, header)) => {
                 intake.turn += 1;
                 let extractor = intake.reader.extractor().ok();
-                let taken = Taken { turn: intake.turn - 1, header, extractor };
-                if !block.is_provisional {
-                    return Some(taken);
-                }
-                intake.is_over = true;
-                intake.last = Some((std::mem::take(block), taken));
-                None
+                Some(Taken { turn: intake.turn - 1, header, extractor, is_half_line: false })
             }
-            Ok((Reading::End | Reading::Interrupted, _)) => {
-                intake.is_over = true;
+            Ok((reading, _)) => {
+                (intake.is_over, intake.is_complete) = (true, reading == Reading::End);
                 None
             }
             Err(failure) => {
@@ -271,7 +191,7 @@ impl Engine {
     }
 
     /// Takes a block through all stages; false if another thread has given up.
-    fn process(&self, worker: &mut Worker, taken: &Taken) -> Result<bool> {
+    pub(crate) fn process(&self, worker: &mut Worker, taken: &Taken) -> Result<bool> {
         let Worker { block, batch, verdicts, done } = worker;
         let is_long = block.is_long();
         if is_long {
@@ -279,7 +199,6 @@ impl Engine {
         }
         done.clear();
         let (place, first, ended) = (block.place.clone(), block.start.clone(), std::mem::take(&mut block.ended));
-        let is_provisional = block.is_provisional;
         let bytes = block.bytes_mut();
         let mut start = taken.header.bytes;
         if start > 0 {
@@ -288,7 +207,7 @@ impl Engine {
         self.split_and_hash(bytes, start, batch, taken);
 
         let Some(mut judge) = self.judge.enter(taken.turn) else { return Ok(false) };
-        judge.memory.settle();
+        judge.memory.commit();
         let mut stopped = self.judge_batch(&mut judge, taken.turn, bytes, batch, verdicts)?;
         start = batch.end();
         // Only blocks of very short records have more than one batch: they are judged here and now,
@@ -299,7 +218,8 @@ impl Engine {
             stopped = self.judge_batch(&mut judge, taken.turn, bytes, batch, verdicts)?;
             start = batch.end();
         }
-        let is_due = self.saving.as_ref().is_some_and(|saving| judge.is_due(saving.interval)) && !is_provisional;
+        let is_due = self.saving.as_ref().is_some_and(|saving| judge.is_due(saving.interval));
+        let is_due = is_due && !taken.is_half_line;
         let is_doubtful = judge.faults.finish().is_err();
         let judge = if is_due || stopped.is_some() {
             Some(judge)
@@ -377,7 +297,7 @@ impl Engine {
             batch.truncate(index);
             failure
         });
-        if let (Some(saving), true) = (&self.saving, judge.memory.deal(batch.hashes(), batch.importances())?) {
+        if let (Some(saving), true) = (&self.saving, judge.memory.stage(batch.hashes(), batch.importances())?) {
             // What is about to be sent is noted first, with the outputs as they are before it: whatever happens then, a later
             // run finds out what became of it.
             let Some(outputs) = self.outputs.enter(turn) else { return Err(Failure::new("another thread gave up")) };
@@ -422,7 +342,7 @@ impl Drop for CloseOnPanic<'_> {
 
 impl Saving {
     /// Syncs the outputs, then saves what belongs to them; gives what was saved beside the memory.
-    pub(super) fn save(&self, judge: &Judge, outputs: &Outputs, closed: bool) -> Result<Journal> {
+    pub(crate) fn save(&self, judge: &Judge, outputs: &Outputs, closed: bool) -> Result<Journal> {
         outputs.sync()?;
         let mut marks = outputs.marks.clone();
         marks.note(&outputs.place)?;
@@ -438,18 +358,18 @@ impl Saving {
             columns: self.columns.get().cloned(),
             ..self.journal.clone()
         };
-        self.interrupt.undisturbed(|| state::save(&self.lock, &judge.memory, &journal))?;
+        self.interrupt.undisturbed(|| state::save(&self.lock, judge.memory.as_ref(), &journal))?;
         Ok(journal)
     }
 
     /// The same when all that was judged is written.
-    pub(super) fn save_settled(&self, judge: &mut Judge, outputs: &Outputs, closed: bool) -> Result<Journal> {
-        judge.memory.settle();
+    pub(crate) fn save_settled(&self, judge: &mut Judge, outputs: &Outputs, closed: bool) -> Result<Journal> {
+        judge.memory.commit();
         self.save(judge, outputs, closed)
     }
 
     /// Saves what belongs to the memory that was saved last.
-    pub(super) fn save_journal(&self, journal: &Journal) -> Result<()> {
+    pub(crate) fn save_journal(&self, journal: &Journal) -> Result<()> {
         self.interrupt.undisturbed(|| state::save_journal(&self.lock, journal))
     }
 }

@@ -1,8 +1,8 @@
 //! What happened, in numbers.
 
-use super::block_output::Mode;
-use super::judge::Judge;
-use super::window::WindowStats;
+use crate::commands::dedup::job::Mode;
+use crate::commands::dedup::run::judge::Judge;
+use crate::commands::dedup::run::window::WindowStats;
 use crate::report::audit::Audited;
 use crate::report::{columns, counted, percent, short_size, thousands, words};
 use everbloom::kind::{Standing, span_text};
@@ -13,21 +13,21 @@ use serde::{Deserialize, Serialize};
 
 /// Every record is written, dropped or skipped: `items = written + dropped + skipped`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Tally {
+pub(crate) struct Tally {
     /// Records read.
-    pub(super) items: u64,
+    pub(crate) items: u64,
     /// Records written to the output, or that would be where only totals are wanted.
-    pub(super) written: u64,
+    pub(crate) written: u64,
     /// Records not written because of what the filter said.
-    pub(super) dropped: u64,
+    pub(crate) dropped: u64,
     /// Records that the filter called repeats.
-    pub(super) repeats: u64,
+    pub(crate) repeats: u64,
     /// Records without a key, skipped or not.
-    pub(super) errors: u64,
+    pub(crate) errors: u64,
     /// Records without a key that were not written.
-    pub(super) skipped: u64,
+    pub(crate) skipped: u64,
     /// Bytes read, unpacked.
-    pub(super) bytes: u64,
+    pub(crate) bytes: u64,
 }
 
 impl std::ops::AddAssign for Tally {
@@ -44,7 +44,7 @@ impl std::ops::AddAssign for Tally {
 
 /// What `--count` prints.
 #[derive(Debug, Serialize)]
-pub(super) struct Totals {
+pub(crate) struct Totals {
     items: u64,
     new: u64,
     repeats: u64,
@@ -52,12 +52,12 @@ pub(super) struct Totals {
 }
 
 impl Totals {
-    pub(super) fn of(tally: &Tally) -> Self {
+    pub(crate) fn of(tally: &Tally) -> Self {
         let Tally { items, repeats, errors, .. } = *tally;
         Totals { items, new: items - repeats - errors, repeats, errors }
     }
 
-    pub(super) fn table(&self) -> String {
+    pub(crate) fn table(&self) -> String {
         let rows = [("items", self.items), ("new", self.new), ("repeats", self.repeats), ("errors", self.errors)];
         columns(&rows.map(|(name, count)| (name, count.to_string())))
     }
@@ -65,7 +65,7 @@ impl Totals {
 
 /// The document of `--stats`.
 #[derive(Debug, Serialize)]
-pub(super) struct Stats {
+pub(crate) struct Stats {
     /// The counts of this run.
     #[serde(flatten)]
     tally: Tally,
@@ -102,7 +102,7 @@ pub(super) struct Stats {
     /// Whether all of the input was read.
     finished: bool,
     /// What else the plan says of the filter.
-    pub(super) notes: Vec<String>,
+    pub(crate) notes: Vec<String>,
     /// What the audit measured.
     #[serde(skip_serializing_if = "Option::is_none")]
     audit: Option<Audited>,
@@ -113,7 +113,7 @@ pub(super) struct Stats {
 
 impl Stats {
     /// With a `look` at all of the filter's cells, which a summary of what was kept can do without.
-    pub(super) fn new(
+    pub(crate) fn new(
         (tally, total): (Tally, Tally),
         judge: &Judge,
         look: bool,
@@ -143,7 +143,7 @@ impl Stats {
             standing: watch.standing(),
             broken_at: watch.broken_at(),
             collision_probability: errs_not.then(|| status.collision_probability()),
-            judged_exactly: filter.exact_arrivals(),
+            judged_exactly: filter.own().map_or(0, |own| own.exact_arrivals()),
             judged: total.items - total.errors,
             forgotten: filter.lost().map(|(lost, _)| lost),
             forgotten_or_more: filter.lost().map(|(_, or_more)| or_more),
@@ -155,17 +155,17 @@ impl Stats {
     }
 
     /// With what an audit measured.
-    pub(super) fn audited(self, audit: Option<Audited>) -> Self {
+    pub(crate) fn audited(self, audit: Option<Audited>) -> Self {
         Stats { audit, ..self }
     }
 
     /// With what a window of time and the plan have to report.
-    pub(super) fn with(self, window: Option<WindowStats>, notes: Vec<String>) -> Self {
+    pub(crate) fn with(self, window: Option<WindowStats>, notes: Vec<String>) -> Self {
         Stats { window, notes, ..self }
     }
 
     /// A few sentences for people.
-    pub(super) fn summary(&self, told: &Told) -> String {
+    pub(crate) fn summary(&self, told: &Told) -> String {
         let sentences = [
             self.lines(told),
             self.errors(told),
@@ -293,13 +293,13 @@ impl Stats {
 
 /// What a summary says besides the numbers of [`Stats`].
 #[derive(Debug)]
-pub(super) struct Told {
-    pub(super) mode: Mode,
+pub(crate) struct Told {
+    pub(crate) mode: Mode,
     /// The window that is kept.
-    pub(super) window: Option<Window>,
+    pub(crate) window: Option<Window>,
     /// Whether others write to the filter, too.
-    pub(super) is_shared: bool,
-    pub(super) forgets: bool,
+    pub(crate) is_shared: bool,
+    pub(crate) forgets: bool,
     /// What a filter that forgets has missed in this run, if that is known.
-    pub(super) missed: Option<Missed>,
+    pub(crate) missed: Option<Missed>,
 }

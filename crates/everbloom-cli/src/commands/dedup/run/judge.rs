@@ -2,64 +2,105 @@
 
 use super::memory::Memory;
 use super::progress::Progress;
-use super::state::{LastKey, LastRecord};
 use super::window;
-use crate::args::PromiseArgs;
+use crate::args::{OnError, PromiseArgs};
+use crate::commands::dedup::job::Job;
 use crate::failure::{Failure, Result};
 use crate::record::{Batch, FaultWatch};
 use crate::report::thousands;
 use crate::report::words::{self, LINES};
 use everbloom::kind::{Timeline, Watch, Watched};
-use everbloom::{Importance, Importances, KeyHash, Verdict, filters};
+use everbloom::{Importances, Verdict, filters};
 use everbloom_all::KINDS;
+use everbloom_forecast::Audits;
 use everbloom_forecast::audit::Audit;
 use std::time::{Duration, Instant};
 
 /// A first look at the audit after so many arrivals.
-pub(super) const FIRST_AUDIT_LOOK: u64 = 1 << 16;
+pub(crate) const FIRST_AUDIT_LOOK: u64 = 1 << 16;
 
 /// What all blocks pass, one by one.
-pub(super) struct Judge {
-    pub(super) memory: Memory,
-    pub(super) timeline: Option<Timeline>,
-    pub(super) watch: Watch,
+pub(crate) struct Judge {
+    pub(crate) memory: Box<dyn Memory>,
+    pub(crate) timeline: Option<Timeline>,
+    pub(crate) watch: Watch,
     /// What becomes of records without a key.
-    pub(super) faults: FaultWatch,
+    pub(crate) faults: FaultWatch,
     /// Keys judged so far, while all of them were judged exactly by a filter that will have to forget if they go on.
-    pub(super) exact: Option<u64>,
+    pub(crate) exact: Option<u64>,
     /// Finds out what a filter that forgets missed, if that is to be told.
-    pub(super) spot_check: Option<Audit>,
+    pub(crate) spot_check: Option<Audit>,
     /// After how many arrivals the audit is looked at next.
-    pub(super) audit_look: u64,
-    pub(super) promise: PromiseArgs,
+    pub(crate) audit_look: u64,
+    pub(crate) promise: PromiseArgs,
     /// What to do about a broken promise, in words.
-    pub(super) remedy: &'static str,
-    pub(super) progress: Option<Progress>,
+    pub(crate) remedy: &'static str,
+    pub(crate) progress: Option<Progress>,
     /// What a page shows of the run.
     #[cfg(feature = "web")]
-    pub(super) live: Option<super::live::Live>,
-    pub(super) records: u64,
-    pub(super) saved: Instant,
-    pub(super) saved_records: u64,
+    pub(crate) live: Option<super::live::Live>,
+    pub(crate) records: u64,
+    pub(crate) saved: Instant,
+    pub(crate) saved_records: u64,
 }
 
 impl Judge {
+    /// A memory, watched from here on, after so many records.
+    pub(crate) fn new(job: &Job, mut memory: Box<dyn Memory>, records: u64) -> Result<Self> {
+        // Servers turn their filters by their own clocks.
+        let timeline = match (memory.own_mut(), job.rules.window_time()) {
+            (Some(memory), Some(window)) => Some(window::timeline(window, memory)?),
+            _ => None,
+        };
+        let watch = match &timeline {
+            Some(timeline) => Watch::over_window(&memory.promise(), timeline),
+            None => memory.watch(),
+        };
+        let is_exact_first = KINDS.of(memory.spec())?.can.exact_first;
+        let exact = memory
+            .own()
+            .filter(|_| is_exact_first)
+            .and_then(|memory| Some(memory.status().arrivals).filter(|all| *all == memory.exact_arrivals()));
+        Ok(Judge {
+            memory,
+            timeline,
+            watch,
+            faults: FaultWatch::new(job.rules.keys.on_error, OnError::Keep),
+            exact,
+            spot_check: None,
+            audit_look: FIRST_AUDIT_LOOK,
+            promise: job.promise,
+            remedy: job.rules.remedy(),
+            progress: None,
+            #[cfg(feature = "web")]
+            live: None,
+            records,
+            saved: Instant::now(),
+            saved_records: records,
+        })
+    }
+
+    /// What measures how often the filter errs, if that is asked for.
+    pub(crate) fn audit(&self) -> Option<&Audit> {
+        self.memory.own().and_then(|memory| memory.audit())
+    }
+
     /// Whether the filter may forget a key.
-    pub(super) fn forgets(&self) -> bool {
+    pub(crate) fn forgets(&self) -> bool {
         KINDS.of(self.memory.spec()).is_ok_and(|kind| kind.forgets(self.memory.spec()))
     }
 
     /// Whether the time has come to save what has changed.
-    pub(super) fn is_due(&self, interval: Duration) -> bool {
+    pub(crate) fn is_due(&self, interval: Duration) -> bool {
         self.records != self.saved_records && self.saved.elapsed() >= interval
     }
 
     /// Judges the keys of a batch and remembers them; one verdict per key. Memory that is refused is an error before
     /// anything of the batch is judged. Where the promise must not be broken, the batch ends before it is, and the
     /// failure comes back.
-    pub(super) fn observe(&mut self, batch: &mut Batch, verdicts: &mut Vec<Verdict>) -> Result<Option<Failure>> {
+    pub(crate) fn observe(&mut self, batch: &mut Batch, verdicts: &mut Vec<Verdict>) -> Result<Option<Failure>> {
         verdicts.resize(batch.hashes().len(), Verdict::Distinct);
-        let Memory::Own(memory) = &mut self.memory else { return self.ask_servers(batch, verdicts) };
+        let Some(memory) = self.memory.own_mut() else { return self.ask_servers(batch, verdicts) };
         memory.make_room(batch.hashes())?;
         let times = self.timeline.is_some().then(|| window::times(batch));
         let window = self.timeline.as_mut().zip(times);
@@ -86,9 +127,7 @@ impl Judge {
     /// The same on servers, where others judge, too: the promise is watched by what all of them counted, and a batch that
     /// breaks it is judged to its end.
     fn ask_servers(&mut self, batch: &Batch, verdicts: &mut [Verdict]) -> Result<Option<Failure>> {
-        let Memory::Servers(servers) = &mut self.memory else { return Ok(None) };
-        servers.observe(batch.hashes(), batch.importances(), verdicts)?;
-        let all = servers.counted_by_all();
+        let all = self.memory.ask(batch.hashes(), batch.importances(), verdicts)?;
         let mut passed = self.watch.note(verdicts).map(|key| batch.record_of_key(key));
         if all.is_some_and(|all| self.watch.note_total(all)) {
             passed = passed.or(Some(batch.len().saturating_sub(1)));
@@ -122,7 +161,7 @@ impl Judge {
     /// Says when the filter begins to forget.
     fn tell_change(&mut self, batch: &Batch) {
         let Some(before) = self.exact else { return };
-        let Memory::Own(memory) = &self.memory else { return };
+        let Some(memory) = self.memory.own() else { return };
         let (exact, came) = (memory.exact_arrivals(), before + batch.hashes().len() as u64);
         self.exact = (exact == came).then_some(came);
         if self.exact.is_none() && !self.promise.quiet {
@@ -131,23 +170,13 @@ impl Judge {
         }
     }
 
-    /// Remembers a record that was judged before, and written accordingly; without a key, it only counts.
-    pub(super) fn remember(&mut self, last: &LastRecord) -> Result<Option<Failure>> {
-        let Some(LastKey { hash: (high, low), importance, time }) = last.key else {
-            self.records += last.tally.items;
-            return Ok(None);
-        };
-        let importance = importance.map(|(value, max)| Importance::new(value, max)).transpose()?;
-        self.observe(&mut Batch::of_key((KeyHash { high, low }, importance, time)), &mut Vec::new())
-    }
-
     /// A last look, when all has been read.
-    pub(super) fn finish(&mut self) -> Option<Failure> {
+    pub(crate) fn finish(&mut self) -> Option<Failure> {
         self.last_look().or_else(|| self.look_at_audit(true))
     }
 
     fn last_look(&mut self) -> Option<Failure> {
-        if let (Some(timeline), Memory::Own(memory)) = (&mut self.timeline, &self.memory) {
+        if let (Some(timeline), Some(memory)) = (&mut self.timeline, self.memory.own()) {
             let highest_fpr = timeline.status(memory.as_ref()).highest_fpr;
             let is_news = self.watch.broken_at().is_none() && self.watch.is_passed_by(highest_fpr);
             return is_news.then(|| self.is_broken_at(self.records, true)).flatten();
@@ -194,7 +223,7 @@ impl Judge {
     }
 
     /// What to say where an earlier run broke the promise.
-    pub(super) fn welcome(&mut self) -> Option<Failure> {
+    pub(crate) fn welcome(&mut self) -> Option<Failure> {
         let record = thousands(self.watch.broken_at()?);
         self.say(|remedy| {
             format!(
@@ -203,7 +232,7 @@ impl Judge {
         })
     }
 
-    pub(super) fn say(&mut self, text: impl FnOnce(&str) -> String) -> Option<Failure> {
+    pub(crate) fn say(&mut self, text: impl FnOnce(&str) -> String) -> Option<Failure> {
         self.promise.broken(|| text(self.remedy)).err()
     }
 }

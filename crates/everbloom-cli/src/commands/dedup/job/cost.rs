@@ -1,7 +1,7 @@
 //! The plan where somebody said what errors cost: by the files themselves, or by an assumed stream, and it is said by which.
 
-use super::{DEFAULT_MEMORY_BITS, Dedup};
-use crate::args::{OnError, limited};
+use super::Job;
+use crate::args::{DEFAULT_MEMORY_BITS, OnError, limited};
 use crate::commands::learn;
 use crate::commands::plan::cost::saved;
 use crate::failure::{Failure, Result};
@@ -28,17 +28,18 @@ struct Known {
     goes_on: bool,
 }
 
-impl Dedup {
+impl Job {
     /// Refuses costs where something else settles which errors are made.
-    pub(super) fn refuse_idle_costs(&self) -> Result<()> {
-        if self.cost.cost_fp.is_some() && self.servers.redis.is_some() {
+    pub(crate) fn refuse_idle_costs(&self) -> Result<()> {
+        if self.rules.cost.cost_fp.is_some() && self.servers.redis.is_some() {
             let problem = "--cost-fp plans by the lines of one machine, and a filter on servers gets those of all";
             let remedy =
                 "plan with `everbloom plan`, and give --redis the --filter, --memory or --expect that comes out";
             return Err(Failure::new(format_args!("{problem}; {remedy}")));
         }
-        let settled = [(self.exact, "--exact"), (self.counts, "--counts"), (self.window.is_some(), "--window")];
-        match settled.into_iter().find(|(given, _)| *given && self.cost.cost_fp.is_some()) {
+        let settled =
+            [(self.rules.exact, "--exact"), (self.counts, "--counts"), (self.rules.window.is_some(), "--window")];
+        match settled.into_iter().find(|(given, _)| *given && self.rules.cost.cost_fp.is_some()) {
             Some((_, what)) => Err(Failure::new(format_args!(
                 "{what} settles which errors are made, whatever they cost; leave out {what}, or --cost-fp and --cost-fn"
             ))),
@@ -47,12 +48,12 @@ impl Dedup {
     }
 
     /// The cheapest filter for these files.
-    pub(super) fn plan_by_cost(&self, cost: Cost, layout: &Layout) -> Result<Plan> {
+    pub(crate) fn plan_by_cost(&self, cost: Cost, layout: &Layout) -> Result<Plan> {
         let known = self.known()?;
-        let wanted = &self.goal.wanted;
+        let wanted = &self.rules.goal.wanted;
         let expect = wanted.expect.or(known.most_keys);
         let usual = (known.stream.is_none() && expect.is_none()).then_some(DEFAULT_MEMORY_BITS);
-        let goal = Goal::new().hashing(self.goal.hashing());
+        let goal = Goal::new().hashing(self.rules.goal.hashing());
         let mut goal = limited(goal, wanted.memory.or(usual), wanted.fpr, expect);
         if layout.has_importance() {
             goal = goal.with_importance();
@@ -61,7 +62,7 @@ impl Dedup {
             goal = goal.open_ended();
         }
         let mut question = Question::among(KINDS, goal).cost(cost);
-        question.filter = Some(self.goal.filter.clone());
+        question.filter = Some(self.rules.goal.filter.clone());
         question.best_only = true;
         question.stream = known.stream;
         let answer = {
@@ -81,10 +82,10 @@ impl Dedup {
         if self.follow || self.files.is_empty() || !self.reads_only_files()? {
             return Ok(assumed("an assumed stream, since this input can be read only once"));
         }
-        let layout = Layout::new(&self.keys, &self.importance)?;
+        let layout = Layout::new(&self.rules.keys, &self.rules.importance)?;
         let screen = if self.promise.quiet { Screen::of(true, true) } else { Screen::Free };
         let (sample, lines, is_all) =
-            learn::from_files(&self.files, layout, &self.keys, OnError::Keep, Some(READ_AHEAD), screen)?;
+            learn::from_files(&self.files, layout, &self.rules.keys, OnError::Keep, Some(READ_AHEAD), screen)?;
         Ok(match sample.finish() {
             Ok(stream) => Known {
                 from: if is_all { "the input".into() } else { format!("the first {} lines", thousands(lines)) },

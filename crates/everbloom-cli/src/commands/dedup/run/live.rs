@@ -12,6 +12,7 @@ use axum::response::{IntoResponse as _, Response};
 use axum::routing::get;
 use everbloom::Verdict;
 use everbloom::kind::Standing;
+use everbloom_forecast::Audits;
 use everbloom_lab::charts::{self, Axis, Figure, Look, Panel, Point, Series};
 use serde_json::{Value, json as object};
 use std::collections::VecDeque;
@@ -19,7 +20,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 /// How often things are looked at, lines or no lines.
-pub(super) const INTERVAL: Duration = Duration::from_secs(1);
+pub(crate) const INTERVAL: Duration = Duration::from_secs(1);
 /// A stream that has brought nothing for so long pauses.
 const PAUSE: Duration = Duration::from_secs(2);
 /// The rate now is that of so much time.
@@ -28,7 +29,7 @@ const LATELY: Duration = Duration::from_secs(10);
 const MOST_LOOKS: usize = 300;
 
 /// The run's end of the page.
-pub(super) struct Live {
+pub(crate) struct Live {
     shared: Arc<Mutex<Run>>,
     looked: Option<Instant>,
     /// How long until the next look.
@@ -79,7 +80,7 @@ fn lasted(time: Duration) -> String {
 
 impl Live {
     /// Takes a port and says where the page is. It goes when the run ends.
-    pub(super) fn start(port: u16) -> Result<Self> {
+    pub(crate) fn start(port: u16) -> Result<Self> {
         let site = Site::bind(port)?;
         let run =
             Run { started: Instant::now(), now: Counts::default(), last: None, before: VecDeque::new(), seen: None };
@@ -101,7 +102,7 @@ impl Live {
 
 impl Judge {
     /// Shows a batch that was judged, and now and then how the filter is.
-    pub(super) fn show_live(&mut self, records: usize, verdicts: &[Verdict]) {
+    pub(crate) fn show_live(&mut self, records: usize, verdicts: &[Verdict]) {
         let Judge { live: Some(live), memory, watch, .. } = self else { return };
         let is_due = live.looked.is_none_or(|looked| looked.elapsed() >= live.pause);
         let begun = Instant::now();
@@ -111,7 +112,7 @@ impl Judge {
             promised_fpr: watch.promise().predicted_fpr,
             standing: watch.standing(),
             broken_at: watch.broken_at(),
-            audit: memory.audit().map(|audit| Audited::of(&audit.report())),
+            audit: memory.own().and_then(|own| own.audit()).map(|audit| Audited::of(&audit.report())),
         });
         let mut run = lock(&live.shared);
         run.last = if records > 0 { Some(Instant::now()) } else { run.last };
@@ -264,7 +265,7 @@ fn pages(run: Arc<Mutex<Run>>) -> Router {
         .route("/", get(|| async { asset(HTML, include_str!("live.html")) }))
         .route(
             "/page.css",
-            get(|| async { asset(CSS, concat!(include_str!("../../web/page.css"), include_str!("live.css"))) }),
+            get(|| async { asset(CSS, concat!(include_str!("../../../web/page.css"), include_str!("live.css"))) }),
         )
         .route("/charts.css", get(|| async { asset(CSS, charts::STYLE) }))
         .route("/page.js", get(|| async { asset(JAVASCRIPT, include_str!("live.js")) }))

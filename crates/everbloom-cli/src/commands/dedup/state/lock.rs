@@ -3,7 +3,6 @@
 //! The lock is on the state file itself. Saving puts another file in its place, which is locked before it gets the name, so
 //! that there is no moment in which the name leads to a file that nobody holds.
 
-use super::state;
 use crate::failure::{Failure, Result};
 use crate::{fault, output, platform};
 use std::fs::{self, File};
@@ -13,7 +12,7 @@ use std::sync::{Mutex, PoisonError};
 
 /// A state file that is ours until this is dropped.
 #[derive(Debug)]
-pub(super) struct Lock {
+pub(crate) struct Lock {
     path: PathBuf,
     /// Whether there was no file.
     is_new: bool,
@@ -23,7 +22,7 @@ pub(super) struct Lock {
 
 impl Lock {
     /// Takes the state at `path`, which need not be there yet, or says who has it.
-    pub(super) fn take(path: &Path) -> Result<Self> {
+    pub(crate) fn take(path: &Path) -> Result<Self> {
         loop {
             // A pipe would be waited for when it is opened.
             let named = platform::stat(path).map_err(|error| Failure::io(path.display(), &error))?;
@@ -39,7 +38,7 @@ impl Lock {
                 return Err(Failure::at(path, "is not a regular file; name one for the state"));
             }
             if !platform::try_lock(&file).map_err(|error| Failure::io(path.display(), &error))? {
-                let who = state::process_of(&file).map_or("another process".into(), |id| format!("process {id}"));
+                let who = super::process_of(&file).map_or("another process".into(), |id| format!("process {id}"));
                 let remedy = "wait for it, or name another state file";
                 return Err(Failure::at(path, format!("the state is in use by {who}; {remedy}")));
             }
@@ -51,22 +50,22 @@ impl Lock {
         }
     }
 
-    pub(super) fn path(&self) -> &Path {
+    pub(crate) fn path(&self) -> &Path {
         &self.path
     }
 
     /// Whether there was no file at its path.
-    pub(super) fn is_new(&self) -> bool {
+    pub(crate) fn is_new(&self) -> bool {
         self.is_new
     }
 
     /// The state as it is.
-    pub(super) fn file(&self) -> io::Result<File> {
+    pub(crate) fn file(&self) -> io::Result<File> {
         self.file.lock().unwrap_or_else(PoisonError::into_inner).try_clone()
     }
 
     /// Replaces the state, and holds what takes its place.
-    pub(super) fn replace(&self, write: impl FnOnce(&mut dyn io::Write) -> io::Result<()>) -> Result<()> {
+    pub(crate) fn replace(&self, write: impl FnOnce(&mut dyn io::Write) -> io::Result<()>) -> Result<()> {
         let taken = |file: &File| match platform::try_lock(file)? {
             true => Ok(()),
             false => Err(io::Error::other("somebody else locked a file that is not finished")),

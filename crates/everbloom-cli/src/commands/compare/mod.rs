@@ -3,8 +3,7 @@
 mod matched;
 mod table;
 
-use crate::args::{Format, ImportanceArgs, KeyArgs, OnError, WantedArgs, quantity};
-use crate::commands::dedup::DEFAULT_MEMORY_BITS;
+use crate::args::{DEFAULT_MEMORY_BITS, Format, ImportanceArgs, KeyArgs, OnError, WantedArgs, quantity};
 use crate::failure::{Ending, Failure, Result};
 use crate::input::BlockReader;
 use crate::progress::Screen;

@@ -5,19 +5,19 @@ use crate::report;
 use everbloom::Verdict;
 
 /// The bar, and what it counts.
-pub(super) struct Progress {
+pub(crate) struct Progress {
     bar: Bar,
     items: u64,
     repeats: u64,
 }
 
 impl Progress {
-    pub(super) fn new(bar: Bar) -> Self {
+    pub(crate) fn new(bar: Bar) -> Self {
         Progress { bar, items: 0, repeats: 0 }
     }
 
     /// Takes note of a batch, and shows the state of things now and then.
-    pub(super) fn show(&mut self, memory_bits: u64, verdicts: &[Verdict]) {
+    pub(crate) fn show(&mut self, memory_bits: u64, verdicts: &[Verdict]) {
         self.items += verdicts.len() as u64;
         self.repeats += verdicts.iter().filter(|verdict| !verdict.is_distinct()).count() as u64;
         let (items, repeats) = (self.items, self.repeats);

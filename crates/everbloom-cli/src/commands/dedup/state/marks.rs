@@ -4,14 +4,13 @@ use crate::failure::{Failure, Result};
 use crate::fault;
 use crate::input::{Mark, Place, rereadable};
 use std::fs::{File, Metadata};
-use std::io;
-use std::os::unix::fs::{DirEntryExt as _, FileExt as _, MetadataExt as _};
+use std::os::unix::fs::{DirEntryExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// The marks of files, and the inputs that they are renewed for.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Marks {
+pub(crate) struct Marks {
     known: Vec<Mark>,
     inputs: Vec<Input>,
 }
@@ -25,20 +24,9 @@ struct Input {
     nth: usize,
 }
 
-/// How a named file stands to its mark.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Growth {
-    /// There is nothing new in it.
-    None,
-    /// Its last record, which had no ending, got one, and more may follow.
-    Ended,
-    /// Its last record went on.
-    WentOn,
-}
-
 impl Marks {
     /// The marks of a state, with the inputs of this run.
-    pub(super) fn new(known: Vec<Mark>, paths: &[PathBuf]) -> Result<Self> {
+    pub(crate) fn new(known: Vec<Mark>, paths: &[PathBuf]) -> Result<Self> {
         let mut inputs: Vec<Input> = Vec::new();
         for path in paths {
             let data = rereadable(path).map_err(|error| Failure::io(path.display(), &error))?;
@@ -50,7 +38,7 @@ impl Marks {
     }
 
     /// The mark that a file had, if it still begins with all that was read of it.
-    pub(super) fn of_input(&self, input: usize) -> Result<Option<(&Mark, &Path)>> {
+    pub(crate) fn of_input(&self, input: usize) -> Result<Option<(&Mark, &Path)>> {
         let Some(Input { path, inode: Some(inode), nth }) = self.inputs.get(input) else { return Ok(None) };
         let Some(mark) = self.known.iter().find(|mark| mark.is_of(*inode, *nth)) else { return Ok(None) };
         let fits = fault::point("open").and_then(|()| File::open(path)).and_then(|file| mark.fits(&file));
@@ -60,7 +48,7 @@ impl Marks {
 
     /// Files that were read by the name of an input, are called something else by now, and have more than was read of
     /// them: what each is called, what it was called, and how many bytes more.
-    pub(super) fn left_behind(&self) -> Vec<(PathBuf, PathBuf, u64)> {
+    pub(crate) fn left_behind(&self) -> Vec<(PathBuf, PathBuf, u64)> {
         let mut found = Vec::new();
         for Input { path, inode, .. } in &self.inputs {
             let name = path.display().to_string();
@@ -89,7 +77,7 @@ impl Marks {
     }
 
     /// Which of the inputs has this very mark.
-    pub(super) fn input_of(&self, wanted: &Mark) -> Result<Option<usize>> {
+    pub(crate) fn input_of(&self, wanted: &Mark) -> Result<Option<usize>> {
         for input in 0..self.inputs.len() {
             if self.of_input(input)?.is_some_and(|(mark, _)| mark == wanted) {
                 return Ok(Some(input));
@@ -99,7 +87,7 @@ impl Marks {
     }
 
     /// Takes note of how far an input has been read.
-    pub(super) fn note(&mut self, place: &Place) -> Result<()> {
+    pub(crate) fn note(&mut self, place: &Place) -> Result<()> {
         let Some(mark) = self.mark(place)? else { return Ok(()) };
         match self.known.iter_mut().find(|known| known.is_renewed_by(&mark)) {
             Some(known) => *known = mark,
@@ -108,8 +96,8 @@ impl Marks {
         Ok(())
     }
 
-    /// Marks an input before its last record, which had no ending and is to be read again.
-    pub(super) fn take_back(&mut self, input: usize) -> Result<()> {
+    /// Marks an input before its half line, which is to be read again.
+    pub(crate) fn take_back(&mut self, input: usize) -> Result<()> {
         let Some((mark, path)) = self.of_input(input)? else { return Ok(()) };
         let file = fault::point("open").and_then(|()| File::open(path));
         let file = file.map_err(|error| Failure::io(path.display(), &error))?;
@@ -117,29 +105,12 @@ impl Marks {
         self.note(&place)
     }
 
-    pub(super) fn mark(&self, place: &Place) -> Result<Option<Mark>> {
+    pub(crate) fn mark(&self, place: &Place) -> Result<Option<Mark>> {
         let Some(Input { path, nth, .. }) = self.inputs.get(place.input) else { return Ok(None) };
         Mark::of(place, path, *nth).map_err(|error| Failure::io(path.display(), &error))
     }
 
-    pub(super) fn known(&self) -> Vec<Mark> {
+    pub(crate) fn known(&self) -> Vec<Mark> {
         self.known.clone()
     }
-}
-
-/// What became of the record without an ending that a file had.
-pub(super) fn growth(mark: &Mark, path: &Path, ending: u8) -> Result<Growth> {
-    read_growth(mark, path, ending).map_err(|error| Failure::io(path.display(), &error))
-}
-
-fn read_growth(mark: &Mark, path: &Path, ending: u8) -> io::Result<Growth> {
-    fault::point("open")?;
-    let file = File::open(path)?;
-    let mut next = [0];
-    fault::point("read")?;
-    Ok(match file.read_at(&mut next, mark.stored)? {
-        0 => Growth::None,
-        _ if mark.is_plain() && mark.unfinished > 0 && next[0] == ending => Growth::Ended,
-        _ => Growth::WentOn,
-    })
 }

@@ -4,7 +4,7 @@ use std::ops::{Deref, DerefMut};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
 /// Guards a value that turns 0, 1, 2, … may hold, each after the one before.
-pub(super) struct InOrder<T> {
+pub(crate) struct InOrder<T> {
     gate: Mutex<Gate<T>>,
     moved: Condvar,
 }
@@ -16,12 +16,12 @@ struct Gate<T> {
 }
 
 impl<T> InOrder<T> {
-    pub(super) fn new(value: T) -> Self {
+    pub(crate) fn new(value: T) -> Self {
         InOrder { gate: Mutex::new(Gate { turn: 0, closed: false, value }), moved: Condvar::new() }
     }
 
     /// Waits for this turn; nothing if it was closed instead.
-    pub(super) fn enter(&self, turn: u64) -> Option<Turn<'_, T>> {
+    pub(crate) fn enter(&self, turn: u64) -> Option<Turn<'_, T>> {
         let gate = self.gate.lock().unwrap_or_else(PoisonError::into_inner);
         let gate = self.moved.wait_while(gate, |gate| gate.turn != turn && !gate.closed);
         let gate = gate.unwrap_or_else(PoisonError::into_inner);
@@ -35,27 +35,27 @@ impl<T> InOrder<T> {
     }
 
     /// The value, once nobody can come any more.
-    pub(super) fn into_inner(self) -> T {
+    pub(crate) fn into_inner(self) -> T {
         self.gate.into_inner().unwrap_or_else(PoisonError::into_inner).value
     }
 }
 
 /// Closes two places, of which somebody may hold the one while waiting for the other. The one that is waited for comes
 /// first: who holds the other then lets it go.
-pub(super) fn close<A, B>(held: &InOrder<A>, waited_for: &InOrder<B>) {
+pub(crate) fn close<A, B>(held: &InOrder<A>, waited_for: &InOrder<B>) {
     waited_for.close();
     held.close();
 }
 
 /// A turn that has come. Whoever holds it calls [`Turn::pass`] in the end, or closes the place.
-pub(super) struct Turn<'t, T> {
+pub(crate) struct Turn<'t, T> {
     gate: MutexGuard<'t, Gate<T>>,
     moved: &'t Condvar,
 }
 
 impl<T> Turn<'_, T> {
     /// Lets the next one in.
-    pub(super) fn pass(mut self) {
+    pub(crate) fn pass(mut self) {
         self.gate.turn += 1;
         drop(self.gate);
         self.moved.notify_all();

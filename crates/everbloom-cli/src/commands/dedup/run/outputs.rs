@@ -1,8 +1,8 @@
 //! Where records go: the output, and the repeats aside.
 
-use super::marks::Marks;
-use super::state::Written;
-use super::stats::Tally;
+use crate::commands::dedup::report::Tally;
+use crate::commands::dedup::state::Written;
+use crate::commands::dedup::state::marks::Marks;
 use crate::failure::{Failure, Result};
 use crate::fault::{self, Fallible};
 use crate::input::Place;
@@ -14,20 +14,20 @@ use std::os::unix::fs::FileTypeExt as _;
 use std::path::Path;
 
 /// The outputs, what went through them, and how much of the inputs that was.
-pub(super) struct Outputs {
-    pub(super) main: Sink,
-    pub(super) duplicates: Option<Sink>,
+pub(crate) struct Outputs {
+    pub(crate) main: Sink,
+    pub(crate) duplicates: Option<Sink>,
     /// The counts of this run.
-    pub(super) tally: Tally,
+    pub(crate) tally: Tally,
     /// The counts of earlier runs.
-    pub(super) before: Tally,
+    pub(crate) before: Tally,
     /// Files that earlier runs wrote, and this one does not.
-    pub(super) others: Vec<Written>,
-    pub(super) marks: Marks,
+    pub(crate) others: Vec<Written>,
+    pub(crate) marks: Marks,
     /// How far the input is that is being read.
-    pub(super) place: Place,
+    pub(crate) place: Place,
     /// Whether the files still hold what they held before this run.
-    pub(super) is_stale: bool,
+    pub(crate) is_stale: bool,
     /// What is to be written to the two once the files may be emptied.
     held: [Vec<u8>; 2],
 }
@@ -36,7 +36,7 @@ pub(super) struct Outputs {
 const HELD_BYTES: usize = 1 << 20;
 
 impl Outputs {
-    pub(super) fn new(main: Sink, duplicates: Option<Sink>, marks: Marks) -> Self {
+    pub(crate) fn new(main: Sink, duplicates: Option<Sink>, marks: Marks) -> Self {
         let (tally, before) = (Tally::default(), Tally::default());
         Outputs {
             main,
@@ -52,7 +52,7 @@ impl Outputs {
     }
 
     /// Takes out what the files held before this run, once.
-    pub(super) fn empty(&mut self) -> Result<()> {
+    pub(crate) fn empty(&mut self) -> Result<()> {
         if !std::mem::take(&mut self.is_stale) {
             return Ok(());
         }
@@ -62,7 +62,7 @@ impl Outputs {
     }
 
     /// Writes what a block came to.
-    pub(super) fn write(&mut self, main: &[u8], aside: &[u8]) -> Result<()> {
+    pub(crate) fn write(&mut self, main: &[u8], aside: &[u8]) -> Result<()> {
         if !main.is_empty() {
             self.main.write(main)?;
         }
@@ -73,12 +73,12 @@ impl Outputs {
     }
 
     /// Whether a file still holds what it held before this run, which a mistaken call must not destroy.
-    pub(super) fn can_be_spared(&self) -> bool {
+    pub(crate) fn can_be_spared(&self) -> bool {
         self.is_stale && self.sinks().any(Sink::is_file)
     }
 
     /// Holds back what a block came to, if that is not too much.
-    pub(super) fn hold(&mut self, main: &[u8], aside: &[u8]) -> bool {
+    pub(crate) fn hold(&mut self, main: &[u8], aside: &[u8]) -> bool {
         let fits = self.held.iter().map(Vec::len).sum::<usize>() + main.len() + aside.len() <= HELD_BYTES;
         if fits {
             self.held[0].extend_from_slice(main);
@@ -88,19 +88,19 @@ impl Outputs {
     }
 
     /// Brings to disk what was written to files.
-    pub(super) fn sync(&self) -> Result<()> {
+    pub(crate) fn sync(&self) -> Result<()> {
         self.sinks().try_for_each(Sink::sync)
     }
 
     /// The counts of all runs.
-    pub(super) fn total(&self) -> Tally {
+    pub(crate) fn total(&self) -> Tally {
         let mut total = self.before;
         total += self.tally;
         total
     }
 
     /// All files that were ever written.
-    pub(super) fn written(&self) -> Vec<Written> {
+    pub(crate) fn written(&self) -> Vec<Written> {
         self.others.iter().cloned().chain(self.sinks().filter_map(Sink::written)).collect()
     }
 
@@ -110,7 +110,7 @@ impl Outputs {
 }
 
 /// One output, written in blocks as they are decided.
-pub(super) struct Sink {
+pub(crate) struct Sink {
     file: File,
     name: String,
     /// What a state calls it; nothing for stdout.
@@ -131,7 +131,7 @@ enum Kind {
 
 /// How to go on with a file that an earlier run wrote.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Reopening {
+pub(crate) enum Reopening {
     /// Cut it to this length.
     Cut(u64),
     /// Keep all of it, but for a record without an ending behind this length.
@@ -142,17 +142,17 @@ pub(super) enum Reopening {
 
 impl Sink {
     /// Standard output, for the lines that are asked for.
-    pub(super) fn stdout(ending: u8) -> Result<Self> {
+    pub(crate) fn stdout(ending: u8) -> Result<Self> {
         Ok(Sink { is_asked_for: true, ..Self::stdout_aside(ending)? })
     }
 
     /// Standard output, for others.
-    pub(super) fn stdout_aside(ending: u8) -> Result<Self> {
+    pub(crate) fn stdout_aside(ending: u8) -> Result<Self> {
         Self::new(output::raw_stdout()?, "stdout".into(), None, ending)
     }
 
     /// A file, to be written from its beginning; until it is emptied it stays as it was.
-    pub(super) fn create(path: &Path, ending: u8) -> Result<Self> {
+    pub(crate) fn create(path: &Path, ending: u8) -> Result<Self> {
         let name = path.display().to_string();
         let is_open = output::descriptor_of(path).is_some();
         let options = File::options().write(true).append(is_open).create(true).truncate(false).clone();
@@ -162,7 +162,7 @@ impl Sink {
     }
 
     /// Takes out what a file holds.
-    pub(super) fn empty(&self) -> Result<()> {
+    pub(crate) fn empty(&self) -> Result<()> {
         if !self.is_file() {
             return Ok(());
         }
@@ -170,7 +170,7 @@ impl Sink {
     }
 
     /// A file that an earlier run may have left.
-    pub(super) fn reopen(path: &Path, ending: u8, how: Reopening) -> Result<Self> {
+    pub(crate) fn reopen(path: &Path, ending: u8, how: Reopening) -> Result<Self> {
         let name = path.display().to_string();
         let data = platform::stat(path).map_err(|error| Failure::io(&name, &error))?;
         let is_pipe = data.is_some_and(|data| !data.is_file());
@@ -242,18 +242,18 @@ impl Sink {
     }
 
     /// Whether it is a file, of which a record can be taken back.
-    pub(super) fn is_file(&self) -> bool {
+    pub(crate) fn is_file(&self) -> bool {
         self.kind == Kind::File && self.key.is_some()
     }
 
     /// How many bytes of it belong to this state.
-    pub(super) fn bytes(&self) -> u64 {
+    pub(crate) fn bytes(&self) -> u64 {
         self.bytes
     }
 
     /// Writes whole records at once. Into a pipe goes what fits, so that its reader gets no half a record if we are ended
     /// while it keeps us waiting.
-    pub(super) fn write(&mut self, bytes: &[u8]) -> Result<()> {
+    pub(crate) fn write(&mut self, bytes: &[u8]) -> Result<()> {
         let mut left = bytes;
         while !left.is_empty() {
             let most = if self.kind == Kind::Pipe { platform::room_in_pipe(&self.file) } else { left.len() };
@@ -271,7 +271,7 @@ impl Sink {
     /// What a state says of this file.
     fn written(&self) -> Option<Written> {
         let path = self.key.clone().filter(|_| self.kind == Kind::File)?;
-        Some(Written { path, bytes: self.bytes, provisional: 0, is_open: true })
+        Some(Written { path, bytes: self.bytes, half_bytes: 0, is_open: true })
     }
 
     fn sync(&self) -> Result<()> {
@@ -290,7 +290,7 @@ impl Sink {
 }
 
 /// What a state calls a file that was written.
-pub(super) fn key(path: &Path) -> String {
+pub(crate) fn key(path: &Path) -> String {
     let path = std::path::absolute(path).unwrap_or_else(|_| path.to_path_buf());
     path.to_str().map_or_else(|| path.as_os_str().as_encoded_bytes().escape_ascii().to_string(), str::to_string)
 }
