@@ -14,7 +14,7 @@
 
 mod harness;
 
-use everbloom::filters::{self, Bloom};
+use everbloom::filters::Bloom;
 use everbloom::sizing::Size;
 use everbloom::{AnyFilter, Hashing, Key, KeyHash};
 use everbloom_cells::key::Generator;

@@ -6,7 +6,7 @@
 //! filter first: "no" is certain, so the page opens at once and the server never learns of it. Only on a "yes" is the
 //! server asked, because that may be a false positive.
 
-use everbloom::{AnyFilter, Decoder, Goal};
+use everbloom::{AnyFilter, Goal};
 use everbloom_all::KINDS;
 use std::collections::HashSet;
 

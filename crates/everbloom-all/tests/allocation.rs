@@ -10,8 +10,8 @@ mod document;
 use allocation_counter::measure;
 use common::{arrivals, large, observe_all, small, variants};
 use document::Document;
+use everbloom::Goal;
 use everbloom::codec::{encode, encode_compressed};
-use everbloom::{Decoder, Goal};
 use everbloom_all::KINDS;
 
 /// An index that is rebuilt from the cells, not stored, may take as much again as the bytes.

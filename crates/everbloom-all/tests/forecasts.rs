@@ -1,7 +1,7 @@
 //! Forecasts of every kind, from formulas, chains and simulations, held to what filters do.
 
 use everbloom::kind::SHARDS;
-use everbloom::{Filter, Goal, Hashing, Importances, KeyHash, Plan, Spec, Verdict};
+use everbloom::{Goal, Hashing, Importances, KeyHash, Plan, Spec, Verdict};
 use everbloom_all::KINDS;
 use everbloom_cells::key::Generator;
 use everbloom_forecast::forecast::forecast;

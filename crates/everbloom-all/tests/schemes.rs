@@ -2,9 +2,7 @@
 
 use everbloom::codec::encode;
 use everbloom::kind::{Body, Combine};
-use everbloom::{
-    AnyFilter, Decoder, Error, Filter, FilterExt, Hashing, Importances, Key, KeyHash, Result, SecretKey, Verdict,
-};
+use everbloom::{AnyFilter, Error, Filter, FilterExt, Hashing, Importances, Key, KeyHash, Result, SecretKey, Verdict};
 use everbloom_all::KINDS;
 use everbloom_cells::key::Generator;
 use everbloom_tune::querylog::stacking::Demand;

@@ -2,7 +2,7 @@
 
 use crate::failure::{Failure, Result};
 use crate::{filter_file, output};
-use everbloom::{Error, Filter, filters};
+use everbloom::{Error, Filter};
 use everbloom_all::KINDS;
 use everbloom_tune::Scheme;
 use everbloom_tune::scheme::Recipe;

@@ -15,10 +15,7 @@ use crate::oracle::Truth;
 use crate::spread::{Errors, Groups};
 use everbloom::kind::Watch;
 use everbloom::kind::watch;
-use everbloom::{
-    AnyFilter, Error, Hashing, Importance, ImportanceScale, Importances, KeyHash, Result, Verdict, filters,
-};
-use everbloom_all::KINDS;
+use everbloom::{AnyFilter, Error, Hashing, Importance, ImportanceScale, Importances, KeyHash, Result, Verdict};
 use rustix::time::{ClockId, clock_gettime};
 use serde::Serialize;
 use std::time::Duration;
@@ -381,6 +378,7 @@ mod tests {
     use super::*;
     use crate::datasets::{self, Request};
     use everbloom::Goal;
+    use everbloom_all::KINDS;
 
     fn bloom(seed: u64) -> AnyFilter {
         let goal = Goal::new().memory_bits(8192).fpr(0.01).hashing(Hashing::seeded(seed));

@@ -27,8 +27,6 @@
 //! # Ok::<(), everbloom::Error>(())
 //! ```
 
-use everbloom_all::KINDS;
-
 #[cfg(feature = "charts")]
 pub mod charts;
 pub mod curve;

@@ -14,7 +14,7 @@
 //! promises what no filter of the kind does.)
 
 use crate::evaluate::Report;
-use everbloom::{Goal, Plan, Result, Spec, filters};
+use everbloom::{Goal, Plan, Result, Spec};
 use everbloom_all::KINDS;
 use libm::log;
 use std::collections::BTreeSet;

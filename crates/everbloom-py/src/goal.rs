@@ -7,7 +7,7 @@ use everbloom::kind::{in_shards, shards_of};
 use everbloom::planning::{self, AUTO};
 use everbloom::{
     AnyFilter, Count, Goal, Hashing, Importance, ImportanceMix, ImportanceScale, Importances, Plan, Rate, SecretKey,
-    Size, Span, Spec, Window, filters,
+    Size, Span, Spec, Window,
 };
 use everbloom_all::KINDS;
 use everbloom_forecast::audit::usual_bytes;

@@ -5,7 +5,7 @@ use crate::filter::PyFilter;
 use crate::goal::{Besides, Wanted, learn, to_count};
 use crate::html;
 use everbloom::kind::{rate_text, size_text};
-use everbloom::{Holds, Plan, Promise, Spec, filters};
+use everbloom::{Holds, Plan, Promise, Spec};
 use everbloom_all::KINDS;
 use everbloom_forecast::stream::RateAt as CoreRateAt;
 use everbloom_forecast::{Candidate, Forecast, Recommendation, Stream};

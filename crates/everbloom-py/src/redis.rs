@@ -10,7 +10,7 @@ use crate::goal::{Wanted, to_span};
 use crate::hashes::Hashes;
 use crate::keys;
 use crate::plan::{PyPromise, parameters_of};
-use everbloom::{AnyFilter, Hashing, ImportanceScale, Importances, Promise, Spec, Verdict, filters};
+use everbloom::{AnyFilter, Hashing, ImportanceScale, Importances, Promise, Spec, Verdict};
 use everbloom_all::KINDS;
 use everbloom_redis_client::{Call, Error, Filter, Options, Watcher, Writer, new_name};
 use pyo3::prelude::*;

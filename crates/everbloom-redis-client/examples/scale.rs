@@ -7,7 +7,7 @@
 use everbloom::codec;
 use everbloom::kind::build_shard;
 use everbloom::kind::{Timeline, Times};
-use everbloom::{Decoder, Filter, Goal, Hashing, Importances, KeyHash, Plan, Verdict, Window, filters, planning};
+use everbloom::{Filter, Goal, Hashing, Importances, KeyHash, Plan, Verdict, Window, planning};
 use everbloom_all::KINDS;
 use everbloom_redis_client::{SLOTS, shard_key, slot};
 use std::error::Error;

@@ -10,7 +10,7 @@ use crate::status::field;
 use crate::writer::MOST_KEYS;
 use everbloom::kind::size_text;
 use everbloom::kind::{build_shard, is_turned_by_caller, shard_spec, shards_of};
-use everbloom::{Hashing, KeyHash, Plan, Promise, Spec, filters};
+use everbloom::{Hashing, KeyHash, Plan, Promise, Spec};
 use everbloom_all::KINDS;
 use redis::Value;
 use std::time::Duration;

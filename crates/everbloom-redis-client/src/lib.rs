@@ -41,7 +41,6 @@ mod writer;
 
 pub use calls::Call;
 pub use error::{Error, Result};
-use everbloom_all::KINDS;
 pub use exchange::Watcher;
 pub use filter::Filter;
 pub use slots::{SLOTS, record_key, shard_key, slot};

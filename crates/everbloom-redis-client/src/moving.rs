@@ -14,7 +14,7 @@ use crate::{Options, new_name};
 use everbloom::codec;
 use everbloom::kind::Standing;
 use everbloom::kind::{is_turned_by_caller, join, split, standing};
-use everbloom::{AnyFilter, Decoder, Holds, Status, filters};
+use everbloom::{AnyFilter, Holds, Status};
 use everbloom_all::KINDS;
 use redis::Value;
 use std::time::Duration;

@@ -11,7 +11,6 @@
 //! Of the shard only the header is read, so that opening a filter takes no memory, however large its shards are.
 
 use crate::error::{Error, Result};
-use everbloom::filters;
 use everbloom::kind::MAX_SHARDS;
 use everbloom::kind::{Kind, shard_spec, shards_of};
 use everbloom::{Filter as Shard, Hashing, Promise, Spec, codec};

@@ -6,8 +6,7 @@ use crate::filter::Filter;
 use crate::nodes::text;
 use everbloom::kind::{Standing, Watch};
 use everbloom::kind::{standing_of, watch_of, window_in_shards};
-use everbloom::{Spec, Status, filters};
-use everbloom_all::KINDS;
+use everbloom::{Spec, Status};
 use redis::Value;
 use std::time::Duration;
 

@@ -3,7 +3,6 @@
 mod common;
 
 use common::{Maker, Reply, Server, Start, Wire, bits, on_every_server, packed};
-use everbloom::AnyFilter;
 use everbloom_all::KINDS;
 
 const EB: [&str; 17] = [

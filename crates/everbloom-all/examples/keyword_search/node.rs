@@ -2,7 +2,7 @@
 
 use crate::library;
 use crate::processes::{Connection, Result, serve};
-use everbloom::{AnyFilter, Decoder, Goal};
+use everbloom::{AnyFilter, Goal};
 use everbloom_all::KINDS;
 use std::collections::HashMap;
 use std::f64::consts::LN_2;

@@ -2,7 +2,7 @@
 
 use crate::cache::{Cache, page};
 use crate::processes::{Connection, Result, serve};
-use everbloom::{AnyFilter, Decoder};
+use everbloom::AnyFilter;
 use everbloom_all::KINDS;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 

@@ -2,7 +2,7 @@
 
 use super::streams::{NAMES, SORTS, filter, keys, rate, run};
 use everbloom::codec::encoded_bytes;
-use everbloom::{AnyFilter, Decoder, Goal, Hashing, Importances, KeyHash, TimeWindow, Verdict, View, filters};
+use everbloom::{AnyFilter, Goal, Hashing, Importances, KeyHash, TimeWindow, Verdict, View};
 use everbloom_all::KINDS;
 use everbloom_cells::key::Generator;
 use everbloom_forecast::audit::Audit;

@@ -3,7 +3,7 @@
 use crate::common::{arrivals, observe_all, small, variants};
 use crate::document::Document;
 use everbloom::codec::{encode, encode_compressed};
-use everbloom::{AnyFilter, Decoder, Error, Goal, Hashing, Plan};
+use everbloom::{AnyFilter, Error, Goal, Hashing, Plan};
 use everbloom_all::KINDS;
 use everbloom_cells::key::Generator;
 

@@ -2,7 +2,7 @@
 
 use crate::common::{arrivals, observe_all, small, variants};
 use everbloom::codec::{MAGIC, MAX_NOTE_BYTES, encode, encode_compressed_to, encode_noted_to};
-use everbloom::{AnyFilter, Decoder, Error};
+use everbloom::{AnyFilter, Error};
 use everbloom_all::KINDS;
 use everbloom_cells::key::Generator;
 

@@ -8,7 +8,7 @@
 
 use crate::common::{arrivals, observe_all, small_goal, variants};
 use everbloom::codec::encode;
-use everbloom::{AnyFilter, Decoder, Filter, FilterExt, Goal, Hashing, SecretKey, Verdict};
+use everbloom::{AnyFilter, Filter, FilterExt, Goal, Hashing, SecretKey, Verdict};
 use everbloom_all::KINDS;
 use std::fmt::Write as _;
 use std::fs;

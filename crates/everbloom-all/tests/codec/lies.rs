@@ -2,7 +2,6 @@
 
 use crate::common::{arrivals, observe_all, small, variants};
 use crate::document::Document;
-use everbloom::Decoder;
 use everbloom::codec::{MAGIC, encode};
 use everbloom_all::KINDS;
 use everbloom_cells::key::Generator;

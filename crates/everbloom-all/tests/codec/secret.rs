@@ -2,7 +2,7 @@
 
 use crate::common::{arrivals, build, is_seeded, observe_all, small_goal, variants};
 use everbloom::codec::encode;
-use everbloom::{AnyFilter, Decoder, Error, Hashing, Result, SecretKey};
+use everbloom::{AnyFilter, Error, Hashing, Result, SecretKey};
 use everbloom_all::KINDS;
 
 const SECRET: [u8; 16] = *b"k3y-that-nobody!";

@@ -3,7 +3,7 @@
 use crate::common::{arrivals, build, observe_all, small, variants};
 use crate::document::Document;
 use everbloom::codec::{encode, encode_compressed};
-use everbloom::{AnyFilter, Decoder, Error, Goal, Hashing, Key, KeyHash, SecretKey, View};
+use everbloom::{AnyFilter, Error, Goal, Hashing, Key, KeyHash, SecretKey, View};
 use everbloom_all::KINDS;
 
 /// Bytes that start at a multiple of 64, as a mapping does.

@@ -1,7 +1,7 @@
 //! Every registered filter can be forecast on every kind of stream.
 
 use crate::common::mean_and_error;
-use everbloom::{Goal, ImportanceMix, Plan, filters};
+use everbloom::{Goal, ImportanceMix, Plan};
 use everbloom_all::KINDS;
 use everbloom_forecast::stream::scaled::ScaledStream;
 use everbloom_forecast::stream::{Method, RatesAt};

@@ -1,7 +1,6 @@
 //! What the registry says of parameters is what the filters do with them.
 
 use crate::common::small_goal;
-use everbloom::filters;
 use everbloom::kind::{Kind, Parameter, Takes, Unset};
 use everbloom::{Goal, Plan, Spec};
 use everbloom_all::KINDS;

@@ -4,7 +4,7 @@ use crate::common::{arrivals, observe_all, small, variants};
 use everbloom::codec::encode;
 use everbloom::filters::{Blocked, Bloom, Counting, blocked, bloom};
 use everbloom::kind::Takes;
-use everbloom::{Decoder, Error, Goal, Hashing, Importance, Importances, Key, KeyHash, Spec, Verdict};
+use everbloom::{Error, Goal, Hashing, Importance, Importances, Key, KeyHash, Spec, Verdict};
 use everbloom_all::KINDS;
 use everbloom_cells::key::Generator;
 use std::panic::{AssertUnwindSafe, catch_unwind};

@@ -4,9 +4,8 @@ use crate::common::{
     arrivals, bare_kinds, is_exact, is_seeded, large, never_forgets, observe_all, observe_batched, small, variants,
 };
 use everbloom::codec::{encode, encode_to, encoded_bytes};
-use everbloom::filters;
 use everbloom::kind::{join, split};
-use everbloom::{Decoder, Filter, Status};
+use everbloom::{Filter, Status};
 use everbloom_all::KINDS;
 use everbloom_cells::simd::InstructionSet;
 use std::io::Read;

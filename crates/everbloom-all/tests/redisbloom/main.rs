@@ -3,7 +3,7 @@
 //! `recorded.tsv` has what RedisBloom 2.8.20 answered: sizes, header, bits and false positives.
 
 use everbloom::codec::encode;
-use everbloom::{Bloom, Decoder, Error, Filter, Goal, Hashing, Holds, Key, KeyHash, SecretKey};
+use everbloom::{Bloom, Error, Filter, Goal, Hashing, Holds, Key, KeyHash, SecretKey};
 use everbloom_all::KINDS;
 use everbloom_cells::key::Generator;
 use everbloom_compat::RedisBloom;

@@ -141,7 +141,6 @@ pub(crate) fn window_typed(window: Window) -> String {
     match window {
         Window::Arrivals(lines) => lines.to_string(),
         Window::Time(time) => span_text(time),
-        _ => String::new(),
     }
 }
 

@@ -4,7 +4,7 @@ use super::quantity;
 use crate::failure::{Failure, Result};
 use clap::Args;
 use everbloom::kind::{self, shards_of};
-use everbloom::{Spec, Window, filters};
+use everbloom::{Spec, Window};
 use std::time::Duration;
 
 /// Where a filter is, if many machines share it.

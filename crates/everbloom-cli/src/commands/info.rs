@@ -12,7 +12,7 @@ use crate::report::words;
 use clap::Args;
 use everbloom::kind::Standing;
 use everbloom::kind::standing;
-use everbloom::{AnyFilter, Filter, Goal, Holds, filters, planning};
+use everbloom::{AnyFilter, Filter, Goal, Holds};
 use everbloom_all::KINDS;
 use everbloom_forecast::Audits;
 use everbloom_forecast::audit::Audit;

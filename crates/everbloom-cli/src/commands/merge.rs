@@ -9,9 +9,9 @@ use crate::report::audit;
 use crate::report::words::{self, KEYS};
 use crate::{filter_file, output};
 use clap::Args;
+use everbloom::AnyFilter;
 use everbloom::kind::Standing;
 use everbloom::kind::standing;
-use everbloom::{AnyFilter, filters};
 use everbloom_forecast::{Auditing, Audits};
 use std::path::PathBuf;
 

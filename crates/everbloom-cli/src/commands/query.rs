@@ -13,7 +13,7 @@ use crate::report::{self, audit};
 use clap::Args;
 use everbloom::kind::Standing;
 use everbloom::kind::standing;
-use everbloom::{AnyFilter, Hashing, Holds, KeyHash, Status, View, filters};
+use everbloom::{AnyFilter, Hashing, Holds, KeyHash, Status, View};
 use everbloom_all::KINDS;
 use everbloom_forecast::Audits;
 use serde::Serialize;

@@ -11,7 +11,7 @@ use crate::{filter_file, output};
 use clap::{Args, Subcommand};
 use everbloom::kind::is_turned_by_caller;
 use everbloom::kind::span_text;
-use everbloom::{Holds, Window, filters, planning};
+use everbloom::{Holds, Window, planning};
 use everbloom_all::KINDS;
 use everbloom_forecast::Audits;
 use everbloom_redis_client::{Error, Filter, Options, Watcher};

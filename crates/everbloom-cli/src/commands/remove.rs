@@ -9,9 +9,9 @@ use crate::record::{Batch, FaultWatch, Layout, Part, RecordReader, for_each_batc
 use crate::report::words::{self, KEYS};
 use crate::{filter_file, output, report};
 use clap::Args;
+use everbloom::AnyFilter;
 use everbloom::kind::Standing;
 use everbloom::kind::standing;
-use everbloom::{AnyFilter, filters};
 use serde::Serialize;
 use std::path::PathBuf;
 

@@ -32,7 +32,9 @@ pub struct CellChain {
 
 /// What happens to a cell.
 pub struct CellRates<'a> {
+    /// Cells in all.
     pub num_cells: f64,
+    /// Cells that a key sets.
     pub num_hashes: f64,
     /// Lowerings of all cells together at each arrival.
     pub decrements: f64,

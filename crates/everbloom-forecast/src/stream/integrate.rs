@@ -28,6 +28,7 @@ pub struct Integral<'f> {
     pub state: &'f dyn Fn(f64) -> (f64, f64),
     /// The rate of false negatives at a lag, of the arrivals of a level.
     pub fnr: &'f dyn Fn(f64, usize) -> f64,
+    /// Arrivals that matter alike.
     pub levels: &'f [Level],
 }
 

@@ -2,7 +2,7 @@
 
 use crate::harness::{recording, run};
 use everbloom::kind::Kind;
-use everbloom::{Goal, Hashing, Holds, filters};
+use everbloom::{Goal, Hashing, Holds};
 use everbloom_all::KINDS;
 use everbloom_lab::datasets::{self, Request};
 use everbloom_lab::evaluate::Source;

@@ -2,7 +2,7 @@
 
 use crate::settings::Kind;
 use crate::stages::{self, Stage, is_near};
-use everbloom::{AnyFilter, Goal, Spec, filters};
+use everbloom::{AnyFilter, Goal, Spec};
 use everbloom_all::KINDS;
 use everbloom_cells::key::Generator;
 use everbloom_forecast::Question;

@@ -5,7 +5,7 @@
 
 use crate::settings::Kind;
 use crate::stages::{self, SHAPES, Stage, is_near, shaped};
-use everbloom::{AnyFilter, Goal, Hashing, Plan, Spec, filters};
+use everbloom::{AnyFilter, Goal, Hashing, Plan, Spec};
 use everbloom_all::KINDS;
 use everbloom_cells::key::Generator;
 use everbloom_forecast::{Cost, Question};

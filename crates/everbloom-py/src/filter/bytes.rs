@@ -8,7 +8,7 @@ use crate::files::{Name, contents, replace};
 use crate::goal::{to_secret, to_size};
 use crate::tune::PyScheme;
 use everbloom::kind::Timeline;
-use everbloom::{AnyFilter, Decoder, Error, Hashing, Result, codec};
+use everbloom::{AnyFilter, Error, Hashing, Result, codec};
 use everbloom_all::KINDS;
 use everbloom_tune::WithScheme;
 use pyo3::exceptions::PyTypeError;

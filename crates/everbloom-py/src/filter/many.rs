@@ -5,7 +5,7 @@ use super::{PyFilter, kind_of};
 use crate::batch::{self, Keys, Part, arrays};
 use crate::errors::{OrRaise, parameter};
 use everbloom::kind::Multiplicity;
-use everbloom::{AnyFilter, Error, Hashing, Importance, ImportanceScale, Importances, Result, Verdict, filters};
+use everbloom::{AnyFilter, Error, Hashing, Importance, ImportanceScale, Importances, Result, Verdict};
 use everbloom_all::KINDS;
 use pyo3::buffer::PyBuffer;
 use pyo3::prelude::*;

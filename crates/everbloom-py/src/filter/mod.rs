@@ -24,7 +24,7 @@ use crate::hashes::Hashes;
 use crate::plan::{PyPromise, parameters_of};
 use crate::{html, keys};
 use everbloom::kind::{Standing, Windowed, size_text};
-use everbloom::{AnyFilter, Filter, Hashing, Importance, ImportanceScale, Importances, Plan, Verdict, filters};
+use everbloom::{AnyFilter, Filter, Hashing, Importance, ImportanceScale, Importances, Plan, Verdict};
 use everbloom_forecast::Audits;
 use everbloom_tune::Scheme;
 use guarded::{Guarded, Reading, Writing};

@@ -3,7 +3,6 @@
 use crate::batch::Keys;
 use everbloom::kind::{Timeline, Times};
 use everbloom::{AnyFilter, FilterExt, Hashing, Importances, KeyHash, Result, Verdict};
-use everbloom_all::KINDS;
 use std::time::Duration;
 
 /// A filter, and the clock of its window if that is one of time.

@@ -8,7 +8,7 @@ use super::words::{Words, not_found, number};
 use crate::report::COUNTERS;
 use crate::server::{Call, Failure};
 use everbloom::kind::Combine;
-use everbloom::{AnyFilter, Decoder, Error, KeyHash, Span, codec, filters};
+use everbloom::{AnyFilter, Error, KeyHash, Span};
 use everbloom_all::KINDS;
 use std::sync::atomic::Ordering::Relaxed;
 

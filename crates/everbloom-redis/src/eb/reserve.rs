@@ -5,7 +5,6 @@ use super::stored::{Scale, Stored, Turns, belongs};
 use super::words::{Words, text};
 use crate::server::{Call, Failure};
 use crate::settings::{self, DEFAULT_FPR, RANDOM_SEED};
-use everbloom::filters;
 use everbloom::planning::{AUTO, windowed};
 use everbloom::{Count, Goal, Hashing, Holds, Plan, Promise, Rate, Span, Spec, Window};
 use everbloom_all::KINDS;

@@ -6,7 +6,7 @@ use super::tokens::{Bits, Token, Tokens};
 use crate::fault;
 use crate::report::{self, COUNTERS, Counted};
 use crate::server::{Call, Digest, Failure, Loader, Rewriter, Saver, TypeSlot, Value};
-use everbloom::{AnyFilter, Decoder, Hashing, Importance, ImportanceScale, Importances, KeyHash, Verdict, codec};
+use everbloom::{AnyFilter, Hashing, Importance, ImportanceScale, Importances, KeyHash, Verdict, codec};
 use everbloom_all::KINDS;
 use std::ffi::CStr;
 use std::io::Write;

@@ -3,7 +3,6 @@
 use crate::server::{Call, Failure};
 use everbloom::Error;
 use everbloom::kind::{rate_text, suggestion};
-use everbloom_all::KINDS;
 
 /// The options of a command, word by word.
 pub(super) struct Words<'c, 'a> {
@@ -169,6 +168,7 @@ fn in_redis_words(error: Error) -> String {
 mod tests {
     use super::*;
     use everbloom::Goal;
+    use everbloom_all::KINDS;
 
     fn said(error: Error) -> String {
         in_redis_words(error)

@@ -113,12 +113,12 @@ impl Kinds {
 }
 
 /// The format's id for a filter of this kind and spec.
-pub fn id_of(kind: &Kind, spec: &Spec) -> u16 {
+pub(crate) fn id_of(kind: &Kind, spec: &Spec) -> u16 {
     if is_sharded(spec) { kind.id | SHARDED_ID } else { kind.id }
 }
 
 /// Rebuilds a filter.
-pub fn restore(from: Restore<'_, '_>) -> Result<Box<dyn Filter>> {
+pub(crate) fn restore(from: Restore<'_, '_>) -> Result<Box<dyn Filter>> {
     if is_sharded(from.spec) { Ok(Box::new(Sharded::restore(from)?)) } else { (from.kind.restore)(from) }
 }
 

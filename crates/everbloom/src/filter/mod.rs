@@ -16,7 +16,7 @@ mod merge;
 mod model;
 mod parameter;
 mod plan;
-pub mod sharded;
+pub(crate) mod sharded;
 mod timeline;
 mod watch;
 
@@ -33,7 +33,8 @@ pub use info::Info;
 pub use keys::{FilterExt, Unseen, UnseenExt};
 pub use kind::{Abilities, Kind, OpenMapped, ReadAnnex, Restore, WindowParameters};
 pub use kinds::Kinds;
-pub use kinds::{broken_rate, id_of, restore};
+pub use kinds::broken_rate;
+pub(crate) use kinds::{id_of, restore};
 pub use merge::same_shape;
 pub use merge::{Combine, Merge};
 pub use model::{Choices, Effort, FillAt, MOST_CHANGED, Model};
@@ -41,7 +42,7 @@ pub use parameter::one_of;
 pub use parameter::{Parameter, Takes, Unset, names};
 pub use plan::Plan;
 pub use sharded::SHARDS;
-pub use sharded::Sharded;
+pub(crate) use sharded::Sharded;
 pub use timeline::{Timeline, TimelineStep, Times, WindowStatus};
 pub use watch::{Watch, Watched, standing, standing_of, watch, watch_of};
 

@@ -109,7 +109,7 @@ fn of_all(error: Error, spec: &Spec, goal: &Goal, plan_one: PlanOne) -> Error {
 type PlanOne = fn(&Spec, &Goal) -> Result<Plan>;
 
 /// Plans a filter of this kind, in shards or in one piece.
-pub fn plan_any(kind: &Kind, spec: &Spec, goal: &Goal) -> Result<Plan> {
+pub(crate) fn plan_any(kind: &Kind, spec: &Spec, goal: &Goal) -> Result<Plan> {
     if is_sharded(spec) { planned(spec, goal, kind.plan) } else { (kind.plan)(spec, goal) }
 }
 

@@ -8,12 +8,12 @@
 use libm::{ceil, log, log1p, pow};
 
 /// The divisor for bits of which this share, above 0 and below 1, is set.
-pub fn divisor(fill: f64) -> u32 {
+pub(crate) fn divisor(fill: f64) -> u32 {
     ceil(log(2.0 - fill) / -log1p(-fill)).clamp(1.0, f64::from(1u32 << 31)) as u32
 }
 
 /// The most bits of a remainder, and how many remainders need one less.
-pub fn remainder_code(divisor: u32) -> (u32, u32) {
+pub(crate) fn remainder_code(divisor: u32) -> (u32, u32) {
     let bits = u32::BITS - (divisor - 1).leading_zeros();
     (bits, ((1u64 << bits) - u64::from(divisor)) as u32)
 }
@@ -21,7 +21,7 @@ pub fn remainder_code(divisor: u32) -> (u32, u32) {
 /// The expected length of the code of one bit, set or not, where this share is set at random.
 ///
 /// Never above 1: what does not get shorter is stored as it is.
-pub fn code_bits(fill: f64) -> f64 {
+pub(crate) fn code_bits(fill: f64) -> f64 {
     if fill <= 0.0 {
         return 0.0;
     }

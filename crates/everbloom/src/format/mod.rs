@@ -36,7 +36,7 @@
 //! The annex is the same for what is no text and may be long: the audit of a filter.
 
 pub(crate) mod gaps;
-pub mod golomb;
+pub(crate) mod golomb;
 
 use crate::key::{Generator, Hashing, STATE_BYTES, SecretKey};
 use crate::promise::{Error, Holds, Promise, Result};

@@ -65,6 +65,7 @@ impl Goal {
 
 /// What the rules take.
 pub struct Taken {
+    /// The filter.
     pub plan: Plan,
     /// Why, in words.
     pub reason: String,

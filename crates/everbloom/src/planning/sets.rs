@@ -12,8 +12,11 @@ const SMALL_ENOUGH_BITS: f64 = 4096.0;
 
 /// The sets that a goal may get: of one kind if `shape` names one, of any if it is `auto`.
 pub struct Sets<'g> {
+    /// The kinds that may be taken.
     pub kinds: Kinds,
+    /// The filter that is named, or `auto`.
     pub shape: &'g Spec,
+    /// What is asked for.
     pub goal: &'g Goal,
 }
 

@@ -11,7 +11,7 @@ use crate::record::{FaultWatch, Layout, Part, RecordReader, for_each_batch_hashe
 use crate::report::paper::Paper;
 use crate::{output, report};
 use clap::{Args, ValueEnum};
-use everbloom::{AnyFilter, Error, Goal, Hashing, Plan, Spec, filters, planning};
+use everbloom::{AnyFilter, Error, Goal, Hashing, Plan, Spec, planning};
 use everbloom_all::KINDS;
 use everbloom_forecast::forecast::limit::{self, Limit};
 use everbloom_lab::evaluate::{Evaluation, Outcome, Record, Report};

@@ -6,7 +6,6 @@ use super::{Document, Plan, text};
 use crate::args::KeyArgs;
 use crate::failure::{Failure, Result, from_usage};
 use clap::{CommandFactory as _, Parser};
-use everbloom::filters;
 use everbloom::planning::AUTO;
 use everbloom_all::KINDS;
 use everbloom_forecast::{Question, Recommendation, Stream};

@@ -9,7 +9,7 @@ use crate::args::{DEFAULT_FPR, KeyArgs, OnError, Refresh, Scale};
 use clap::ValueEnum;
 use everbloom::Holds;
 use everbloom::kind::size_typed;
-use everbloom_forecast::{Recommendation, forecast};
+use everbloom_forecast::Recommendation;
 
 /// On a stream, if one was described or the filter is made for one; otherwise for a set of keys.
 ///

@@ -5,7 +5,7 @@ use crate::args::Refresh;
 use crate::report::words::about_one_in;
 use crate::report::{counted, short_size, thousands};
 use everbloom::kind::{LEAST_RATE, span_text};
-use everbloom::{Holds, Window, filters};
+use everbloom::{Holds, Window};
 use everbloom_all::KINDS;
 use everbloom_forecast::Recommendation;
 

@@ -3,7 +3,7 @@
 use crate::suite::{
     Axis, Cell, Conclusion, Experiment, Figure, Look, Outcome, Panel, Row, Scope, Seconds, Table, Verdict,
 };
-use everbloom::{Goal, Hashing, Importances, Key as _, Result, Verdict as Answer, filters};
+use everbloom::{Goal, Hashing, Importances, Key as _, Result, Verdict as Answer};
 use everbloom_all::KINDS;
 use std::time::Instant;
 

@@ -6,7 +6,7 @@ use crate::matched;
 use crate::metrics::Slices;
 use crate::oracle::{Oracle, Repeats, Truth};
 use crate::suite::{Axis, Cell, Context, Figure, Label, Look, Panel, Point, Row, Scope, Series, Summary, Table};
-use everbloom::{Goal, Hashing, Result, Spec, filters};
+use everbloom::{Goal, Hashing, Result, Spec};
 use everbloom_all::KINDS;
 use everbloom_forecast::forecast::limit;
 

@@ -6,7 +6,7 @@ use crate::commands::dedup::run::window::WindowStats;
 use crate::report::audit::Audited;
 use crate::report::{columns, counted, percent, short_size, thousands, words};
 use everbloom::kind::{Standing, span_text};
-use everbloom::{Status, Window, filters};
+use everbloom::{Status, Window};
 use everbloom_all::KINDS;
 use everbloom_forecast::audit::Missed;
 use serde::{Deserialize, Serialize};

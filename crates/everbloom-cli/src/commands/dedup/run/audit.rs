@@ -5,7 +5,7 @@ use crate::commands::dedup::job::{AuditSize, Job};
 use crate::failure::{Failure, Result};
 use crate::report::words::{self, LINES};
 use crate::report::{audit, short_size};
-use everbloom::{AnyFilter, filters};
+use everbloom::AnyFilter;
 use everbloom_forecast::Auditing;
 use everbloom_forecast::Audits;
 use everbloom_forecast::audit::{Audit, usual_bytes};

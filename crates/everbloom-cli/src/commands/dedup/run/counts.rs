@@ -13,7 +13,7 @@ use crate::report::words::{self, LINES};
 use crate::report::{self, counted, percent, short_size, thousands};
 use everbloom::kind::Standing;
 use everbloom::kind::standing;
-use everbloom::{AnyFilter, Hashing, KeyHash, filters};
+use everbloom::{AnyFilter, Hashing, KeyHash};
 use everbloom_all::KINDS;
 use everbloom_cells::exact_counts::ExactCounts;
 use serde::Serialize;

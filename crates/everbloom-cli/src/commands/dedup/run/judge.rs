@@ -10,7 +10,7 @@ use crate::record::{Batch, FaultWatch};
 use crate::report::thousands;
 use crate::report::words::{self, LINES};
 use everbloom::kind::{Timeline, Watch, Watched};
-use everbloom::{Importances, Verdict, filters};
+use everbloom::{Importances, Verdict};
 use everbloom_all::KINDS;
 use everbloom_forecast::Audits;
 use everbloom_forecast::audit::Audit;

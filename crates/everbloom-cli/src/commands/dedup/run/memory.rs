@@ -10,7 +10,7 @@ use crate::platform::Interrupt;
 use crate::record::Layout;
 use everbloom::kind::Watch;
 use everbloom::kind::watch;
-use everbloom::{AnyFilter, Hashing, Importances, KeyHash, Promise, Spec, Status, Verdict, Window, filters};
+use everbloom::{AnyFilter, Hashing, Importances, KeyHash, Promise, Spec, Status, Verdict, Window};
 use std::sync::Arc;
 use std::time::Duration;
 
