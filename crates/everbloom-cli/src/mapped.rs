@@ -3,6 +3,7 @@
 use crate::failure::{Failure, Result};
 use crate::{filter_file, state_file};
 use everbloom::View;
+use everbloom_all::KINDS;
 use memmap2::{Mmap, MmapOptions};
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -34,7 +35,7 @@ impl Mapped {
 
     /// The filter, its header checked.
     pub(crate) fn view(&self) -> Result<View<'_>> {
-        View::open(&self.map, None).map_err(|error| Failure::at(&self.path, error))
+        View::open_among(KINDS, &self.map, None).map_err(|error| Failure::at(&self.path, error))
     }
 
     /// Refuses to go on with a file that was cut short.

@@ -9,6 +9,7 @@ use crate::keys;
 use crate::mapped::Held;
 use crate::plan::PyPromise;
 use everbloom::View;
+use everbloom_all::KINDS;
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
@@ -44,7 +45,7 @@ pub(crate) struct PyView {
 impl PyView {
     fn new(py: Python<'_>, held: Held, secret: Option<&Bound<'_, PyAny>>) -> PyResult<Self> {
         let secret = secret.map(to_secret).transpose()?;
-        let seen = Seen::try_new(held, |held| View::open(held.bytes(), secret)).or_raise(py)?;
+        let seen = Seen::try_new(held, |held| View::open_among(KINDS, held.bytes(), secret)).or_raise(py)?;
         Ok(PyView { seen })
     }
 

@@ -1,7 +1,9 @@
 //! What the core does not do, and where unsafe code lives.
 
 use crate::paths::{each_token, is_ident, is_punct, named_paths};
-use crate::sources::{Offence, Source, cli, core, crate_sources, lab, only_known, python, redis, redis_client, root};
+use crate::sources::{
+    Offence, Source, cli, crate_sources, lab, libraries, only_known, python, redis, redis_client, root,
+};
 use proc_macro2::TokenTree;
 use quote::ToTokens;
 use std::fs;
@@ -23,7 +25,7 @@ const UNPORTABLE: &[&str] = &[
 ];
 
 const UNSAFE: &[&str] = &[
-    "crates/everbloom/src/simd/",
+    "crates/everbloom-cells/src/simd/",
     "crates/everbloom-cli/src/mapped.rs",
     "crates/everbloom-cli/src/descriptors.rs",
     "crates/everbloom-redis/src/server/",
@@ -47,7 +49,7 @@ fn words(source: &Source, wrong: impl Fn(&str, &[TokenTree]) -> Option<String>) 
 #[test]
 fn the_core_does_no_io_reads_no_clock_and_prints_nothing() {
     let mut found = Vec::new();
-    for source in core() {
+    for source in libraries() {
         for named in named_paths(&source.tree, &source.module) {
             let of_io = named.path.iter().skip_while(|name| *name == "std").collect::<Vec<_>>();
             let io = matches!(of_io[..], [io, name, ..] if io == "io" && !OF_IO.contains(&name.as_str()));
@@ -66,7 +68,7 @@ fn the_core_does_no_io_reads_no_clock_and_prints_nothing() {
 #[test]
 fn logarithms_and_powers_of_the_core_are_portable() {
     let mut found = Vec::new();
-    for source in core() {
+    for source in libraries() {
         each_token(source.tree.to_token_stream(), &mut |token, next| {
             let dot = is_punct(Some(token), '.') && matches!(next.get(1), Some(TokenTree::Group(_)));
             let path = is_ident(Some(token), "f64") || is_ident(Some(token), "f32");
@@ -83,7 +85,7 @@ fn logarithms_and_powers_of_the_core_are_portable() {
 
 #[test]
 fn unsafe_has_six_addresses() {
-    let sources = [core(), cli(), lab(), redis(), redis_client(), python(), crate_sources("xtask/src/main.rs")]
+    let sources = [libraries(), cli(), lab(), redis(), redis_client(), python(), crate_sources("xtask/src/main.rs")]
         .into_iter()
         .flatten();
     let outside = sources.filter(|source| !UNSAFE.iter().any(|place| source.file.starts_with(place)));
@@ -100,7 +102,7 @@ fn every_paper_that_the_code_cites_is_listed() {
     // A citation is an escaped bracket with a year: \\[Deng & Rafiei 2006\\].
     let papers = fs::read_to_string(root().join("PAPERS.md")).expect("PAPERS.md");
     let mut cited = 0;
-    for source in core() {
+    for source in libraries() {
         let text = fs::read_to_string(root().join(&source.file)).expect("a source file");
         for part in text.split("\\[").skip(1) {
             let key = part.split("\\]").next().unwrap_or_default();

@@ -68,8 +68,33 @@ pub(crate) fn crate_sources(root_file: &str) -> Vec<Source> {
     reader.shipped
 }
 
+/// The libraries, in the order in which they build on each other: name of the crate, and its folder.
+pub(crate) const LIBRARIES: [(&str, &str); 7] = [
+    ("everbloom_cells", "everbloom-cells"),
+    ("everbloom", "everbloom"),
+    ("everbloom_forecast", "everbloom-forecast"),
+    ("everbloom_papers", "everbloom-papers"),
+    ("everbloom_tune", "everbloom-tune"),
+    ("everbloom_compat", "everbloom-compat"),
+    ("everbloom_all", "everbloom-all"),
+];
+
+pub(crate) fn library(folder: &str) -> Vec<Source> {
+    crate_sources(&format!("crates/{folder}/src/lib.rs"))
+}
+
+/// All of them.
+pub(crate) fn libraries() -> Vec<Source> {
+    LIBRARIES.iter().flat_map(|(_, folder)| library(folder)).collect()
+}
+
+/// The one that users depend on.
 pub(crate) fn core() -> Vec<Source> {
-    crate_sources("crates/everbloom/src/lib.rs")
+    library("everbloom")
+}
+
+pub(crate) fn forecast() -> Vec<Source> {
+    library("everbloom-forecast")
 }
 
 pub(crate) fn cli() -> Vec<Source> {

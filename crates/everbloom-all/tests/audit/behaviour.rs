@@ -313,10 +313,10 @@ fn what_is_saved_beside_a_filter_is_checked_like_the_filter() {
     let mut room = vec![0; bytes.len() + 128];
     let start = room.as_ptr().align_offset(64);
     room[start..start + bytes.len()].copy_from_slice(&bytes);
-    let view = View::open(&room[start..start + bytes.len()], None).expect("whole");
+    let view = View::open_among(KINDS, &room[start..start + bytes.len()], None).expect("whole");
     assert!(view.contains(&7u64) && view.verify().is_ok());
-    assert!(View::open(&room[start..start + bytes.len() - 64], None).is_err());
-    assert!(View::open(&room[start..start + bytes.len() + 64], None).is_err());
+    assert!(View::open_among(KINDS, &room[start..start + bytes.len() - 64], None).is_err());
+    assert!(View::open_among(KINDS, &room[start..start + bytes.len() + 64], None).is_err());
     let plain = audited.without_audit();
     assert_eq!((plain.audit_report(), plain.breach()), (None, None));
 }

@@ -39,7 +39,7 @@ fn used(spec: &str) -> AnyFilter {
 }
 
 fn open(bytes: &[u8]) -> everbloom::Result<String> {
-    View::open(Aligned::new(bytes).bytes(), None).map(|view| view.spec().to_string())
+    View::open_among(KINDS, Aligned::new(bytes).bytes(), None).map(|view| view.spec().to_string())
 }
 
 #[test]
@@ -51,7 +51,7 @@ fn a_view_answers_as_the_filter_does() {
             let mut filter = build(spec, &goal);
             filter.insert_batch(&(0..items / 2).collect::<Vec<_>>());
             let bytes = Aligned::new(&encode(&*filter));
-            let view = View::open(bytes.bytes(), None).expect("a filter");
+            let view = View::open_among(KINDS, bytes.bytes(), None).expect("a filter");
             view.verify().expect("whole");
             assert_eq!((view.spec(), view.promise()), (filter.spec(), filter.promise()));
             let hashes: Vec<KeyHash> = (0..5000u64).map(|key| (key * 997).hash_with(view.hashing())).collect();
@@ -73,7 +73,10 @@ fn opening_notices_a_damaged_header_and_any_wrong_length() {
         for at in 0..header {
             for flip in [0xff, 0x01, 0x80] {
                 damaged.bytes_mut()[at] ^= flip;
-                assert!(View::open(damaged.bytes(), None).is_err(), "{spec}: byte {at} ^ {flip:#x} went unnoticed");
+                assert!(
+                    View::open_among(KINDS, damaged.bytes(), None).is_err(),
+                    "{spec}: byte {at} ^ {flip:#x} went unnoticed"
+                );
                 damaged.bytes_mut()[at] ^= flip;
             }
         }
@@ -94,7 +97,7 @@ fn verifying_notices_every_flipped_byte_of_the_body() {
         let mut damaged = Aligned::new(&bytes);
         for at in start..bytes.len() {
             damaged.bytes_mut()[at] ^= 0x10;
-            let view = View::open(damaged.bytes(), None).expect("only the body is damaged");
+            let view = View::open_among(KINDS, damaged.bytes(), None).expect("only the body is damaged");
             assert!(view.verify().is_err(), "{spec}: byte {at}");
             view.contains(&1u64);
             drop(view);
@@ -105,7 +108,7 @@ fn verifying_notices_every_flipped_byte_of_the_body() {
     let document = Document::parse(&encode(&*used("bloom:num_bits=9000,num_hashes=3")));
     let lie = document.with_body(vec![0xff; document.body.len()]).bytes();
     assert!(KINDS.decoder().decode(&lie).is_err());
-    assert!(View::open(Aligned::new(&lie).bytes(), None).expect("a header").verify().is_err());
+    assert!(View::open_among(KINDS, Aligned::new(&lie).bytes(), None).expect("a header").verify().is_err());
 }
 
 #[test]
@@ -142,7 +145,7 @@ fn what_cannot_be_viewed_says_what_to_do() {
     let error = open(&encode_compressed(&*sparse)).expect_err("compressed");
     assert!(error.to_string().contains("without compression"), "{error}");
     let bytes = Aligned::new(&[&[0], &encode(&*used("bloom"))[..]].concat());
-    let error = View::open(&bytes.bytes()[1..], None).expect_err("not aligned");
+    let error = View::open_among(KINDS, &bytes.bytes()[1..], None).expect_err("not aligned");
     assert!(error.to_string().contains("multiple of 64"), "{error}");
 }
 
@@ -152,6 +155,6 @@ fn a_secret_key_is_asked_for() {
     let mut filter = build("blocked", &Goal::new().expected_items(100).fpr(0.01).hashing(Hashing::keyed(key())));
     filter.insert("key");
     let bytes = Aligned::new(&encode(&*filter));
-    assert!(matches!(View::open(bytes.bytes(), None), Err(Error::SecretKey { .. })));
-    assert!(View::open(bytes.bytes(), Some(key())).expect("the right key").contains("key"));
+    assert!(matches!(View::open_among(KINDS, bytes.bytes(), None), Err(Error::SecretKey { .. })));
+    assert!(View::open_among(KINDS, bytes.bytes(), Some(key())).expect("the right key").contains("key"));
 }

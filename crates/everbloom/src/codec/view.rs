@@ -45,6 +45,11 @@ impl<'b> View<'b> {
     /// The filter in these bytes, which start at a multiple of 64. Checks the header and all lengths, not
     /// the body. `key` is the secret key that the filter was built with, if it was.
     pub fn open(bytes: &'b [u8], key: Option<SecretKey>) -> Result<Self> {
+        Self::open_among(Kinds::default(), bytes, key)
+    }
+
+    /// [`View::open`] of a filter of any of these kinds.
+    pub fn open_among(kinds: Kinds, bytes: &'b [u8], key: Option<SecretKey>) -> Result<Self> {
         let length = bytes.len() as u64;
         let (header, start) = Header::read(&mut &*bytes, length)?;
         let end = start.checked_add(header.body_bytes).filter(|end| *end <= length);
@@ -65,7 +70,6 @@ impl<'b> View<'b> {
             return Err(refused("compressed", "decode it, or build it without compression".into()));
         }
         let spec = Spec::parse(&header.spec)?;
-        let kinds = Kinds::default();
         let kind = kinds.checked(&spec, header.kind_id)?;
         let Some(map) = kind.map.filter(|_| !is_sharded(&spec)) else {
             let able = kinds.names(|kind| kind.can.map);
