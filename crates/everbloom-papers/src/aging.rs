@@ -33,10 +33,11 @@
 //! # Example
 //!
 //! ```
+//! use everbloom_all::KINDS;
 //! use everbloom::FilterExt;
 //! use everbloom::{Goal, Importance};
 //!
-//! let mut recent = Goal::new().fpr(0.01).plan("aging:window=1000")?.build()?;
+//! let mut recent = Goal::new().fpr(0.01).plan_among(KINDS, "aging:window=1000")?.build()?;
 //! for key in 0..10_000u64 {
 //!     recent.observe(&key, Importance::FULL);
 //! }

@@ -38,3 +38,10 @@ pub const KINDS: &[&Kind] = &[
     &ibf::IBF6,
     &aging::KIND,
 ];
+
+/// These kinds as a set, for tests.
+#[cfg(test)]
+pub(crate) const TESTED: everbloom::kind::Kinds = {
+    const LISTS: &[&[&Kind]] = &[KINDS];
+    everbloom::kind::Kinds::new(LISTS)
+};

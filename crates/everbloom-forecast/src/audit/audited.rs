@@ -67,10 +67,11 @@ impl Annex for Audit {
 /// Measures how often a filter really errs, while it works.
 ///
 /// ```
-/// use everbloom::{AnyFilter, Goal};
+/// use everbloom::Goal;
+/// use everbloom_all::KINDS;
 /// use everbloom_forecast::{Auditing, Audits};
 ///
-/// let filter = Goal::new().filter("stable").memory("16KiB").fpr("1%").build()?;
+/// let filter = Goal::new().filter("stable").memory("16KiB").fpr("1%").build_among(KINDS)?;
 /// let mut seen = filter.audited("64KiB", 0x5eed)?;
 /// (0..200_000u64).for_each(|key| {
 ///     seen.insert(key * key % 50_021);
@@ -80,7 +81,7 @@ impl Annex for Audit {
 /// assert!(fnr.low > 0.05 && fnr.high < 1.0, "it has to forget most of 50,021 keys: {fnr:?}");
 /// assert!(seen.breach().is_none(), "the promised rate of false positives is kept");
 ///
-/// let copy = AnyFilter::from_bytes(&seen.to_bytes())?;
+/// let copy = KINDS.from_bytes(&seen.to_bytes())?;
 /// assert_eq!(copy.audit_report(), Some(report));
 /// # Ok::<(), everbloom::Error>(())
 /// ```

@@ -100,10 +100,11 @@
 //! # Example
 //!
 //! ```
+//! use everbloom_all::KINDS;
 //! use everbloom::FilterExt;
 //! use everbloom::{Goal, Importance};
 //!
-//! let mut seen = Goal::new().memory_bits(1 << 18).fpr(0.01).with_importance().plan("ibf3")?.build()?;
+//! let mut seen = Goal::new().memory_bits(1 << 18).fpr(0.01).with_importance().plan_among(KINDS, "ibf3")?.build()?;
 //! let importance = |key: u64| Importance::new(if key % 10 == 0 { 50 } else { 1 }, 50);
 //! for key in 0..4_000u64 {
 //!     seen.observe(&key, importance(key)?);

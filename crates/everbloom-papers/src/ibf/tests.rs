@@ -4,7 +4,7 @@ use super::parameters::{DELETIONS, INSERTIONS};
 use super::weighed::FULL_WEIGHT;
 use super::*;
 use everbloom::codec::encode;
-use everbloom::{Decoder, FilterExt, Goal, Key, Spec};
+use everbloom::{FilterExt, Goal, Key, Spec};
 
 const CELL_IMPORTANCES: [CellImportance; 3] = [CellImportance::Sum, CellImportance::Decayed, CellImportance::Last];
 
@@ -308,8 +308,10 @@ fn every_pair_continues_after_a_round_trip_with_the_same_verdicts() {
                 let (hash, importance) = arrival(&mut generator, 400);
                 filter.observe_hash(hash, importance);
             }
-            let mut restored =
-                Decoder::new().decode(&encode(&filter)).unwrap_or_else(|error| panic!("{parameters:?}: {error}"));
+            let mut restored = crate::TESTED
+                .decoder()
+                .decode(&encode(&filter))
+                .unwrap_or_else(|error| panic!("{parameters:?}: {error}"));
             for _ in 0..700 {
                 let (hash, importance) = arrival(&mut generator, 400);
                 assert_eq!(filter.observe_hash(hash, importance), restored.observe_hash(hash, importance));
@@ -340,7 +342,7 @@ fn priorities_and_totals_saturate_instead_of_overflowing() {
     for key in 0..40u64 {
         filter.observe(key % 3, Importance::FULL);
     }
-    assert!(Decoder::new().decode(&encode(&filter)).is_ok());
+    assert!(crate::TESTED.decoder().decode(&encode(&filter)).is_ok());
 }
 
 #[test]
@@ -367,7 +369,7 @@ fn reinsertion_brings_important_keys_back() {
 fn plans_say_when_importances_do_not_tell_keys_apart() {
     let constant = ImportanceMix::of([Importance::new(30, 50).expect("in range")]);
     let goal = Goal::new().memory_bits(1 << 20).fpr(0.01);
-    let notes = |goal: Goal, spec: &str| goal.plan(spec).expect("plans").notes;
+    let notes = |goal: Goal, spec: &str| goal.plan_among(crate::TESTED, spec).expect("plans").notes;
     assert!(notes(goal.clone().importance_mix(constant), "ibf5")[0].contains("the value 1 of 3"));
     assert!(notes(goal.clone().importance_mix(constant), "ibf3").is_empty());
     assert!(notes(goal.clone().importance_mix(ImportanceMix::uniform()), "ibf5").is_empty());
@@ -378,8 +380,10 @@ fn plans_say_when_importances_do_not_tell_keys_apart() {
 
 #[test]
 fn values_without_importance_are_refused_with_the_reason() {
-    let error =
-        Goal::new().plan("ibf:insertion=m,deletion=probabilistic_val,num_cells=9,num_hashes=1,decrements=1,cell_max=1");
+    let error = Goal::new().plan_among(
+        crate::TESTED,
+        "ibf:insertion=m,deletion=probabilistic_val,num_cells=9,num_hashes=1,decrements=1,cell_max=1",
+    );
     assert!(error.expect_err("meaningless").to_string().contains("writes the same value for all"));
 }
 
@@ -424,7 +428,7 @@ fn cells_are_drawn_from_a_list_while_they_are_few() {
         assert_eq!(in_use, cells.nonzero());
         found[usize::from(cells.is_crowded())] += 1;
         if round % 97 == 0 {
-            let restored = Decoder::new().decode(&encode(&filter)).expect("its own bytes");
+            let restored = crate::TESTED.decoder().decode(&encode(&filter)).expect("its own bytes");
             assert_eq!(encode(&*restored), encode(&filter));
         }
     }
@@ -435,10 +439,16 @@ fn cells_are_drawn_from_a_list_while_they_are_few() {
 fn cells_that_no_list_could_number_are_refused() {
     let refusal = |result: Result<Plan>| result.expect_err("too many cells").to_string();
     let by_hand = |cells: u64| format!("num_cells={cells},num_hashes=4,decrements=7,cell_max=4");
-    assert!(Goal::new().plan(&format!("ibf6:{}", by_hand(1 << 32))).is_ok());
-    assert!(refusal(Goal::new().plan(&format!("ibf6:{}", by_hand((1 << 32) + 1)))).contains("4294967296"));
-    assert!(Goal::new().plan(&format!("ibf1:{}", by_hand((1 << 32) + 1))).is_ok());
+    assert!(Goal::new().plan_among(crate::TESTED, &format!("ibf6:{}", by_hand(1 << 32))).is_ok());
+    assert!(
+        refusal(Goal::new().plan_among(crate::TESTED, &format!("ibf6:{}", by_hand((1 << 32) + 1))))
+            .contains("4294967296")
+    );
+    assert!(Goal::new().plan_among(crate::TESTED, &format!("ibf1:{}", by_hand((1 << 32) + 1))).is_ok());
     // 8 bytes for each of the most cells there may be.
     let large = Goal::new().fpr(0.01).memory_bits(64 << 32);
-    assert!(refusal(large.plan("ibf6")).contains("shards") && large.plan("ibf1").is_ok());
+    assert!(
+        refusal(large.plan_among(crate::TESTED, "ibf6")).contains("shards")
+            && large.plan_among(crate::TESTED, "ibf1").is_ok()
+    );
 }

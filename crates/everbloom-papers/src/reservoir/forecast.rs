@@ -156,8 +156,10 @@ mod tests {
 
     /// Misses, repeats and false positives, distinct arrivals, of uniform draws from so many keys.
     fn measured(plan: &Plan, arrivals: u64, keys: u64, seed: u64) -> [f64; 4] {
-        let mut filter =
-            Goal::new().hashing(Hashing::seeded(seed)).plan(&plan.spec.to_string()).and_then(|plan| plan.build());
+        let mut filter = Goal::new()
+            .hashing(Hashing::seeded(seed))
+            .plan_among(crate::TESTED, &plan.spec.to_string())
+            .and_then(|plan| plan.build());
         let filter = filter.as_mut().expect("small");
         let (mut seen, mut generator, mut counts) = (HashSet::new(), Generator::seeded(seed), [0.0; 4]);
         for _ in 0..arrivals {
@@ -186,7 +188,7 @@ mod tests {
             "exponential,half_life=40000",
         ] {
             let spec = format!("reservoir:memory_bits=24576,num_filters=3,bias={bias}");
-            let plan = Goal::new().plan(spec.as_str()).expect("a full spec");
+            let plan = Goal::new().plan_among(crate::TESTED, spec.as_str()).expect("a full spec");
             let forecast = forecast(&plan, &stream).expect("a chain").expect("the spread layout has one");
             let runs: Vec<[f64; 4]> = (0..4).map(|seed| measured(&plan, arrivals, keys, seed)).collect();
             let sum = |place: usize| runs.iter().map(|run| run[place]).sum::<f64>();

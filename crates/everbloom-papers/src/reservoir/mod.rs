@@ -71,10 +71,11 @@
 //! # Example
 //!
 //! ```
+//! use everbloom_all::KINDS;
 //! use everbloom::FilterExt;
 //! use everbloom::{Goal, Importance};
 //!
-//! let mut seen = Goal::new().memory_bits(1 << 20).fpr(0.01).plan("reservoir")?.build()?;
+//! let mut seen = Goal::new().memory_bits(1 << 20).fpr(0.01).plan_among(KINDS, "reservoir")?.build()?;
 //! for key in 0..20_000u64 {
 //!     seen.observe(&key, Importance::FULL);
 //! }

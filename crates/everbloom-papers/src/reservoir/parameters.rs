@@ -412,7 +412,12 @@ mod tests {
             ("bias=exponential,insert_prob=0.5", "write bias=constant"),
         ] {
             for spec in [format!("reservoir:memory_bits=4096,num_filters=3,{said}"), format!("reservoir:{said}")] {
-                let error = Goal::new().memory_bits(1 << 16).fpr(0.1).plan(spec.as_str()).expect_err(said).to_string();
+                let error = Goal::new()
+                    .memory_bits(1 << 16)
+                    .fpr(0.1)
+                    .plan_among(crate::TESTED, spec.as_str())
+                    .expect_err(said)
+                    .to_string();
                 assert!(error.contains(mention), "{spec}: {error}");
             }
         }

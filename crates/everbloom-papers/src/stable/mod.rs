@@ -60,10 +60,11 @@
 //! # Example
 //!
 //! ```
+//! use everbloom_all::KINDS;
 //! use everbloom::FilterExt;
 //! use everbloom::{Goal, Importance, Verdict};
 //!
-//! let mut recent = Goal::new().memory_bits(65_536).fpr(0.01).plan("stable")?.build()?;
+//! let mut recent = Goal::new().memory_bits(65_536).fpr(0.01).plan_among(KINDS, "stable")?.build()?;
 //! let mut wrong = 0;
 //! for key in 0..200_000u64 {
 //!     wrong += u32::from(recent.observe(&key, Importance::FULL) == Verdict::Duplicate);

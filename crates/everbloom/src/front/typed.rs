@@ -53,6 +53,18 @@ macro_rules! typed_filter {
                 $crate::AnyFilter::from($crate::Decoder::new().kinds(Self::kinds()).decode(bytes)?).downcast()
             }
 
+            /// Writes the filter, without a copy of its cells.
+            pub fn write_to(&self, out: &mut impl std::io::Write) -> $crate::Result<()> {
+                Ok($crate::codec::encode_to(self, out)?)
+            }
+
+            /// Reads a filter, which must be all that the reader has.
+            pub fn read_from(source: &mut impl std::io::Read) -> $crate::Result<Self> {
+                let mut bytes = Vec::new();
+                source.read_to_end(&mut bytes)?;
+                Self::from_bytes(&bytes)
+            }
+
             $($($crate::typed_filter!(@$ability);)+)?
 
             fn kinds() -> $crate::kind::Kinds {
