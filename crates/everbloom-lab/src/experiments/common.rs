@@ -1,10 +1,14 @@
-//! What several experiments share: filters by spec on a stream, and rows of what came out.
+//! What experiments share, the names that each of them needs included: filters by spec on a stream, and rows of what came out.
 
-use crate::datasets::{self, Request};
-use crate::evaluate::{self, Batch, Outcome, Record, Report, Source};
-use crate::metrics::Tally;
-use crate::suite::{Context, Row};
-use everbloom::{AnyFilter, Goal, Hashing, Result};
+pub(super) use crate::datasets::{self, Request, universe_for};
+pub(super) use crate::evaluate::{self, Batch, Record, Report, Source};
+pub(super) use crate::metrics::Tally;
+pub(super) use crate::oracle::{IdOracle, Oracle, Repeats, Truth};
+pub(super) use crate::suite::{
+    Axis, Cell, Conclusion, Context, Experiment, Figure, Label, Look, Outcome, Panel, Point, Printed, Row, Sample,
+    Scope, Seconds, Series, Summary, Table, Verdict, clearly_below, short,
+};
+pub(super) use everbloom::{AnyFilter, Error, Goal, Hashing, Importance, Key as _, Result};
 
 /// A filter: the name it has in charts, and its spec.
 pub(super) type Named = (&'static str, String);
@@ -15,13 +19,18 @@ pub(super) fn build(spec: &str, seed: u64) -> Result<AnyFilter> {
 }
 
 /// Runs filters over a stream, all with the same seed.
-pub(super) fn judge(source: &mut dyn Source, filters: &[Named], seed: u64, record: Record) -> Result<Outcome> {
+pub(super) fn judge(
+    source: &mut dyn Source,
+    filters: &[Named],
+    seed: u64,
+    record: Record,
+) -> Result<evaluate::Outcome> {
     let built = filters.iter().map(|(_, spec)| build(spec, seed)).collect::<Result<Vec<_>>>()?;
     evaluate::run_recording(source, Hashing::seeded(seed), built, record)
 }
 
 /// Runs filters over a data set of so many arrivals; its seed is not the filters'.
-pub(super) fn judge_set(set: &str, request: Request, filters: &[Named], record: Record) -> Result<Outcome> {
+pub(super) fn judge_set(set: &str, request: Request, filters: &[Named], record: Record) -> Result<evaluate::Outcome> {
     let mut stream = datasets::open(set, &Request { seed: 1000 + request.seed, ..request })?;
     judge(&mut stream, filters, request.seed, record)
 }

@@ -1,11 +1,7 @@
 //! Compressed filters on the wire.
 
-use crate::suite::{
-    Axis, Cell, Conclusion, Experiment, Figure, Look, Outcome, Panel, Row, Scope, Seconds, Series, Table, Verdict,
-    clearly_below,
-};
+use crate::experiments::common::*;
 use everbloom::internal::{FilterExt as _, codec};
-use everbloom::{Goal, Hashing, Result};
 
 /// See the module.
 pub(in crate::experiments) static EXPERIMENT: Experiment = Experiment {
@@ -73,7 +69,7 @@ fn conclude(table: &Table, _: &Scope) -> Result<Conclusion> {
             series.points.iter_mut().for_each(|point| point.x *= 100.0);
             panel = panel.series(series);
         }
-        let limit = RATES.map(|rate| crate::suite::Point::new(100.0 * rate, (1.0 / rate).log2()));
+        let limit = RATES.map(|rate| Point::new(100.0 * rate, (1.0 / rate).log2()));
         figure = figure.panel(panel.series(Series::new("limit", Look::Reference, limit)));
     }
     let at = |value: &str, way: &str| table.need("wire", value, &[("way", way.into()), ("rate", 0.01.into())]);
@@ -82,12 +78,12 @@ fn conclude(table: &Table, _: &Scope) -> Result<Conclusion> {
     Ok(Conclusion::new()
         .figure(figure)
         .verdict(
-            Verdict::new("half-full", "other extensions", "Bloom filters can be compressed very nicely", Outcome::graded(packed.mean() < 0.95 * usual.mean(), planned.mean() < 0.9 * usual.mean()))
+            Outcome::graded(packed.mean() < 0.95 * usual.mean(), planned.mean() < 0.9 * usual.mean()).on("half-full", "other extensions", "Bloom filters can be compressed very nicely")
                 .mean("usual filter for 1 %, bits sent per key", &usual).mean("compressed", &packed).mean("planned for compression", &planned)
                 .remark("not one that is half full, as the optimum has it; one planned for it, with fewer hashes and more bits, can"),
         )
         .verdict(
-            Verdict::new("same-answers", "other extensions", "a filter planned for compression keeps its rate and its keys", Outcome::of(rate.mean() <= 0.01 + 4.0 * rate.error() && lost.mean() == 0.0 && clearly_below(&planned, &usual)))
+            Outcome::of(rate.mean() <= 0.01 + 4.0 * rate.error() && lost.mean() == 0.0 && clearly_below(&planned, &usual)).on("same-answers", "other extensions", "a filter planned for compression keeps its rate and its keys")
                 .mean("rate asked for: 1 %; measured, %", &rate.percent()).mean("keys lost", &lost),
         ))
 }

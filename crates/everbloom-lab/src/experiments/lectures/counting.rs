@@ -1,14 +1,9 @@
 //! Deletion: resetting bits, counting, and counters that overflow.
 
-use crate::experiments::common::build;
-use crate::suite::{
-    Axis, Cell, Conclusion, Experiment, Figure, Look, Outcome, Panel, Point, Row, Scope, Seconds, Series, Table,
-    Verdict,
-};
+use crate::experiments::common::*;
 use everbloom::filters::bloom::Size;
 use everbloom::filters::{Counting, counting};
 use everbloom::internal::Removal as _;
-use everbloom::{Hashing, Key as _, Result};
 
 /// See the module.
 pub(in crate::experiments) static EXPERIMENT: Experiment = Experiment {
@@ -119,43 +114,31 @@ fn conclude(table: &Table, _: &Scope) -> Result<Conclusion> {
     Ok(Conclusion::new()
         .figure(figure)
         .verdict(
-            Verdict::new(
-                "resetting",
-                "handling deletions",
-                "resetting the bits of a key deletes others, too",
-                Outcome::of(reset.mean() > 1.0),
-            )
-            .mean("other keys lost when half are deleted, %", &reset),
+            Outcome::of(reset.mean() > 1.0)
+                .on("resetting", "handling deletions", "resetting the bits of a key deletes others, too")
+                .mean("other keys lost when half are deleted, %", &reset),
         )
         .verdict(
-            Verdict::new(
-                "counting",
-                "counting Bloom filters",
-                "counters make deletion possible: other keys stay",
-                Outcome::of(counted.mean() == 0.0),
-            )
-            .mean("other keys lost, %", &counted),
+            Outcome::of(counted.mean() == 0.0)
+                .on("counting", "counting Bloom filters", "counters make deletion possible: other keys stay")
+                .mean("other keys lost, %", &counted),
         )
         .verdict(
-            Verdict::new(
-                "reduced",
-                "counting Bloom filters",
-                "reduced to 0 and 1, it is the Bloom filter of what is left",
-                Outcome::of((left.mean() - plain.mean()).abs() < 1e-9),
-            )
-            .mean("deleted keys still found, %", &left)
-            .mean("by a filter of the rest, %", &plain),
+            Outcome::of((left.mean() - plain.mean()).abs() < 1e-9)
+                .on("reduced", "counting Bloom filters", "reduced to 0 and 1, it is the Bloom filter of what is left")
+                .mean("deleted keys still found, %", &left)
+                .mean("by a filter of the rest, %", &plain),
         )
         .verdict(
-            Verdict::new(
-                "four-bits",
-                "handling deletions",
-                "4 bits per counter are enough: overflow has a very small probability",
-                Outcome::of(overflown.mean() < 1e-6 && theory < 1e-12),
-            )
-            .mean("share of counters that overflowed", &overflown)
-            .number("theory", theory)
-            .mean("2-bit counters, for comparison", &two_bits),
+            Outcome::of(overflown.mean() < 1e-6 && theory < 1e-12)
+                .on(
+                    "four-bits",
+                    "handling deletions",
+                    "4 bits per counter are enough: overflow has a very small probability",
+                )
+                .mean("share of counters that overflowed", &overflown)
+                .number("theory", theory)
+                .mean("2-bit counters, for comparison", &two_bits),
         ))
 }
 

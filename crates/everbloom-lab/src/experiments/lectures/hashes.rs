@@ -1,12 +1,8 @@
 //! The rate of false positives against the number of hashes, and where it is lowest.
 
-use crate::suite::{
-    Axis, Cell, Conclusion, Experiment, Figure, Look, Outcome, Panel, Point, Row, Scope, Seconds, Series, Table,
-    Verdict,
-};
+use crate::experiments::common::*;
 use everbloom::filters::Bloom;
 use everbloom::filters::bloom::Size;
-use everbloom::{Hashing, Result};
 
 /// See the module.
 pub(in crate::experiments) static EXPERIMENT: Experiment = Experiment {
@@ -87,7 +83,8 @@ fn optimum(table: &Table, bits: u64, lowest: f64) -> Result<Verdict> {
     let holds = (lowest - best).abs() < 1.0 && (fill.mean() - 0.5).abs() < 0.05;
     let claim =
         format!("with {bits} bits a key, the best number of hashes is {bits}·ln 2, where half the bits are set");
-    Ok(Verdict::new(format!("optimum-{bits}"), "bloom filter tradeoffs", claim, Outcome::of(holds))
+    Ok(Outcome::of(holds)
+        .on(format!("optimum-{bits}"), "bloom filter tradeoffs", claim)
         .number("claimed", best)
         .number("lowest at", lowest)
         .mean("share of bits set there", &fill))
@@ -109,7 +106,8 @@ fn formula(table: &Table) -> Result<Option<Verdict>> {
     }
     Ok(worst.map(|(off, measured, theory)| {
         let claim = "the rate of false positives is (1 − e^(−kn/m))^k";
-        Verdict::new("formula", "error estimation", claim, Outcome::loosely(holds, off <= 0.1, off < 0.2))
+        Outcome::loosely(holds, off <= 0.1, off < 0.2)
+            .on("formula", "error estimation", claim)
             .number("largest deviation, share of the rate", off)
             .number("measured there", measured)
             .number("formula there", theory)

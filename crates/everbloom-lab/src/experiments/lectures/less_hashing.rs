@@ -1,9 +1,7 @@
 //! One hash split in two, against independent ones.
 
-use crate::suite::{
-    Axis, Cell, Conclusion, Experiment, Figure, Look, Outcome, Panel, Row, Scope, Seconds, Series, Table, Verdict,
-};
-use everbloom::{Hashing, Key as _, KeyHash, Result};
+use crate::experiments::common::*;
+use everbloom::KeyHash;
 
 /// See the module.
 pub(in crate::experiments) static EXPERIMENT: Experiment = Experiment {
@@ -89,7 +87,7 @@ fn conclude(table: &Table, scope: &Scope) -> Result<Conclusion> {
         table.need("rates", value, &[("hashes", way.into()), ("num_hashes", num_hashes.into())])
     };
     let ratio = |way: &str, num_hashes: u32| {
-        Ok::<_, everbloom::Error>(at(way, num_hashes, "fpr")?.mean() / at(way, num_hashes, "theory")?.mean())
+        Ok::<_, Error>(at(way, num_hashes, "fpr")?.mean() / at(way, num_hashes, "theory")?.mean())
     };
     let (plain_few, plain_many) = (ratio("plain double", 6)?, ratio("plain double", 20)?);
     let (mixed_few, mixed_ten) = (ratio("everbloom's", 6)?, ratio("everbloom's", 10)?);
@@ -99,27 +97,19 @@ fn conclude(table: &Table, scope: &Scope) -> Result<Conclusion> {
     Ok(Conclusion::new()
         .figure(figure)
         .verdict(
-            Verdict::new(
-                "two-hashes",
-                "other extensions",
-                "two hashes do for a Bloom filter",
-                Outcome::graded(plain_few < 1.1 && plain_many < 2.0, plain_few < 1.5),
-            )
-            .number("plain double hashing / theory, 6 hashes", plain_few)
-            .number("20 hashes", plain_many)
-            .mean("its rate at 20 hashes", &seen)
-            .number("false positives that theory expects there in all", expected)
-            .remark("at few hashes; at many, plain double hashing has a floor"),
+            Outcome::graded(plain_few < 1.1 && plain_many < 2.0, plain_few < 1.5)
+                .on("two-hashes", "other extensions", "two hashes do for a Bloom filter")
+                .number("plain double hashing / theory, 6 hashes", plain_few)
+                .number("20 hashes", plain_many)
+                .mean("its rate at 20 hashes", &seen)
+                .number("false positives that theory expects there in all", expected)
+                .remark("at few hashes; at many, plain double hashing has a floor"),
         )
         .verdict(
-            Verdict::new(
-                "mixed",
-                "everbloom",
-                "one hash, split and mixed, is as good as independent ones",
-                Outcome::of((mixed_few - 1.0).abs() < 0.1 && (mixed_ten - 1.0).abs() < 0.35),
-            )
-            .ours()
-            .number("everbloom's / theory, 6 hashes", mixed_few)
-            .number("10 hashes", mixed_ten),
+            Outcome::of((mixed_few - 1.0).abs() < 0.1 && (mixed_ten - 1.0).abs() < 0.35)
+                .on("mixed", "everbloom", "one hash, split and mixed, is as good as independent ones")
+                .ours()
+                .number("everbloom's / theory, 6 hashes", mixed_few)
+                .number("10 hashes", mixed_ten),
         ))
 }

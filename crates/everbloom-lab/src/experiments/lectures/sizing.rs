@@ -1,11 +1,6 @@
 //! How large a filter must be for a rate: bits per key and hashes.
 
-use crate::experiments::common::build;
-use crate::suite::{
-    Axis, Cell, Conclusion, Experiment, Figure, Look, Outcome, Panel, Point, Row, Sample, Scope, Seconds, Series,
-    Table, Verdict,
-};
-use everbloom::{Goal, Hashing, Result};
+use crate::experiments::common::*;
 use std::f64::consts::LN_2;
 
 /// See the module.
@@ -73,27 +68,23 @@ fn conclude(table: &Table, _: &Scope) -> Result<Conclusion> {
         let claimed = (1.0 / target).ln() / (LN_2 * LN_2);
         let holds = fpr.mean() <= target + 4.0 * fpr.error() && (bits.mean() / claimed - 1.0).abs() < 0.03;
         verdicts.push(
-            Verdict::new(
-                format!("target-{target}"),
-                "bloom filter design",
-                format!("ln(1/δ)/ln² 2 bits a key keep a rate of {target}"),
-                Outcome::of(holds),
-            )
-            .number("formula, bits a key", claimed)
-            .mean("planned, bits a key", &bits)
-            .mean("measured rate", &fpr),
+            Outcome::of(holds)
+                .on(
+                    format!("target-{target}"),
+                    "bloom filter design",
+                    format!("ln(1/δ)/ln² 2 bits a key keep a rate of {target}"),
+                )
+                .number("formula, bits a key", claimed)
+                .mean("planned, bits a key", &bits)
+                .mean("measured rate", &fpr),
         );
     }
     let (hashes, bits) = (at("num_hashes", 0.01)?, at("bits_per_key", 0.01)?);
     verdicts.push(
-        Verdict::new(
-            "one-percent",
-            "bloom filter design",
-            "1 % takes 7 hashes and 10 bits a key",
-            Outcome::of(hashes.mean() == 7.0 && (9.0..=10.5).contains(&bits.mean())),
-        )
-        .mean("hashes", &hashes)
-        .mean("bits a key", &bits),
+        Outcome::of(hashes.mean() == 7.0 && (9.0..=10.5).contains(&bits.mean()))
+            .on("one-percent", "bloom filter design", "1 % takes 7 hashes and 10 bits a key")
+            .mean("hashes", &hashes)
+            .mean("bits a key", &bits),
     );
     verdicts.push(eight(table)?);
     let theory =
@@ -126,7 +117,8 @@ fn eight(table: &Table) -> Result<Verdict> {
     let best = best.unwrap_or_default();
     let outcome =
         Outcome::loosely((1.0..=2.0).contains(&best.mean()), (0.9..=2.2).contains(&best.mean()), best.mean() < 2.5);
-    Ok(Verdict::new("eight-bits", "why bloom filters", "8 bits an entry give 1–2 % false positives", outcome)
+    Ok(outcome
+        .on("eight-bits", "why bloom filters", "8 bits an entry give 1–2 % false positives")
         .mean("best whole number of hashes, %", &best)
         .number("0.6185^8, %", 100.0 * 0.6185f64.powi(8)))
 }

@@ -1,13 +1,10 @@
 //! What the frontiers share: every kind's grid on a stream, its lower envelope, the limit.
 
-use crate::datasets::{self, Request};
-use crate::evaluate::{self, Batch, Source};
+use crate::experiments::common::*;
 use crate::matched;
 use crate::metrics::Slices;
-use crate::oracle::{Oracle, Repeats, Truth};
-use crate::suite::{Axis, Cell, Context, Figure, Label, Look, Panel, Point, Row, Scope, Series, Summary, Table};
 use everbloom::internal::forecast::limit;
-use everbloom::{Goal, Hashing, Result, Spec, filters};
+use everbloom::{Spec, filters};
 
 /// A stream: synthetic or recorded.
 #[derive(Debug, Clone, Copy)]

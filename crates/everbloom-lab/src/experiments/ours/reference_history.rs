@@ -1,11 +1,6 @@
 //! Seven filters on the real history stream, against the figures of the specification.
 
-use crate::evaluate::Record;
-use crate::experiments::common::{ERRORS, Named, judge, with_rates};
-use crate::suite::{
-    Axis, Cell, Conclusion, Experiment, Figure, Look, Outcome, Panel, Row, Scope, Seconds, Table, Verdict,
-};
-use everbloom::Result;
+use crate::experiments::common::*;
 
 /// See the module.
 pub(in crate::experiments) static EXPERIMENT: Experiment = Experiment {
@@ -90,7 +85,8 @@ fn conclude(table: &Table, _: &Scope) -> Result<Conclusion> {
                 && near(measured_fpr.mean(), fpr, measured_fpr.deviation());
             let claim = format!("{filter} in {memory} bits: FNR {fnr} %, FPR {fpr} %");
             verdicts.push(
-                Verdict::new(format!("{filter}-{memory}"), "everbloom's reference", claim, Outcome::of(holds))
+                Outcome::of(holds)
+                    .on(format!("{filter}-{memory}"), "everbloom's reference", claim)
                     .mean("FNR, %", &measured_fnr)
                     .mean("FPR, %", &measured_fpr),
             );

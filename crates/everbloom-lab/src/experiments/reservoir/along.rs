@@ -1,9 +1,6 @@
 //! What the figures over records share: rates and ones along a stream.
 
-use crate::evaluate::{Batch, Record, Source};
-use crate::experiments::common::{Named, Over, integral, judge};
-use crate::suite::{Axis, Figure, Look, Panel, Point, Row, Series, Summary, Table};
-use everbloom::{Hashing, Result};
+use crate::experiments::common::*;
 
 /// How many points a curve has.
 pub(super) const PARTS: u64 = 50;

@@ -2,12 +2,7 @@
 
 use super::along::{Head, figure, rows};
 use super::{SOURCE, reservoir, stable};
-use crate::evaluate::Record;
-use crate::experiments::common::judge;
-use crate::suite::{
-    Axis, Cell, Conclusion, Experiment, Outcome, Printed, Row, Scope, Seconds, Table, Verdict, clearly_below,
-};
-use everbloom::Result;
+use crate::experiments::common::*;
 
 /// See the module.
 pub(in crate::experiments) static EXPERIMENT: Experiment = Experiment {
@@ -78,30 +73,30 @@ fn conclude(table: &Table, _: &Scope) -> Result<Conclusion> {
         let ratio = sbf.with(&rsbf, |sbf, rsbf| sbf / rsbf);
         let outcome = Printed::new(claimed, 2).outcome_about(&ratio, clearly_below(&rsbf, &sbf));
         conclusion = conclusion.verdict(
-            Verdict::new(
-                format!("fnr-{bits}"),
-                "Figure 4",
-                format!("with {} KB RSBF has a {claimed} times lower FNR", bits / 8192),
-                outcome,
-            )
-            .number("claimed", claimed)
-            .mean("SBF / RSBF", &ratio)
-            .mean("SBF, %", &sbf)
-            .mean("RSBF, %", &rsbf)
-            .remark("another stream than the paper's"),
+            outcome
+                .on(
+                    format!("fnr-{bits}"),
+                    "Figure 4",
+                    format!("with {} KB RSBF has a {claimed} times lower FNR", bits / 8192),
+                )
+                .number("claimed", claimed)
+                .mean("SBF / RSBF", &ratio)
+                .mean("SBF, %", &sbf)
+                .mean("RSBF, %", &rsbf)
+                .remark("another stream than the paper's"),
         );
         let (sbf, rsbf) = (at("fpr", bits, "SBF")?, at("fpr", bits, "RSBF")?);
         let factor = rsbf.mean() / sbf.mean();
         conclusion = conclusion.verdict(
-            Verdict::new(
+            Outcome::loosely(
+                (0.9..=1.1).contains(&factor),
+                (0.8..1.25).contains(&factor),
+                (0.5..2.0).contains(&factor),
+            )
+            .on(
                 format!("fpr-{bits}"),
                 "Figure 2",
                 format!("with {} KB the FPRs of RSBF and SBF are comparable", bits / 8192),
-                Outcome::loosely(
-                    (0.9..=1.1).contains(&factor),
-                    (0.8..1.25).contains(&factor),
-                    (0.5..2.0).contains(&factor),
-                ),
             )
             .mean("SBF, %", &sbf)
             .mean("RSBF, %", &rsbf)
@@ -122,31 +117,23 @@ fn at_first(table: &Table) -> Result<Vec<Verdict>> {
     let missed = of("first", "fnr", bits, "RSBF")?;
     let (small, large) = (of("rates", "fnr", bits, "RSBF")?, of("rates", "fnr", MEMORIES[1], "RSBF")?);
     Ok(vec![
-        Verdict::new(
-            "first-fpr",
-            "section 6.1, Figure 2",
-            "with 2 KB, up to the threshold, the FPR is 0.001 for RSBF and around 0.0025 for SBF",
-            Outcome::loosely(false, near_sbf && near_rsbf, clearly_below(&rsbf, &sbf)),
-        )
-        .mean("RSBF, first s arrivals, %", &rsbf)
-        .mean("SBF, %", &sbf)
-        .remark("another stream than the paper's"),
-        Verdict::new(
-            "first-fnr",
-            "section 6.1",
-            "up to the threshold, the first s arrivals, RSBF has no false negatives",
-            Outcome::of(missed.mean() == 0.0),
-        )
-        .mean("FNR of the first s arrivals, 2 KB, %", &missed),
-        Verdict::new(
-            "fnr-rises",
-            "Figure 4",
-            "with twice the memory the FNR is higher: 12 % with 4 KB, 10 % with 2 KB",
-            Outcome::of(clearly_below(&small, &large)),
-        )
-        .mean("RSBF with 2 KB, %", &small)
-        .mean("4 KB, %", &large)
-        .remark("an error of the paper, or of the figure: more memory cannot cost accuracy"),
+        Outcome::loosely(false, near_sbf && near_rsbf, clearly_below(&rsbf, &sbf))
+            .on(
+                "first-fpr",
+                "section 6.1, Figure 2",
+                "with 2 KB, up to the threshold, the FPR is 0.001 for RSBF and around 0.0025 for SBF",
+            )
+            .mean("RSBF, first s arrivals, %", &rsbf)
+            .mean("SBF, %", &sbf)
+            .remark("another stream than the paper's"),
+        Outcome::of(missed.mean() == 0.0)
+            .on("first-fnr", "section 6.1", "up to the threshold, the first s arrivals, RSBF has no false negatives")
+            .mean("FNR of the first s arrivals, 2 KB, %", &missed),
+        Outcome::of(clearly_below(&small, &large))
+            .on("fnr-rises", "Figure 4", "with twice the memory the FNR is higher: 12 % with 4 KB, 10 % with 2 KB")
+            .mean("RSBF with 2 KB, %", &small)
+            .mean("4 KB, %", &large)
+            .remark("an error of the paper, or of the figure: more memory cannot cost accuracy"),
     ])
 }
 
@@ -175,7 +162,8 @@ fn settling(table: &Table) -> Result<Vec<Verdict>> {
             None => format!("with {} KB RSBF's ones settle much earlier than SBF's", bits / 8192),
         };
         let outcome = Outcome::graded(rsbf < 0.7 * sbf && printed.is_none(), rsbf < sbf);
-        let verdict = Verdict::new(format!("settles-{bits}"), "Figure 6", claim, outcome)
+        let verdict = outcome
+            .on(format!("settles-{bits}"), "Figure 6", claim)
             .number("within 2 % of the last value from record, SBF", sbf)
             .number("RSBF", rsbf)
             .remark("of 1.4 M records; both settle within the first of fifty parts where the filter is small");

@@ -1,7 +1,7 @@
 //! Table 2: 100,000 arrivals, 76 % distinct.
 
 use super::{PrintedRow, PrintedTable, SOURCE, entry, misprint};
-use crate::suite::{Experiment, Seconds};
+use crate::experiments::common::*;
 
 /// See the module.
 pub(in crate::experiments) static EXPERIMENT: Experiment = Experiment {

@@ -1,7 +1,7 @@
 //! Table 3: 10 million arrivals, 49 % distinct.
 
 use super::{PrintedRow, PrintedTable, SOURCE, entry};
-use crate::suite::{Experiment, Seconds};
+use crate::experiments::common::*;
 
 /// See the module.
 pub(in crate::experiments) static EXPERIMENT: Experiment = Experiment {

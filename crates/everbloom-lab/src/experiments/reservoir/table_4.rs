@@ -1,8 +1,7 @@
 //! Table 4: 695 million arrivals, 15 % distinct; one part in 64 unless asked for all.
 
 use super::{PrintedRow, PrintedTable, SOURCE, entry, misprint, of_two_arrays, operating_point};
-use crate::suite::{Conclusion, Experiment, Scope, Seconds, Table};
-use everbloom::Result;
+use crate::experiments::common::*;
 
 /// See the module.
 pub(in crate::experiments) static EXPERIMENT: Experiment = Experiment {

@@ -3,8 +3,7 @@
 use super::{
     PrintedRow, PrintedTable, SOURCE, TWO_ARRAYS, entry, misprint, of_two_arrays, operating_point, sample, up_to_twice,
 };
-use crate::suite::{Conclusion, Experiment, Printed, Scope, Seconds, Table, Verdict};
-use everbloom::Result;
+use crate::experiments::common::*;
 
 /// See the module.
 pub(in crate::experiments) static EXPERIMENT: Experiment = Experiment {
@@ -57,7 +56,8 @@ fn prose(table: &Table) -> Result<Vec<Verdict>> {
     let outcome = said.outcome_if_mended(tabulated, &two);
     let claim = "at around 67M bits RSBF has an FNR of 58 %";
     Ok(vec![
-        Verdict::new("prose-58", "section 6.2", claim, outcome)
+        outcome
+            .on("prose-58", "section 6.2", claim)
             .number("section 6.2", 58.0)
             .number("the table", 67.66)
             .mean("measured, 2 arrays", &two)

@@ -1,13 +1,7 @@
 //! How the thesis's sets are spread over importances.
 
 use super::{SOURCE, items};
-use crate::datasets::{self, Request};
-use crate::oracle::{IdOracle, Truth};
-use crate::suite::{
-    Axis, Cell, Conclusion, Experiment, Figure, Look, Outcome, Panel, Printed, Row, Sample, Scope, Seconds, Series,
-    Table, Verdict,
-};
-use everbloom::Result;
+use crate::experiments::common::*;
 
 /// See the module.
 pub(in crate::experiments) static EXPERIMENT: Experiment = Experiment {
@@ -75,48 +69,38 @@ fn conclude(table: &Table, _: &Scope) -> Result<Conclusion> {
     Ok(Conclusion::new()
         .figure(figure)
         .verdict(
-            Verdict::new(
-                "crawl",
-                "6.1.1",
-                "about 73 % of the crawl's arrivals repeat",
-                Printed::new(73.0, 0).outcome(&crawl),
-            )
-            .number("printed", 73.0)
-            .mean("generated crawl, %", &crawl)
-            .remark("a crawl generated to that share"),
+            Printed::new(73.0, 0)
+                .outcome(&crawl)
+                .on("crawl", "6.1.1", "about 73 % of the crawl's arrivals repeat")
+                .number("printed", 73.0)
+                .mean("generated crawl, %", &crawl)
+                .remark("a crawl generated to that share"),
         )
         .verdict(
-            Verdict::new(
-                "crawl-tree",
-                "6.1.1",
-                "most arrivals of the crawl have low importance, since a crawl grows as a tree",
-                Outcome::of(deep > shallow),
-            )
-            .number("share of importance 1–2", deep)
-            .number("share of importance 5–8", shallow),
+            Outcome::of(deep > shallow)
+                .on(
+                    "crawl-tree",
+                    "6.1.1",
+                    "most arrivals of the crawl have low importance, since a crawl grows as a tree",
+                )
+                .number("share of importance 1–2", deep)
+                .number("share of importance 5–8", shallow),
         )
         .verdict(
-            Verdict::new(
-                "linear",
-                "6.1.2",
-                "the linear set is uniform over importances",
-                Outcome::of((even_low / even_high - 1.0).abs() < 0.1),
-            )
-            .number("share of importance 1–10", even_low)
-            .number("41–50", even_high),
+            Outcome::of((even_low / even_high - 1.0).abs() < 0.1)
+                .on("linear", "6.1.2", "the linear set is uniform over importances")
+                .number("share of importance 1–10", even_low)
+                .number("41–50", even_high),
         )
         .verdict(
-            Verdict::new(
-                "exponential",
-                "6.1.2",
-                "the exponential set has more arrivals of low importance",
-                Outcome::of(low > high),
-            )
-            .number("share of importance 1–10", low)
-            .number("41–50", high),
+            Outcome::of(low > high)
+                .on("exponential", "6.1.2", "the exponential set has more arrivals of low importance")
+                .number("share of importance 1–10", low)
+                .number("41–50", high),
         )
         .verdict(
-            Verdict::new("seventy", "6.1.2", "the artificial sets have 70 % duplicates", Outcome::Misprint)
+            Outcome::Misprint
+                .on("seventy", "6.1.2", "the artificial sets have 70 % duplicates")
                 .number("printed, %", 70.0)
                 .mean("set of Figures 4–6, %", &figures)
                 .mean("set of Tables 3–4 and Figure 3, %", &tables)

@@ -2,8 +2,7 @@
 
 use super::by_importance::Varied;
 use super::{SOURCE, Size, USUAL, about};
-use crate::suite::{Conclusion, Experiment, Outcome, Scope, Seconds, Table, Verdict};
-use everbloom::Result;
+use crate::experiments::common::*;
 
 /// See the module.
 pub(in crate::experiments) static EXPERIMENT: Experiment = Experiment {
@@ -40,16 +39,12 @@ fn conclude(table: &Table, _: &Scope) -> Result<Conclusion> {
     Ok(Conclusion::new()
         .figure(VARIED.figure(table))
         .verdict(
-            Verdict::new(
-                "bloom",
-                "6.4.1",
-                "the Bloom filter has 3–5 times the false positives of the importance-aware filters",
-                Outcome::loosely(
-                    (3.0..=5.0).contains(&ratio.mean()),
-                    (2.7..=5.5).contains(&ratio.mean()),
-                    ratio.mean() > 1.0,
-                ),
+            Outcome::loosely(
+                (3.0..=5.0).contains(&ratio.mean()),
+                (2.7..=5.5).contains(&ratio.mean()),
+                ratio.mean() > 1.0,
             )
+            .on("bloom", "6.4.1", "the Bloom filter has 3–5 times the false positives of the importance-aware filters")
             .mean("BF / IBF5, 65536 cells", &ratio),
         )
         .verdict(about(
@@ -79,12 +74,8 @@ fn conclude(table: &Table, _: &Scope) -> Result<Conclusion> {
             large.mean() < high.mean(),
         ))
         .verdict(
-            Verdict::new(
-                "stable-flat",
-                "4.3",
-                "the stable filter is blind to importance: a line parallel to the axis",
-                Outcome::of(flat),
-            )
-            .mean("slope, points per unit", &slope),
+            Outcome::of(flat)
+                .on("stable-flat", "4.3", "the stable filter is blind to importance: a line parallel to the axis")
+                .mean("slope, points per unit", &slope),
         ))
 }

@@ -2,8 +2,7 @@
 
 use super::by_importance::Varied;
 use super::{SOURCE, Size, USUAL, about};
-use crate::suite::{Conclusion, Experiment, Outcome, Sample, Scope, Seconds, Table, Verdict, clearly_below};
-use everbloom::Result;
+use crate::experiments::common::*;
 
 /// See the module.
 pub(in crate::experiments) static EXPERIMENT: Experiment = Experiment {
@@ -60,14 +59,10 @@ fn conclude(table: &Table, _: &Scope) -> Result<Conclusion> {
                 .remark("the text does not say for how many hashes; the nearest is judged"),
         )
         .verdict(
-            Verdict::new(
-                "stable-fn",
-                "6.4.3, 6.5",
-                "more hashes give fewer false negatives",
-                Outcome::of(clearly_below(&sbf_many, &sbf_few)),
-            )
-            .mean("SBF, 4 hashes, %", &sbf_few)
-            .mean("16 hashes, %", &sbf_many),
+            Outcome::of(clearly_below(&sbf_many, &sbf_few))
+                .on("stable-fn", "6.4.3, 6.5", "more hashes give fewer false negatives")
+                .mean("SBF, 4 hashes, %", &sbf_few)
+                .mean("16 hashes, %", &sbf_many),
         )
         .verdict(about(
             "crossover-few",

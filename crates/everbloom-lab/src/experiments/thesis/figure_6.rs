@@ -2,8 +2,7 @@
 
 use super::by_importance::Varied;
 use super::{SOURCE, Size, USUAL, about};
-use crate::suite::{Conclusion, Experiment, Outcome, Printed, Scope, Seconds, Table, Verdict, clearly_below};
-use everbloom::Result;
+use crate::experiments::common::*;
 
 /// See the module.
 pub(in crate::experiments) static EXPERIMENT: Experiment = Experiment {
@@ -52,16 +51,12 @@ fn conclude(table: &Table, _: &Scope) -> Result<Conclusion> {
         .verdict(about("fn-low", "6.4.4", "its false negatives fall from 20 % at 4 …", 20.0, &fn_low, falls))
         .verdict(about("fn-high", "6.4.4", "… to almost none at 16", 0.0, &fn_high, falls))
         .verdict(
-            Verdict::new(
-                "ibf3",
-                "6.4.4",
-                "IBF3's fall less: from 50 % to 30 %",
-                Outcome::loosely(
-                    Printed::new(50.0, 0).agrees(&least_low) && Printed::new(30.0, 0).agrees(&least_high),
-                    Printed::new(50.0, 0).is_near(&least_low) && Printed::new(30.0, 0).is_near(&least_high),
-                    clearly_below(&aware_high, &aware_low),
-                ),
+            Outcome::loosely(
+                Printed::new(50.0, 0).agrees(&least_low) && Printed::new(30.0, 0).agrees(&least_high),
+                Printed::new(50.0, 0).is_near(&least_low) && Printed::new(30.0, 0).is_near(&least_high),
+                clearly_below(&aware_high, &aware_low),
             )
+            .on("ibf3", "6.4.4", "IBF3's fall less: from 50 % to 30 %")
             .mean("all importances, 4, %", &aware_low)
             .mean("16, %", &aware_high)
             .mean("least important, 4, %", &least_low)

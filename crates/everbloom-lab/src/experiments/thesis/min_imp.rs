@@ -1,12 +1,7 @@
 //! Deletion of the least important cells: compulsory, not, and with priorities.
 
 use super::{SOURCE, USUAL, items, rates, scaled};
-use crate::experiments::common::Named;
-use crate::suite::{
-    Axis, Cell, Conclusion, Experiment, Figure, Look, Outcome, Panel, Point, Row, Scope, Seconds, Series, Table,
-    Verdict, clearly_below,
-};
-use everbloom::Result;
+use crate::experiments::common::*;
 
 /// See the module.
 pub(in crate::experiments) static EXPERIMENT: Experiment = Experiment {
@@ -89,41 +84,29 @@ fn conclude(table: &Table, _: &Scope) -> Result<Conclusion> {
     Ok(Conclusion::new()
         .figure(figure)
         .verdict(
-            Verdict::new(
-                "optional",
-                "7",
-                "without compulsion hardly anything is deleted: very close to a Bloom filter",
-                Outcome::loosely(same, close, optional.mean() > 0.7 * bloom.mean()),
-            )
-            .mean("wfp of BF, %", &bloom)
-            .mean("without compulsion, %", &optional)
-            .mean("its wfn, %", &missed),
+            Outcome::loosely(same, close, optional.mean() > 0.7 * bloom.mean())
+                .on("optional", "7", "without compulsion hardly anything is deleted: very close to a Bloom filter")
+                .mean("wfp of BF, %", &bloom)
+                .mean("without compulsion, %", &optional)
+                .mean("its wfn, %", &missed),
         )
         .verdict(
-            Verdict::new(
-                "priority",
-                "7",
-                "with a very large priority the behaviour is not importance-aware at all",
-                Outcome::loosely(blind, nearly, largest.mean() > as_printed.mean()),
-            )
-            .mean("slope with a priority of 4, points per unit", &as_printed)
-            .mean("64", &middle)
-            .mean("256", &large)
-            .mean("1024", &largest)
-            .mean("SBF", &stable)
-            .mean("compulsory", &compulsory)
-            .remark("Algorithm 8 as printed adds M = 4, and is importance-aware"),
+            Outcome::loosely(blind, nearly, largest.mean() > as_printed.mean())
+                .on("priority", "7", "with a very large priority the behaviour is not importance-aware at all")
+                .mean("slope with a priority of 4, points per unit", &as_printed)
+                .mean("64", &middle)
+                .mean("256", &large)
+                .mean("1024", &largest)
+                .mean("SBF", &stable)
+                .mean("compulsory", &compulsory)
+                .remark("Algorithm 8 as printed adds M = 4, and is importance-aware"),
         )
         .verdict(
-            Verdict::new(
-                "priority-deletes",
-                "7",
-                "it takes a very large priority to get a significant number of deletions",
-                Outcome::of(clearly_below(&few, &many)),
-            )
-            .mean("wfn with a priority of 4, %", &few)
-            .mean("1024, %", &many)
-            .mean("SBF, %", &wfn("SBF")?)
-            .remark("false negatives stand for deletions"),
+            Outcome::of(clearly_below(&few, &many))
+                .on("priority-deletes", "7", "it takes a very large priority to get a significant number of deletions")
+                .mean("wfn with a priority of 4, %", &few)
+                .mean("1024, %", &many)
+                .mean("SBF, %", &wfn("SBF")?)
+                .remark("false negatives stand for deletions"),
         ))
 }

@@ -17,11 +17,7 @@ pub(super) mod reinsertion;
 pub(super) mod tables;
 pub(super) mod varying_items;
 
-use crate::datasets::Request;
-use crate::evaluate::{Record, Report};
-use crate::experiments::common::{Named, judge_set, with_rates};
-use crate::suite::{Printed, Row, Sample, Scope, Verdict};
-use everbloom::Result;
+use crate::experiments::common::*;
 
 /// The citation.
 pub(super) const SOURCE: &str = "[Boraskar 2010]";
@@ -101,5 +97,5 @@ pub(super) fn about(id: &str, place: &str, claim: &str, printed: f64, sample: &S
     // As many digits as the prose has: 0.8 has one, 40 none.
     let digits = if printed.fract() == 0.0 { 0 } else { 1 };
     let outcome = Printed::new(printed, digits).outcome_about(sample, tendency);
-    Verdict::new(id, place, claim, outcome).number("printed", printed).mean("measured", sample)
+    outcome.on(id, place, claim).number("printed", printed).mean("measured", sample)
 }
