@@ -35,7 +35,6 @@ const LONG: &[&str] = &[
     "experiments",
     "moving",
     "clients",
-    "importance",
 ];
 
 /// The longest of those that `--quick` runs: started last, it would be the only one at work in the end.

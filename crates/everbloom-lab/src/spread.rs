@@ -283,30 +283,14 @@ mod tests {
 
     /// A report with this rate of false positives throughout, and this ± of it by a sample.
     fn report(rate: f64, by_keys: Option<f64>) -> Report {
-        let judged = crate::metrics::Judged::default();
         Report {
-            filter: String::new(),
-            memory_bits: 0,
-            predicted_fpr: 0.0,
             promise: "kept",
-            broken_at: None,
             measured_fpr: Some(rate),
-            measured_fnr: None,
             late_fpr: Some(rate),
-            late_fnr: None,
             wfp: Some(rate),
-            wfn: None,
-            weighted_precision: None,
-            weighted_recall: None,
             ns_per_item: Some(1.0),
-            by_importance: None,
-            fn_share_slope: None,
-            crossover_importance: None,
             errors: by_keys.map(|error| Errors { measured_fpr_error: Some(error), ..Errors::default() }),
-            total: Tally::default(),
-            late: Tally::default(),
-            slices: judged.slices,
-            fill: Vec::new(),
+            ..Report::default()
         }
     }
 

@@ -85,6 +85,23 @@ pub(super) fn integral(report: &Report, parts: usize, over: Over) -> Vec<(u64, O
     slices.chunks(slices.len().div_ceil(parts).max(1)).map(rates).collect()
 }
 
+/// Means of a value, times `unit`, against the arrivals so far, of the rows with these labels.
+pub(super) fn along(
+    name: &str,
+    table: &Table,
+    (rows, value, unit): (&str, &str, f64),
+    labels: &[(&str, Label)],
+) -> Series {
+    let summaries = table.summary(rows);
+    let point = |summary: &Summary| Some(Point::of(summary.sample("arrivals")?.mean(), summary.sample(value)?, unit));
+    Series::new(name, Look::Line, summaries.iter().filter(|summary| summary.has(labels)).filter_map(point))
+}
+
+/// Where two measures lie, as one mark.
+pub(super) fn mark(name: &str, x: &Sample, y: &Sample) -> Series {
+    Series::new(name, Look::Marks, [Point::of(x.mean(), y, 1.0)])
+}
+
 /// A stream that says how far it is.
 pub(super) struct Watched<'a, S> {
     source: S,

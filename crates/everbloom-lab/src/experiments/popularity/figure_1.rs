@@ -112,15 +112,17 @@ fn by_score(problem: &Allocation, limit: usize) -> Result<f64> {
     Ok(Allocation::new(few, problem.bits_per_key(), problem.hashes())?.solve_uncertified().fpr)
 }
 
+/// The rate that a solver comes to.
+fn rate(table: &Table, keys: Label, solver: &str, exponent: f64) -> Result<f64> {
+    Ok(table.need("rates", "fpr", &[("keys", keys), ("exponent", exponent.into()), ("solver", solver.into())])?.mean())
+}
+
 /// Lemma 2: floors at most double the rate of the ranged real optimum.
 fn lemma(table: &Table) -> Result<Verdict> {
     let mut worst: f64 = 0.0;
     for keys in table.labels("rates", "keys") {
         for exponent in EXPONENTS {
-            let rate = |solver: &str| {
-                let labels = [("keys", keys.clone()), ("exponent", exponent.into()), ("solver", solver.into())];
-                Ok::<f64, Error>(table.need("rates", "fpr", &labels)?.mean())
-            };
+            let rate = |solver: &str| rate(table, keys.clone(), solver, exponent);
             worst = worst.max(rate(FLOORS)? / rate(RANGED)?);
         }
     }
@@ -130,10 +132,7 @@ fn lemma(table: &Table) -> Result<Verdict> {
 
 /// Section 6: optimising few keys still pays, and which.
 fn few_keys(table: &Table, keys: f64) -> Result<[Verdict; 2]> {
-    let rate = |solver: &str, exponent: f64| -> Result<f64> {
-        let labels = [("keys", keys.into()), ("exponent", exponent.into()), ("solver", solver.into())];
-        Ok(table.need("rates", "fpr", &labels)?.mean())
-    };
+    let rate = |solver: &str, exponent: f64| rate(table, keys.into(), solver, exponent);
     let gain = |solver: &str, exponent: f64| Ok::<f64, Error>(rate(STANDARD, exponent)? / rate(solver, exponent)?);
     let claim = "limited optimisation of 1,000 objects still improves a highly skewed workload significantly";
     let pays = gain(BY_SCORE, 1.0)? >= 2.0 && gain(BY_SCORE, 2.0)? >= 2.0;
@@ -182,10 +181,7 @@ fn conclude(table: &Table, scope: &Scope) -> Result<Conclusion> {
 
 /// How many times the rate of a solver is that of the real optimum, at the least and the greatest skew.
 fn over_real(table: &Table, keys: f64, solver: &str) -> Result<[f64; 2]> {
-    let rate = |solver: &str, exponent: f64| -> Result<f64> {
-        let labels = [("keys", keys.into()), ("exponent", exponent.into()), ("solver", solver.into())];
-        Ok(table.need("rates", "fpr", &labels)?.mean())
-    };
+    let rate = |solver: &str, exponent: f64| rate(table, keys.into(), solver, exponent);
     Ok([rate(solver, 1.0)? / rate(REAL, 1.0)?, rate(solver, 2.0)? / rate(REAL, 2.0)?])
 }
 

@@ -110,16 +110,11 @@ fn conclude(table: &Table, _: &Scope) -> Result<Conclusion> {
         "False negatives along changing streams",
         "Uniform draws from a window of keys. Slow: a new key every 100 arrivals; fast: every 5; sudden: all new halfway.",
     );
-    let summaries = table.summary("along");
     for drift in DRIFTS {
         let mut panel = Panel::new(drift, Axis::linear("arrivals"), Axis::linear("false negatives, % of duplicates"));
         for filter in ["SBF", "RSBF", "ranked"] {
-            let here = |summary: &&Summary| {
-                summary.label("drift") == Some(&drift.into()) && summary.label("filter") == Some(&filter.into())
-            };
-            let point =
-                |summary: &Summary| Some(Point::of(summary.sample("arrivals")?.mean(), summary.sample("fnr")?, 100.0));
-            panel = panel.series(Series::new(filter, Look::Line, summaries.iter().filter(here).filter_map(point)));
+            let here = [("drift", drift.into()), ("filter", filter.into())];
+            panel = panel.series(along(filter, table, ("along", "fnr", 100.0), &here));
         }
         figure = figure.panel(panel);
     }

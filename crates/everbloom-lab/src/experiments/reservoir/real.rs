@@ -1,6 +1,6 @@
 //! Figures 2, 4 and 6, with a real history in place of the paper's clickstream.
 
-use super::along::{Head, figure, rows};
+use super::along::{Head, figure, rows, settled};
 use super::{SOURCE, reservoir, stable};
 use crate::experiments::common::*;
 
@@ -137,24 +137,11 @@ fn at_first(table: &Table) -> Result<Vec<Verdict>> {
     ])
 }
 
-/// When the number of ones has settled: the first part from which on it stays within 1 % of its last value.
+/// When the number of ones has settled.
 fn settling(table: &Table) -> Result<Vec<Verdict>> {
-    let settled = |bits: u64, filter: &str| -> f64 {
-        let summaries = table.summary("ones");
-        let here = summaries.iter().filter(|summary| {
-            summary.label("memory_bits") == Some(&bits.into()) && summary.label("filter") == Some(&filter.into())
-        });
-        let curve: Vec<_> = here
-            .filter_map(|summary| Some((summary.sample("arrivals")?.mean(), summary.sample("ones")?.mean())))
-            .collect();
-        let last = curve.last().map_or(0.0, |point| point.1);
-        let outside =
-            curve.iter().rposition(|(_, ones)| (ones - last).abs() > 0.02 * last).map_or(0, |place| place + 1);
-        curve.get(outside).map_or(0.0, |point| point.0)
-    };
     let mut verdicts = Vec::new();
     for (bits, printed) in MEMORIES.into_iter().zip([Some("500 K"), Some("1.5 M"), None]) {
-        let (sbf, rsbf) = (settled(bits, "SBF"), settled(bits, "RSBF"));
+        let (sbf, rsbf) = (settled(table, bits, "SBF"), settled(table, bits, "RSBF"));
         let claim = match printed {
             Some(records) => {
                 format!("with {} KB RSBF's ones settle at {records} records, SBF's not within 3 M", bits / 8192)

@@ -1,6 +1,6 @@
 //! Figures 3, 5, 7 and 8: rates and ones along a synthetic stream of a billion records.
 
-use super::along::{figure, rows};
+use super::along::{figure, rows, settled};
 use super::{SOURCE, reservoir, reservoir_spec, stable};
 use crate::experiments::common::*;
 
@@ -126,19 +126,6 @@ fn claimed(three: &Sample, two: &Sample, ratio: f64) -> Outcome {
     }
 }
 
-/// From which record on the number of ones stays within 2 % of its last value.
-fn settled(table: &Table, bits: u64, filter: &str) -> f64 {
-    let summaries = table.summary("ones");
-    let here = summaries.iter().filter(|summary| {
-        summary.label("memory_bits") == Some(&bits.into()) && summary.label("filter") == Some(&filter.into())
-    });
-    let curve: Vec<_> =
-        here.filter_map(|summary| Some((summary.sample("arrivals")?.mean(), summary.sample("ones")?.mean()))).collect();
-    let last = curve.last().map_or(0.0, |point| point.1);
-    let outside = curve.iter().rposition(|(_, ones)| (ones - last).abs() > 0.02 * last).map_or(0, |place| place + 1);
-    curve.get(outside).map_or(0.0, |point| point.0)
-}
-
 /// Figure 7's counts of records.
 fn records(table: &Table, bits: u64, divisor: u64) -> Verdict {
     let (sbf, rsbf) = (settled(table, bits, "SBF") * divisor as f64, settled(table, bits, "RSBF") * divisor as f64);
@@ -153,20 +140,11 @@ fn records(table: &Table, bits: u64, divisor: u64) -> Verdict {
 /// Whether RSBF's ones and FNR change less than SBF's, with the smallest memory.
 fn convergence(table: &Table, bits: u64) -> Result<Vec<Verdict>> {
     let late = |rows: &str, value: &str, filter: &str, least: f64| -> Sample {
-        let summaries = table.summary(rows);
-        let here = |summary: &&Summary| {
-            summary.label("memory_bits") == Some(&bits.into())
-                && summary.label("filter") == Some(&filter.into())
-                && summary.label("part").and_then(|label| label.number()).is_some_and(|part| part > least)
-        };
-        Sample(
-            summaries
-                .iter()
-                .filter(here)
-                .filter_map(|summary| summary.sample(value))
-                .flat_map(|sample| sample.0.clone())
-                .collect(),
-        )
+        let labels = [("memory_bits", bits.into()), ("filter", filter.into())];
+        let is_late =
+            |summary: &Summary| summary.label("part").and_then(Label::number).is_some_and(|part| part > least);
+        let here = table.summary(rows).into_iter().filter(|summary| summary.has(&labels) && is_late(summary));
+        Sample(here.filter_map(|summary| Some(summary.sample(value)?.0.clone())).flatten().collect())
     };
     let (sbf, rsbf) = (late("ones", "change", "SBF", 2.0), late("ones", "change", "RSBF", 2.0));
     let (sbf_fnr, rsbf_fnr) = (late("along", "fnr", "SBF", 25.0), late("along", "fnr", "RSBF", 25.0));

@@ -59,11 +59,7 @@ fn conclude(table: &Table, _: &Scope) -> Result<Conclusion> {
         let mut panel =
             Panel::new(title, Axis::linear("weighted false positives, %"), Axis::linear("weighted false negatives, %"));
         for filter in NAMES {
-            panel = panel.series(Series::new(
-                filter,
-                Look::Marks,
-                [Point::of(at("wfp", set, filter)?.mean(), &at("wfn", set, filter)?, 1.0)],
-            ));
+            panel = panel.series(mark(filter, &at("wfp", set, filter)?, &at("wfn", set, filter)?));
         }
         figure = figure.panel(panel);
     }

@@ -139,7 +139,7 @@ fn conclude(table: &Table, _: &Scope) -> Result<Conclusion> {
     let panel =
         Panel::new("", Axis::log("false positives, % of distinct"), Axis::linear("false negatives, % of duplicates"))
             .series(Series::new("Bloom filter, flushed", Look::LineAndMarks, points))
-            .series(Series::new("SBF", Look::Marks, [Point::of(sbf_fpr.mean(), &sbf_fnr, 1.0)]));
+            .series(mark("SBF", &sbf_fpr, &sbf_fnr));
     let caption = "Set D, as many cells. A flushed filter is emptied after every so many arrivals; the more often, the further left.";
     let figure = Figure::new("flushing", "Flushing a Bloom filter, and a stable filter", caption).panel(panel);
     Ok(Conclusion::new().figure(figure).verdicts(verdicts))

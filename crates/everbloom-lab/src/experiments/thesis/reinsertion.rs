@@ -55,11 +55,7 @@ fn conclude(table: &Table, _: &Scope) -> Result<Conclusion> {
     let mut panel =
         Panel::new("", Axis::linear("weighted false positives, %"), Axis::linear("weighted false negatives, %"));
     for filter in ["none", "more cells"].into_iter().chain(WAYS) {
-        panel = panel.series(Series::new(
-            filter,
-            Look::Marks,
-            [Point::of(at("wfp", filter)?.mean(), &at("wfn", filter)?, 1.0)],
-        ));
+        panel = panel.series(mark(filter, &at("wfp", filter)?, &at("wfn", filter)?));
     }
     let figure = Figure::new(
         "reinsertion",

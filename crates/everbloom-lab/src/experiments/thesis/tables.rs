@@ -244,7 +244,7 @@ fn tradeoff(table: &Table) -> Result<Figure> {
         let printed = TABLE_3.iter().zip(&TABLE_4).map(|(wfp, wfn)| Point::new(wfp.values[column], wfn.values[column]));
         for filter in NAMES {
             let (wfp, wfn) = (sample(table, "wfp", column, filter)?, sample(table, "wfn", column, filter)?);
-            panel = panel.series(Series::new(filter, Look::Marks, [Point::of(wfp.mean(), &wfn, 1.0)]));
+            panel = panel.series(mark(filter, &wfp, &wfn));
         }
         figure = figure.panel(panel.series(Series::new("as printed", Look::ReferenceMarks, printed)));
     }
