@@ -2,8 +2,10 @@
 
 mod common;
 
-use common::{Chance, Link, Maker, Reply, Server, Start, Twin, Wire, free_port, kinds, on_every_server, seed, times};
-use std::time::{Duration, Instant};
+use common::{
+    Chance, Link, Maker, Reply, Server, Start, Twin, Wire, free_port, kinds, on_every_server, seed, times, wait,
+};
+use std::time::Duration;
 
 /// Two primaries of a cluster; the first has the lower half of the slots.
 fn cluster(maker: Maker, module_of_second: &str) -> [Server; 2] {
@@ -22,14 +24,6 @@ fn cluster(maker: Maker, module_of_second: &str) -> [Server; 2] {
     let is_whole = |node: &Server| node.wire().say("CLUSTER INFO").text().contains("cluster_state:ok");
     wait("a cluster", || nodes.iter().all(is_whole));
     nodes
-}
-
-fn wait(what: &str, mut done: impl FnMut() -> bool) {
-    let since = Instant::now();
-    while !done() {
-        assert!(since.elapsed() < Duration::from_secs(60), "{what} takes more than a minute");
-        std::thread::sleep(Duration::from_millis(10));
-    }
 }
 
 fn id(node: &Server) -> String {
