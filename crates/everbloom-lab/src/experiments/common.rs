@@ -10,6 +10,12 @@ pub(super) use crate::suite::{
 };
 pub(super) use everbloom::{AnyFilter, Error, Goal, Hashing, Importance, Key as _, Result};
 
+/// What rows are about: each label's name, and its value.
+macro_rules! labels {
+    ($($name:ident = $value:expr),* $(,)?) => { [$((stringify!($name), Label::from($value))),*] };
+}
+pub(super) use labels;
+
 /// A filter: the name it has in charts, and its spec.
 pub(super) type Named = (&'static str, String);
 

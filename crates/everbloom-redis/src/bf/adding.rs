@@ -39,7 +39,12 @@ impl Wanted {
     /// What the settings say.
     fn by_settings() -> Self {
         let expansion = BF_EXPANSION_FACTOR.get();
-        Wanted { capacity: BF_INITIAL_SIZE.get(), error_rate: BF_ERROR_RATE.get(), expansion, is_fixed: expansion == 0 }
+        Wanted {
+            capacity: BF_INITIAL_SIZE.get(),
+            error_rate: BF_ERROR_RATE.get_fraction(),
+            expansion,
+            is_fixed: expansion == 0,
+        }
     }
 
     fn parameters(&self) -> Parameters {

@@ -64,7 +64,7 @@ fn conclude(table: &Table, _: &Scope) -> Result<Conclusion> {
     for (value, name) in [("bits_sent", "bits sent per key"), ("bits_in_memory", "bits in memory per key")] {
         let mut panel = Panel::new("", Axis::log("rate of false positives, %"), Axis::linear(name));
         for way in WAYS {
-            let here = [("way", way.into())];
+            let here = labels![way = way];
             let mut series = Series::from_table(way, Look::LineAndMarks, (table, "wire"), ("rate", value, 1.0), &here);
             series.points.iter_mut().for_each(|point| point.x *= 100.0);
             panel = panel.series(series);
@@ -72,7 +72,7 @@ fn conclude(table: &Table, _: &Scope) -> Result<Conclusion> {
         let limit = RATES.map(|rate| Point::new(100.0 * rate, (1.0 / rate).log2()));
         figure = figure.panel(panel.series(Series::new("limit", Look::Reference, limit)));
     }
-    let at = |value: &str, way: &str| table.need("wire", value, &[("way", way.into()), ("rate", 0.01.into())]);
+    let at = |value: &str, way: &str| table.need("wire", value, &labels![way = way, rate = 0.01]);
     let (usual, packed, planned) = (at("bits_sent", WAYS[0])?, at("bits_sent", WAYS[1])?, at("bits_sent", WAYS[2])?);
     let (rate, lost) = (at("fpr", WAYS[2])?, at("lost", WAYS[2])?);
     Ok(Conclusion::new()

@@ -100,7 +100,7 @@ fn poisson_tail(load: f64, count: u32) -> f64 {
 }
 
 fn conclude(table: &Table, _: &Scope) -> Result<Conclusion> {
-    let at = |value: &str, how: &str| table.need("deletion", value, &[("how", how.into())]);
+    let at = |value: &str, how: &str| table.need("deletion", value, &labels![how = how]);
     let (reset, counted) = (at("lost", "bits reset")?.percent(), at("lost", "4-bit counters")?.percent());
     let (left, plain) = (at("left", "4-bit counters")?.percent(), at("left_in_plain", "4-bit counters")?.percent());
     let (overflown, two_bits) = (at("overflown", "4-bit counters")?, at("overflown", "2-bit counters")?);

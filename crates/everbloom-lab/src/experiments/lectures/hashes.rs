@@ -62,7 +62,7 @@ fn conclude(table: &Table, _: &Scope) -> Result<Conclusion> {
             Look::LineAndMarks,
             (table, "rates"),
             ("num_hashes", "measured_fpr", 100.0),
-            &[("bits_per_key", bits.into())],
+            &labels![bits_per_key = bits],
         );
         let lowest = measured.points.iter().min_by(|a, b| a.y.total_cmp(&b.y)).map_or(0.0, |point| point.x);
         let theory =
@@ -78,7 +78,7 @@ fn conclude(table: &Table, _: &Scope) -> Result<Conclusion> {
 /// The best whole number of hashes is next to (m/n)·ln 2, and there half the bits are set.
 fn optimum(table: &Table, bits: u64, lowest: f64) -> Result<Verdict> {
     let best = bits as f64 * std::f64::consts::LN_2;
-    let labels = [("bits_per_key", bits.into()), ("num_hashes", best.round().into())];
+    let labels = labels![bits_per_key = bits, num_hashes = best.round()];
     let fill = table.need("rates", "fill", &labels)?;
     let holds = (lowest - best).abs() < 1.0 && (fill.mean() - 0.5).abs() < 0.05;
     let claim =

@@ -74,7 +74,7 @@ fn conclude(table: &Table, scope: &Scope) -> Result<Conclusion> {
         Axis::log("false positives, share of queries"),
     );
     let line = |name: &str, look, value, way: &str| {
-        Series::from_table(name, look, (table, "rates"), ("num_hashes", value, 1.0), &[("hashes", way.into())])
+        Series::from_table(name, look, (table, "rates"), ("num_hashes", value, 1.0), &labels![hashes = way])
     };
     for way in WAYS {
         let mut measured = line(way, Look::LineAndMarks, "fpr", way);
@@ -84,7 +84,7 @@ fn conclude(table: &Table, scope: &Scope) -> Result<Conclusion> {
     panel = panel.series(line("theory", Look::Reference, "theory", WAYS[0]));
     let figure = Figure::new("less-hashing", "One hash split in two, against independent ones", "1,000 keys. Plain double hashing degrades from about 10 hashes on: two keys with the same step and start share all positions. A point is missing where nothing was found.").panel(panel);
     let at = |way: &str, num_hashes: u32, value: &str| {
-        table.need("rates", value, &[("hashes", way.into()), ("num_hashes", num_hashes.into())])
+        table.need("rates", value, &labels![hashes = way, num_hashes = num_hashes])
     };
     let ratio = |way: &str, num_hashes: u32| {
         Ok::<_, Error>(at(way, num_hashes, "fpr")?.mean() / at(way, num_hashes, "theory")?.mean())

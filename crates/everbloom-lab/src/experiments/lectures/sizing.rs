@@ -59,7 +59,7 @@ fn rate(spec: &str, num_keys: u64, queries: u64, seed: u64) -> Result<f64> {
 }
 
 fn conclude(table: &Table, _: &Scope) -> Result<Conclusion> {
-    let at = |value: &str, target: f64| table.need("sized", value, &[("target", target.into())]);
+    let at = |value: &str, target: f64| table.need("sized", value, &labels![target = target]);
     let mut points = Vec::new();
     let mut verdicts = Vec::new();
     for target in TARGETS {
@@ -106,7 +106,7 @@ fn conclude(table: &Table, _: &Scope) -> Result<Conclusion> {
 
 fn eight(table: &Table) -> Result<Verdict> {
     let rates =
-        EIGHT.map(|hashes| table.need("eight", "fpr", &[("num_hashes", hashes.into())]).map(|sample| sample.percent()));
+        EIGHT.map(|hashes| table.need("eight", "fpr", &labels![num_hashes = hashes]).map(|sample| sample.percent()));
     let mut best: Option<Sample> = None;
     for rate in rates {
         let rate = rate?;

@@ -76,7 +76,7 @@ fn conclude(table: &Table, _: &Scope) -> Result<Conclusion> {
         figure = figure.panel(panel);
     }
     let largest = table.labels("cost", "memory").iter().filter_map(|label| label.number()).fold(0.0, f64::max);
-    let at = |kind: &str| table.need("cost", "ns_per_item", &[("kind", kind.into()), ("memory", largest.into())]);
+    let at = |kind: &str| table.need("cost", "ns_per_item", &labels![kind = kind, memory = largest]);
     let (ranked, stable, reservoir) = (at("ranked")?, at("stable")?, at("reservoir")?);
     let slower = (stable.mean() / ranked.mean()).min(reservoir.mean() / ranked.mean());
     Ok(Conclusion::new().figure(figure).verdict(

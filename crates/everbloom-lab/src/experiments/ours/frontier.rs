@@ -91,7 +91,7 @@ fn winner(table: &Table, setting: Setting, stream: &str, rate: f64) -> Option<Ve
 fn limit(table: &Table) -> Vec<Verdict> {
     let mut verdicts = Vec::new();
     for (rate, figure) in [(0.01, 63.7), (0.1, 32.1)] {
-        let labels = [("stream", "uniform".into()), ("bits_per_key", 1.0.into()), ("fpr", rate.into())];
+        let labels = labels![stream = "uniform", bits_per_key = 1.0, fpr = rate];
         let sample = table.sample("limit", "fnr", &labels).percent();
         if sample.count() == 0 {
             continue;

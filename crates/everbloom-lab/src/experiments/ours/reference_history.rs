@@ -75,9 +75,7 @@ fn conclude(table: &Table, _: &Scope) -> Result<Conclusion> {
     let mut verdicts = Vec::new();
     for (filter, figures) in FIGURES {
         for (memory, (fnr, deviation, fpr)) in MEMORIES.into_iter().zip(figures) {
-            let at = |measure: &str| {
-                table.percent("rates", measure, &[("memory", memory.into()), ("filter", filter.into())])
-            };
+            let at = |measure: &str| table.percent("rates", measure, &labels![memory = memory, filter = filter]);
             let (measured_fnr, measured_fpr) = (at("fnr")?, at("fpr")?);
             // The specification grants a few tenths of a point; one is enough.
             let near = |mean: f64, figure: f64, deviation: f64| (mean - figure).abs() <= 0.1 + 4.0 * deviation;

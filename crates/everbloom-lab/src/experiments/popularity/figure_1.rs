@@ -114,7 +114,7 @@ fn by_score(problem: &Allocation, limit: usize) -> Result<f64> {
 
 /// The rate that a solver comes to.
 fn rate(table: &Table, keys: Label, solver: &str, exponent: f64) -> Result<f64> {
-    Ok(table.need("rates", "fpr", &[("keys", keys), ("exponent", exponent.into()), ("solver", solver.into())])?.mean())
+    Ok(table.need("rates", "fpr", &labels![keys = keys, exponent = exponent, solver = solver])?.mean())
 }
 
 /// Lemma 2: floors at most double the rate of the ranged real optimum.
@@ -166,7 +166,7 @@ fn conclude(table: &Table, scope: &Scope) -> Result<Conclusion> {
         );
         for solver in [STANDARD, ROUNDING, PROGRAMME, LIMITED, FREE, OURS, REAL] {
             let look = if solver == REAL { Look::Reference } else { Look::LineAndMarks };
-            let labels = [("keys", keys.clone()), ("solver", solver.into())];
+            let labels = labels![keys = keys.clone(), solver = solver];
             let series = Series::from_table(solver, look, (table, "rates"), ("exponent", "fpr", 100.0), &labels);
             panel = if series.points.is_empty() { panel } else { panel.series(series) };
         }

@@ -97,7 +97,7 @@ fn by_size(table: &Table) -> Figure {
         let axes =
             (Axis::linear("bits per cache slot").from(2.0, 18.0), Axis::log("false positives, % of missing queries"));
         let panel = Panel::new(format!("{}, {trace} trace", policy.name()), axes.0, axes.1);
-        let here = [("trace", trace.into()), ("policy", policy.name().into())];
+        let here = labels![trace = trace, policy = policy.name()];
         figure = figure.panel(panel.each(
             Look::LineAndMarks,
             (table, "caching"),
@@ -129,24 +129,14 @@ fn by_skew(table: &Table) -> Figure {
 }
 
 fn reduction(table: &Table, trace: &str, policy: Policy, scheme: Scheme) -> Sample {
-    let labels = [
-        ("trace", trace.into()),
-        ("policy", policy.name().into()),
-        ("bits_per_slot", USUAL.into()),
-        ("scheme", scheme.name().into()),
-    ];
+    let labels = labels![trace = trace, policy = policy.name(), bits_per_slot = USUAL, scheme = scheme.name()];
     table.sample("caching", "reduction", &labels)
 }
 
 /// How many times fewer false positives a scheme has than a standard filter, all seeds taken together.
 fn times_fewer(table: &Table, trace: &str, policy: Policy, scheme: Scheme) -> f64 {
     let fpr = |scheme: Scheme| {
-        let labels = [
-            ("trace", trace.into()),
-            ("policy", policy.name().into()),
-            ("bits_per_slot", USUAL.into()),
-            ("scheme", scheme.name().into()),
-        ];
+        let labels = labels![trace = trace, policy = policy.name(), bits_per_slot = USUAL, scheme = scheme.name()];
         table.sample("caching", "fpr", &labels).mean()
     };
     fpr(Scheme::Standard) / fpr(scheme)
@@ -197,12 +187,8 @@ fn against_rounding(table: &Table, trace: &str, policy: Policy, (low, high): (f6
 }
 
 fn within_two(table: &Table, trace: &str, policy: Policy) -> Result<Verdict> {
-    let labels = [
-        ("trace", trace.into()),
-        ("policy", policy.name().into()),
-        ("bits_per_slot", USUAL.into()),
-        ("scheme", Scheme::Programme.name().into()),
-    ];
+    let labels =
+        labels![trace = trace, policy = policy.name(), bits_per_slot = USUAL, scheme = Scheme::Programme.name()];
     let value = |value: &str| table.need("caching", value, &labels);
     let ratio = value("fpr")?.mean() / value("optimal_fpr")?.mean();
     let claim = format!(

@@ -156,7 +156,7 @@ fn chart(table: &Table) -> Figure {
         ("bytes_per_query", 1.0, Axis::log("bytes per query")),
     ] {
         for library in ["direct, Zipf 1.2", "text, Zipf 1"] {
-            let (axes, here) = (("bits_per_key", value, unit), [("library", library.into())]);
+            let (axes, here) = (("bits_per_key", value, unit), labels![library = library]);
             let schemes = ("scheme", Scheme::ALL.map(Scheme::name));
             let panel = Panel::new(library, x(), y.clone());
             figure = figure.panel(panel.each(Look::LineAndMarks, (table, "given"), axes, schemes, &here));
@@ -166,7 +166,7 @@ fn chart(table: &Table) -> Figure {
 }
 
 fn given(table: &Table, value: &str, library: &str, scheme: Scheme, bits: f64) -> Result<f64> {
-    let labels = [("library", library.into()), ("scheme", scheme.name().into()), ("bits_per_key", bits.into())];
+    let labels = labels![library = library, scheme = scheme.name(), bits_per_key = bits];
     Ok(table.need("given", value, &labels)?.mean())
 }
 
@@ -226,7 +226,7 @@ fn over_optimal(table: &Table, library: &str, bits: f64) -> Result<Verdict> {
 
 fn by_formula(table: &Table) -> Result<Verdict> {
     let rate = |solver: &str, exponent: f64| -> Result<f64> {
-        Ok(table.need("formula", "fpr", &[("exponent", exponent.into()), ("solver", solver.into())])?.mean())
+        Ok(table.need("formula", "fpr", &labels![exponent = exponent, solver = solver])?.mean())
     };
     let times = |solver: &str, exponent: f64| Ok::<f64, Error>(rate("standard", exponent)? / rate(solver, exponent)?);
     let (low, middle, high) = (times("paper", 0.8)?, times("paper", 1.0)?, times("paper", 1.2)?);
@@ -265,7 +265,7 @@ fn saved(table: &Table, library: &str, than: Scheme, (low, high): (f64, f64), bi
 
 fn saved_at_best(table: &Table) -> Result<Verdict> {
     let best = |library: &str, scheme: Scheme| -> Result<f64> {
-        let labels = [("library", library.into()), ("scheme", scheme.name().into())];
+        let labels = labels![library = library, scheme = scheme.name()];
         Ok(table.need("best", "bytes_per_query", &labels)?.mean())
     };
     let found = range(|library| Ok(1.0 - best(library, Scheme::Ours)? / best(library, Scheme::Standard)?))?;

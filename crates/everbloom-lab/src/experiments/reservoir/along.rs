@@ -70,7 +70,7 @@ pub(super) fn figure(
         let bits = memory.number().unwrap_or(0.0);
         let mut panel = Panel::new(size(bits), Axis::linear("records"), axis());
         for filter in table.labels(rows, "filter") {
-            let here = [("memory_bits", memory.clone()), ("filter", filter.clone())];
+            let here = labels![memory_bits = memory.clone(), filter = filter.clone()];
             panel = panel.series(along(&filter.to_string(), table, (rows, value, unit), &here));
         }
         figure = figure.panel(panel);
@@ -80,8 +80,7 @@ pub(super) fn figure(
 
 /// From which record on the number of ones stays within 2 % of its last value.
 pub(super) fn settled(table: &Table, bits: u64, filter: &str) -> f64 {
-    let curve =
-        along("", table, ("ones", "ones", 1.0), &[("memory_bits", bits.into()), ("filter", filter.into())]).points;
+    let curve = along("", table, ("ones", "ones", 1.0), &labels![memory_bits = bits, filter = filter]).points;
     let last = curve.last().map_or(0.0, |point| point.y);
     let outside = curve.iter().rposition(|point| (point.y - last).abs() > 0.02 * last).map_or(0, |place| place + 1);
     curve.get(outside).map_or(0.0, |point| point.x)

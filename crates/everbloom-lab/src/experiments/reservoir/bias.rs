@@ -50,12 +50,7 @@ fn cells(scope: &Scope) -> Result<Vec<Cell>> {
 /// The FNR of a bias at an FPR, in percent, seed by seed: between its numbers of arrays on either side, linearly in ln(FPR).
 fn at_fpr(table: &Table, stream: &str, bias: &str, fpr: &Sample) -> Result<Sample> {
     let at = |measure: &str, arrays: u32| {
-        let here = [
-            ("stream", stream.into()),
-            ("bias", bias.into()),
-            ("bits_per_arrival", USUAL.into()),
-            ("num_filters", arrays.into()),
-        ];
+        let here = labels![stream = stream, bias = bias, bits_per_arrival = USUAL, num_filters = arrays];
         table.percent("rates", measure, &here)
     };
     let points =
@@ -81,8 +76,7 @@ fn conclude(table: &Table, _: &Scope) -> Result<Conclusion> {
     );
     for (measure, name) in ERRORS {
         for stream in STREAMS {
-            let (axes, here) =
-                (("bits_per_arrival", measure, 100.0), [("stream", stream.into()), ("num_filters", 3u32.into())]);
+            let (axes, here) = (("bits_per_arrival", measure, 100.0), labels![stream = stream, num_filters = 3u32]);
             let biases = ("bias", BIASES.into_iter().chain(["SBF"]));
             let panel = Panel::new(stream, Axis::log2("memory, bits per arrival"), Axis::linear(name));
             figure = figure.panel(panel.each(Look::LineAndMarks, (table, "rates"), axes, biases, &here));
@@ -91,12 +85,7 @@ fn conclude(table: &Table, _: &Scope) -> Result<Conclusion> {
     let mut verdicts = Vec::new();
     for stream in STREAMS {
         let at = |measure: &str, bias: &str| {
-            let here = [
-                ("stream", stream.into()),
-                ("bias", bias.into()),
-                ("bits_per_arrival", USUAL.into()),
-                ("num_filters", 3u32.into()),
-            ];
+            let here = labels![stream = stream, bias = bias, bits_per_arrival = USUAL, num_filters = 3u32];
             table.percent("rates", measure, &here)
         };
         let (plain, fpr) = (at("fnr", "reservoir")?, at("fpr", "reservoir")?);

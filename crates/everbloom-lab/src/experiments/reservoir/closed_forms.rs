@@ -169,7 +169,7 @@ fn predicted_fpr(arrivals: f64, universe: f64) -> f64 {
 fn conclude(table: &Table, scope: &Scope) -> Result<Conclusion> {
     let arrivals = items(scope) as f64;
     let universe = universe_for(items(scope), DISTINCT)? as f64;
-    let at = |measure: &str, algorithm: &str| table.need("rates", measure, &[("algorithm", algorithm.into())]);
+    let at = |measure: &str, algorithm: &str| table.need("rates", measure, &labels![algorithm = algorithm]);
     let (fpr, fnr) = (at("late_fpr", "as read")?, at("late_fnr", "as read")?);
     let whole_fpr = at("fpr", "as read")?.percent();
     let one = |value: &str| table.need("algorithm_1", value, &[]);
@@ -244,7 +244,7 @@ fn variance(table: &Table) -> Result<Verdict> {
     let mut verdict = Outcome::Holds.on("eq-5.24", "eqs. 5.23, 5.24", claim);
     let mut all = true;
     for times in COUNTED_AT {
-        let at = |value: &str| table.need("one_step", value, &[("times", times.into())]);
+        let at = |value: &str| table.need("one_step", value, &labels![times = times]);
         let (measured, chance, fill) = (at("variance")?, at("insert_prob")?.mean(), at("fill")?.mean());
         let predicted = chance * (fill * fill + (fill - 1.0) * (fill - 1.0)) - chance * chance;
         all &= (predicted - measured.mean()).abs() <= 4.0 * measured.error() + 0.1 * measured.mean();
@@ -257,7 +257,7 @@ fn variance(table: &Table) -> Result<Verdict> {
 
 /// "As the length of the stream increases, the variance of the number of ones decreases."
 fn falling_variance(table: &Table) -> Result<Verdict> {
-    let at = |times: u64| table.need("one_step", "variance", &[("times", times.into())]);
+    let at = |times: u64| table.need("one_step", "variance", &labels![times = times]);
     let (early, late) = (at(COUNTED_AT[0])?, at(COUNTED_AT[3])?);
     let claim = "as the stream grows the variance of the number of ones falls";
     Ok(Outcome::of(clearly_below(&late, &early))

@@ -113,13 +113,13 @@ fn conclude(table: &Table, _: &Scope) -> Result<Conclusion> {
     for drift in DRIFTS {
         let mut panel = Panel::new(drift, Axis::linear("arrivals"), Axis::linear("false negatives, % of duplicates"));
         for filter in ["SBF", "RSBF", "ranked"] {
-            let here = [("drift", drift.into()), ("filter", filter.into())];
+            let here = labels![drift = drift, filter = filter];
             panel = panel.series(along(filter, table, ("along", "fnr", 100.0), &here));
         }
         figure = figure.panel(panel);
     }
     let at = |measure: &str, drift: &str, filter: &str| {
-        table.percent("rates", measure, &[("drift", drift.into()), ("filter", filter.into())])
+        table.percent("rates", measure, &labels![drift = drift, filter = filter])
     };
     let mut verdicts = Vec::new();
     for drift in ["slow", "fast", "sudden"] {

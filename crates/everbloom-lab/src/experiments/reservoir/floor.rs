@@ -45,13 +45,13 @@ fn conclude(table: &Table, _: &Scope) -> Result<Conclusion> {
     );
     for (measure, name) in ERRORS {
         for reading in READINGS {
-            let (axes, here) = (("insert_floor", measure, 100.0), [("reading", reading.into())]);
+            let (axes, here) = (("insert_floor", measure, 100.0), labels![reading = reading]);
             let panel = Panel::new(format!("p* of the {reading}"), Axis::log("insertion floor p*"), Axis::linear(name));
             figure = figure.panel(panel.each(Look::LineAndMarks, (table, "rates"), axes, ("stream", STREAMS), &here));
         }
     }
     let at = |reading: &str, stream: &str, floor: f64| {
-        let here = [("reading", reading.into()), ("stream", stream.into()), ("insert_floor", floor.into())];
+        let here = labels![reading = reading, stream = stream, insert_floor = floor];
         table.percent("rates", "fnr", &here)
     };
     let mut verdicts = Vec::new();

@@ -189,7 +189,7 @@ fn cell(
 }
 
 pub(super) fn sample(table: &Table, measure: &str, printed_bits: u64, filter: &str) -> Result<Sample> {
-    table.percent("rates", measure, &[("printed_bits", printed_bits.into()), ("filter", filter.into())])
+    table.percent("rates", measure, &labels![printed_bits = printed_bits, filter = filter])
 }
 
 fn verdict(
@@ -242,7 +242,7 @@ fn verdict(
 /// What the ends of the printed percentage point of distinct arrivals give, the lower first.
 fn ends(table: &Table, measure: &str, bits: u64, filter: &str) -> Option<(f64, f64)> {
     let at = |share: &str| {
-        let labels = [("printed_bits", bits.into()), ("filter", filter.into()), ("share", share.into())];
+        let labels = labels![printed_bits = bits, filter = filter, share = share];
         let sample = table.sample("shares", measure, &labels).percent();
         (sample.count() > 0).then(|| sample.mean())
     };
@@ -252,7 +252,7 @@ fn ends(table: &Table, measure: &str, bits: u64, filter: &str) -> Option<(f64, f
 
 /// The deviation that counting alone gives a rate, in percent: the least there is, for single runs.
 fn binomial(table: &Table, measure: &str, bits: u64, filter: &str) -> Result<f64> {
-    let labels = [("printed_bits", bits.into()), ("filter", filter.into())];
+    let labels = labels![printed_bits = bits, filter = filter];
     let rate = table.need("rates", measure, &labels)?.mean();
     let trials = table.need("rates", if measure == "fnr" { "duplicates" } else { "distinct" }, &labels)?.mean();
     Ok(100.0 * (rate * (1.0 - rate) / trials.max(1.0)).sqrt())

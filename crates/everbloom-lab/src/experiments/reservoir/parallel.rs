@@ -107,7 +107,7 @@ fn conclude(table: &Table, _: &Scope) -> Result<Conclusion> {
         Panel::new("", Axis::log2("threads, a shard each"), Axis::linear("million arrivals a second")).series(speeds),
     );
     let at = |measure: &str, stream: &str, shards: u32| {
-        table.percent("rates", measure, &[("stream", stream.into()), ("shards", shards.into())])
+        table.percent("rates", measure, &labels![stream = stream, shards = shards])
     };
     let mut verdicts = Vec::new();
     for stream in STREAMS {
@@ -130,7 +130,7 @@ fn conclude(table: &Table, _: &Scope) -> Result<Conclusion> {
             ),
         );
     }
-    let speed = |threads: u32| table.need("speed", "million_per_second", &[("threads", threads.into())]);
+    let speed = |threads: u32| table.need("speed", "million_per_second", &labels![threads = threads]);
     let (one, two, four) = (speed(1)?, speed(2)?, speed(4)?);
     let ratio = two.with(&one, |two, one| two / one);
     verdicts.push(

@@ -65,7 +65,7 @@ fn conclude(table: &Table, _: &Scope) -> Result<Conclusion> {
         ),
     );
     let at = |measure: &str, bits: u64, filter: &str| {
-        table.percent("rates", measure, &[("memory_bits", bits.into()), ("filter", filter.into())])
+        table.percent("rates", measure, &labels![memory_bits = bits, filter = filter])
     };
     let mut conclusion = Conclusion::new().figure(fpr).figure(fnr).figure(ones);
     for (bits, claimed) in [(16_384, 1.5), (32_768, 1.83)] {
@@ -109,7 +109,7 @@ fn conclude(table: &Table, _: &Scope) -> Result<Conclusion> {
 /// Section 6.1 on the first s arrivals, and Figure 4's way with memory.
 fn at_first(table: &Table) -> Result<Vec<Verdict>> {
     let of = |rows: &str, measure: &str, bits: u64, filter: &str| {
-        table.percent(rows, measure, &[("memory_bits", bits.into()), ("filter", filter.into())])
+        table.percent(rows, measure, &labels![memory_bits = bits, filter = filter])
     };
     let bits = MEMORIES[0];
     let (sbf, rsbf) = (of("first", "fpr", bits, "SBF")?, of("first", "fpr", bits, "RSBF")?);

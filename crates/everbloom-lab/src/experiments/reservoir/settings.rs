@@ -43,7 +43,7 @@ fn conclude(table: &Table, _: &Scope) -> Result<Conclusion> {
         figure = figure.panel(panel);
     }
     let at = |measure: &str, stream: &str, arrays: u32| {
-        table.percent("rates", measure, &[("stream", stream.into()), ("num_filters", arrays.into())])
+        table.percent("rates", measure, &labels![stream = stream, num_filters = arrays])
     };
     let mut verdicts = Vec::new();
     for stream in STREAMS {

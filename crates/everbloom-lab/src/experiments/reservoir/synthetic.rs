@@ -76,7 +76,7 @@ fn conclude(table: &Table, scope: &Scope) -> Result<Conclusion> {
         ("ones", "How the number of ones changes (Figure 7)", &caption),
     );
     let at = |measure: &str, printed: u64, filter: &str| {
-        table.percent("rates", measure, &[("memory_bits", (printed / divisor).into()), ("filter", filter.into())])
+        table.percent("rates", measure, &labels![memory_bits = printed / divisor, filter = filter])
     };
     let mut verdicts = Vec::new();
     for (printed, name, sbf_claim, rsbf_claim, ratio_claim) in
@@ -140,7 +140,7 @@ fn records(table: &Table, bits: u64, divisor: u64) -> Verdict {
 /// Whether RSBF's ones and FNR change less than SBF's, with the smallest memory.
 fn convergence(table: &Table, bits: u64) -> Result<Vec<Verdict>> {
     let late = |rows: &str, value: &str, filter: &str, least: f64| -> Sample {
-        let labels = [("memory_bits", bits.into()), ("filter", filter.into())];
+        let labels = labels![memory_bits = bits, filter = filter];
         let is_late =
             |summary: &Summary| summary.label("part").and_then(Label::number).is_some_and(|part| part > least);
         let here = table.summary(rows).into_iter().filter(|summary| summary.has(&labels) && is_late(summary));

@@ -48,16 +48,16 @@ fn conclude(table: &Table, _: &Scope) -> Result<Conclusion> {
         "Share of arrivals of each importance. The crawl's importances run from 8 at the start page down to 1.",
     );
     for set in ["crawl", "linear", "exponential"] {
-        let (axes, here) = (("importance", "share", 100.0), [("set", set.into())]);
+        let (axes, here) = (("importance", "share", 100.0), labels![set = set]);
         let series = Series::from_table(set, Look::LineAndMarks, (table, "by_importance"), axes, &here);
         let highest = series.points.iter().map(|point| point.y + point.error).fold(0.0, f64::max);
         let y = Axis::linear("arrivals, % of all").from(0.0, 1.1 * highest);
         figure = figure.panel(Panel::new(set, Axis::linear("importance"), y).series(series));
     }
-    let duplicates = |set: &str| table.percent("sets", "duplicates", &[("set", set.into())]);
+    let duplicates = |set: &str| table.percent("sets", "duplicates", &labels![set = set]);
     let share = |set: &str, range: std::ops::RangeInclusive<u32>| -> f64 {
         range
-            .map(|at| table.sample("by_importance", "share", &[("set", set.into()), ("importance", at.into())]))
+            .map(|at| table.sample("by_importance", "share", &labels![set = set, importance = at]))
             .filter(|sample: &Sample| sample.count() > 0)
             .map(|sample| sample.mean())
             .sum()

@@ -44,7 +44,7 @@ fn cells(scope: &Scope) -> Result<Vec<Cell>> {
 }
 
 fn sum(table: &Table, (num_cells, num_hashes): (u64, u32), filter: &str) -> Result<Sample> {
-    let labels = [("num_cells", num_cells.into()), ("num_hashes", num_hashes.into()), ("filter", filter.into())];
+    let labels = labels![num_cells = num_cells, num_hashes = num_hashes, filter = filter];
     Ok(table.need("rates", "wfp", &labels)?.with(&table.need("rates", "wfn", &labels)?, |wfp, wfn| 100.0 * (wfp + wfn)))
 }
 

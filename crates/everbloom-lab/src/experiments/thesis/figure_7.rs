@@ -68,7 +68,7 @@ fn zeros(items: u64, reading: (u32, u32), seed: u64) -> Result<Vec<Row>> {
 
 /// The settled counts of a filter, a mean for each seed, or how much they move from look to look.
 fn settled(table: &Table, (decrements, cell_max): (u32, u32), filter: &str, value: &str) -> Result<Sample> {
-    let labels = [("decrements", decrements.into()), ("cell_max", cell_max.into()), ("filter", filter.into())];
+    let labels = labels![decrements = decrements, cell_max = cell_max, filter = filter];
     table.need("settled", value, &labels)
 }
 
@@ -82,7 +82,7 @@ fn stable_point(reading: (u32, u32)) -> f64 {
 fn conclude(table: &Table, _: &Scope) -> Result<Conclusion> {
     let caption = "The stable point (dashed: theory for the stable filter) is reached within a thousand arrivals. M = 4. IBF2 is emptiest; of the filters that the thesis compares, IBF1 to IBF5, it moves most (IBF6, which it leaves out here, moves more).";
     let panel = Panel::new("", Axis::linear("arrivals"), Axis::linear("empty cells of 512").from(0.0, 512.0));
-    let four = [("decrements", 5u32.into()), ("cell_max", 4u32.into())];
+    let four = labels![decrements = 5u32, cell_max = 4u32];
     let panel = panel.each(Look::Line, (table, "zeros"), ("arrivals", "zeros", 1.0), ("filter", NAMES), &four);
     let ends = table.labels("zeros", "arrivals").iter().filter_map(|label| label.number()).fold(0.0, f64::max);
     let theory = [0.0, ends].map(|x| Point::new(x, stable_point(READINGS[0])));

@@ -65,9 +65,7 @@ fn conclude(table: &Table, _: &Scope) -> Result<Conclusion> {
             panel.each(Look::LineAndMarks, (table, "rates"), ("num_cells", measure, 100.0), ("filter", filters), &[]);
         figure = figure.panel(panel);
     }
-    let at = |measure: &str, filter: &str| {
-        table.need("rates", measure, &[("num_cells", 2048u64.into()), ("filter", filter.into())])
-    };
+    let at = |measure: &str, filter: &str| table.need("rates", measure, &labels![num_cells = 2048u64, filter = filter]);
     let slope = |filter: &str| at("fnr_slope", filter);
     let (sbf, ibf3, ibf5) = (slope("SBF")?, slope("IBF3")?, slope("IBF5")?);
     let error = |filter: &str| Ok::<_, Error>(at("wfp", filter)?.with(&at("wfn", filter)?, |a, b| 100.0 * (a + b)));

@@ -47,9 +47,8 @@ fn cells(scope: &Scope) -> Result<Vec<Cell>> {
 }
 
 fn conclude(table: &Table, _: &Scope) -> Result<Conclusion> {
-    let at = |measure: &str, set: &str, filter: &str| {
-        table.percent("rates", measure, &[("set", set.into()), ("filter", filter.into())])
-    };
+    let at =
+        |measure: &str, set: &str, filter: &str| table.percent("rates", measure, &labels![set = set, filter = filter]);
     let mut figure = Figure::new(
         "min-imp",
         "Three forms of deleting the least important",

@@ -53,15 +53,13 @@ fn conclude(table: &Table, _: &Scope) -> Result<Conclusion> {
             Axis::linear("importance").from(0.0, top),
             Axis::linear("false negatives, % of duplicates"),
         );
-        let (axes, here) = (("importance", "fnr", 100.0), [("set", set.into())]);
+        let (axes, here) = (("importance", "fnr", 100.0), labels![set = set]);
         let panel = panel.each(Look::Line, (table, "by_importance"), axes, ("filter", SHOWN), &here);
         figure = figure.panel(panel);
     }
     let mut verdicts = Vec::new();
     for set in SETS {
-        let at = |measure: &str, filter: &str| {
-            table.percent("rates", measure, &[("set", set.into()), ("filter", filter.into())])
-        };
+        let at = |measure: &str, filter: &str| table.percent("rates", measure, &labels![set = set, filter = filter]);
         let aware = ["IBF1", "IBF3", "IBF5"].map(|filter| at("fn_share_slope", filter));
         let [ibf1, ibf3, ibf5] = aware;
         let (ibf1, ibf3, ibf5) = (ibf1?, ibf3?, ibf5?);

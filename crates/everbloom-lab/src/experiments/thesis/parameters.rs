@@ -72,8 +72,7 @@ fn flushed(items: u64, seed: u64) -> Result<Vec<Row>> {
 
 fn conclude(table: &Table, _: &Scope) -> Result<Conclusion> {
     let fpr = |num_hashes: u32, decrements: u32, cell_max: u32| {
-        let labels =
-            [("num_hashes", num_hashes.into()), ("decrements", decrements.into()), ("cell_max", cell_max.into())];
+        let labels = labels![num_hashes = num_hashes, decrements = decrements, cell_max = cell_max];
         table.percent("rates", "fpr", &labels)
     };
     let mut verdicts = Vec::new();
@@ -110,8 +109,7 @@ fn conclude(table: &Table, _: &Scope) -> Result<Conclusion> {
             ),
         );
     }
-    let stable =
-        [("num_hashes", HASHES[0].into()), ("decrements", DECREMENTS[0].into()), ("cell_max", LARGEST[0].into())];
+    let stable = labels![num_hashes = HASHES[0], decrements = DECREMENTS[0], cell_max = LARGEST[0]];
     let (sbf_fpr, sbf_fnr) = (table.percent("rates", "fpr", &stable)?, table.percent("rates", "fnr", &stable)?);
     let flushed = table.summary("flushed");
     let percent = |place: usize, value: &str| flushed[place].sample(value).map(Sample::percent).unwrap_or_default();

@@ -51,7 +51,7 @@ fn cells(scope: &Scope) -> Result<Vec<Cell>> {
 }
 
 fn conclude(table: &Table, _: &Scope) -> Result<Conclusion> {
-    let at = |measure: &str, filter: &str| table.percent("rates", measure, &[("filter", filter.into())]);
+    let at = |measure: &str, filter: &str| table.percent("rates", measure, &labels![filter = filter]);
     let mut panel =
         Panel::new("", Axis::linear("weighted false positives, %"), Axis::linear("weighted false negatives, %"));
     for filter in ["none", "more cells"].into_iter().chain(WAYS) {
@@ -77,11 +77,8 @@ fn conclude(table: &Table, _: &Scope) -> Result<Conclusion> {
                 )
                 .mean("wfp + wfn with reinsertion, %", &sum)
                 .mean("with more cells, %", &larger)
-                .mean("reinsertion cache, bits in all", &table.need("rates", "memory_bits", &[("filter", way.into())])?)
-                .mean(
-                    "more cells, bits in all",
-                    &table.need("rates", "memory_bits", &[("filter", "more cells".into())])?,
-                ),
+                .mean("reinsertion cache, bits in all", &table.need("rates", "memory_bits", &labels![filter = way])?)
+                .mean("more cells, bits in all", &table.need("rates", "memory_bits", &labels![filter = "more cells"])?),
         );
     }
     Ok(Conclusion::new().figure(figure).verdicts(verdicts))

@@ -89,7 +89,7 @@ fn cells(scope: &Scope) -> Result<Vec<Cell>> {
 
 fn sample(table: &Table, measure: &str, column: usize, filter: &str) -> Result<Sample> {
     let (num_cells, num_hashes) = COLUMNS[column];
-    let labels = [("num_cells", num_cells.into()), ("num_hashes", num_hashes.into()), ("filter", filter.into())];
+    let labels = labels![num_cells = num_cells, num_hashes = num_hashes, filter = filter];
     Ok(table.need("rates", measure, &labels)?.percent())
 }
 
@@ -257,7 +257,7 @@ fn quality(table: &Table) -> Figure {
     let mut figure = Figure::new("precision-recall", "Weighted precision and recall against size", caption);
     for (measure, name) in [("weighted_precision", "weighted precision, %"), ("weighted_recall", "weighted recall, %")]
     {
-        let (axes, four) = (("num_cells", measure, 100.0), [("num_hashes", 4u32.into())]);
+        let (axes, four) = (("num_cells", measure, 100.0), labels![num_hashes = 4u32]);
         let panel = Panel::new("", Axis::log2("cells"), Axis::linear(name).from(0.0, 102.0));
         let panel = panel.each(Look::LineAndMarks, (table, "rates"), axes, ("filter", NAMES), &four);
         figure = figure.panel(panel);

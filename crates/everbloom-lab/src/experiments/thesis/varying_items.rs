@@ -42,7 +42,7 @@ fn conclude(table: &Table, scope: &Scope) -> Result<Conclusion> {
     }
     let lengths = lengths(scope);
     let at = |measure: &str, items: u64, filter: &str| {
-        table.percent("rates", measure, &[("arrivals", items.into()), ("filter", filter.into())])
+        table.percent("rates", measure, &labels![arrivals = items, filter = filter])
     };
     let mut verdicts = Vec::new();
     for (filter, measure, words) in [
