@@ -330,7 +330,7 @@ fn limits_hold_for_clients_and_not_for_what_is_there() {
 
 /// A few kilobytes may unpack to gigabytes: what they become is looked at before anything is allocated, and no key is evicted.
 #[test]
-fn what_unpacks_beyond_maxmemory_is_refused() {
+fn maxmemory_limits_unpacking() {
     on_every_server(|maker| {
         let mut server = Server::new(maker);
         let mut wire = server.wire();

@@ -119,7 +119,7 @@ fn a_slot_with_every_kind_moves_whole_and_goes_on_as_before() {
 
 /// A client that follows redirections and repeats what it had no answer to, by its token.
 #[test]
-fn what_comes_while_a_slot_moves_is_neither_lost_nor_counted_twice() {
+fn moving_slot_loses_and_repeats_no_item() {
     on_every_server(|maker| {
         if maker == Maker::Redis {
             // There a key moves while everybody waits: nothing comes meanwhile.
@@ -195,7 +195,7 @@ fn a_node_with_a_smaller_limit_refuses_what_clients_send_and_loses_nothing() {
 /// What WAIT confirmed survives the loss of the primary; what it did not confirm is lost with a link that was frozen,
 /// which shows that the trial could fail.
 #[test]
-fn what_wait_confirmed_survives_the_primary() {
+fn wait_confirmed_items_survive_failover() {
     on_every_server(|maker| {
         for round in 0..times(2) {
             let mut primary = Start::new(maker).start();
