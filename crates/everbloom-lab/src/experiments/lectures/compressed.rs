@@ -77,13 +77,8 @@ fn conclude(table: &Table, _: &Scope) -> Result<Conclusion> {
     let (rate, lost) = (at("fpr", WAYS[2])?, at("lost", WAYS[2])?);
     Ok(Conclusion::new()
         .figure(figure)
-        .verdict(
-            Outcome::graded(packed.mean() < 0.95 * usual.mean(), planned.mean() < 0.9 * usual.mean()).on("half-full", "other extensions", "Bloom filters can be compressed very nicely")
+        .verdicts([Outcome::graded(packed.mean() < 0.95 * usual.mean(), planned.mean() < 0.9 * usual.mean()).on("half-full", "other extensions", "Bloom filters can be compressed very nicely")
                 .mean("usual filter for 1 %, bits sent per key", &usual).mean("compressed", &packed).mean("planned for compression", &planned)
-                .remark("not one that is half full, as the optimum has it; one planned for it, with fewer hashes and more bits, can"),
-        )
-        .verdict(
-            Outcome::of(rate.mean() <= 0.01 + 4.0 * rate.error() && lost.mean() == 0.0 && clearly_below(&planned, &usual)).on("same-answers", "other extensions", "a filter planned for compression keeps its rate and its keys")
-                .mean("rate asked for: 1 %; measured, %", &rate.percent()).mean("keys lost", &lost),
-        ))
+                .remark("not one that is half full, as the optimum has it; one planned for it, with fewer hashes and more bits, can"), Outcome::of(rate.mean() <= 0.01 + 4.0 * rate.error() && lost.mean() == 0.0 && clearly_below(&planned, &usual)).on("same-answers", "other extensions", "a filter planned for compression keeps its rate and its keys")
+                .mean("rate asked for: 1 %; measured, %", &rate.percent()).mean("keys lost", &lost)]))
 }

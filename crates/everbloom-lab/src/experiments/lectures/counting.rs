@@ -111,35 +111,27 @@ fn conclude(table: &Table, _: &Scope) -> Result<Conclusion> {
         .series(Series::new("Poisson, 0.7 probes a counter", Look::Reference, points(load)))
         .series(Series::new("measured: full 2-bit counters", Look::Marks, [Point::of(3.0, &two_bits, 1.0)]));
     let figure = Figure::new("overflow", "How large counters get", "A 2-bit counter is full at 3, a 4-bit one at 15: about 1 counter in 10 to the 15 gets there, so that no real filter ever sees one.").panel(panel);
-    Ok(Conclusion::new()
-        .figure(figure)
-        .verdict(
-            Outcome::of(reset.mean() > 1.0)
-                .on("resetting", "handling deletions", "resetting the bits of a key deletes others, too")
-                .mean("other keys lost when half are deleted, %", &reset),
-        )
-        .verdict(
-            Outcome::of(counted.mean() == 0.0)
-                .on("counting", "counting Bloom filters", "counters make deletion possible: other keys stay")
-                .mean("other keys lost, %", &counted),
-        )
-        .verdict(
-            Outcome::of((left.mean() - plain.mean()).abs() < 1e-9)
-                .on("reduced", "counting Bloom filters", "reduced to 0 and 1, it is the Bloom filter of what is left")
-                .mean("deleted keys still found, %", &left)
-                .mean("by a filter of the rest, %", &plain),
-        )
-        .verdict(
-            Outcome::of(overflown.mean() < 1e-6 && theory < 1e-12)
-                .on(
-                    "four-bits",
-                    "handling deletions",
-                    "4 bits per counter are enough: overflow has a very small probability",
-                )
-                .mean("share of counters that overflowed", &overflown)
-                .number("theory", theory)
-                .mean("2-bit counters, for comparison", &two_bits),
-        ))
+    Ok(Conclusion::new().figure(figure).verdicts([
+        Outcome::of(reset.mean() > 1.0)
+            .on("resetting", "handling deletions", "resetting the bits of a key deletes others, too")
+            .mean("other keys lost when half are deleted, %", &reset),
+        Outcome::of(counted.mean() == 0.0)
+            .on("counting", "counting Bloom filters", "counters make deletion possible: other keys stay")
+            .mean("other keys lost, %", &counted),
+        Outcome::of((left.mean() - plain.mean()).abs() < 1e-9)
+            .on("reduced", "counting Bloom filters", "reduced to 0 and 1, it is the Bloom filter of what is left")
+            .mean("deleted keys still found, %", &left)
+            .mean("by a filter of the rest, %", &plain),
+        Outcome::of(overflown.mean() < 1e-6 && theory < 1e-12)
+            .on(
+                "four-bits",
+                "handling deletions",
+                "4 bits per counter are enough: overflow has a very small probability",
+            )
+            .mean("share of counters that overflowed", &overflown)
+            .number("theory", theory)
+            .mean("2-bit counters, for comparison", &two_bits),
+    ]))
 }
 
 #[cfg(test)]

@@ -94,22 +94,18 @@ fn conclude(table: &Table, scope: &Scope) -> Result<Conclusion> {
     let seen = at("plain double", 20, "fpr")?;
     // So many errors are expected in theory at 20 hashes over all seeds: hardly any.
     let expected = at("plain double", 20, "theory")?.mean() * scope.pick(100_000.0, 2e6, 2e6) * scope.num_seeds as f64;
-    Ok(Conclusion::new()
-        .figure(figure)
-        .verdict(
-            Outcome::graded(plain_few < 1.1 && plain_many < 2.0, plain_few < 1.5)
-                .on("two-hashes", "other extensions", "two hashes do for a Bloom filter")
-                .number("plain double hashing / theory, 6 hashes", plain_few)
-                .number("20 hashes", plain_many)
-                .mean("its rate at 20 hashes", &seen)
-                .number("false positives that theory expects there in all", expected)
-                .remark("at few hashes; at many, plain double hashing has a floor"),
-        )
-        .verdict(
-            Outcome::of((mixed_few - 1.0).abs() < 0.1 && (mixed_ten - 1.0).abs() < 0.35)
-                .on("mixed", "everbloom", "one hash, split and mixed, is as good as independent ones")
-                .ours()
-                .number("everbloom's / theory, 6 hashes", mixed_few)
-                .number("10 hashes", mixed_ten),
-        ))
+    Ok(Conclusion::new().figure(figure).verdicts([
+        Outcome::graded(plain_few < 1.1 && plain_many < 2.0, plain_few < 1.5)
+            .on("two-hashes", "other extensions", "two hashes do for a Bloom filter")
+            .number("plain double hashing / theory, 6 hashes", plain_few)
+            .number("20 hashes", plain_many)
+            .mean("its rate at 20 hashes", &seen)
+            .number("false positives that theory expects there in all", expected)
+            .remark("at few hashes; at many, plain double hashing has a floor"),
+        Outcome::of((mixed_few - 1.0).abs() < 0.1 && (mixed_ten - 1.0).abs() < 0.35)
+            .on("mixed", "everbloom", "one hash, split and mixed, is as good as independent ones")
+            .ours()
+            .number("everbloom's / theory, 6 hashes", mixed_few)
+            .number("10 hashes", mixed_ten),
+    ]))
 }

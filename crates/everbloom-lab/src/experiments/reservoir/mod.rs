@@ -72,9 +72,14 @@ pub(super) const fn misprint(value: f64, digits: i32, mended: f64, remark: &'sta
 
 /// A row of a table: memory, then FNR and FPR in percent, each of SBF and of RSBF.
 pub(super) struct PrintedRow {
-    pub(super) memory_bits: u64,
-    pub(super) fnr: [Entry; 2],
-    pub(super) fpr: [Entry; 2],
+    memory_bits: u64,
+    fnr: [Entry; 2],
+    fpr: [Entry; 2],
+}
+
+/// A row of a table.
+pub(super) const fn row(memory_bits: u64, fnr: [Entry; 2], fpr: [Entry; 2]) -> PrintedRow {
+    PrintedRow { memory_bits, fnr, fpr }
 }
 
 impl PrintedRow {

@@ -73,20 +73,16 @@ fn conclude(table: &Table, _: &Scope) -> Result<Conclusion> {
     let (decayed_first, decayed_last) = (at("decayed", 0)?, at("decayed", 4)?);
     let kept = last.mean() / first.mean();
     let decayed_kept = decayed_last.mean() / decayed_first.mean();
-    Ok(Conclusion::new()
-        .figure(figure)
-        .verdict(
-            Outcome::graded(kept > 0.7, kept > 0.3)
-                .on("unbounded", "8", "the filter can be employed for an unbounded stream")
-                .mean("slope in the first fifth", &first)
-                .mean("in the last fifth", &last)
-                .remark("as the thesis sums importances, it is a plain stable filter after a few million arrivals"),
-        )
-        .verdict(
-            Outcome::of((decayed_kept - 1.0).abs() < 0.3)
-                .on("decayed", "everbloom", "with decayed sums the slope stays")
-                .ours()
-                .mean("slope in the first fifth", &decayed_first)
-                .mean("in the last fifth", &decayed_last),
-        ))
+    Ok(Conclusion::new().figure(figure).verdicts([
+        Outcome::graded(kept > 0.7, kept > 0.3)
+            .on("unbounded", "8", "the filter can be employed for an unbounded stream")
+            .mean("slope in the first fifth", &first)
+            .mean("in the last fifth", &last)
+            .remark("as the thesis sums importances, it is a plain stable filter after a few million arrivals"),
+        Outcome::of((decayed_kept - 1.0).abs() < 0.3)
+            .on("decayed", "everbloom", "with decayed sums the slope stays")
+            .ours()
+            .mean("slope in the first fifth", &decayed_first)
+            .mean("in the last fifth", &decayed_last),
+    ]))
 }

@@ -41,41 +41,32 @@ fn conclude(table: &Table, _: &Scope) -> Result<Conclusion> {
     let (fewer, more) = (share("fp_share", 3, "SBF")?, share("fp_share", 7, "SBF")?);
     Ok(Conclusion::new()
         .figure(VARIED.figure(table))
-        .verdict(about(
-            "ibf1-few",
-            "6.4.2",
-            "IBF1 has false negatives of around 40 % with 3 decrements …",
-            40.0,
-            &few,
-            rises,
-        ))
-        .verdict(about("ibf1-many", "6.4.2", "… and around 50 % with 7", 50.0, &many, rises))
-        .verdict(about(
-            "crossover-few",
-            "6.4.2",
-            "IBF3 meets the stable filter at importance 30 with 3 decrements …",
-            30.0,
-            &late,
-            nearer,
-        ))
-        .verdict(about("crossover-many", "6.4.2", "… and at 15 with 7", 15.0, &early, nearer))
-        .verdict(about(
-            "distance-few",
-            "6.4.2",
-            "IBF3 and SBF are about 2 points apart with 3 decrements …",
-            2.0,
-            &narrow,
-            narrow.mean() < wide.mean(),
-        ))
-        .verdict(about("distance-many", "6.4.2", "… and 12 with 7", 12.0, &wide, narrow.mean() < wide.mean()))
-        .verdict(
+        .verdicts([
+            about(40.0, &few, rises).on(
+                "ibf1-few",
+                "6.4.2",
+                "IBF1 has false negatives of around 40 % with 3 decrements …",
+            ),
+            about(50.0, &many, rises).on("ibf1-many", "6.4.2", "… and around 50 % with 7"),
+            about(30.0, &late, nearer).on(
+                "crossover-few",
+                "6.4.2",
+                "IBF3 meets the stable filter at importance 30 with 3 decrements …",
+            ),
+            about(15.0, &early, nearer).on("crossover-many", "6.4.2", "… and at 15 with 7"),
+            about(2.0, &narrow, narrow.mean() < wide.mean()).on(
+                "distance-few",
+                "6.4.2",
+                "IBF3 and SBF are about 2 points apart with 3 decrements …",
+            ),
+            about(12.0, &wide, narrow.mean() < wide.mean()).on("distance-many", "6.4.2", "… and 12 with 7"),
             Outcome::of(clearly_below(&more, &fewer))
                 .on("fp-falls", "6.2", "more decrements give fewer false positives")
                 .mean("SBF, 3 decrements, %", &fewer)
                 .mean("7 decrements, %", &more),
-        )
-        .verdict(steps(table, "IBF1")?)
-        .verdict(steps(table, "IBF5")?)
+            steps(table, "IBF1")?,
+            steps(table, "IBF5")?,
+        ])
         .verdicts(reference(table)?))
 }
 

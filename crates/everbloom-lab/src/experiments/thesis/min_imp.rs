@@ -76,32 +76,26 @@ fn conclude(table: &Table, _: &Scope) -> Result<Conclusion> {
     let nearly = largest.mean().abs() < 0.05 * compulsory.mean().abs();
     let wfn = |filter| at("wfn", "linear_70", filter);
     let (few, many) = (wfn("with priority")?, wfn("priority 1024")?);
-    Ok(Conclusion::new()
-        .figure(figure)
-        .verdict(
-            Outcome::loosely(same, close, optional.mean() > 0.7 * bloom.mean())
-                .on("optional", "7", "without compulsion hardly anything is deleted: very close to a Bloom filter")
-                .mean("wfp of BF, %", &bloom)
-                .mean("without compulsion, %", &optional)
-                .mean("its wfn, %", &missed),
-        )
-        .verdict(
-            Outcome::loosely(blind, nearly, largest.mean() > as_printed.mean())
-                .on("priority", "7", "with a very large priority the behaviour is not importance-aware at all")
-                .mean("slope with a priority of 4, points per unit", &as_printed)
-                .mean("64", &middle)
-                .mean("256", &large)
-                .mean("1024", &largest)
-                .mean("SBF", &stable)
-                .mean("compulsory", &compulsory)
-                .remark("Algorithm 8 as printed adds M = 4, and is importance-aware"),
-        )
-        .verdict(
-            Outcome::of(clearly_below(&few, &many))
-                .on("priority-deletes", "7", "it takes a very large priority to get a significant number of deletions")
-                .mean("wfn with a priority of 4, %", &few)
-                .mean("1024, %", &many)
-                .mean("SBF, %", &wfn("SBF")?)
-                .remark("false negatives stand for deletions"),
-        ))
+    Ok(Conclusion::new().figure(figure).verdicts([
+        Outcome::loosely(same, close, optional.mean() > 0.7 * bloom.mean())
+            .on("optional", "7", "without compulsion hardly anything is deleted: very close to a Bloom filter")
+            .mean("wfp of BF, %", &bloom)
+            .mean("without compulsion, %", &optional)
+            .mean("its wfn, %", &missed),
+        Outcome::loosely(blind, nearly, largest.mean() > as_printed.mean())
+            .on("priority", "7", "with a very large priority the behaviour is not importance-aware at all")
+            .mean("slope with a priority of 4, points per unit", &as_printed)
+            .mean("64", &middle)
+            .mean("256", &large)
+            .mean("1024", &largest)
+            .mean("SBF", &stable)
+            .mean("compulsory", &compulsory)
+            .remark("Algorithm 8 as printed adds M = 4, and is importance-aware"),
+        Outcome::of(clearly_below(&few, &many))
+            .on("priority-deletes", "7", "it takes a very large priority to get a significant number of deletions")
+            .mean("wfn with a priority of 4, %", &few)
+            .mean("1024, %", &many)
+            .mean("SBF, %", &wfn("SBF")?)
+            .remark("false negatives stand for deletions"),
+    ]))
 }

@@ -176,7 +176,7 @@ fn prose(table: &Table) -> Result<Vec<Verdict>> {
             .number("greatest in Table 3", 0.02)
             .mean("greatest measured, %", &most)
             .remark("the text contradicts its table: a digit too few"),
-        about("ibf2-wfn", "6.3", "IBF2's wfn is close to 44 %", 44.0, &ibf2_fn, true),
+        about(44.0, &ibf2_fn, true).on("ibf2-wfn", "6.3", "IBF2's wfn is close to 44 %"),
         Outcome::graded(fewer_than(&sbf) && fewer_than(&ibf1), fewer_than(&sbf))
             .on(
                 "deletion",
@@ -198,16 +198,14 @@ fn prose(table: &Table) -> Result<Vec<Verdict>> {
             .on("size", "6.6", "increasing the number of cells greatly reduces both errors")
             .mean("SBF, wfp + wfn, 16384 cells, %", &few)
             .mean("262144 cells, %", &many),
-        about(
-            "below-ibf2",
+        about(20.0, &below(&ibf2_fn), clearly_below(&ibf5_fn, &ibf2_fn))
+            .on("below-ibf2", "6.6", "IBF5's false negatives are up to 20 points below IBF2's …")
+            .remark("65536 cells, 4 hashes"),
+        about(10.0, &below(&ibf1_fn), clearly_below(&ibf5_fn, &ibf1_fn)).on(
+            "below-ibf1",
             "6.6",
-            "IBF5's false negatives are up to 20 points below IBF2's …",
-            20.0,
-            &below(&ibf2_fn),
-            clearly_below(&ibf5_fn, &ibf2_fn),
-        )
-        .remark("65536 cells, 4 hashes"),
-        about("below-ibf1", "6.6", "… and 10 below IBF1's", 10.0, &below(&ibf1_fn), clearly_below(&ibf5_fn, &ibf1_fn)),
+            "… and 10 below IBF1's",
+        ),
         Outcome::of(clearly_below(&ibf3_fn, &ibf1_fn) && clearly_below(&ibf3_fn, &ibf2_fn))
             .on("ibf3-too", "6.6", "IBF3, too, has fewer false negatives than IBF2 and IBF1")
             .mean("IBF1 wfn, %", &ibf1_fn)
