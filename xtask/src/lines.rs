@@ -3,6 +3,7 @@
 //! has some.
 
 use crate::{Outcome, root};
+use proc_macro2::{Delimiter, TokenStream, TokenTree};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -54,8 +55,7 @@ fn find(folder: &Path, files: &mut Vec<PathBuf>) {
 }
 
 fn count(folder: &Path, files: &[PathBuf], by_room: bool) -> Counts {
-    let sources = files.iter().map(|file| (file, shown(file, &fs::read_to_string(file).unwrap_or_default())));
-    let sources: Vec<(&PathBuf, Shown)> = sources.collect();
+    let sources: Vec<(&PathBuf, Shown)> = files.iter().map(|file| (file, Shown::of(file))).collect();
     let only_tests: BTreeSet<PathBuf> = sources.iter().flat_map(|(file, source)| source.files_of_tests(file)).collect();
     let mut counts = Counts::new();
     for (file, source) in &sources {
@@ -66,8 +66,8 @@ fn count(folder: &Path, files: &[PathBuf], by_room: bool) -> Counts {
         let room = within.strip_prefix("src/").and_then(|rest| rest.split(['/', '.']).next()).unwrap_or_default();
         let row = if by_room { format!("{krate} {room}") } else { krate.to_string() };
         let row = counts.entry(row).or_default();
-        row[if is_test { 1 } else { kind }] += lines(&source.ships);
-        row[1] += lines(&source.tests);
+        row[if is_test { 1 } else { kind }] += source.ships.len();
+        row[1] += source.tests.len();
     }
     counts
 }
@@ -77,10 +77,6 @@ fn place(name: &Path) -> (&str, &str) {
     let name = name.to_str().unwrap_or_default();
     let below = name.strip_prefix("crates/").unwrap_or(name);
     below.split_once('/').unwrap_or((below, ""))
-}
-
-fn lines(text: &str) -> usize {
-    text.lines().filter(|line| !line.trim().is_empty()).count()
 }
 
 fn print(counts: &Counts) {
@@ -102,134 +98,82 @@ fn print_row(name: &str, row: &[usize; 5]) {
     println!("{name:<28}{src:>10}{unit_tests:>12}{tests:>10}{benches:>10}{examples:>10}{all:>10}");
 }
 
-/// A file without comments, and with strings that say nothing: what ships, and what only tests see.
+/// The numbers of a file's lines with code: what ships, and what only tests see; and the modules of tests in other files.
 #[derive(Default)]
 struct Shown {
-    ships: String,
-    tests: String,
+    ships: BTreeSet<usize>,
+    tests: BTreeSet<usize>,
+    modules: Vec<String>,
 }
 
 impl Shown {
+    fn of(file: &Path) -> Self {
+        let text = fs::read_to_string(file).unwrap_or_default();
+        let mut shown = Shown::default();
+        if file.extension().is_some_and(|extension| extension == "py") {
+            shown.ships = python(&text);
+        } else {
+            shown.add(text.parse().unwrap_or_default(), false);
+        }
+        shown
+    }
+
     /// The modules of tests that lie in files of their own, without `.rs`.
     fn files_of_tests(&self, file: &Path) -> Vec<PathBuf> {
         let stem = file.with_extension("");
         let is_root = ["mod", "lib", "main"].iter().any(|name| stem.ends_with(name));
         let folder = if is_root { file.parent().unwrap_or(file) } else { &stem };
-        let items = self.tests.split("#[cfg(test)]").filter_map(|item| item.trim().strip_prefix("mod "));
-        items.filter_map(|item| item.strip_suffix(';')).map(|name| folder.join(name)).collect()
+        self.modules.iter().map(|name| folder.join(name)).collect()
+    }
+
+    /// Documentation comes as an attribute; an item for tests ends with its first `;` or `}`.
+    fn add(&mut self, tokens: TokenStream, is_test: bool) {
+        let (mut for_tests, mut before) = (is_test, [String::new(), String::new()]);
+        let mut tokens = tokens.into_iter().peekable();
+        while let Some(token) = tokens.next() {
+            let text = token.to_string();
+            if text == "#" {
+                let inner = tokens.next_if(|next| next.to_string() == "!");
+                let attribute = tokens.peek().map(ToString::to_string).unwrap_or_default();
+                if attribute.starts_with("[doc =") {
+                    tokens.next();
+                    continue;
+                }
+                for_tests |= inner.is_none() && attribute == "[cfg (test)]";
+            }
+            let lines = if for_tests { &mut self.tests } else { &mut self.ships };
+            let is_braced = match token {
+                TokenTree::Group(group) => {
+                    lines.extend([group.span_open().start().line, group.span_close().start().line]);
+                    self.add(group.stream(), for_tests);
+                    group.delimiter() == Delimiter::Brace
+                }
+                _ => {
+                    lines.extend(token.span().start().line..=token.span().end().line);
+                    false
+                }
+            };
+            if for_tests && text == ";" && before[0] == "mod" {
+                self.modules.push(before[1].clone());
+            }
+            for_tests &= is_test || !is_braced && text != ";";
+            before = [std::mem::take(&mut before[1]), text];
+        }
     }
 }
 
-fn shown(file: &Path, text: &str) -> Shown {
-    if file.extension().is_some_and(|extension| extension == "py") {
-        return Shown { ships: python(text), tests: String::new() };
-    }
-    let mut shown = Shown::default();
-    let mut rest: &str = &rust(text);
-    while let Some((before, after)) = rest.split_once("#[cfg(test)]") {
-        let (tests, behind) = after.split_at(end_of_item(after));
-        shown.ships += before;
-        shown.tests += &format!("\n#[cfg(test)]{tests}\n");
-        rest = behind;
-    }
-    shown.ships += rest;
-    shown
-}
-
-/// Where the item at the beginning ends: behind its `;` or its last `}`.
-fn end_of_item(text: &str) -> usize {
-    let mut depth = 0;
-    for (index, char) in text.char_indices() {
-        depth += i32::from("({[".contains(char)) - i32::from(")}]".contains(char));
-        if depth == 0 && (char == ';' || char == '}') {
-            return index + 1;
-        }
-    }
-    text.len()
-}
-
-/// Rust without comments; strings and characters keep their lines and lose what they say.
-fn rust(text: &str) -> String {
-    let mut code = String::new();
-    let mut rest = text;
-    while let Some(first) = rest.chars().next() {
-        let is_word = code.ends_with(|last: char| last.is_alphanumeric() || last == '_');
-        let comment = comment(rest);
-        let quoted = if comment.is_some() || is_word { None } else { quoted(rest) };
-        let (part, behind) = rest.split_at(comment.or(quoted).unwrap_or(first.len_utf8()));
-        match (comment, quoted) {
-            (None, None) => code.push(first),
-            _ => code.extend(part.lines().map(|_| if quoted.is_some() { "_\n" } else { "\n" })),
-        }
-        if comment.or(quoted).is_some() && !part.ends_with('\n') {
-            code.pop();
-        }
-        rest = behind;
-    }
-    code
-}
-
-/// How long the comment is that the text begins with.
-fn comment(text: &str) -> Option<usize> {
-    if text.starts_with("//") {
-        return Some(text.find('\n').unwrap_or(text.len()));
-    }
-    text.strip_prefix("/*")?;
-    let (mut depth, mut at) = (0, 0);
-    while at < text.len() {
-        let mark = [b"/*", b"*/"].iter().position(|mark| text.as_bytes()[at..].starts_with(*mark));
-        depth += mark.map_or(0, |mark| 1 - 2 * mark as i32);
-        at += if mark.is_some() { 2 } else { 1 };
-        if depth == 0 {
-            break;
-        }
-    }
-    Some(at)
-}
-
-/// How long the string or character is that the text begins with; a lifetime is neither.
-fn quoted(text: &str) -> Option<usize> {
-    let prefix = text.find(|char| !"bcr".contains(char)).filter(|length| *length < 3)?;
-    let hashes = text[prefix..].bytes().take_while(|byte| *byte == b'#').count();
-    let open = prefix + hashes;
-    match text.as_bytes().get(open)? {
-        b'"' if text[..prefix].ends_with('r') => {
-            let close = format!("\"{}", "#".repeat(hashes));
-            Some(open + 1 + text[open + 1..].find(&close)? + close.len())
-        }
-        b'"' if hashes == 0 => closed(text, open, '"'),
-        b'\'' if hashes == 0 => {
-            let mut behind = text[open + 1..].chars();
-            (behind.next() == Some('\\') || behind.next() == Some('\'')).then(|| closed(text, open, '\''))?
-        }
-        _ => None,
-    }
-}
-
-/// Where what opens at a place is closed by the same mark, escaped ones apart.
-fn closed(text: &str, open: usize, mark: char) -> Option<usize> {
-    let mut escaped = false;
-    for (index, char) in text[open + 1..].char_indices() {
-        if char == mark && !escaped {
-            return Some(open + index + 2);
-        }
-        escaped = char == '\\' && !escaped;
-    }
-    None
-}
-
-/// Python without lines that are comments, and without its strings of documentation.
-fn python(text: &str) -> String {
+/// Lines of Python that are no comments, nor in its strings of documentation.
+fn python(text: &str) -> BTreeSet<usize> {
     let mut in_text = false;
-    let mut kept = Vec::new();
-    for line in text.lines() {
+    let mut kept = BTreeSet::new();
+    for (number, line) in text.lines().map(str::trim_start).enumerate() {
         let marks = line.matches("\"\"\"").count();
-        let opens = line.trim_start().trim_start_matches('r').starts_with("\"\"\"");
-        let is_code = !in_text && !opens && !line.trim_start().starts_with('#');
+        let opens = line.trim_start_matches('r').starts_with("\"\"\"");
+        let is_code = !in_text && !opens && !line.starts_with('#') && !line.is_empty();
         in_text = if in_text { marks == 0 } else { opens && marks == 1 };
-        kept.extend(is_code.then_some(line));
+        kept.extend(is_code.then_some(number));
     }
-    kept.join("\n")
+    kept
 }
 
 #[cfg(test)]
@@ -240,13 +184,14 @@ mod tests {
     fn comments_and_blanks_do_not_count_and_tests_count_apart() {
         let code = "//! a\nuse b; // c\n\nfn d<'e>() {\n    /* f /* g */\n    h */\n    i(\"{ // j\n    k\", '{', '\\'', r#\"l\"}\"#);\n}\n\n\
                     /// m\n#[cfg(test)]\nmod n {\n    fn o() {}\n}\n#[cfg(test)]\nmod p;\nfn q() {}\n";
-        let shown = shown(Path::new("r/s.rs"), code);
-        assert_eq!((lines(&shown.ships), lines(&shown.tests)), (6, 6), "{}\n---\n{}", shown.ships, shown.tests);
+        let mut shown = Shown::default();
+        shown.add(code.parse().expect("tokens"), false);
+        assert_eq!((shown.ships.len(), shown.tests.len()), (6, 6));
         assert_eq!(shown.files_of_tests(Path::new("r/s.rs")), [Path::new("r/s/p")]);
     }
 
     #[test]
     fn what_documents_python_does_not_count() {
-        assert_eq!(python("\"\"\"A.\n\nB.\n\"\"\"\nc = \"\"\"d\ne\"\"\"\n# f\n"), "c = \"\"\"d\ne\"\"\"");
+        assert_eq!(python("\"\"\"A.\n\nB.\n\"\"\"\nc = \"\"\"d\ne\"\"\"\n# f\n"), BTreeSet::from([4, 5]));
     }
 }

@@ -132,8 +132,7 @@ fn judge(recorded: &Recorded, plan: &Plan, seed: u64) -> Option<Outcome> {
     Some(Outcome { what, is_met: fpr && fnr, one_run: alone })
 }
 
-const SPECS: &str =
-    "ranked stable graceful age_partitioned bloom reservoir aging blocked ranked:lanes=6,insert=tail,hit=front \
+const SPECS: &str = "ranked stable graceful age_partitioned bloom reservoir aging blocked ranked:lanes=6,insert=tail,hit=front \
     stable:update=distinct,cell_max=1,layout=spread scalable ibf5 ranked:lanes=1 ibf1";
 
 /// Settings drawn from a seed on streams in turn: every kind in turn, memory and rate at random.

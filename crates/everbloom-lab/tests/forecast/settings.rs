@@ -41,8 +41,7 @@ pub(crate) struct Setting {
 }
 
 /// Planned, or by hand as the papers do; the size of the second is a share of the memory.
-const SPECS: &str =
-    "bloom blocked counting spectral scalable stable stable:update=always \
+const SPECS: &str = "bloom blocked counting spectral scalable stable stable:update=always \
     stable:update=always,layout=spread,decrement=independent stable:update=distinct,cell_max=1,layout=spread \
     reservoir reservoir:num_filters=3 ranked ranked:insert=middle,hit=front ranked:lanes=6,insert=tail,hit=front \
     ranked:lanes=1 ranked:lanes=6,insert=front ibf1 ibf2 ibf3 ibf4 ibf5 ibf6 age_partitioned aging";
