@@ -55,7 +55,7 @@ fn conclude(table: &Table, _: &Scope) -> Result<Conclusion> {
     ]);
     for ((at, claimed), sample) in [(4, 18.0), (8, 30.0), (16, 40.0)].into_iter().zip(&crossovers) {
         let claim = format!("IBF3 meets the stable filter at importance {claimed} when the largest value is {at}");
-        conclusion = conclusion.verdict(about(claimed, sample, later).on(&format!("crossover-{at}"), "6.4.4", &claim));
+        conclusion = conclusion.verdict(about(claimed, sample, later).on(format!("crossover-{at}"), "6.4.4", claim));
     }
     Ok(conclusion)
 }
