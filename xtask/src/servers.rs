@@ -124,12 +124,9 @@ fn missing(maker: Maker, problem: &str) -> String {
 }
 
 fn redis(draft: &Path) -> Outcome {
-    let packages = packages(draft, &["redis-server", "redis-tools"], &[])?;
     let own = draft.join("redis");
     make(&own)?;
-    for package in packages {
-        run(Command::new("dpkg").arg("-x").arg(&package).arg(&own), "dpkg, which unpacks Debian packages,")?;
-    }
+    unpack(draft, &["redis-server", "redis-tools"], &[], &own)?;
     let libraries = libraries(&own);
     settle(&own, &folder().join("redis"))?;
     for program in ["redis-cli", "redis-benchmark", "redis-server"] {
@@ -138,8 +135,15 @@ fn redis(draft: &Path) -> Outcome {
     Ok(())
 }
 
-/// Downloads these packages and the libraries that they name, and lists the files. `how` goes to `apt-cache depends`.
-pub(crate) fn packages(draft: &Path, names: &[&str], how: &[&str]) -> Result<Vec<PathBuf>, String> {
+/// Downloads these packages and the libraries that they name, and unpacks them all. `how` goes to `apt-cache depends`.
+pub(crate) fn unpack(draft: &Path, names: &[&str], how: &[&str], place: &Path) -> Outcome {
+    for package in packages(draft, names, how)? {
+        run(Command::new("dpkg").arg("-x").arg(&package).arg(place), "dpkg, which unpacks Debian packages,")?;
+    }
+    Ok(())
+}
+
+fn packages(draft: &Path, names: &[&str], how: &[&str]) -> Result<Vec<PathBuf>, String> {
     let downloads = draft.join("packages");
     make(&downloads)?;
     let fetch = |options: &[String]| -> Outcome {

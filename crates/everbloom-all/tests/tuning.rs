@@ -84,7 +84,7 @@ fn a_million_objects_and_two_million_queries() {
 }
 
 #[test]
-fn one_set_with_a_log_gets_a_stack_that_keeps_its_gain_on_later_queries() {
+fn stacked_filter_keeps_its_gain_on_later_queries() {
     let sample = one_set(20_000, 100_000, 1.2, 3);
     let tuned = tune(&sample, &Options::new(16_000)).expect("tunes");
     assert_eq!(tuned.winner.kind, "stacked");
@@ -164,7 +164,7 @@ fn lengths_that_tell_hot_from_cold_need_no_map() {
 }
 
 #[test]
-fn where_nothing_repeats_nothing_helps_and_that_is_said() {
+fn log_without_repeats_gains_nothing() {
     let log = (0..40_000).map(|time| hash(1_000_000 + time)).collect();
     let sample = Sample::new(HASHING, vec![(0..2000).map(hash).collect()], log).expect("a sample");
     let tuned = tune(&sample, &Options::new(16_384)).expect("tunes");

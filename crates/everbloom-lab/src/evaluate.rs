@@ -247,7 +247,7 @@ pub struct Outcome {
 }
 
 /// How a filter did. Rates without a denominator are missing.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Default, Serialize)]
 pub struct Report {
     /// The full spec.
     pub filter: String,

@@ -87,30 +87,7 @@ mod tests {
     use super::*;
 
     fn report(fpr: f64, fnr: f64) -> Report {
-        Report {
-            filter: String::new(),
-            memory_bits: 0,
-            predicted_fpr: 0.0,
-            promise: "kept",
-            broken_at: None,
-            measured_fpr: Some(fpr),
-            measured_fnr: Some(fnr),
-            late_fpr: None,
-            late_fnr: None,
-            wfp: None,
-            wfn: None,
-            weighted_precision: None,
-            weighted_recall: None,
-            ns_per_item: None,
-            by_importance: None,
-            fn_share_slope: None,
-            crossover_importance: None,
-            errors: None,
-            total: Default::default(),
-            late: Default::default(),
-            slices: Default::default(),
-            fill: Vec::new(),
-        }
+        Report { measured_fpr: Some(fpr), measured_fnr: Some(fnr), ..Report::default() }
     }
 
     #[test]

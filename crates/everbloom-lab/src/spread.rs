@@ -142,45 +142,22 @@ fn mean_of(first: Report, all: &[Report]) -> Report {
         let error = by_keys.filter(|_| values.len() > 1).map(|by_keys| by_seeds.hypot(by_keys));
         (Some(values.iter().sum::<f64>() / count), error)
     };
-    let of_sample = |error: fn(&Errors) -> Option<f64>| first.errors.as_ref().map_or(Some(0.0), error);
-    let (measured_fpr, measured_fpr_error) =
-        rate(|report| report.measured_fpr, of_sample(|errors| errors.measured_fpr_error));
-    let (measured_fnr, measured_fnr_error) =
-        rate(|report| report.measured_fnr, of_sample(|errors| errors.measured_fnr_error));
-    let (late_fpr, late_fpr_error) = rate(|report| report.late_fpr, of_sample(|errors| errors.late_fpr_error));
-    let (late_fnr, late_fnr_error) = rate(|report| report.late_fnr, of_sample(|errors| errors.late_fnr_error));
-    let (wfp, wfp_error) = rate(|report| report.wfp, of_sample(|errors| errors.wfp_error));
-    let (wfn, wfn_error) = rate(|report| report.wfn, of_sample(|errors| errors.wfn_error));
-    let (ns_per_item, ns_per_item_error) = rate(|report| report.ns_per_item, Some(0.0));
+    let of_sample = first.errors;
+    let of_sample = |error: fn(&Errors) -> Option<f64>| of_sample.as_ref().map_or(Some(0.0), error);
     let broken = all.iter().filter(|report| report.broken_at.is_some()).min_by_key(|report| report.broken_at);
     let sum = |tally: fn(&Report) -> &Tally| {
         let mut total = Tally::default();
         all.iter().for_each(|report| total.add(tally(report)));
         total
     };
-    Report {
+    let mut errors = Errors::default();
+    let mut mean = Report {
         promise: broken.map_or(first.promise, |report| report.promise),
         broken_at: broken.and_then(|report| report.broken_at),
-        measured_fpr,
-        measured_fnr,
-        late_fpr,
-        late_fnr,
-        wfp,
-        wfn,
         weighted_precision: rate(|report| report.weighted_precision, None).0,
         weighted_recall: rate(|report| report.weighted_recall, None).0,
-        ns_per_item,
         fn_share_slope: rate(|report| report.fn_share_slope, None).0,
         crossover_importance: rate(|report| report.crossover_importance, None).0,
-        errors: Some(Errors {
-            measured_fpr_error,
-            measured_fnr_error,
-            late_fpr_error,
-            late_fnr_error,
-            wfp_error,
-            wfn_error,
-            ns_per_item_error,
-        }),
         by_importance: first.by_importance.as_ref().map(|rows| {
             let one = |index: usize, row: &ImportanceRow| {
                 let mut tally = Tally::default();
@@ -200,7 +177,16 @@ fn mean_of(first: Report, all: &[Report]) -> Report {
         total: sum(|report| &report.total),
         late: sum(|report| &report.late),
         ..first
+    };
+    macro_rules! rates {
+        ($($rate:ident $error:ident),*) => {$(
+            (mean.$rate, errors.$error) = rate(|report| report.$rate, of_sample(|errors| errors.$error));
+        )*};
     }
+    rates!(measured_fpr measured_fpr_error, measured_fnr measured_fnr_error, late_fpr late_fpr_error);
+    rates!(late_fnr late_fnr_error, wfp wfp_error, wfn wfn_error);
+    (mean.ns_per_item, errors.ns_per_item_error) = rate(|report| report.ns_per_item, Some(0.0));
+    Report { errors: Some(errors), ..mean }
 }
 
 /// Neighbouring importances together, in at most so many classes of about as many arrivals each.
@@ -284,30 +270,14 @@ mod tests {
 
     /// A report with this rate of false positives throughout, and this ± of it by a sample.
     fn report(rate: f64, by_keys: Option<f64>) -> Report {
-        let judged = crate::metrics::Judged::default();
         Report {
-            filter: String::new(),
-            memory_bits: 0,
-            predicted_fpr: 0.0,
             promise: "kept",
-            broken_at: None,
             measured_fpr: Some(rate),
-            measured_fnr: None,
             late_fpr: Some(rate),
-            late_fnr: None,
             wfp: Some(rate),
-            wfn: None,
-            weighted_precision: None,
-            weighted_recall: None,
             ns_per_item: Some(1.0),
-            by_importance: None,
-            fn_share_slope: None,
-            crossover_importance: None,
             errors: by_keys.map(|error| Errors { measured_fpr_error: Some(error), ..Errors::default() }),
-            total: Tally::default(),
-            late: Tally::default(),
-            slices: judged.slices,
-            fill: Vec::new(),
+            ..Report::default()
         }
     }
 

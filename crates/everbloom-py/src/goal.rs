@@ -27,23 +27,8 @@ const USUAL_FPR: f64 = 0.001;
 const USUAL_MEMORY_BITS: u64 = 64 << 23;
 
 /// Everything that `plan` and `Filter` take, but the spec.
-pub(crate) const KEYWORDS: [&str; 15] = [
-    "memory",
-    "fpr",
-    "expect",
-    "fnr",
-    "window",
-    "stream",
-    "importance",
-    "cost_fp",
-    "cost_fn",
-    "memory_cost",
-    "audit",
-    "compressed",
-    "transmit",
-    "seed",
-    "secret",
-];
+pub(crate) const KEYWORDS: &str = "memory fpr expect fnr window stream importance cost_fp cost_fn memory_cost audit compressed \
+                                   transmit seed secret";
 
 /// What was asked for.
 pub(crate) struct Wanted {
@@ -81,7 +66,7 @@ impl Wanted {
             let value = keywords.map_or(Ok(None), |keywords| keywords.get_item(name))?;
             Ok(value.filter(|value| !value.is_none()))
         };
-        refuse_unknown(py, keywords)?;
+        refuse_unknown(keywords)?;
         let hashing = hashing(py, given("seed")?, given("secret")?)?;
         let mut goal = Goal::new().hashing(hashing);
         if let Some(size) = given("memory")? {
@@ -109,7 +94,7 @@ impl Wanted {
         }
         let importances = given("importance")?.map_or(Ok(None), |value| Importanced::new(&value))?;
         if let Some(importances) = &importances {
-            goal = match importances.mix(py)? {
+            goal = match importances.mix() {
                 Some(mix) => goal.importance_mix(mix),
                 None => goal.with_importance(),
             };
@@ -158,25 +143,17 @@ impl Wanted {
         if let (Some(Window::Arrivals(_)), Some(given @ 2..)) = (window, shards) {
             let needed =
                 "left out for a window of arrivals, which would be shorter in a shard that gets a frequent key";
-            return Err(parameter(
-                py,
-                "shards",
-                given,
-                needed,
-                "it is one key on one server; or give a window of time",
-            ));
+            let remedy = "it is one key on one server; or give a window of time";
+            return Err(parameter(py, "shards", given, needed, remedy));
         }
         let shards = shards.unwrap_or(DEFAULT_SHARDS);
         let spec_first = "plan without servers, and give the spec that comes out";
+        let of_one = "audit a filter of one process, or reserve it with EB.RESERVE … AUDIT";
         let given = [
             ("stream", stream.is_some(), spec_first),
             ("fnr", target_fnr.is_some(), spec_first),
             ("cost_fp", cost.is_some(), spec_first),
-            (
-                "audit",
-                self.besides.audit.is_some(),
-                "audit a filter of one process, or reserve it with EB.RESERVE … AUDIT",
-            ),
+            ("audit", self.besides.audit.is_some(), of_one),
         ];
         if let Some((name, _, remedy)) = given.into_iter().find(|(_, is_given, _)| *is_given) {
             return Err(parameter(py, name, "given", "left out for a filter on servers", remedy));
@@ -230,16 +207,14 @@ fn to_audit(value: &Bound<'_, PyAny>) -> PyResult<Option<Option<u64>>> {
     Ok(Some(Some(to_size(value, "audit")?.named("audit").get().or_raise(value.py())?)))
 }
 
-fn refuse_unknown(py: Python<'_>, keywords: Option<&Bound<'_, PyDict>>) -> PyResult<()> {
-    let Some(keywords) = keywords else { return Ok(()) };
-    for name in keywords.keys() {
+fn refuse_unknown(keywords: Option<&Bound<'_, PyDict>>) -> PyResult<()> {
+    for name in keywords.into_iter().flat_map(|keywords| keywords.keys()) {
         let name: String = name.extract()?;
-        if !KEYWORDS.contains(&name.as_str()) {
-            let remedy = everbloom::kind::suggestion(&name, KEYWORDS, "there are");
+        if !KEYWORDS.split(' ').any(|known| known == name) {
+            let remedy = everbloom::kind::suggestion(&name, KEYWORDS.split(' '), "there are");
             return Err(PyTypeError::new_err(format!("there is no keyword '{name}'; {remedy}")));
         }
     }
-    let _ = py;
     Ok(())
 }
 
@@ -346,10 +321,8 @@ pub(crate) fn to_span(value: &Bound<'_, PyAny>, name: &'static str) -> PyResult<
 
 fn to_window(value: &Bound<'_, PyAny>) -> PyResult<Window> {
     let py = value.py();
-    if let Ok(span) = value.cast::<PyDelta>() {
-        let seconds: f64 = span.call_method0("total_seconds")?.extract()?;
-        let text = format!("{seconds}s");
-        let span = Span::from(text.as_str()).named("window").get().or_raise(py)?;
+    if value.is_instance_of::<PyDelta>() {
+        let span = to_span(value, "window")?;
         return match span >= Duration::from_millis(1) {
             true => Ok(Window::Time(span)),
             false => Err(parameter(py, "window", value.str()?, "at least 1ms", "try '24h'")),
@@ -369,13 +342,8 @@ fn to_stream(value: &Bound<'_, PyAny>, expected: Option<u64>, importances: Optio
     }
     if let Ok(text) = value.cast::<PyString>() {
         let Some(distinct) = expected else {
-            return Err(parameter(
-                py,
-                "expect",
-                "not given",
-                "given with a stream in words",
-                "say how many distinct keys come",
-            ));
+            let (needed, remedy) = ("given with a stream in words", "say how many distinct keys come");
+            return Err(parameter(py, "expect", "not given", needed, remedy));
         };
         return Stream::named(text.to_str()?, distinct).or_raise(py);
     }
@@ -424,7 +392,7 @@ impl Importanced {
         Ok(Some(Importanced { max, sample: Some(sample.or_raise(value.py())?) }))
     }
 
-    fn mix(&self, _py: Python<'_>) -> PyResult<Option<ImportanceMix>> {
-        Ok(self.sample.as_ref().map(|sample| ImportanceMix::of(sample.iter().copied())))
+    fn mix(&self) -> Option<ImportanceMix> {
+        self.sample.as_ref().map(|sample| ImportanceMix::of(sample.iter().copied()))
     }
 }

@@ -84,6 +84,13 @@ pub(crate) fn parameters_of<'py>(py: Python<'py>, spec: &Spec) -> PyResult<Bound
     Ok(all)
 }
 
+/// Attributes of an object, by their names.
+fn attributes<'py>(object: &Bound<'py, PyAny>, names: &str) -> PyResult<Bound<'py, PyDict>> {
+    let all = PyDict::new(object.py());
+    names.split(' ').try_for_each(|name| all.set_item(name, object.getattr(name)?))?;
+    Ok(all)
+}
+
 #[pymethods]
 impl PyPlan {
     /// The kind and every parameter, as specs are written.
@@ -195,31 +202,23 @@ impl PyPlan {
     }
 
     /// All of it as plain values.
-    fn to_dict<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
-        let all = PyDict::new(py);
-        all.set_item("spec", self.spec())?;
-        all.set_item("kind", self.kind())?;
-        all.set_item("parameters", self.parameters(py)?)?;
-        all.set_item("memory_bits", self.memory_bits())?;
-        all.set_item("memory_bytes", self.memory_bytes())?;
-        all.set_item("seed", self.seed())?;
-        all.set_item("promise", self.promise().to_dict(py)?)?;
-        all.set_item("forecast", self.forecast().to_dict(py)?)?;
+    fn to_dict<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyDict>> {
+        let (py, own) = (slf.py(), slf.get());
+        let all = attributes(slf, "spec kind parameters memory_bits memory_bytes seed")?;
+        all.set_item("promise", attributes(&slf.getattr("promise")?, "fpr fnr always until_items exact_until")?)?;
+        all.set_item("forecast", PyForecast::to_dict(&Bound::new(py, own.forecast())?)?)?;
         let stream = PyDict::new(py);
-        stream.set_item("repeats", self.stream.describe())?;
-        stream.set_item("arrivals", self.stream.arrivals())?;
-        stream.set_item("distinct", self.stream.distinct())?;
-        stream.set_item("assumed", self.assumed)?;
+        stream.set_item("repeats", own.stream.describe())?;
+        stream.set_item("arrivals", own.stream.arrivals())?;
+        stream.set_item("distinct", own.stream.distinct())?;
+        stream.set_item("assumed", own.assumed)?;
         all.set_item("stream", stream)?;
-        if let Some(cost) = self.cost() {
-            all.set_item("cost", cost)?;
-            all.set_item("cost_without_filter", self.without_filter)?;
-            all.set_item("cost_curve", self.cost_curve())?;
+        if own.cost().is_some() {
+            all.update(attributes(slf, "cost cost_without_filter cost_curve")?.as_mapping())?;
         }
-        all.set_item("reason", self.reason())?;
-        all.set_item("notes", self.notes())?;
-        let others: Vec<_> = self.runners_up().iter().map(|plan| plan.to_dict(py)).collect::<PyResult<_>>()?;
-        all.set_item("runners_up", others)?;
+        all.update(attributes(slf, "reason notes")?.as_mapping())?;
+        let others = own.runners_up().into_iter().map(|plan| Self::to_dict(&Bound::new(py, plan)?));
+        all.set_item("runners_up", others.collect::<PyResult<Vec<_>>>()?)?;
         Ok(all)
     }
 
@@ -277,16 +276,6 @@ impl PyPromise {
             (_, Some(items)) => format!("at most {rate} false positives until {items} items"),
             _ => "no promise".into(),
         }
-    }
-
-    fn to_dict<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
-        let all = PyDict::new(py);
-        all.set_item("fpr", self.fpr)?;
-        all.set_item("fnr", self.fnr)?;
-        all.set_item("always", self.always)?;
-        all.set_item("until_items", self.until_items)?;
-        all.set_item("exact_until", self.exact_until)?;
-        Ok(all)
     }
 }
 
@@ -380,26 +369,13 @@ impl PyForecast {
         }
     }
 
-    fn to_dict<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
-        let all = PyDict::new(py);
-        let numbers = [
-            ("predicted_fpr", self.predicted_fpr),
-            ("predicted_fnr", self.predicted_fnr),
-            ("late_fpr", self.late_fpr),
-            ("late_fnr", self.late_fnr),
-            ("wfp", self.wfp),
-            ("wfn", self.wfn),
-            ("standard_error", self.standard_error),
-            ("fnr_standard_error", self.fnr_standard_error),
-        ];
-        numbers.iter().try_for_each(|(name, number)| all.set_item(name, number))?;
-        all.set_item("method", self.method)?;
-        all.set_item("stable_after", self.stable_after)?;
-        let rows = |rates: &[RateAt]| -> Vec<(f64, f64, f64)> {
-            rates.iter().map(|rate| (rate.at, rate.predicted_fnr, rate.share)).collect()
-        };
-        all.set_item("by_lag", rows(&self.by_lag))?;
-        all.set_item("by_importance", rows(&self.by_importance))?;
+    fn to_dict<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyDict>> {
+        let names = "predicted_fpr predicted_fnr late_fpr late_fnr wfp wfn standard_error fnr_standard_error method stable_after";
+        let all = attributes(slf, names)?;
+        for (name, rates) in [("by_lag", &slf.get().by_lag), ("by_importance", &slf.get().by_importance)] {
+            let rows: Vec<_> = rates.iter().map(|rate| (rate.at, rate.predicted_fnr, rate.share)).collect();
+            all.set_item(name, rows)?;
+        }
         Ok(all)
     }
 }

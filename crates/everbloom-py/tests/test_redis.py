@@ -16,6 +16,7 @@ import numpy as np
 import pytest
 from everbloom.redis import ExistsError, Filter, NotFoundError, ServerError, UsageError
 
+from test_interrupts import lets_others_run
 from test_one_file import server  # noqa: F401  the fixture
 
 
@@ -217,32 +218,7 @@ def test_waiting_for_a_server_is_interrupted(url, server):  # noqa: F811
 
 def test_other_threads_run_while_a_server_is_asked(url):
     seen = Filter("busy", url, expect=1000)
-    ran, stop = 0, threading.Event()
-
-    def count():
-        nonlocal ran
-        while not stop.is_set():
-            ran += 1
-            time.sleep(0)
-
-    before = sys.getswitchinterval()
-    # Nobody is made to give the lock up before an hour is over.
-    sys.setswitchinterval(3600)
-    other = threading.Thread(target=count)
-    other.start()
-    try:
-        start = ran
-        sum(range(1_000_000))
-        assert ran == start, "the lock was given up without a call"
-        for _ in range(100):
-            seen.add_many(range(1000))
-            if ran > start:
-                break
-        assert ran > start, "no other thread ran"
-    finally:
-        stop.set()
-        sys.setswitchinterval(before)
-        other.join()
+    assert lets_others_run(lambda: seen.add_many(range(1000)))
 
 
 def test_threads_share_one_filter(url):

@@ -158,7 +158,7 @@ fn a_file_without_shards_and_a_single_server_work_the_same() {
 }
 
 #[test]
-fn whoever_comes_first_makes_the_filter_and_all_others_use_it() {
+fn simultaneous_creation_makes_one_filter() {
     on_every_server(|maker| {
         let cluster = Cluster::start(maker, 2, false);
         // It has no false positives, so that each key is new to one client.
@@ -219,7 +219,7 @@ fn connections_cut_anywhere_lose_nothing_and_count_nothing_twice() {
 }
 
 #[test]
-fn who_is_not_let_in_is_told_without_the_password() {
+fn wrong_password_error_hides_the_password() {
     on_every_server(|maker| {
         let server = Server::new(maker);
         server.wire().ok("ACL SETUSER guest on >secret ~* +@all");
@@ -240,7 +240,7 @@ fn pair(maker: common::Maker) -> (Server, Server, common::Link) {
 }
 
 #[test]
-fn what_a_replica_confirmed_is_not_lost_with_the_primary() {
+fn failover_keeps_what_a_replica_confirmed() {
     on_every_server(|maker| {
         for round in 0..share(20) {
             let (mut primary, replica, link) = pair(maker);
@@ -291,7 +291,7 @@ fn rejoin(old: &mut Server, new: &Server) {
 }
 
 #[test]
-fn what_no_replica_confirmed_may_be_lost_and_is_counted() {
+fn failover_counts_what_no_replica_confirmed() {
     on_every_server(|maker| {
         let mut forgotten = 0;
         for round in 0..share(20) {

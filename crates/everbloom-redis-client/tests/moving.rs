@@ -39,7 +39,7 @@ fn told<T>(outcome: Result<T, Error>) -> String {
 }
 
 #[test]
-fn what_was_loaded_counts_towards_the_promise() {
+fn loaded_items_count_towards_the_promise() {
     on_every_server(|maker| {
         let server = Server::new(maker);
         for (name, spec) in [("one", "bloom"), ("many", "blocked:shards=8"), ("grows", "scalable:shards=4")] {
@@ -232,7 +232,7 @@ fn replicas_answer_whichever_is_named_first_and_while_slots_move() {
 }
 
 #[test]
-fn whoever_has_the_name_meanwhile_keeps_it() {
+fn replacing_load_yields_to_a_new_filter_of_that_name() {
     on_every_server(|maker| {
         let server = Server::new(maker);
         let stop = std::sync::atomic::AtomicBool::new(false);

@@ -2,11 +2,11 @@
 //! see what becomes of a panic in a write and of a growth that is refused.
 
 #[cfg(debug_assertions)]
-use crate::server::Number;
+use crate::server::{Setting, Sort};
 
 /// What fails next: 0 nothing, 1 a write after it changed the filter, 2 a growth.
 #[cfg(debug_assertions)]
-pub(crate) static FAULT: Number = Number::new(c"fault", 0, (0, 2), false);
+pub(crate) static FAULT: Setting = Setting::new(c"fault", 0, Sort::Number(0, 2));
 
 /// Panics, if that was asked for.
 #[inline(always)]

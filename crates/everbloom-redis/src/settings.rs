@@ -1,6 +1,6 @@
 //! What can be configured: `CONFIG SET everbloom.NAME`, or `NAME value` behind the module's path when it is loaded.
 
-use crate::server::{Choice, Flag, Fraction, Loading, Number};
+use crate::server::{Loading, Setting, Sort};
 use everbloom::kind::suggestion;
 use everbloom::{Rate, Size};
 
@@ -9,32 +9,38 @@ pub(crate) const MODULE_VERSION: i32 = 100;
 
 /// The most bytes that a filter of an ordinary client may take. As much as one string of the protocol, in which a filter
 /// moves from one server to another.
-pub(crate) static MAX_FILTER_BYTES: Number = Number::new(c"max-filter-bytes", 512 << 20, (1 << 10, i64::MAX), true);
+pub(crate) static MAX_FILTER_BYTES: Setting =
+    Setting::new(c"max-filter-bytes", 512 << 20, Sort::Memory(1 << 10, i64::MAX));
 
 /// The rate that `EB.RESERVE` plans for where none is given.
-pub(crate) static DEFAULT_FPR: Fraction = Fraction::new(c"default-fpr", 0.001, rate);
+pub(crate) static DEFAULT_FPR: Setting = Setting::fraction(c"default-fpr", 0.001, rate);
 
 /// Whether each filter hashes with a seed of its own.
-pub(crate) static RANDOM_SEED: Flag = Flag::new(c"random-seed", true);
+pub(crate) static RANDOM_SEED: Setting = Setting::new(c"random-seed", 1, Sort::Flag);
 
 /// Whether `BF.*` is offered: if nobody else does, always, or never.
-pub(crate) static BF_COMMANDS: Choice = Choice::new(c"bf-commands", &[c"auto", c"yes", c"no"], 0);
+pub(crate) static BF_COMMANDS: Setting = Setting::new(c"bf-commands", 0, Sort::Choice(&[c"auto", c"yes", c"no"]));
 /// [`BF_COMMANDS`] at `yes`.
-pub(crate) const BF_YES: usize = 1;
+pub(crate) const BF_YES: i64 = 1;
 /// [`BF_COMMANDS`] at `no`.
-pub(crate) const BF_NO: usize = 2;
+pub(crate) const BF_NO: i64 = 2;
 
 /// What `BF.ADD` creates a filter with.
-pub(crate) static BF_ERROR_RATE: Fraction = Fraction::new(c"bf-error-rate", 0.01, rate);
+pub(crate) static BF_ERROR_RATE: Setting = Setting::fraction(c"bf-error-rate", 0.01, rate);
 /// The same: keys of the first stage.
-pub(crate) static BF_INITIAL_SIZE: Number = Number::new(c"bf-initial-size", 100, (1, 1 << 30), false);
+pub(crate) static BF_INITIAL_SIZE: Setting = Setting::new(c"bf-initial-size", 100, Sort::Number(1, 1 << 30));
 /// The same: how much larger every further stage is.
-pub(crate) static BF_EXPANSION_FACTOR: Number = Number::new(c"bf-expansion-factor", 2, (0, 32_768), false);
+pub(crate) static BF_EXPANSION_FACTOR: Setting = Setting::new(c"bf-expansion-factor", 2, Sort::Number(0, 32_768));
 
-static NUMBERS: [&Number; 3] = [&MAX_FILTER_BYTES, &BF_INITIAL_SIZE, &BF_EXPANSION_FACTOR];
-static FLAGS: [&Flag; 1] = [&RANDOM_SEED];
-static CHOICES: [&Choice; 1] = [&BF_COMMANDS];
-static FRACTIONS: [&Fraction; 2] = [&DEFAULT_FPR, &BF_ERROR_RATE];
+static SETTINGS: [&Setting; 7] = [
+    &MAX_FILTER_BYTES,
+    &BF_INITIAL_SIZE,
+    &BF_EXPANSION_FACTOR,
+    &RANDOM_SEED,
+    &BF_COMMANDS,
+    &DEFAULT_FPR,
+    &BF_ERROR_RATE,
+];
 
 /// Takes the module's arguments over as defaults, and registers everything.
 pub(crate) fn register(loading: &Loading<'_>) -> Result<(), String> {
@@ -46,10 +52,10 @@ pub(crate) fn register(loading: &Loading<'_>) -> Result<(), String> {
         take(text(name).trim_start_matches("--"), value)?;
     }
     #[cfg(debug_assertions)]
-    let numbers = [&NUMBERS[..], &[&crate::fault::FAULT]].concat();
+    let settings = [&SETTINGS[..], &[&crate::fault::FAULT]].concat();
     #[cfg(not(debug_assertions))]
-    let numbers = NUMBERS;
-    match loading.settings(&numbers, &FLAGS, &CHOICES, &FRACTIONS) {
+    let settings = SETTINGS;
+    match loading.settings(&settings) {
         true => Ok(()),
         false => Err("the server refused a setting; its log has the reason".into()),
     }
@@ -57,37 +63,35 @@ pub(crate) fn register(loading: &Loading<'_>) -> Result<(), String> {
 
 /// The setting of this name gets this value.
 fn take(name: &str, value: &[u8]) -> Result<(), String> {
-    let is = |known: &std::ffi::CStr| known.to_bytes().eq_ignore_ascii_case(name.as_bytes());
-    let wrong = |needed: &str| format!("{name} is '{}', but must be {needed}", text(value));
-    if let Some(setting) = NUMBERS.into_iter().find(|setting| is(setting.name)) {
-        let (least, most) = setting.range;
-        let read = if setting.is_memory { memory(value) } else { text(value).parse().ok() };
-        let value = read.filter(|value| (least..=most).contains(value));
-        let needed = if setting.is_memory { "a size such as 512mb" } else { "a number" };
-        setting.set(value.ok_or_else(|| wrong(&format!("{needed}, from {least} to {most}")))?);
-    } else if let Some(setting) = FLAGS.into_iter().find(|setting| is(setting.name)) {
-        setting.set(match value.to_ascii_lowercase().as_slice() {
-            b"yes" => true,
-            b"no" => false,
-            _ => return Err(wrong("yes or no")),
-        });
-    } else if let Some(setting) = CHOICES.into_iter().find(|setting| is(setting.name)) {
-        let place = setting.words.iter().position(|word| word.to_bytes().eq_ignore_ascii_case(value));
-        let words: Vec<_> = setting.words.iter().map(|word| word.to_string_lossy()).collect();
-        setting.set(place.ok_or_else(|| wrong(&format!("one of {}", words.join(", "))))?);
-    } else if let Some(setting) = FRACTIONS.into_iter().find(|setting| is(setting.name)) {
-        setting.set((setting.read)(value).map_err(|problem| format!("{name}: {problem}"))?);
-    } else {
-        let names = names().map(|name| name.to_str().unwrap_or_default());
+    let is_it = |setting: &&Setting| setting.name.to_bytes().eq_ignore_ascii_case(name.as_bytes());
+    let Some(setting) = SETTINGS.into_iter().find(is_it) else {
+        let names = SETTINGS.into_iter().map(|setting| setting.name.to_str().unwrap_or_default());
         return Err(format!("there is no setting '{name}'; {}", suggestion(name, names, "there are")));
-    }
+    };
+    let wrong = |needed: &str| format!("{name} is '{}', but must be {needed}", text(value));
+    let within = |value: Option<i64>, what: &str, least: i64, most: i64| {
+        let value = value.filter(|value| (least..=most).contains(value));
+        value.ok_or_else(|| wrong(&format!("{what}, from {least} to {most}")))
+    };
+    setting.set(match setting.sort {
+        Sort::Number(least, most) => within(text(value).parse().ok(), "a number", least, most)?,
+        Sort::Memory(least, most) => within(memory(value), "a size such as 512mb", least, most)?,
+        Sort::Flag => match value.to_ascii_lowercase().as_slice() {
+            b"yes" => 1,
+            b"no" => 0,
+            _ => return Err(wrong("yes or no")),
+        },
+        Sort::Choice(words) => {
+            let place = words.iter().position(|word| word.to_bytes().eq_ignore_ascii_case(value));
+            let words: Vec<_> = words.iter().map(|word| word.to_string_lossy()).collect();
+            place.ok_or_else(|| wrong(&format!("one of {}", words.join(", "))))? as i64
+        }
+        Sort::Fraction(read) => {
+            setting.set_fraction(read(value).map_err(|problem| format!("{name}: {problem}"))?);
+            return Ok(());
+        }
+    });
     Ok(())
-}
-
-fn names() -> impl Iterator<Item = &'static std::ffi::CStr> + Clone {
-    let numbers = NUMBERS.into_iter().map(|setting| setting.name);
-    let rest = FLAGS.into_iter().map(|setting| setting.name).chain(CHOICES.into_iter().map(|setting| setting.name));
-    numbers.chain(rest).chain(FRACTIONS.into_iter().map(|setting| setting.name))
 }
 
 fn text(bytes: &[u8]) -> std::borrow::Cow<'_, str> {

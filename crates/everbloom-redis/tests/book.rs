@@ -7,6 +7,9 @@
 //! The lines of the block with `EB.DUMP` are pasted into a shell beside such a server.
 
 mod common;
+#[path = "../../../xtask/tests/documents/output.rs"]
+#[allow(dead_code)]
+mod output;
 
 use common::{Maker, Server, on_every_server, servers};
 use std::io::Write;
@@ -32,27 +35,6 @@ fn typed(server: &Server, line: &str) -> Vec<String> {
     text.lines().map(|line| line.trim_end().to_string()).filter(|line| !line.is_empty() && !is_time(line)).collect()
 }
 
-/// Whether printed lines are as expected, with `…` for anything.
-fn matches(expected: &[String], printed: &[String]) -> bool {
-    match (expected.split_first(), printed.split_first()) {
-        (None, None) => true,
-        (Some((first, rest)), _) if first.trim() == "…" => {
-            matches(rest, printed) || !printed.is_empty() && matches(expected, &printed[1..])
-        }
-        (Some((first, rest)), Some((line, others))) => matches_line(first, line) && matches(rest, others),
-        _ => false,
-    }
-}
-
-fn matches_line(expected: &str, printed: &str) -> bool {
-    match expected.split_once('…') {
-        None => expected.trim_end() == printed,
-        Some((before, after)) => printed.strip_prefix(before).is_some_and(|rest| {
-            rest.char_indices().map(|(at, _)| at).chain([rest.len()]).any(|at| matches_line(after, &rest[at..]))
-        }),
-    }
-}
-
 #[test]
 fn sessions_print_what_the_page_says() {
     let text = std::fs::read_to_string(page()).expect("the page");
@@ -71,8 +53,9 @@ fn sessions_print_what_the_page_says() {
             }
             commands += 1;
             let printed = typed(&server, command);
-            let shown: Vec<String> = expected.iter().filter(|line| !line.is_empty()).cloned().collect();
-            if matches(&shown, &printed) {
+            let shown = expected.iter().map(|line| line.trim_end().to_string()).filter(|line| !line.is_empty());
+            let shown: Vec<String> = shown.collect();
+            if output::matches(&shown, &printed) {
                 blessed.extend(expected);
             } else {
                 problems.push(format!("> {command}\n{}\n", printed.join("\n")));

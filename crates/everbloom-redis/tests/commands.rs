@@ -2,49 +2,27 @@
 
 mod common;
 
-use common::{Maker, Reply, Server, Start, Wire, bits, on_every_server, packed};
+use common::{Maker, Reply, Server, Start, Wire, bits, on_every_server, packed, words};
 use everbloom_all::KINDS;
 
-const EB: [&str; 17] = [
-    "RESERVE",
-    "ADD",
-    "MADD",
-    "IADD",
-    "EXISTS",
-    "MEXISTS",
-    "REMOVE",
-    "COUNT",
-    "ADVANCE",
-    "CLEAR",
-    "MERGE",
-    "INFO",
-    "STATUS",
-    "PLAN",
-    "DUMP",
-    "LOAD",
-    "ADDHASHES",
-];
-const BF: [&str; 11] =
-    ["RESERVE", "ADD", "MADD", "INSERT", "EXISTS", "MEXISTS", "INFO", "CARD", "SCANDUMP", "LOADCHUNK", "DEBUG"];
-
-fn names() -> Vec<String> {
-    let eb = EB.iter().chain(&["EXISTSHASHES"]).map(|name| format!("eb.{}", name.to_lowercase()));
-    eb.chain(BF.iter().map(|name| format!("bf.{}", name.to_lowercase()))).collect()
-}
+const NAMES: &str = "eb.reserve eb.add eb.madd eb.iadd eb.exists eb.mexists eb.remove eb.count eb.advance \
+                     eb.clear eb.merge eb.info eb.status eb.plan eb.dump eb.load eb.addhashes eb.existshashes \
+                     bf.reserve bf.add bf.madd bf.insert bf.exists bf.mexists bf.info bf.card bf.scandump \
+                     bf.loadchunk bf.debug";
 
 #[test]
 fn every_command_is_documented_and_names_its_keys() {
     on_every_server(|maker| {
         let server = Server::new(maker);
         let mut wire = server.wire();
-        for name in names() {
-            let docs = wire.call(&["COMMAND", "DOCS", &name]);
+        for name in NAMES.split(' ') {
+            let docs = wire.call(&["COMMAND", "DOCS", name]);
             let docs = docs.items().get(1).unwrap_or_else(|| panic!("{name} is not there")).clone();
             let text = |field| docs.field(field).map(Reply::text).unwrap_or_default();
             assert!(text("summary").len() > 10, "{name}: {docs:?}");
             assert!(!text("since").is_empty() && !text("complexity").is_empty(), "{name}: {docs:?}");
             assert!(docs.field("arguments").is_some(), "{name} has no arguments");
-            let info = wire.call(&["COMMAND", "INFO", &name]);
+            let info = wire.call(&["COMMAND", "INFO", name]);
             let info = info.items()[0].items();
             let flags: Vec<String> = info[2].items().iter().map(Reply::text).collect();
             let writes = flags.contains(&"write".to_string());
@@ -219,10 +197,8 @@ fn a_batch_that_is_sent_again_is_answered_as_before() {
         let twin = KINDS.from_bytes(&wire.say("EB.DUMP f").into_bytes()).expect("a filter");
         let hashes: Vec<_> = (0..100).map(|item: u32| twin.hashing().hash(&item.to_le_bytes())).collect();
         let blob = packed(&hashes);
-        let send = |wire: &mut Wire, sequence: &str| {
-            let command: [&[u8]; 6] = [b"EB.ADDHASHES", b"f", &blob, b"TOKEN", b"worker", sequence.as_bytes()];
-            wire.call(&command)
-        };
+        let send =
+            |wire: &mut Wire, sequence: &str| wire.call(words!["EB.ADDHASHES", "f", blob, "TOKEN", "worker", sequence]);
         let register = ["EB.ADDHASHES", "f", "", "TOKEN", "worker", "0"];
         assert!(send(&mut wire, "1").text().starts_with("TOKENLOST "), "nobody registered");
         assert_eq!(wire.call(&register), Reply::Bulk(Vec::new()));
@@ -239,8 +215,12 @@ fn a_batch_that_is_sent_again_is_answered_as_before() {
         }
         assert!(wire.call(&register).text().contains("register another name"), "the name is taken");
         let other = packed(&hashes.iter().rev().copied().collect::<Vec<_>>());
-        let command: [&[u8]; 6] = [b"EB.ADDHASHES", b"f", &other, b"TOKEN", b"worker", b"1"];
-        assert!(wire.call(&command).text().contains("was sent with other items"), "a program that began anew");
+        assert!(
+            wire.call(words!["EB.ADDHASHES", "f", other, "TOKEN", "worker", "1"])
+                .text()
+                .contains("was sent with other items"),
+            "a program that began anew"
+        );
         assert_eq!(send(&mut wire, "2"), Reply::Bulk(bits(&[false; 100])), "another batch");
         let info = wire.say("EB.INFO f");
         assert_eq!(info.field("observed").map(Reply::number), Some(200));
@@ -292,8 +272,7 @@ fn a_client_that_was_forgotten_is_told_and_not_answered_by_guess() {
         assert_eq!(promoted.say("EB.ADD f b TOKEN second 1"), Reply::Integer(1));
         // Nor does one that takes the place of another.
         let file = promoted.say("EB.DUMP f").into_bytes();
-        let load: [&[u8]; 4] = [b"EB.LOAD", b"f", &file, b"REPLACE"];
-        assert_eq!(promoted.call(&load).text(), "OK");
+        assert_eq!(promoted.call(words!["EB.LOAD", "f", file, "REPLACE"]).text(), "OK");
         assert!(promoted.say("EB.ADD f c TOKEN second 2").text().starts_with("TOKENLOST "));
         replica.check("a forgotten client");
     });
@@ -313,10 +292,8 @@ fn limits_hold_for_clients_and_not_for_what_is_there() {
             let reply = wire.say(line).text();
             assert!(reply.starts_with("ERR") && reply.contains("max-filter-bytes"), "{line}: {reply}");
         }
-        let load: [&[u8]; 3] = [b"EB.LOAD", b"f", &file];
-        assert!(wire.call(&load).text().contains("max-filter-bytes"));
-        let restore: [&[u8]; 4] = [b"RESTORE", b"f", b"0", &dumped];
-        assert!(wire.call(&restore).is_error());
+        assert!(wire.call(words!["EB.LOAD", "f", file]).text().contains("max-filter-bytes"));
+        assert!(wire.call(words!["RESTORE", "f", "0", dumped]).is_error());
         let digest = server.digest("large");
         // What is there stays, and is read again whatever the limit.
         wire.ok("DEBUG LOADAOF");
@@ -353,7 +330,7 @@ fn limits_hold_for_clients_and_not_for_what_is_there() {
 
 /// A few kilobytes may unpack to gigabytes: what they become is looked at before anything is allocated, and no key is evicted.
 #[test]
-fn what_unpacks_beyond_maxmemory_is_refused() {
+fn maxmemory_limits_unpacking() {
     on_every_server(|maker| {
         let mut server = Server::new(maker);
         let mut wire = server.wire();
@@ -382,8 +359,7 @@ fn what_unpacks_beyond_maxmemory_is_refused() {
             wire.ok("CONFIG SET maxmemory 0");
         }
         wire.ok("CONFIG SET everbloom.max-filter-bytes 1mb");
-        let load: [&[u8]; 3] = [b"EB.LOAD", b"l", &file];
-        let reply = wire.call(&load).text();
+        let reply = wire.call(words!["EB.LOAD", "l", file]).text();
         assert!(reply.contains("which is beyond max-filter-bytes"), "{reply}");
         server.check("what unpacks");
     });
@@ -401,23 +377,23 @@ fn a_window_and_its_importances_survive_the_way_through_a_file() {
         for (key, name) in [("w", "every_ms"), ("i", "importance_max")] {
             for option in [&[][..], &["COMPRESSED"]] {
                 let file = wire.call(&[&["EB.DUMP", key][..], option].concat()).into_bytes();
-                let load: [&[u8]; 4] = [b"EB.LOAD", b"copy", &file, b"REPLACE"];
-                assert_eq!(wire.call(&load).text(), "OK");
+                assert_eq!(wire.call(words!["EB.LOAD", "copy", file, "REPLACE"]).text(), "OK");
                 let (one, other) = (field(&mut wire, key, name), field(&mut wire, "copy", name));
                 assert!(one.is_some() && one == other, "{key}: {one:?} {other:?}");
             }
         }
         // A clock that had been in the future does not stop the window for ever.
         let file = wire.say("EB.DUMP w").into_bytes();
-        let load: [&[u8]; 8] = [b"EB.LOAD", b"copy", &file, b"REPLACE", b"EVERY", b"1h", b"AT", b"99999999999"];
-        assert_eq!(wire.call(&load).text(), "OK");
+        assert_eq!(
+            wire.call(words!["EB.LOAD", "copy", file, "REPLACE", "EVERY", "1h", "AT", "99999999999"]).text(),
+            "OK"
+        );
         assert_eq!(field(&mut wire, "copy", "generation"), Some(Reply::Integer(99_999_999_999)));
         wire.say("EB.ADD copy x");
         let generation = field(&mut wire, "copy", "generation").map(|reply| reply.number());
         assert!(generation.is_some_and(|generation| generation < 10_000_000), "{generation:?}");
         // The command's own words come first.
-        let load: [&[u8]; 6] = [b"EB.LOAD", b"copy", &file, b"REPLACE", b"EVERY", b"1h"];
-        assert_eq!(wire.call(&load).text(), "OK");
+        assert_eq!(wire.call(words!["EB.LOAD", "copy", file, "REPLACE", "EVERY", "1h"]).text(), "OK");
         assert_eq!(field(&mut wire, "copy", "every_ms"), Some(Reply::Integer(3_600_000)));
         server.check("notes");
     });

@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{Maker, Reply, Server, Start, crc64, on_every_server, servers};
+use common::{Maker, Reply, Server, Start, crc64, on_every_server, servers, words};
 use std::fs;
 use std::path::Path;
 use std::process::Command;
@@ -169,9 +169,11 @@ fn a_file_of_redisblooms_answers_as_it_did_there_and_is_saved_again() {
         for facts in &facts {
             let copy = format!("copy of {}", facts.name);
             for (iterator, bytes) in chunks(&server, &facts.name) {
-                let command: [&[u8]; 4] =
-                    [b"BF.LOADCHUNK", copy.as_bytes(), &iterator.to_string().into_bytes(), &bytes];
-                assert_eq!(wire.call(&command).text(), "OK", "{copy}");
+                assert_eq!(
+                    wire.call(words!["BF.LOADCHUNK", copy, &iterator.to_string().into_bytes(), bytes]).text(),
+                    "OK",
+                    "{copy}"
+                );
             }
             assert_eq!(chunks(&server, &copy), chunks(&server, &facts.name));
             assert_eq!(server.digest(&copy), server.digest(&facts.name), "{copy}");

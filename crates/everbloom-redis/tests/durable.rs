@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{Chance, Server, Start, on_every_server, seed, times};
+use common::{Chance, Server, Start, on_every_server, seed, times, words};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
@@ -81,8 +81,7 @@ fn half_a_gibibyte_is_freed_in_the_background() {
             // Every page is touched, or there would be nothing to free.
             for _ in 0..200 {
                 let blob: Vec<u8> = (0..20_000).flat_map(|_| chance.bits().to_le_bytes()).collect();
-                let command: [&[u8]; 3] = [b"EB.ADDHASHES", b"large", &blob];
-                assert!(!wire.call(&command).is_error());
+                assert!(!wire.call(words!["EB.ADDHASHES", "large", blob]).is_error());
             }
             let resident = server.memory("VmRSS");
             assert!(resident > 500 << 20, "{resident} bytes are there");

@@ -7,7 +7,7 @@ mod document;
 
 mod common;
 
-use common::{Chance, Field, Payload, Server, Start, Wire, kinds, on_every_server, reserve, seed, sign, times};
+use common::{Chance, Field, Payload, Server, Start, Wire, kinds, on_every_server, reserve, seed, sign, times, words};
 use document::Document;
 use std::panic::AssertUnwindSafe;
 
@@ -35,79 +35,40 @@ fn still_well(servers: &mut (Server, Server), start: u64, what: &str) {
 }
 
 /// Sends something, and says what it was if the server does not survive it.
-fn send(wire: &mut Wire, arguments: &[&[u8]]) -> common::Reply {
+fn send<A: AsRef<[u8]>>(wire: &mut Wire, arguments: &[A]) -> common::Reply {
     let sent = std::panic::catch_unwind(AssertUnwindSafe(|| wire.call(arguments)));
     sent.unwrap_or_else(|_| {
-        let words: Vec<String> = arguments.iter().map(|word| word.escape_ascii().to_string()).collect();
+        let words: Vec<String> = arguments.iter().map(|word| word.as_ref().escape_ascii().to_string()).collect();
         panic!("the server did not answer\n{}", words.join(" "))
     })
 }
 
 /// Every command that takes an EB key.
 fn use_eb(wire: &mut Wire, key: &str) {
+    const COMMANDS: &str = "EB.INFO K; EB.STATUS K; EB.EXISTS K a; EB.MEXISTS K a b; EB.COUNT K a; EB.DUMP K; \
+                 EB.DUMP K COMPRESSED; MEMORY USAGE K; DEBUG DIGEST-VALUE K; EB.ADD K a; \
+                 EB.ADD K a IMPORTANCE 1; EB.MADD K a b c a; EB.IADD K a 1 b 0.5; EB.REMOVE K a z; \
+                 EB.ADVANCE K 2; EB.ADDHASHES K H; EB.ADDHASHES K H TOKEN client 1; \
+                 EB.ADDHASHES K H TOKEN client 2; EB.ADDHASHES K  TOKEN c 0; EB.ADDHASHES K  TOKEN c END; \
+                 EB.ADDHASHES K H TOKEN c 1; EB.INSERT K TOKEN c 2 ITEMS x y; EB.EXISTSHASHES K H; \
+                 COPY K copy REPLACE; EB.MERGE UNION copy K; EB.MERGE INTERSECT copy K; DUMP K; EB.CLEAR copy; \
+                 EB.INFO K; DEL copy";
     let hashes = "0123456789abcdef".repeat(3);
-    for line in [
-        "EB.INFO K",
-        "EB.STATUS K",
-        "EB.EXISTS K a",
-        "EB.MEXISTS K a b",
-        "EB.COUNT K a",
-        "EB.DUMP K",
-        "EB.DUMP K COMPRESSED",
-        "MEMORY USAGE K",
-        "DEBUG DIGEST-VALUE K",
-        "EB.ADD K a",
-        "EB.ADD K a IMPORTANCE 1",
-        "EB.MADD K a b c a",
-        "EB.IADD K a 1 b 0.5",
-        "EB.REMOVE K a z",
-        "EB.ADVANCE K 2",
-        "EB.ADDHASHES K H",
-        "EB.ADDHASHES K H TOKEN client 1",
-        "EB.ADDHASHES K H TOKEN client 2",
-        "EB.ADDHASHES K  TOKEN c 0",
-        "EB.ADDHASHES K  TOKEN c END",
-        "EB.ADDHASHES K H TOKEN c 1",
-        "EB.INSERT K TOKEN c 2 ITEMS x y",
-        "EB.EXISTSHASHES K H",
-        "COPY K copy REPLACE",
-        "EB.MERGE UNION copy K",
-        "EB.MERGE INTERSECT copy K",
-        "DUMP K",
-        "EB.CLEAR copy",
-        "EB.INFO K",
-        "DEL copy",
-    ] {
+    for line in COMMANDS.split("; ") {
         let line = line.replace('K', key).replace('H', &hashes);
-        let words: Vec<&[u8]> = line.split(' ').map(str::as_bytes).collect();
-        send(wire, &words);
+        send(wire, &line.split(' ').map(str::as_bytes).collect::<Vec<_>>());
     }
 }
 
 /// Every command that takes a BF key.
 fn use_bf(wire: &mut Wire, key: &str) {
-    for line in [
-        "BF.INFO K",
-        "BF.DEBUG K",
-        "BF.CARD K",
-        "BF.EXISTS K a",
-        "BF.MEXISTS K a b",
-        "BF.SCANDUMP K 0",
-        "BF.SCANDUMP K 1",
-        "BF.SCANDUMP K 9223372036854775807",
-        "MEMORY USAGE K",
-        "DEBUG DIGEST-VALUE K",
-        "BF.ADD K a",
-        "BF.MADD K a b c d e f g h",
-        "BF.INSERT K ITEMS x y z",
-        "COPY K copy REPLACE",
-        "DUMP K",
-        "BF.INFO K",
-        "DEL copy",
-    ] {
+    const COMMANDS: &str = "BF.INFO K; BF.DEBUG K; BF.CARD K; BF.EXISTS K a; BF.MEXISTS K a b; BF.SCANDUMP K 0; \
+                 BF.SCANDUMP K 1; BF.SCANDUMP K 9223372036854775807; MEMORY USAGE K; DEBUG DIGEST-VALUE K; \
+                 BF.ADD K a; BF.MADD K a b c d e f g h; BF.INSERT K ITEMS x y z; COPY K copy REPLACE; DUMP K; \
+                 BF.INFO K; DEL copy";
+    for line in COMMANDS.split("; ") {
         let line = line.replace('K', key);
-        let words: Vec<&[u8]> = line.split(' ').map(str::as_bytes).collect();
-        send(wire, &words);
+        send(wire, &line.split(' ').map(str::as_bytes).collect::<Vec<_>>());
     }
 }
 
@@ -257,7 +218,7 @@ fn tamper(wire: &mut Wire, original: &[u8], seed: u64, use_it: fn(&mut Wire, &st
     let mut accepted = 0;
     for _ in 0..times(1000) {
         let payload = tampered(original, &mut chance);
-        if !send(wire, &[b"RESTORE", b"tampered", b"0", &payload, b"REPLACE"]).is_error() {
+        if !send(wire, words!["RESTORE", "tampered", "0", &payload, "REPLACE"]).is_error() {
             accepted += 1;
             use_it(wire, "tampered");
         }
@@ -265,7 +226,7 @@ fn tamper(wire: &mut Wire, original: &[u8], seed: u64, use_it: fn(&mut Wire, &st
     let version = [original[original.len() - 10], original[original.len() - 9]];
     for end in 1..original.len() - 10 {
         let cut = sign(original[..end].to_vec(), version);
-        let reply = send(wire, &[b"RESTORE", b"cut", b"0", &cut, b"REPLACE"]);
+        let reply = send(wire, words!["RESTORE", "cut", "0", &cut, "REPLACE"]);
         assert!(reply.is_error(), "cut at {end} of {} it was accepted", original.len());
     }
     eprintln!("{accepted} of {} tampered payloads were accepted", times(1000));
@@ -286,7 +247,7 @@ fn every_edge(wire: &mut Wire, original: &[u8]) {
         for field in changed {
             let mut lie = payload.clone();
             lie.fields[place] = field;
-            if !send(wire, &[b"RESTORE", b"edge", b"0", &lie.write(), b"REPLACE"]).is_error() {
+            if !send(wire, words!["RESTORE", "edge", "0", &lie.write(), "REPLACE"]).is_error() {
                 use_bf(wire, "edge");
             }
         }
@@ -313,12 +274,12 @@ fn chunks_beside_their_places_are_refused() {
         for iterator in near.chain(far) {
             for length in [0, 1, 2, 7, 8, 9, 23, 24, 25, 100, 1000, 70_000] {
                 let (iterator, chunk) = (iterator.to_string(), vec![0xff; length]);
-                send(&mut wire, &[b"BF.LOADCHUNK", b"loaded", b"1", &header]);
-                send(&mut wire, &[b"BF.LOADCHUNK", b"loaded", iterator.as_bytes(), &chunk]);
-                send(&mut wire, &[b"BF.LOADCHUNK", b"missing", iterator.as_bytes(), &chunk]);
-                send(&mut wire, &[b"BF.EXISTS", b"loaded", b"7"]);
-                send(&mut wire, &[b"BF.SCANDUMP", b"loaded", iterator.as_bytes()]);
-                send(&mut wire, &[b"DEL", b"loaded", b"missing"]);
+                send(&mut wire, words!["BF.LOADCHUNK", "loaded", "1", &header]);
+                send(&mut wire, words!["BF.LOADCHUNK", "loaded", iterator, &chunk]);
+                send(&mut wire, words!["BF.LOADCHUNK", "missing", iterator, &chunk]);
+                send(&mut wire, words!["BF.EXISTS", "loaded", "7"]);
+                send(&mut wire, words!["BF.SCANDUMP", "loaded", iterator]);
+                send(&mut wire, words!["DEL", "loaded", "missing"]);
             }
         }
         // Headers with every byte at its edges, and cut everywhere.
@@ -326,48 +287,21 @@ fn chunks_beside_their_places_are_refused() {
             for value in [0, 1, 0x7f, 0x80, 0xff] {
                 let mut lie = header.clone();
                 lie[place] = value;
-                if !send(&mut wire, &[b"BF.LOADCHUNK", b"lie", b"1", &lie]).is_error() {
+                if !send(&mut wire, words!["BF.LOADCHUNK", "lie", "1", &lie]).is_error() {
                     use_bf(&mut wire, "lie");
                 }
-                send(&mut wire, &[b"DEL", b"lie"]);
+                send(&mut wire, words!["DEL", "lie"]);
             }
-            send(&mut wire, &[b"BF.LOADCHUNK", b"lie", b"1", &header[..place]]);
-            send(&mut wire, &[b"DEL", b"lie"]);
+            send(&mut wire, words!["BF.LOADCHUNK", "lie", "1", header[..place]]);
+            send(&mut wire, words!["DEL", "lie"]);
         }
         still_well(&mut servers, start, "chunks beside their places");
     });
 }
 
-const NUMBERS: [&str; 28] = [
-    "0",
-    "-1",
-    "1",
-    "-0",
-    "0.5",
-    "1073741824",
-    "1073741825",
-    "2147483648",
-    "4294967296",
-    "9223372036854775807",
-    "9223372036854775808",
-    "18446744073709551615",
-    "18446744073709551616",
-    "1e18",
-    "1e308",
-    "1e309",
-    "1e-308",
-    "5e-324",
-    "nan",
-    "inf",
-    "-inf",
-    "0x10",
-    "",
-    " ",
-    "1 ",
-    "32768",
-    "32769",
-    "10tb",
-];
+const NUMBERS: &str = "0|-1|1|-0|0.5|1073741824|1073741825|2147483648|4294967296|9223372036854775807|\
+                        9223372036854775808|18446744073709551615|18446744073709551616|1e18|1e308|1e309|1e-308|\
+                        5e-324|nan|inf|-inf|0x10|| |1 |32768|32769|10tb";
 
 #[test]
 fn numbers_without_measure_are_refused_or_kept_within_the_limit() {
@@ -375,28 +309,27 @@ fn numbers_without_measure_are_refused_or_kept_within_the_limit() {
         let mut servers = guarded(maker);
         let start = servers.0.memory("VmHWM");
         let mut wire = servers.0.wire();
-        for one in NUMBERS {
-            for two in NUMBERS {
-                send(&mut wire, &[b"BF.RESERVE", b"b", one.as_bytes(), two.as_bytes()]);
-                send(&mut wire, &[b"BF.RESERVE", b"b", b"0.01", one.as_bytes(), b"EXPANSION", two.as_bytes()]);
+        for one in NUMBERS.split('|') {
+            for two in NUMBERS.split('|') {
+                send(&mut wire, words!["BF.RESERVE", "", one, two]);
+                send(&mut wire, words!["BF.RESERVE", "", "0.01", one, "EXPANSION", two]);
                 let insert = ["BF.INSERT", "b", "CAPACITY", one, "ERROR", "0.01", "EXPANSION", two, "ITEMS", "a", "b"];
-                send(&mut wire, &insert.map(str::as_bytes));
-                send(&mut wire, &[b"BF.ADD", b"b", b"x"]);
-                send(&mut wire, &[b"DEL", b"b"]);
+                send(&mut wire, &insert);
+                send(&mut wire, words!["BF.ADD", "", "x"]);
+                send(&mut wire, words!["DEL", ""]);
             }
         }
         still_well(&mut servers, start, "BF.RESERVE");
         for kind in kinds() {
             let mut wire = servers.0.wire();
-            for one in NUMBERS {
+            for one in NUMBERS.split('|') {
                 for option in ["MEMORY", "FPR", "EXPECT", "IMPORTANCE", "SEED", "EVERY"] {
                     for fixed in [&["FPR", "1%"][..], &["EXPECT", "1000"], &["MEMORY", "64kb"], &[]] {
                         let mut words = vec!["EB.RESERVE", "e", kind.name, option, one];
                         words.extend(fixed);
-                        let words: Vec<&[u8]> = words.iter().map(|word| word.as_bytes()).collect();
                         if !send(&mut wire, &words).is_error() {
-                            send(&mut wire, &[b"EB.ADD", b"e", b"x"]);
-                            send(&mut wire, &[b"DEL", b"e"]);
+                            send(&mut wire, words!["EB.ADD", "e", "x"]);
+                            send(&mut wire, words!["DEL", "e"]);
                         }
                     }
                 }
@@ -405,11 +338,10 @@ fn numbers_without_measure_are_refused_or_kept_within_the_limit() {
                     for fixed in [&["MEMORY", "64kb"][..], &["FPR", "1%", "EXPECT", "1000"]] {
                         let mut words = vec!["EB.RESERVE", "e", &spec];
                         words.extend(fixed);
-                        let words: Vec<&[u8]> = words.iter().map(|word| word.as_bytes()).collect();
                         if !send(&mut wire, &words).is_error() {
-                            send(&mut wire, &[b"EB.MADD", b"e", b"x", b"y"]);
-                            send(&mut wire, &[b"EB.STATUS", b"e"]);
-                            send(&mut wire, &[b"DEL", b"e"]);
+                            send(&mut wire, words!["EB.MADD", "e", "x", "y"]);
+                            send(&mut wire, words!["EB.STATUS", "e"]);
+                            send(&mut wire, words!["DEL", "e"]);
                         }
                     }
                 }
@@ -420,52 +352,9 @@ fn numbers_without_measure_are_refused_or_kept_within_the_limit() {
 }
 
 /// Words that commands know, and others.
-const WORDS: [&str; 44] = [
-    "k",
-    "k",
-    "k",
-    "j",
-    "s",
-    "a",
-    "b",
-    "0",
-    "1",
-    "-1",
-    "2",
-    "100",
-    "1e308",
-    "nan",
-    "18446744073709551616",
-    "",
-    "NX",
-    "MEMORY",
-    "64kb",
-    "10tb",
-    "FPR",
-    "1%",
-    "0.01",
-    "EXPECT",
-    "1000",
-    "IMPORTANCE",
-    "LOG",
-    "SEED",
-    "EVERY",
-    "1s",
-    "TOKEN",
-    "COUNTS",
-    "REPLACE",
-    "UNION",
-    "INTERSECT",
-    "bloom",
-    "auto",
-    "scalable",
-    "ITEMS",
-    "CAPACITY",
-    "ERROR",
-    "NOCREATE",
-    "0123456789abcdef",
-    "PROMISE",
-];
+const WORDS: &str = "k|k|k|j|s|a|b|0|1|-1|2|100|1e308|nan|18446744073709551616||NX|MEMORY|64kb|10tb|FPR|1%|\
+                        0.01|EXPECT|1000|IMPORTANCE|LOG|SEED|EVERY|1s|TOKEN|COUNTS|REPLACE|UNION|INTERSECT|\
+                        bloom|auto|scalable|ITEMS|CAPACITY|ERROR|NOCREATE|0123456789abcdef|PROMISE";
 
 #[test]
 fn commands_of_words_by_chance_are_answered() {
@@ -476,16 +365,15 @@ fn commands_of_words_by_chance_are_answered() {
         let listed = wire.say("COMMAND LIST FILTERBY MODULE everbloom");
         let names: Vec<String> = listed.items().iter().map(common::Reply::text).collect();
         assert!(names.len() >= 17, "{names:?}");
-        let mut chance = Chance(seed());
+        let (mut chance, known) = (Chance(seed()), WORDS.split('|').collect::<Vec<_>>());
         wire.call(&["SET", "s", "a string"]);
         for _ in 0..times(20_000) {
             let mut words = vec![chance.pick(&names)];
-            words.extend((0..chance.below(9)).map(|_| chance.pick(&WORDS).to_string()));
-            let words: Vec<&[u8]> = words.iter().map(|word| word.as_bytes()).collect();
+            words.extend((0..chance.below(9)).map(|_| chance.pick(&known).to_string()));
             send(&mut wire, &words);
             if chance.one_in(100) {
-                send(&mut wire, &[b"DEL", b"k", b"j"]);
-                send(&mut wire, &[b"EB.RESERVE", b"k", b"counting", b"EXPECT", b"100", b"FPR", b"1%"]);
+                send(&mut wire, words!["DEL", "k", "j"]);
+                send(&mut wire, words!["EB.RESERVE", "k", "counting", "EXPECT", "100", "FPR", "1%"]);
             }
         }
         still_well(&mut servers, start, "words by chance");

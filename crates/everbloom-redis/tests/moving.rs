@@ -2,8 +2,10 @@
 
 mod common;
 
-use common::{Chance, Link, Maker, Reply, Server, Start, Twin, Wire, free_port, kinds, on_every_server, seed, times};
-use std::time::{Duration, Instant};
+use common::{
+    Chance, Link, Maker, Reply, Server, Start, Twin, Wire, free_port, kinds, on_every_server, seed, times, wait,
+};
+use std::time::Duration;
 
 /// Two primaries of a cluster; the first has the lower half of the slots.
 fn cluster(maker: Maker, module_of_second: &str) -> [Server; 2] {
@@ -22,14 +24,6 @@ fn cluster(maker: Maker, module_of_second: &str) -> [Server; 2] {
     let is_whole = |node: &Server| node.wire().say("CLUSTER INFO").text().contains("cluster_state:ok");
     wait("a cluster", || nodes.iter().all(is_whole));
     nodes
-}
-
-fn wait(what: &str, mut done: impl FnMut() -> bool) {
-    let since = Instant::now();
-    while !done() {
-        assert!(since.elapsed() < Duration::from_secs(60), "{what} takes more than a minute");
-        std::thread::sleep(Duration::from_millis(10));
-    }
 }
 
 fn id(node: &Server) -> String {
@@ -125,7 +119,7 @@ fn a_slot_with_every_kind_moves_whole_and_goes_on_as_before() {
 
 /// A client that follows redirections and repeats what it had no answer to, by its token.
 #[test]
-fn what_comes_while_a_slot_moves_is_neither_lost_nor_counted_twice() {
+fn moving_slot_loses_and_repeats_no_item() {
     on_every_server(|maker| {
         if maker == Maker::Redis {
             // There a key moves while everybody waits: nothing comes meanwhile.
@@ -201,7 +195,7 @@ fn a_node_with_a_smaller_limit_refuses_what_clients_send_and_loses_nothing() {
 /// What WAIT confirmed survives the loss of the primary; what it did not confirm is lost with a link that was frozen,
 /// which shows that the trial could fail.
 #[test]
-fn what_wait_confirmed_survives_the_primary() {
+fn wait_confirmed_items_survive_failover() {
     on_every_server(|maker| {
         for round in 0..times(2) {
             let mut primary = Start::new(maker).start();

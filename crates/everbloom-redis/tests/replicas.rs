@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{Chance, Maker, Reply, Server, Start, Twin, Wire, kinds, on_every_server, seed, times};
+use common::{Chance, Maker, Reply, Server, Start, Twin, Wire, kinds, on_every_server, seed, times, words};
 use std::collections::HashSet;
 
 /// A primary that logs every command, and a replica that is as different as it can be.
@@ -63,12 +63,10 @@ fn copies(server: &Server, wire: &mut Wire, key: &str) {
     assert_eq!(wire.call(&["COPY", key, "copied"]).number(), 1);
     assert_eq!(server.digest("copied"), digest, "COPY of {key}");
     let dumped = wire.call(&["DUMP", key]).into_bytes();
-    let restore: [&[u8]; 4] = [b"RESTORE", b"restored", b"0", &dumped];
-    assert_eq!(wire.call(&restore).text(), "OK");
+    assert_eq!(wire.call(words!["RESTORE", "restored", "0", dumped]).text(), "OK");
     assert_eq!(server.digest("restored"), digest, "RESTORE of {key}");
     let bytes = wire.call(&["EB.DUMP", key]).into_bytes();
-    let load: [&[u8]; 3] = [b"EB.LOAD", b"loaded", &bytes];
-    assert_eq!(wire.call(&load).text(), "OK");
+    assert_eq!(wire.call(words!["EB.LOAD", "loaded", bytes]).text(), "OK");
     assert_eq!(wire.call(&["EB.DUMP", "loaded"]).into_bytes(), bytes, "EB.LOAD of {key}");
     wire.call(&["UNLINK", "copied", "restored", "loaded"]);
 }

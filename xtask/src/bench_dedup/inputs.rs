@@ -173,7 +173,8 @@ impl Random {
     }
 }
 
-fn mixed(mut bits: u64) -> u64 {
+/// 64 bits that look random (the end of SplitMix64).
+pub(crate) fn mixed(mut bits: u64) -> u64 {
     bits = (bits ^ (bits >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     bits = (bits ^ (bits >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
     bits ^ (bits >> 31)

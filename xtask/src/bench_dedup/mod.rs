@@ -11,7 +11,11 @@ mod inputs;
 mod measure;
 
 use crate::Outcome;
+use crate::bench_redis::quartiles;
+use crate::browser::installed;
+pub(crate) use inputs::mixed;
 use measure::Usage;
+use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -42,22 +46,13 @@ impl Options {
             match name.as_str() {
                 "--rounds" => options.rounds = value.parse().map_err(|_| USAGE)?,
                 "--scale" => options.scale = value.parse().map_err(|_| USAGE)?,
-                "--to" => to_file_from(value, &mut options)?,
+                "--to" if ["file", "null"].contains(&value.as_str()) => options.to_file = value == "file",
                 "--input" => options.input = Some(value.clone()),
                 _ => return Err(USAGE.into()),
             }
         }
         Ok(options)
     }
-}
-
-fn to_file_from(value: &str, options: &mut Options) -> Outcome {
-    options.to_file = match value {
-        "file" => true,
-        "null" => false,
-        _ => return Err(USAGE.into()),
-    };
-    Ok(())
 }
 
 /// A command line to be measured; the input's path is appended.
@@ -103,7 +98,7 @@ fn contenders(root: &Path, input: &inputs::Input) -> Vec<Contender> {
         all.push(everbloom("line, 1 thread", &["--threads", "1"]).unchecked());
         all.push(everbloom("key, 1 thread", &one));
         all.push(everbloom("key", options));
-        if input.name == "json" && is_installed("jq") {
+        if input.name == "json" && installed("jq").is_some() {
             let script = format!("jq -r .user.id \"$0\" | {huniq}");
             all.push(Contender::new("jq | huniq", &["sh", "-c", &script]).slow().unchecked());
         }
@@ -119,18 +114,13 @@ fn contenders(root: &Path, input: &inputs::Input) -> Vec<Contender> {
     }
     all.push(Contender { reads_stdin: true, ..Contender::new("huniq", &[&huniq]) });
     all.push(Contender::new("runiq quick", &[&runiq, "-f", "quick"]).slow());
-    if is_installed("awk") {
+    if installed("awk").is_some() {
         all.push(Contender::new("awk", &["awk", "!seen[$0]++"]).slow().unchecked());
     }
-    if is_installed("sort") {
+    if installed("sort").is_some() {
         all.push(Contender::new("sort -u", &["env", "LC_ALL=C", "sort", "-u", "--parallel=1"]).slow().unchecked());
     }
     all
-}
-
-/// Whether there is such a program.
-fn is_installed(name: &str) -> bool {
-    std::env::var_os("PATH").is_some_and(|path| std::env::split_paths(&path).any(|folder| folder.join(name).exists()))
 }
 
 fn compare(options: &Options) -> Outcome {
@@ -182,8 +172,8 @@ fn compare_on(input: &inputs::Input, path: &Path, contenders: &[Contender], opti
     let truth = answer::Truth::of(path, input.key).map_err(|error| error.to_string())?;
     let of = |name: &str| contenders.iter().position(|contender| contender.name == name).map(|at| &usages[at]);
     for (contender, own) in contenders.iter().zip(&usages) {
-        let cpu = median(own.iter().map(|usage| usage.cpu));
-        let wall = median(own.iter().map(|usage| usage.wall));
+        let cpu = quartiles(own.iter().map(|usage| usage.cpu).collect())[1];
+        let wall = quartiles(own.iter().map(|usage| usage.wall).collect())[1];
         let peak = own.iter().map(|usage| usage.peak_bytes).max().unwrap_or(0) as f64 / 1e6;
         let (dropped, kept) = match contender.is_checked {
             true => check(contender, path, &truth)?,
@@ -233,24 +223,17 @@ fn ratio(above: &[Usage], below: &[Usage]) -> String {
     let ratios: Vec<f64> = above.iter().zip(below).map(|(above, below)| above.cpu / below.cpu.max(1e-9)).collect();
     let low = ratios.iter().copied().fold(f64::INFINITY, f64::min);
     let high = ratios.iter().copied().fold(0.0, f64::max);
-    format!("{:.2} ({low:.2}–{high:.2})", median(ratios.into_iter()))
-}
-
-fn median(values: impl Iterator<Item = f64>) -> f64 {
-    let mut values: Vec<f64> = values.collect();
-    values.sort_by(f64::total_cmp);
-    values.get(values.len() / 2).copied().unwrap_or(f64::NAN)
+    format!("{:.2} ({low:.2}–{high:.2})", quartiles(ratios)[1])
 }
 
 /// The command with its input in place.
 fn prepared(command: &[String], reads_stdin: bool, input: &Path, output: &Path) -> Result<Command, String> {
     let (program, arguments) = command.split_first().ok_or("nothing to run")?;
-    let open = |path: &Path| std::fs::File::open(path).map_err(|error| format!("{}: {error}", path.display()));
-    let create = |path: &Path| std::fs::File::create(path).map_err(|error| format!("{}: {error}", path.display()));
+    let say = |path: &Path, error: std::io::Error| format!("{}: {error}", path.display());
     let mut prepared = Command::new(program);
-    prepared.args(arguments).stdout(create(output)?);
+    prepared.args(arguments).stdout(File::create(output).map_err(|error| say(output, error))?);
     if reads_stdin {
-        prepared.stdin(open(input)?);
+        prepared.stdin(File::open(input).map_err(|error| say(input, error))?);
     } else {
         prepared.arg(input);
     }

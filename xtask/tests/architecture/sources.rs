@@ -188,26 +188,21 @@ pub(crate) fn is_test(attributes: &[Attribute]) -> bool {
     })
 }
 
+/// A field that items of these kinds have.
+macro_rules! field {
+    ($item:expr, $field:ident of $($kind:ident)*) => {
+        match $item {
+            $(syn::Item::$kind(item) => Some(&item.$field),)*
+            _ => None,
+        }
+    };
+}
+pub(crate) use field;
+
 /// The attributes of an item of any kind.
 pub(crate) fn attributes(item: &Item) -> &[Attribute] {
-    match item {
-        Item::Const(item) => &item.attrs,
-        Item::Enum(item) => &item.attrs,
-        Item::ExternCrate(item) => &item.attrs,
-        Item::Fn(item) => &item.attrs,
-        Item::ForeignMod(item) => &item.attrs,
-        Item::Impl(item) => &item.attrs,
-        Item::Macro(item) => &item.attrs,
-        Item::Mod(item) => &item.attrs,
-        Item::Static(item) => &item.attrs,
-        Item::Struct(item) => &item.attrs,
-        Item::Trait(item) => &item.attrs,
-        Item::TraitAlias(item) => &item.attrs,
-        Item::Type(item) => &item.attrs,
-        Item::Union(item) => &item.attrs,
-        Item::Use(item) => &item.attrs,
-        _ => &[],
-    }
+    field!(item, attrs of Const Enum ExternCrate Fn ForeignMod Impl Macro Mod Static Struct Trait TraitAlias Type Union Use)
+        .map_or(&[], Vec::as_slice)
 }
 
 /// Takes out the items and statements that only tests see.

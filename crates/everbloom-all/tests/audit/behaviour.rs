@@ -150,7 +150,7 @@ fn memory_stays_within_what_was_given_on_a_stream_without_end() {
 }
 
 #[test]
-fn who_knows_one_seed_cannot_hide_from_another() {
+fn audit_seeds_follow_different_keys() {
     // Everything is new, and called so where the known seed looks; nowhere else.
     let hashes = hashes(&keys("all distinct", 200_000, 1));
     let known = audited(&hashes, &vec![Verdict::Distinct; hashes.len()], 16 << 10, 1);
@@ -243,7 +243,7 @@ fn a_window_is_audited_by_what_it_promises() {
 
 /// Half of the keys come again when the window is just over and most of their bits are still there.
 #[test]
-fn what_a_window_has_half_forgotten_is_no_error() {
+fn audit_counts_no_error_for_half_forgotten_windows() {
     let mut filter = Goal::new().window(2000).fpr(0.02).build_among(KINDS).expect("plans");
     let horizon = everbloom_forecast::audit::horizon(&mut *filter).expect("a window");
     let audit = Audit::new(1 << 20, 6).expect("enough memory").with_horizon(horizon);
@@ -297,7 +297,7 @@ fn bytes_that_lie_are_refused_or_harmless() {
 }
 
 #[test]
-fn what_is_saved_beside_a_filter_is_checked_like_the_filter() {
+fn damaged_audit_in_a_file_is_refused() {
     let filter = Goal::new().filter("blocked").expected_items(500).fpr(0.01).build_among(KINDS).expect("plans");
     let mut audited = filter.audited("4KiB", 1).expect("enough memory");
     (0..500u64).for_each(|key| {

@@ -14,7 +14,7 @@ fn worked() -> f64 {
 
 #[test]
 #[ignore = "prints times"]
-fn what_an_audit_takes_of_an_arrival() {
+fn cost_of_an_audited_arrival() {
     for (sort, arrivals) in [("uniform", 1), ("zipf 0.8", 1), ("zipf 1.0", 1), ("zipf 1.0", 8), ("one hot key", 1)] {
         let keys = keys(sort, arrivals * 1_000_000, 1);
         let filter = filter("ranked", keys.len() as u64, 1);

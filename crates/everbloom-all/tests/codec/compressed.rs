@@ -121,7 +121,7 @@ fn bytes_on_the_wire_keep_the_rate_they_promise_and_beat_plain_ones() {
 }
 
 #[test]
-fn what_bytes_on_the_wire_cannot_buy_is_refused_with_what_can() {
+fn too_few_bytes_to_transmit_are_refused_with_enough() {
     let goal = Goal::new().expected_items(10_000);
     let error = goal
         .clone()

@@ -128,7 +128,7 @@ fn lies_about_sizes_are_refused() {
 }
 
 #[test]
-fn what_cannot_be_viewed_says_what_to_do() {
+fn unmappable_filter_names_a_remedy() {
     for spec in variants().iter().filter(|spec| !SPECS.contains(&spec.as_str())) {
         let filter = small(spec, 5);
         if SPECS.contains(&filter.spec().kind()) && filter.spec().get("shards").is_none() {

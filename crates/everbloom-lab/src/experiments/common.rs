@@ -1,11 +1,21 @@
-//! What several experiments share: filters by spec on a stream, and rows of what came out.
+//! What experiments share, the names that each of them needs included: filters by spec on a stream, and rows of what came out.
 
-use crate::datasets::{self, Request};
-use crate::evaluate::{self, Batch, Outcome, Record, Report, Source};
-use crate::metrics::Tally;
-use crate::suite::{Context, Row};
-use everbloom::{AnyFilter, Goal, Hashing, Result};
-use everbloom_all::KINDS;
+pub(super) use crate::datasets::{self, Request, universe_for};
+pub(super) use crate::evaluate::{self, Batch, Record, Report, Source};
+pub(super) use crate::metrics::Tally;
+pub(super) use crate::oracle::{IdOracle, Oracle, Repeats, Truth};
+pub(super) use crate::suite::{
+    Axis, Cell, Conclusion, Context, Experiment, Figure, Label, Look, Outcome, Panel, Point, Printed, Row, Sample,
+    Scope, Seconds, Series, Summary, Table, Verdict, clearly_below, short,
+};
+pub(super) use everbloom::{AnyFilter, Error, Goal, Hashing, Importance, Key as _, Result};
+pub(super) use everbloom_all::KINDS;
+
+/// What rows are about: each label's name, and its value.
+macro_rules! labels {
+    ($($name:ident = $value:expr),* $(,)?) => { [$((stringify!($name), Label::from($value))),*] };
+}
+pub(super) use labels;
 
 /// A filter: the name it has in charts, and its spec.
 pub(super) type Named = (&'static str, String);
@@ -16,13 +26,18 @@ pub(super) fn build(spec: &str, seed: u64) -> Result<AnyFilter> {
 }
 
 /// Runs filters over a stream, all with the same seed.
-pub(super) fn judge(source: &mut dyn Source, filters: &[Named], seed: u64, record: Record) -> Result<Outcome> {
+pub(super) fn judge(
+    source: &mut dyn Source,
+    filters: &[Named],
+    seed: u64,
+    record: Record,
+) -> Result<evaluate::Outcome> {
     let built = filters.iter().map(|(_, spec)| build(spec, seed)).collect::<Result<Vec<_>>>()?;
     evaluate::run_recording(source, Hashing::seeded(seed), built, record)
 }
 
 /// Runs filters over a data set of so many arrivals; its seed is not the filters'.
-pub(super) fn judge_set(set: &str, request: Request, filters: &[Named], record: Record) -> Result<Outcome> {
+pub(super) fn judge_set(set: &str, request: Request, filters: &[Named], record: Record) -> Result<evaluate::Outcome> {
     let mut stream = datasets::open(set, &Request { seed: 1000 + request.seed, ..request })?;
     judge(&mut stream, filters, request.seed, record)
 }
@@ -75,6 +90,23 @@ pub(super) fn integral(report: &Report, parts: usize, over: Over) -> Vec<(u64, O
         (seen, sum.fpr(), sum.fnr())
     };
     slices.chunks(slices.len().div_ceil(parts).max(1)).map(rates).collect()
+}
+
+/// Means of a value, times `unit`, against the arrivals so far, of the rows with these labels.
+pub(super) fn along(
+    name: &str,
+    table: &Table,
+    (rows, value, unit): (&str, &str, f64),
+    labels: &[(&str, Label)],
+) -> Series {
+    let summaries = table.summary(rows);
+    let point = |summary: &Summary| Some(Point::of(summary.sample("arrivals")?.mean(), summary.sample(value)?, unit));
+    Series::new(name, Look::Line, summaries.iter().filter(|summary| summary.has(labels)).filter_map(point))
+}
+
+/// Where two measures lie, as one mark.
+pub(super) fn mark(name: &str, x: &Sample, y: &Sample) -> Series {
+    Series::new(name, Look::Marks, [Point::of(x.mean(), y, 1.0)])
 }
 
 /// A stream that says how far it is.

@@ -10,7 +10,7 @@
 //!
 //! ```
 //! use everbloom::Result;
-//! use everbloom_lab::suite::{Cell, Conclusion, Experiment, Outcome, Row, Scope, Seconds, Table, Verdict};
+//! use everbloom_lab::suite::{Cell, Conclusion, Experiment, Outcome, Row, Scope, Seconds, Table};
 //!
 //! static DICE: Experiment = Experiment {
 //!     name: "dice",
@@ -34,7 +34,7 @@
 //! fn conclude(table: &Table, _: &Scope) -> Result<Conclusion> {
 //!     let mean = table.need("throws", "mean", &[])?;
 //!     let holds = (mean.mean() - 3.5).abs() < 4.0 * mean.error();
-//!     Ok(Conclusion::new().verdict(Verdict::new("mean", "Figure 0", "3.5", Outcome::of(holds)).mean("measured", &mean)))
+//!     Ok(Conclusion::new().verdict(Outcome::of(holds).on("mean", "Figure 0", "3.5").mean("measured", &mean)))
 //! }
 //! ```
 

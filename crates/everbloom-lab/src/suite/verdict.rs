@@ -88,6 +88,19 @@ impl Outcome {
             (false, false) => Outcome::DoesNotHold,
         }
     }
+
+    /// The verdict on a claim, without numbers yet; it needs one at least.
+    pub fn on(self, id: impl Into<String>, place: &str, claim: impl Into<String>) -> Verdict {
+        Verdict {
+            id: id.into(),
+            place: place.into(),
+            claim: claim.into(),
+            outcome: self,
+            ours: false,
+            numbers: Vec::new(),
+            remark: String::new(),
+        }
+    }
 }
 
 /// A number behind a verdict.
@@ -124,19 +137,6 @@ pub struct Verdict {
 }
 
 impl Verdict {
-    /// A verdict without numbers yet; it needs one at least.
-    pub fn new(id: impl Into<String>, place: &str, claim: impl Into<String>, outcome: Outcome) -> Self {
-        Verdict {
-            id: id.into(),
-            place: place.into(),
-            claim: claim.into(),
-            outcome,
-            ours: false,
-            numbers: Vec::new(),
-            remark: String::new(),
-        }
-    }
-
     /// Marks the claim as ours.
     #[must_use]
     pub fn ours(mut self) -> Self {
@@ -283,7 +283,7 @@ mod tests {
 
     #[test]
     fn verdicts_survive_json() {
-        let verdict = Verdict::new("a", "Table 1", "claims", Outcome::HoldsInDirection).number("x", 1.5);
+        let verdict = Outcome::HoldsInDirection.on("a", "Table 1", "claims").number("x", 1.5);
         let text = serde_json::to_string(&verdict).expect("JSON");
         assert!(text.contains("holds_in_direction"), "{text}");
         assert_eq!(serde_json::from_str::<Verdict>(&text).expect("a verdict"), verdict);

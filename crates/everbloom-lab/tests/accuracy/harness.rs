@@ -4,42 +4,27 @@ use everbloom::{AnyFilter, Goal, Hashing};
 use everbloom_all::KINDS;
 use everbloom_lab::datasets::{self, Request, real};
 use everbloom_lab::evaluate::{self, Outcome, Report, Source};
+use everbloom_lab::suite::Sample;
 use std::path::PathBuf;
 
-/// The same measurement for several seeds.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct Sample(pub(crate) Vec<f64>);
-
-impl Sample {
-    pub(crate) fn mean(&self) -> f64 {
-        self.0.iter().sum::<f64>() / self.0.len() as f64
-    }
-
-    /// Standard deviation from seed to seed.
-    pub(crate) fn deviation(&self) -> f64 {
-        let mean = self.mean();
-        let squares: f64 = self.0.iter().map(|value| (value - mean).powi(2)).sum();
-        (squares / (self.0.len() as f64 - 1.0).max(1.0)).sqrt()
-    }
-
-    /// Asserts that the mean agrees with a figure that is the mean of as many seeds or more and was
-    /// rounded to `digits` of a percentage: within four standard errors of the difference. The
-    /// deviation is the larger of what was measured here, what the figure states, and what binomial
-    /// counts have at least.
-    pub(crate) fn assert_near(&self, what: &str, percent: f64, stated_deviation: f64, trials: f64, digits: i32) {
-        let rate = percent / 100.0;
-        let binomial = (rate * (1.0 - rate) / trials).sqrt();
-        let sigma = self.deviation().max(stated_deviation / 100.0).max(binomial);
-        let tolerance = 4.0 * sigma * (2.0 / self.0.len() as f64).sqrt() + 0.5 * 10f64.powi(-digits - 2);
-        let mean = self.mean();
-        println!(
-            "{what}: {:.3} ± {:.3} measured, {percent} stated, tolerance {:.3}",
-            mean * 100.0,
-            self.deviation() * 100.0,
-            tolerance * 100.0
-        );
-        assert!((mean - rate).abs() <= tolerance, "{what}: {mean}, not {rate} ± {tolerance}");
-    }
+/// Asserts that the mean agrees with a figure that is the mean of as many seeds or more and was
+/// rounded to `digits` of a percentage: within four standard errors of the difference. The
+/// deviation is the larger of what was measured here, what the figure states, and what binomial
+/// counts have at least.
+pub(crate) fn assert_near(
+    what: &str,
+    sample: &Sample,
+    (percent, stated_deviation): (f64, f64),
+    trials: f64,
+    digits: i32,
+) {
+    let rate = percent / 100.0;
+    let binomial = (rate * (1.0 - rate) / trials).sqrt();
+    let sigma = sample.deviation().max(stated_deviation / 100.0).max(binomial);
+    let tolerance = 4.0 * sigma * (2.0 / sample.count() as f64).sqrt() + 0.5 * 10f64.powi(-digits - 2);
+    let mean = sample.mean();
+    println!("{what}: {mean} ± {}, {percent} % stated, tolerance {tolerance}", sample.deviation());
+    assert!((mean - rate).abs() <= tolerance, "{what}: {mean}, not {rate} ± {tolerance}");
 }
 
 /// FNR and FPR of a filter, seed by seed.
@@ -89,11 +74,16 @@ pub(crate) fn run(source: &mut dyn Source, seed: u64, filters: Vec<AnyFilter>) -
     evaluate::run(source, Hashing::seeded(seed), filters).expect("a run")
 }
 
-/// A recording, or `None`, with a message, where the data folder is absent.
-pub(crate) fn recording(name: &str) -> Option<real::Recording> {
+/// The folder of recorded streams.
+pub(crate) fn data_folder() -> Option<PathBuf> {
     let beside = || PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data");
     let folder = std::env::var_os("EVERBLOOM_DATA").map_or_else(beside, PathBuf::from);
-    let found = real::open(&folder, name).expect("a readable recording");
+    folder.is_dir().then_some(folder)
+}
+
+/// A recording, or `None`, with a message, where the data folder is absent.
+pub(crate) fn recording(name: &str) -> Option<real::Recording> {
+    let found = data_folder().and_then(|folder| real::open(&folder, name).expect("a readable recording"));
     if found.is_none() {
         eprintln!("skipped: no recording '{name}'; point EVERBLOOM_DATA at the data folder");
     }

@@ -1,12 +1,13 @@
 //! The thesis's sets T and D, and the measures it reads off them.
 
-use crate::harness::{Sample, filter};
+use crate::harness::{assert_near, filter};
 use everbloom::{Hashing, Importance, Importances, Key as _, Verdict};
 use everbloom_cells::key::Generator;
 use everbloom_lab::curve::{crossover, fn_share_line};
 use everbloom_lab::datasets::{self, Arrival, Request};
 use everbloom_lab::metrics::{ByImportance, Judged};
 use everbloom_lab::oracle::IdOracle;
+use everbloom_lab::suite::Sample;
 
 const NUM_CELLS: usize = 65_536;
 const NUM_HASHES: usize = 4;
@@ -106,8 +107,8 @@ fn set_t_gives_the_reference_weighted_rates() {
     ];
     for (filter, name, wfp, wfn) in figures {
         let arrivals = datasets::DEFAULT_ITEMS as f64;
-        let near = |what: &str, sample: Sample, (percent, deviation): (f64, f64)| {
-            sample.assert_near(&format!("{name} {what}"), percent, deviation, arrivals, 2);
+        let near = |what: &str, sample: Sample, stated: (f64, f64)| {
+            assert_near(&format!("{name} {what}"), &sample, stated, arrivals, 2);
         };
         near("wfp", sample(&judged, filter, |judged| judged.weights.wfp()), wfp);
         near("wfn", sample(&judged, filter, |judged| judged.weights.wfn()), wfn);
@@ -120,15 +121,10 @@ fn set_d_gives_the_reference_slopes_and_crossover() {
     let curve = |judged: &Judged| judged.by_importance.clone().expect("a curve");
     let slope = |judged: &Judged| fn_share_line(&curve(judged)).map(|line| line.slope);
     // Points per unit of importance are percentages per unit, as the figures are.
-    sample(&judged, 1, slope).assert_near("SBF slope", -0.004, 0.006, f64::INFINITY, 3);
+    assert_near("SBF slope", &sample(&judged, 1, slope), (-0.004, 0.006), f64::INFINITY, 3);
     let falling = sample(&judged, 2, slope);
-    falling.assert_near("IBF3 slope", -0.70, falling.deviation() * 100.0, f64::INFINITY, 2);
+    assert_near("IBF3 slope", &falling, (-0.70, falling.deviation() * 100.0), f64::INFINITY, 2);
     let at: Vec<_> = judged.iter().filter_map(|[_, stable, aware]| crossover(&curve(aware), &curve(stable))).collect();
-    Sample(at.iter().map(|importance| importance / 100.0).collect()).assert_near(
-        "crossover",
-        17.5,
-        0.6,
-        f64::INFINITY,
-        1,
-    );
+    let at = Sample(at).times(0.01);
+    assert_near("crossover", &at, (17.5, 0.6), f64::INFINITY, 1);
 }

@@ -1,8 +1,10 @@
-//! The reference figures of the specification and the papers' cells that reproduce.
+//! The reference figures of the specification, and the lab's own results again.
 
-use crate::harness::{Rates, rates, rates_on, recording};
+use crate::harness::{Rates, assert_near, data_folder, rates, rates_on, recording};
 use crate::twins::{NaiveReservoir, NaiveStable, Twin, judge};
 use everbloom_lab::datasets::{self, Request};
+use everbloom_lab::experiments::ALL;
+use everbloom_lab::suite::{self, Sample, Scale, Store, Verdict, runner::Silent};
 
 const STABLE: &str = "cell_max=1,num_hashes=2,decrements=4,decrement=independent,layout=spread,update=always";
 
@@ -25,73 +27,56 @@ fn paper_rates(items: u64, distinct: f64, memory_bits: u64, seeds: u64) -> Vec<R
 }
 
 #[test]
-fn stable_and_reservoir_give_the_reference_on_100_thousand_arrivals() {
-    let measured = paper_rates(100_000, 0.76, 65_536, 16);
-    let [stable, reservoir] = &measured[..] else { panic!("two filters") };
-    stable.fnr.assert_near("SBF FNR", 74.37, 0.30, stable.duplicates, 2);
-    stable.fpr.assert_near("SBF FPR", 8.18, 0.11, stable.distinct, 2);
-    reservoir.fnr.assert_near("RSBF FNR", 74.76, 0.20, reservoir.duplicates, 2);
-    reservoir.fpr.assert_near("RSBF FPR", 8.37, 0.06, reservoir.distinct, 2);
-}
-
-#[test]
 fn stable_and_reservoir_give_the_reference_on_10_million_arrivals() {
     let measured = paper_rates(10_000_000, 0.49, 262_144, 3);
     let [stable, reservoir] = &measured[..] else { panic!("two filters") };
-    stable.fnr.assert_near("SBF FNR", 88.05, 0.0, stable.duplicates, 2);
-    stable.fpr.assert_near("SBF FPR", 10.85, 0.0, stable.distinct, 2);
-    reservoir.fnr.assert_near("RSBF FNR", 86.80, 0.05, reservoir.duplicates, 2);
-    reservoir.fpr.assert_near("RSBF FPR", 12.14, 0.0, reservoir.distinct, 2);
+    assert_near("SBF FNR", &stable.fnr, (88.05, 0.0), stable.duplicates, 2);
+    assert_near("SBF FPR", &stable.fpr, (10.85, 0.0), stable.distinct, 2);
+    assert_near("RSBF FNR", &reservoir.fnr, (86.80, 0.05), reservoir.duplicates, 2);
+    assert_near("RSBF FPR", &reservoir.fpr, (12.14, 0.0), reservoir.distinct, 2);
 }
 
-/// FNR and FPR in % as printed, where they reproduce.
-type Cell = (Option<f64>, Option<f64>);
-
-/// A printed cell of the RSBF paper is one run on a stream whose share of distinct arrivals is only
-/// known to the nearest percentage point: it must lie between what the ends of that point give,
-/// give or take four standard deviations of a single run.
-fn assert_printed(items: u64, distinct: f64, memory_bits: u64, printed: [Cell; 2], seeds: u64) {
-    let (low, high) = (
-        paper_rates(items, distinct - 0.005, memory_bits, seeds),
-        paper_rates(items, distinct + 0.005, memory_bits, seeds),
-    );
-    for (index, printed) in printed.into_iter().enumerate() {
-        let (fnr, fpr) = printed;
-        let what = |rate| format!("{} {rate}, {items} arrivals, {memory_bits} bits", ["SBF", "RSBF"][index]);
-        let (low, high) = (&low[index], &high[index]);
-        for (rate, low, high, trials, printed) in
-            [("FNR", &low.fnr, &high.fnr, low.duplicates, fnr), ("FPR", &low.fpr, &high.fpr, low.distinct, fpr)]
-        {
-            let Some(printed) = printed else { continue };
-            let binomial = (printed / 100.0 * (1.0 - printed / 100.0) / trials).sqrt();
-            let slack = 4.0 * low.deviation().max(high.deviation()).max(binomial);
-            let range = low.mean().min(high.mean()) - slack..=low.mean().max(high.mean()) + slack;
-            let (least, most) = (range.start() * 100.0, range.end() * 100.0);
-            println!("{}: {least:.4} to {most:.4}, {printed} printed", what(rate));
-            assert!(range.contains(&(printed / 100.0)), "{}: {printed} not in {least} … {most}", what(rate));
-        }
+/// Runs experiments as the repository's own results were made: every claim comes out as in `lab/verdicts.json`.
+fn assert_as_recorded(names: &[&str]) {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../lab/verdicts.json");
+    let recorded = std::fs::read_to_string(path).expect("the verdicts");
+    let recorded: serde_json::Value = serde_json::from_str(&recorded).expect("JSON");
+    let experiments: Vec<_> = names.iter().map(|name| suite::find(ALL, name).expect(name)).collect();
+    let folder = tempfile::tempdir().expect("a folder");
+    let store = Store::create(folder.path()).expect("a store");
+    let request = suite::Request { scale: Scale::Default, num_seeds: None, data: data_folder(), threads: 2 };
+    for ran in suite::run(&experiments, &request, &store, &Silent).expect("all run") {
+        let all = recorded["verdicts"].as_array().expect("verdicts").iter();
+        let before = all.filter(|entry| entry["experiment"] == ran.name).map(|entry| {
+            let verdict: Verdict = serde_json::from_value(entry.clone()).expect("a verdict");
+            (verdict.id, verdict.outcome)
+        });
+        let now = ran.conclusion.verdicts.into_iter().map(|verdict| (verdict.id, verdict.outcome));
+        assert_eq!(now.collect::<Vec<_>>(), before.collect::<Vec<_>>(), "{}", ran.name);
     }
 }
 
-fn both(fnr: f64, fpr: f64) -> Cell {
-    (Some(fnr), Some(fpr))
+#[test]
+fn the_thesis_s_tables_and_figures_come_out_as_recorded() {
+    assert_as_recorded(&["thesis-tables", "thesis-figure-4", "thesis-figure-7", "thesis-endless"]);
 }
 
 #[test]
-fn table_2_of_the_reservoir_paper_reproduces() {
-    assert_printed(100_000, 0.76, 16_384, [both(85.06, 10.05), both(84.49, 11.22)], 8);
-    assert_printed(100_000, 0.76, 65_536, [both(74.37, 8.093), both(74.85, 8.384)], 8);
-    // The SBF's FPR is printed as .00382, a misprint for .0382.
-    assert_printed(100_000, 0.76, 4_194_304, [both(5.51, 0.0382), both(6.29, 0.00263)], 8);
+fn table_2_of_the_reservoir_paper_comes_out_as_recorded() {
+    assert_as_recorded(&["reservoir-table-2"]);
 }
 
 #[test]
-#[ignore = "half a minute: 10 million arrivals, 18 times"]
-fn table_3_of_the_reservoir_paper_reproduces() {
-    assert_printed(10_000_000, 0.49, 16_384, [both(88.83, 11.08), both(87.52, 12.464)], 3);
-    assert_printed(10_000_000, 0.49, 262_144, [both(88.11, 10.86), both(86.89, 12.12)], 3);
-    // The last row's FNRs, 77.33 and 77.73, are half a point above what any share near 49 % gives.
-    assert_printed(10_000_000, 0.49, 4_194_304, [(None, Some(7.822)), (None, Some(7.914))], 3);
+#[ignore = "a minute: 10 million arrivals, 36 times"]
+fn table_3_of_the_reservoir_paper_comes_out_as_recorded() {
+    assert_as_recorded(&["reservoir-table-3"]);
+}
+
+#[test]
+fn the_history_stream_gives_the_reference() {
+    if recording("history").is_some() {
+        assert_as_recorded(&["reference-history"]);
+    }
 }
 
 /// Rates of a twin over the same streams as [`rates_on`] uses.
@@ -109,20 +94,12 @@ fn twin_rates(request: Request, seeds: u64, twin: impl Fn(u64) -> Box<dyn Twin>)
 
 /// Asserts that a fast filter and its naive twin err alike, within four standard errors.
 fn assert_alike(what: &str, fast: &Rates, twin: &Rates) {
-    fast.fnr.assert_near(
-        &format!("{what} FNR"),
-        twin.fnr.mean() * 100.0,
-        twin.fnr.deviation() * 100.0,
-        twin.duplicates,
-        9,
-    );
-    fast.fpr.assert_near(
-        &format!("{what} FPR"),
-        twin.fpr.mean() * 100.0,
-        twin.fpr.deviation() * 100.0,
-        twin.distinct,
-        9,
-    );
+    let near = |rate: &str, fast: &Sample, twin: &Sample, trials: f64| {
+        let stated = (100.0 * twin.mean(), 100.0 * twin.deviation());
+        assert_near(&format!("{what} {rate}"), fast, stated, trials, 9);
+    };
+    near("FNR", &fast.fnr, &twin.fnr, twin.duplicates);
+    near("FPR", &fast.fpr, &twin.fpr, twin.distinct);
 }
 
 #[test]
@@ -211,59 +188,4 @@ fn wide_words_miss_as_much_as_plain_ones_and_err_less() {
         assert!((wide.fnr.mean() - plain.fnr.mean()).abs() <= 0.0005, "{} and {}", wide.fnr.mean(), plain.fnr.mean());
         assert!(wide.fpr.mean() <= most * plain.fpr.mean(), "{} and {}", wide.fpr.mean(), plain.fpr.mean());
     }
-}
-
-/// The specification grants "a few tenths of a point" on the history stream; one suffices.
-const RECORDING_SLACK: f64 = 0.001;
-
-#[test]
-fn the_history_stream_gives_the_reference() {
-    if recording("history").is_none() {
-        return;
-    }
-    let stable = |bits: u64, update: &str| {
-        format!("stable:num_cells={bits},cell_max=1,num_hashes=3,decrements=10,update={update}")
-    };
-    let ranked = |words: &str| format!("ranked:{words}");
-    let mut failures = Vec::new();
-    for (column, memory_bits) in [1u64 << 17, 1 << 18, 1 << 19].into_iter().enumerate() {
-        let rows: [(String, [(f64, f64); 3]); 7] = [
-            (
-                ranked("lanes=6,lane_bits=10,packing=padded,words=plain,insert=middle,hit=front"),
-                [(19.85, 0.571), (12.19, 0.554), (5.71, 0.498)],
-            ),
-            (
-                ranked("lanes=6,lane_bits=10,packing=padded,words=plain,insert=middle,hit=still"),
-                [(31.75, 0.569), (21.70, 0.551), (12.00, 0.496)],
-            ),
-            (
-                ranked("lanes=3,lane_bits=5,packing=padded,words=plain,insert=middle,hit=front"),
-                [(11.67, 8.80), (5.64, 7.87), (1.99, 6.19)],
-            ),
-            (ranked("lanes=1,lane_bits=7"), [(22.14, 0.712), (14.37, 0.616), (8.49, 0.486)]),
-            (stable(memory_bits, "always"), [(48.57, 0.361), (40.12, 0.254), (31.88, 0.140)]),
-            (stable(memory_bits, "distinct"), [(36.98, 0.812), (27.40, 0.674), (18.37, 0.519)]),
-            (
-                format!("reservoir:memory_bits={memory_bits},num_filters=3,insert_floor=0.03"),
-                [(36.96, 1.29), (29.17, 0.798), (21.40, 0.426)],
-            ),
-        ];
-        let filters: Vec<_> = rows.iter().map(|(spec, _)| (spec.as_str(), memory_bits)).collect();
-        let measured = rates(|_| Box::new(recording("history").expect("there a moment ago")), &filters, 3);
-        for ((spec, figures), rates) in rows.iter().zip(&measured) {
-            let (fnr, fpr) = figures[column];
-            for (rate, sample, figure) in [("FNR", &rates.fnr, fnr), ("FPR", &rates.fpr, fpr)] {
-                let line = format!(
-                    "{spec} at {memory_bits} bits: {rate} {:.3} ± {:.3}, {figure} stated",
-                    sample.mean() * 100.0,
-                    sample.deviation() * 100.0
-                );
-                println!("{line}");
-                if (sample.mean() - figure / 100.0).abs() > RECORDING_SLACK + 4.0 * sample.deviation() {
-                    failures.push(line);
-                }
-            }
-        }
-    }
-    assert!(failures.is_empty(), "{failures:#?}");
 }

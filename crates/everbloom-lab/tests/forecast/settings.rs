@@ -42,39 +42,16 @@ pub(crate) struct Setting {
 }
 
 /// Planned, or by hand as the papers do; the size of the second is a share of the memory.
-const SPECS: &[&str] = &[
-    "bloom",
-    "blocked",
-    "counting",
-    "spectral",
-    "scalable",
-    "stable",
-    "stable:update=always",
-    "stable:update=always,layout=spread,decrement=independent",
-    "stable:update=distinct,cell_max=1,layout=spread",
-    "reservoir",
-    "reservoir:num_filters=3",
-    "ranked",
-    "ranked:insert=middle,hit=front",
-    "ranked:lanes=6,insert=tail,hit=front",
-    "ranked:lanes=1",
-    "ranked:lanes=6,insert=front",
-    "ibf1",
-    "ibf2",
-    "ibf3",
-    "ibf4",
-    "ibf5",
-    "ibf6",
-    "age_partitioned",
-    "aging",
-];
+const SPECS: &str = "bloom blocked counting spectral scalable stable stable:update=always \
+    stable:update=always,layout=spread,decrement=independent stable:update=distinct,cell_max=1,layout=spread \
+    reservoir reservoir:num_filters=3 ranked ranked:insert=middle,hit=front ranked:lanes=6,insert=tail,hit=front \
+    ranked:lanes=1 ranked:lanes=6,insert=front ibf1 ibf2 ibf3 ibf4 ibf5 ibf6 age_partitioned aging";
 
 /// Settings drawn from a seed: every spec in turn, everything else at random.
 pub(crate) fn draw(count: usize, seed: u64, arrivals: u64) -> Vec<Setting> {
     let mut generator = Generator::seeded(seed);
-    (0..count)
-        .map(|index| draw_one(SPECS[index % SPECS.len()], seed + index as u64, arrivals, &mut generator))
-        .collect()
+    let specs = (0..count).zip(SPECS.split_whitespace().cycle());
+    specs.map(|(index, spec)| draw_one(spec, seed + index as u64, arrivals, &mut generator)).collect()
 }
 
 fn draw_one(spec: &str, seed: u64, arrivals: u64, generator: &mut Generator) -> Setting {

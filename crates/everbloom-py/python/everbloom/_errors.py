@@ -5,20 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 __all__ = [
-    "CorruptError",
-    "Error",
-    "ExistsError",
-    "InfeasibleError",
-    "MismatchError",
-    "NotFoundError",
-    "ParameterError",
-    "SchemeError",
-    "SecretKeyError",
-    "ServerError",
-    "SpecError",
-    "UnsupportedError",
-    "UsageError",
-    "VersionError",
+    "CorruptError", "Error", "ExistsError", "InfeasibleError", "MismatchError", "NotFoundError", "ParameterError",
+    "SchemeError", "SecretKeyError", "ServerError", "SpecError", "UnsupportedError", "UsageError", "VersionError",
 ]
 
 

@@ -124,15 +124,7 @@ impl PyFilter {
     /// A copy of everything but the lock.
     fn cloned(&self, py: Python<'_>) -> Self {
         let state = self.looking(py, State::clone);
-        PyFilter {
-            hashing: self.hashing,
-            plain: self.plain,
-            scale: self.scale,
-            importance_max: self.importance_max,
-            scheme: self.scheme.clone(),
-            note: self.note.clone(),
-            state: Guarded::new(state),
-        }
+        PyFilter { scheme: self.scheme.clone(), note: self.note.clone(), state: Guarded::new(state), ..*self }
     }
 
     /// How much an arrival matters.

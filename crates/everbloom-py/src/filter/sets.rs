@@ -4,6 +4,7 @@ use super::PyFilter;
 use crate::errors::OrRaise;
 use everbloom::kind::Combine;
 use everbloom::{AnyFilter, Result, codec};
+use pyo3::basic::CompareOp;
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyNotImplemented, PyTuple};
@@ -150,28 +151,19 @@ impl PyFilter {
         as_filter(other)?.is_within(py, self)
     }
 
-    fn __eq__<'py>(slf: &Bound<'py, Self>, other: &Bound<'py, PyAny>) -> Answer<'py> {
-        compared(slf, other, |py, one, other| Ok(one.same(py, other)))
-    }
-
-    fn __ne__<'py>(slf: &Bound<'py, Self>, other: &Bound<'py, PyAny>) -> Answer<'py> {
-        compared(slf, other, |py, one, other| Ok(!one.same(py, other)))
-    }
-
-    fn __le__<'py>(slf: &Bound<'py, Self>, other: &Bound<'py, PyAny>) -> Answer<'py> {
-        compared(slf, other, |py, one, other| one.is_within(py, other))
-    }
-
-    fn __lt__<'py>(slf: &Bound<'py, Self>, other: &Bound<'py, PyAny>) -> Answer<'py> {
-        compared(slf, other, |py, one, other| Ok(one.is_within(py, other)? && !one.same(py, other)))
-    }
-
-    fn __ge__<'py>(slf: &Bound<'py, Self>, other: &Bound<'py, PyAny>) -> Answer<'py> {
-        compared(slf, other, |py, one, other| other.is_within(py, one))
-    }
-
-    fn __gt__<'py>(slf: &Bound<'py, Self>, other: &Bound<'py, PyAny>) -> Answer<'py> {
-        compared(slf, other, |py, one, other| Ok(other.is_within(py, one)? && !one.same(py, other)))
+    fn __richcmp__<'py>(slf: &Bound<'py, Self>, other: &Bound<'py, PyAny>, how: CompareOp) -> Answer<'py> {
+        let py = slf.py();
+        let Ok(other) = other.cast::<PyFilter>() else { return Ok(not_implemented(py)) };
+        let (one, other) = (slf.get(), other.get());
+        let answer = match how {
+            CompareOp::Eq => one.same(py, other),
+            CompareOp::Ne => !one.same(py, other),
+            CompareOp::Le => one.is_within(py, other)?,
+            CompareOp::Lt => one.is_within(py, other)? && !one.same(py, other),
+            CompareOp::Ge => other.is_within(py, one)?,
+            CompareOp::Gt => other.is_within(py, one)? && !one.same(py, other),
+        };
+        Ok(pyo3::types::PyBool::new(py, answer).to_owned().into_any())
     }
 }
 
@@ -185,15 +177,4 @@ fn operator<'py>(slf: &Bound<'py, PyFilter>, other: &Bound<'py, PyAny>, how: Com
     let all = slf.get().cloned(py);
     all.merge(py, other.get(), how)?;
     Ok(Bound::new(py, all)?.into_any())
-}
-
-fn compared<'py>(
-    slf: &Bound<'py, PyFilter>,
-    other: &Bound<'py, PyAny>,
-    ask: impl FnOnce(Python<'py>, &PyFilter, &PyFilter) -> PyResult<bool>,
-) -> Answer<'py> {
-    let py = slf.py();
-    let Ok(other) = other.cast::<PyFilter>() else { return Ok(not_implemented(py)) };
-    let answer = ask(py, slf.get(), other.get())?;
-    Ok(pyo3::types::PyBool::new(py, answer).to_owned().into_any())
 }

@@ -39,7 +39,12 @@ impl Wanted {
     /// What the settings say.
     fn by_settings() -> Self {
         let expansion = BF_EXPANSION_FACTOR.get();
-        Wanted { capacity: BF_INITIAL_SIZE.get(), error_rate: BF_ERROR_RATE.get(), expansion, is_fixed: expansion == 0 }
+        Wanted {
+            capacity: BF_INITIAL_SIZE.get(),
+            error_rate: BF_ERROR_RATE.get_fraction(),
+            expansion,
+            is_fixed: expansion == 0,
+        }
     }
 
     fn parameters(&self) -> Parameters {
@@ -413,7 +418,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_filter_was_created_with_is_said_in_words_that_create_it_again() {
+    fn reservation_as_words_reads_back_equal() {
         for words in ["0.001 7 EXPANSION 30000", "1e-300 1073741824", "0.3 1 NONSCALING", "0.3 1 EXPANSION 0"] {
             let wanted = reserved(words).expect(words);
             let mut said: Vec<Vec<u8>> = wanted.words();

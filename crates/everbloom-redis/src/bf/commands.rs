@@ -12,51 +12,56 @@ const EXPANSION: Argument = Argument::new(c"expansion", Takes::Integer).after(c"
 const NONSCALING: Argument = Argument::word(c"nonscaling", c"NONSCALING").optional();
 const ITERATOR: Argument = Argument::new(c"iterator", Takes::Integer);
 
-const ADDING: &std::ffi::CStr = c"write deny-oom";
-const ADDING_FAST: &std::ffi::CStr = c"write deny-oom fast";
-const ASKING: &std::ffi::CStr = c"readonly fast";
+/// What commands share that ask one key.
+const ASK: Command = Command {
+    name: c"",
+    flags: c"readonly fast",
+    categories: c"bloom read fast",
+    arity: 3,
+    keys: &[key(Role::Asked)],
+    summary: c"",
+    complexity: c"O(1)",
+    arguments: &[Argument::KEY, ITEM],
+    entry: Entry::reading(asking::exists),
+};
+
+/// What commands share that add to one key.
+const ADD: Command = Command { flags: c"write deny-oom", categories: c"bloom write", keys: &[key(Role::Added)], ..ASK };
 
 /// Their names are in small letters, because the server prints them in its own errors as they are here.
 pub(super) static COMMANDS: [Command; 11] = [
     Command {
         name: c"bf.reserve",
-        flags: ADDING_FAST,
+        flags: c"write deny-oom fast",
         categories: c"bloom write fast",
         arity: -4,
-        keys: &[key(Role::Added)],
         summary: c"Creates an empty Bloom filter for a number of items at a rate of false positives.",
         complexity: c"O(N) where N is the bytes of the filter",
         arguments: &[Argument::KEY, ERROR_RATE, CAPACITY, EXPANSION, NONSCALING],
         entry: Entry::writing(adding::reserve, adding::repair),
+        ..ADD
     },
     Command {
         name: c"bf.add",
-        flags: ADDING_FAST,
+        flags: c"write deny-oom fast",
         categories: c"bloom write fast",
-        arity: 3,
-        keys: &[key(Role::Added)],
         summary: c"Adds an item to a Bloom filter, which is created if it is not there, and says whether it is new.",
         complexity: c"O(K) where K is the bits of an item",
-        arguments: &[Argument::KEY, ITEM],
         entry: Entry::writing(adding::add, adding::repair),
+        ..ADD
     },
     Command {
         name: c"bf.madd",
-        flags: ADDING,
-        categories: c"bloom write",
         arity: -3,
-        keys: &[key(Role::Added)],
         summary: c"Adds items to a Bloom filter, which is created if it is not there, and says which are new.",
         complexity: c"O(N*K) where N is the number of items and K the bits of an item",
         arguments: &[Argument::KEY, ITEMS],
         entry: Entry::writing(adding::add_many, adding::repair),
+        ..ADD
     },
     Command {
         name: c"bf.insert",
-        flags: ADDING,
-        categories: c"bloom write",
         arity: -4,
-        keys: &[key(Role::Added)],
         summary: c"Adds items to a Bloom filter and says which are new; says how to create it if it is not there.",
         complexity: c"O(N*K) where N is the number of items and K the bits of an item",
         arguments: &[
@@ -69,37 +74,28 @@ pub(super) static COMMANDS: [Command; 11] = [
             ITEMS.after(c"ITEMS"),
         ],
         entry: Entry::writing(adding::insert, adding::repair),
+        ..ADD
     },
     Command {
         name: c"bf.exists",
-        flags: ASKING,
-        categories: c"bloom read fast",
-        arity: 3,
-        keys: &[key(Role::Asked)],
         summary: c"Says whether an item seems to be in a Bloom filter.",
         complexity: c"O(K) where K is the bits of an item",
-        arguments: &[Argument::KEY, ITEM],
         entry: Entry::reading(asking::exists),
+        ..ASK
     },
     Command {
         name: c"bf.mexists",
-        flags: ASKING,
-        categories: c"bloom read fast",
         arity: -3,
-        keys: &[key(Role::Asked)],
         summary: c"Says which items seem to be in a Bloom filter.",
         complexity: c"O(N*K) where N is the number of items and K the bits of an item",
         arguments: &[Argument::KEY, ITEMS],
         entry: Entry::reading(asking::exist),
+        ..ASK
     },
     Command {
         name: c"bf.info",
-        flags: ASKING,
-        categories: c"bloom read fast",
         arity: -2,
-        keys: &[key(Role::Asked)],
         summary: c"Describes a Bloom filter.",
-        complexity: c"O(1)",
         arguments: &[
             Argument::KEY,
             Argument::new(
@@ -115,49 +111,41 @@ pub(super) static COMMANDS: [Command; 11] = [
             .optional(),
         ],
         entry: Entry::reading(asking::info),
+        ..ASK
     },
     Command {
         name: c"bf.card",
-        flags: ASKING,
-        categories: c"bloom read fast",
         arity: 2,
-        keys: &[key(Role::Asked)],
         summary: c"Says how many items were new when they were added to a Bloom filter.",
-        complexity: c"O(1)",
         arguments: &[Argument::KEY],
         entry: Entry::reading(asking::count),
+        ..ASK
     },
     Command {
         name: c"bf.scandump",
-        flags: ASKING,
-        categories: c"bloom read fast",
-        arity: 3,
-        keys: &[key(Role::Asked)],
         summary: c"Gives a piece of a Bloom filter and the iterator of the next; begins at iterator 0.",
         complexity: c"O(N) where N is the bytes of the piece",
         arguments: &[Argument::KEY, ITERATOR],
         entry: Entry::reading(moving::dump),
+        ..ASK
     },
     Command {
         name: c"bf.loadchunk",
-        flags: ADDING,
-        categories: c"bloom write",
         arity: 4,
         keys: &[key(Role::Changed)],
         summary: c"Puts a piece that BF.SCANDUMP gave into a Bloom filter.",
         complexity: c"O(N) where N is the bytes of the piece, or of the filter that the first one describes",
         arguments: &[Argument::KEY, ITERATOR, Argument::new(c"data", Takes::Text)],
         entry: Entry::writing(moving::load, adding::repair),
+        ..ADD
     },
     Command {
         name: c"bf.debug",
-        flags: ASKING,
-        categories: c"bloom read fast",
         arity: 2,
-        keys: &[key(Role::Asked)],
         summary: c"Describes each stage of a Bloom filter.",
         complexity: c"O(N) where N is the number of stages",
         arguments: &[Argument::KEY],
         entry: Entry::reading(asking::debug),
+        ..ASK
     },
 ];

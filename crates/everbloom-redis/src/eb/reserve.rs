@@ -109,7 +109,8 @@ impl Wanted {
         let is_auto = spec.kind() == AUTO;
         let (spec, goal) = self.with_window(spec, goal)?;
         // A change of all cells at once would stop the server for a third of a second, and all of its clients.
-        let plan = goal.default_fpr(DEFAULT_FPR.get()).bounded_latency().plan_among(KINDS, &spec.to_string())?;
+        let plan =
+            goal.default_fpr(DEFAULT_FPR.get_fraction()).bounded_latency().plan_among(KINDS, &spec.to_string())?;
         let kind = KINDS.of(&plan.spec)?;
         if self.seed_is_given && kind.can.own_hash.is_some() {
             let problem = format!("{} filters hash without a seed, as others do; leave SEED out", kind.name);
@@ -256,7 +257,7 @@ pub(super) fn reserve(call: &mut Call<'_>) -> Result<(), Failure> {
             false => Err(Failure::busy()),
         };
     }
-    if wanted.seed.is_none() && wanted.promise.is_none() && RANDOM_SEED.get() {
+    if wanted.seed.is_none() && wanted.promise.is_none() && RANDOM_SEED.get() != 0 {
         wanted.seed = Some(call.random());
     }
     let mut plan = wanted.plan(text(call.word(2), "the spec")?)?;

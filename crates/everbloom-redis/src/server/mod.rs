@@ -14,7 +14,7 @@ mod values;
 
 pub(crate) use call::{Call, Entry, Failure, Level, Reading, Writing};
 pub(crate) use register::{InfoWriter, Loading};
-pub(crate) use settings::{Choice, Flag, Fraction, Number};
+pub(crate) use settings::{Setting, Sort};
 pub(crate) use values::{Digest, Loader, Rewriter, Saver, TypeSlot, Value};
 
 use std::ffi::c_int;

@@ -2,7 +2,7 @@
 
 use super::call::{Level, bytes_of, log_at};
 use super::raw::{self, api, keys, options};
-use super::settings::{Choice, Flag, Fraction, Number};
+use super::settings::Setting;
 use super::values::{self, Value};
 use crate::command::{Argument, Command, Keys, Role, Takes};
 use crate::report;
@@ -46,17 +46,8 @@ impl<'a> Loading<'a> {
     }
 
     /// Registers settings; false if the server refuses one.
-    pub(crate) fn settings(
-        &self,
-        numbers: &[&'static Number],
-        flags: &[&'static Flag],
-        choices: &[&'static Choice],
-        fractions: &[&'static Fraction],
-    ) -> bool {
-        numbers.iter().all(|setting| setting.register(self.context))
-            && flags.iter().all(|setting| setting.register(self.context))
-            && choices.iter().all(|setting| setting.register(self.context))
-            && fractions.iter().all(|setting| setting.register(self.context))
+    pub(crate) fn settings(&self, settings: &[&'static Setting]) -> bool {
+        settings.iter().all(|setting| setting.register(self.context))
             // SAFETY: as above. Takes over what the server's configuration file says.
             && unsafe { (api().LoadConfigs)(self.context) } == raw::OK
     }

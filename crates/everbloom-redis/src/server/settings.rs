@@ -3,48 +3,91 @@
 use super::call::{Texts, bytes_of, harmless};
 use super::raw::{self, api, config};
 use std::ffi::{CStr, c_char, c_int, c_longlong, c_void};
-use std::sync::atomic::{AtomicBool, AtomicI32, AtomicI64, AtomicPtr, AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicI64, AtomicPtr, Ordering::Relaxed};
 
-/// A whole number, or an amount of memory.
-pub(crate) struct Number {
+/// A setting, and its value as 64 bits.
+pub(crate) struct Setting {
     pub(crate) name: &'static CStr,
-    pub(crate) range: (i64, i64),
-    /// Whether `64mb` may be written.
-    pub(crate) is_memory: bool,
+    pub(crate) sort: Sort,
     value: AtomicI64,
+    /// What `CONFIG GET` is given of a fraction, which the server does not free.
+    shown: AtomicPtr<raw::Text>,
 }
 
-impl Number {
-    pub(crate) const fn new(name: &'static CStr, value: i64, range: (i64, i64), is_memory: bool) -> Self {
-        Number { name, range, is_memory, value: AtomicI64::new(value) }
+/// What a setting takes.
+#[derive(Clone, Copy)]
+pub(crate) enum Sort {
+    /// A whole number in a range.
+    Number(i64, i64),
+    /// The same as an amount of memory: `64mb` may be written.
+    Memory(i64, i64),
+    /// Yes or no.
+    Flag,
+    /// One of some words, which only counts when the module is loaded.
+    Choice(&'static [&'static CStr]),
+    /// A number with a fraction, which servers know as a text: what reads it, or says what is wrong with it.
+    Fraction(fn(&[u8]) -> Result<f64, String>),
+}
+
+impl Setting {
+    pub(crate) const fn new(name: &'static CStr, value: i64, sort: Sort) -> Self {
+        Setting { name, sort, value: AtomicI64::new(value), shown: AtomicPtr::new(std::ptr::null_mut()) }
     }
 
+    pub(crate) const fn fraction(name: &'static CStr, value: f64, read: fn(&[u8]) -> Result<f64, String>) -> Self {
+        Setting::new(name, value.to_bits() as i64, Sort::Fraction(read))
+    }
+
+    /// The number; the place of the word of a choice; 0 for no.
     pub(crate) fn get(&self) -> i64 {
         self.value.load(Relaxed)
     }
 
-    /// Before the server knows it.
+    pub(crate) fn get_fraction(&self) -> f64 {
+        f64::from_bits(self.get() as u64)
+    }
+
     pub(crate) fn set(&self, value: i64) {
         self.value.store(value, Relaxed);
     }
 
+    pub(crate) fn set_fraction(&self, value: f64) {
+        self.set(value.to_bits() as i64);
+    }
+
+    /// Tells the server; false if it refuses.
     pub(super) fn register(&'static self, context: *mut raw::Context) -> bool {
-        let flags = if self.is_memory { config::MEMORY } else { config::DEFAULT };
+        let (name, value, none) = (self.name.as_ptr(), self.get(), std::ptr::null());
         let data = std::ptr::from_ref(self).cast_mut().cast();
-        // SAFETY: the name is static, and so is what the callbacks are given.
-        let outcome = unsafe {
-            (api().RegisterNumericConfig)(
-                context,
-                self.name.as_ptr(),
-                self.get(),
-                flags,
-                self.range.0,
-                self.range.1,
-                get_number,
-                set_number,
-                std::ptr::null(),
-                data,
-            )
+        let number = |flags, least, most| {
+            // SAFETY: the name is static, and so is what the callbacks are given; so below.
+            unsafe {
+                let register = api().RegisterNumericConfig;
+                register(context, name, value, flags, least, most, get_number, set_number, none, data)
+            }
+        };
+        let outcome = match self.sort {
+            Sort::Number(least, most) => number(config::DEFAULT, least, most),
+            Sort::Memory(least, most) => number(config::MEMORY, least, most),
+            Sort::Flag => {
+                let (register, value) = (api().RegisterBoolConfig, value as c_int);
+                // SAFETY: as above.
+                unsafe { register(context, name, value, config::DEFAULT, get_place, set_place, none, data) }
+            }
+            Sort::Choice(words) => {
+                let words: Vec<*const c_char> = words.iter().map(|word| word.as_ptr()).collect();
+                let places: Vec<c_int> = (0..words.len() as c_int).collect();
+                let (known, places, count) = (words.as_ptr(), places.as_ptr(), words.len() as c_int);
+                let (register, value, flags) = (api().RegisterEnumConfig, value as c_int, config::IMMUTABLE);
+                // SAFETY: as above; the server copies the words.
+                unsafe { register(context, name, value, flags, known, places, count, get_place, set_place, none, data) }
+            }
+            Sort::Fraction(_) => {
+                let (register, value) = (api().RegisterStringConfig, harmless(&self.get_fraction().to_string()));
+                let (value, flags) = (value.as_ptr(), config::DEFAULT);
+                // SAFETY: as above; the server copies the value.
+                unsafe { register(context, name, value, flags, get_text, set_text, none, data) }
+            }
         };
         outcome == raw::OK
     }
@@ -53,193 +96,53 @@ impl Number {
 /// The static that a setting was registered with.
 ///
 /// # Safety
-/// The pointer is the one that [`Number::register`] and the like handed to the server, for a setting of this type.
-unsafe fn setting<T>(data: *mut c_void) -> &'static T {
+/// The pointer is the one that [`Setting::register`] handed to the server.
+unsafe fn setting(data: *mut c_void) -> &'static Setting {
     // SAFETY: the caller's promise.
-    unsafe { &*data.cast::<T>() }
+    unsafe { &*data.cast::<Setting>() }
 }
 
 extern "C" fn get_number(_: *const c_char, data: *mut c_void) -> c_longlong {
-    // SAFETY: registered with a `Number`; the others likewise.
-    unsafe { setting::<Number>(data) }.get()
+    // SAFETY: what was registered; so below.
+    unsafe { setting(data) }.get()
 }
 
 extern "C" fn set_number(_: *const c_char, value: c_longlong, data: *mut c_void, _: *mut *mut raw::Text) -> c_int {
     // SAFETY: as above.
-    unsafe { setting::<Number>(data) }.set(value);
+    unsafe { setting(data) }.set(value);
     raw::OK
 }
 
-/// Yes or no.
-pub(crate) struct Flag {
-    pub(crate) name: &'static CStr,
-    value: AtomicBool,
-}
-
-impl Flag {
-    pub(crate) const fn new(name: &'static CStr, value: bool) -> Self {
-        Flag { name, value: AtomicBool::new(value) }
-    }
-
-    pub(crate) fn get(&self) -> bool {
-        self.value.load(Relaxed)
-    }
-
-    /// Before the server knows it.
-    pub(crate) fn set(&self, value: bool) {
-        self.value.store(value, Relaxed);
-    }
-
-    pub(super) fn register(&'static self, context: *mut raw::Context) -> bool {
-        let data = std::ptr::from_ref(self).cast_mut().cast();
-        // SAFETY: the name is static, and so is what the callbacks are given.
-        let outcome = unsafe {
-            let (name, none) = (self.name.as_ptr(), std::ptr::null());
-            (api().RegisterBoolConfig)(
-                context,
-                name,
-                self.get().into(),
-                config::DEFAULT,
-                get_flag,
-                set_flag,
-                none,
-                data,
-            )
-        };
-        outcome == raw::OK
-    }
-}
-
-extern "C" fn get_flag(_: *const c_char, data: *mut c_void) -> c_int {
+extern "C" fn get_place(_: *const c_char, data: *mut c_void) -> c_int {
     // SAFETY: as above.
-    unsafe { setting::<Flag>(data) }.get().into()
+    unsafe { setting(data) }.get() as c_int
 }
 
-extern "C" fn set_flag(_: *const c_char, value: c_int, data: *mut c_void, _: *mut *mut raw::Text) -> c_int {
+extern "C" fn set_place(_: *const c_char, value: c_int, data: *mut c_void, _: *mut *mut raw::Text) -> c_int {
     // SAFETY: as above.
-    unsafe { setting::<Flag>(data) }.set(value != 0);
+    unsafe { setting(data) }.set(value.into());
     raw::OK
 }
 
-/// One of some words, which only counts when the module is loaded.
-pub(crate) struct Choice {
-    pub(crate) name: &'static CStr,
-    pub(crate) words: &'static [&'static CStr],
-    value: AtomicI32,
-}
-
-impl Choice {
-    pub(crate) const fn new(name: &'static CStr, words: &'static [&'static CStr], value: i32) -> Self {
-        Choice { name, words, value: AtomicI32::new(value) }
-    }
-
-    /// The place of the word that holds.
-    pub(crate) fn get(&self) -> usize {
-        self.value.load(Relaxed) as usize
-    }
-
-    /// Before the server knows it.
-    pub(crate) fn set(&self, place: usize) {
-        self.value.store(place as i32, Relaxed);
-    }
-
-    pub(super) fn register(&'static self, context: *mut raw::Context) -> bool {
-        let words: Vec<*const c_char> = self.words.iter().map(|word| word.as_ptr()).collect();
-        let places: Vec<c_int> = (0..words.len() as c_int).collect();
-        let data = std::ptr::from_ref(self).cast_mut().cast();
-        // SAFETY: the name is static, and so is what the callbacks are given; the server copies the words.
-        let outcome = unsafe {
-            (api().RegisterEnumConfig)(
-                context,
-                self.name.as_ptr(),
-                self.value.load(Relaxed),
-                config::IMMUTABLE,
-                words.as_ptr(),
-                places.as_ptr(),
-                words.len() as c_int,
-                get_choice,
-                set_choice,
-                std::ptr::null(),
-                data,
-            )
-        };
-        outcome == raw::OK
-    }
-}
-
-extern "C" fn get_choice(_: *const c_char, data: *mut c_void) -> c_int {
+extern "C" fn get_text(_: *const c_char, data: *mut c_void) -> *mut raw::Text {
     // SAFETY: as above.
-    unsafe { setting::<Choice>(data) }.value.load(Relaxed)
+    unsafe { setting(data) }.shown.load(Relaxed)
 }
 
-extern "C" fn set_choice(_: *const c_char, value: c_int, data: *mut c_void, _: *mut *mut raw::Text) -> c_int {
-    // SAFETY: as above.
-    unsafe { setting::<Choice>(data) }.value.store(value, Relaxed);
-    raw::OK
-}
-
-/// A number with a fraction, which servers know as a text.
-pub(crate) struct Fraction {
-    pub(crate) name: &'static CStr,
-    /// Reads it, or says what is wrong with it.
-    pub(crate) read: fn(&[u8]) -> Result<f64, String>,
-    bits: AtomicU64,
-    /// What `CONFIG GET` is given, which the server does not free.
-    shown: AtomicPtr<raw::Text>,
-}
-
-impl Fraction {
-    pub(crate) const fn new(name: &'static CStr, value: f64, read: fn(&[u8]) -> Result<f64, String>) -> Self {
-        Fraction { name, read, bits: AtomicU64::new(value.to_bits()), shown: AtomicPtr::new(std::ptr::null_mut()) }
-    }
-
-    pub(crate) fn get(&self) -> f64 {
-        f64::from_bits(self.bits.load(Relaxed))
-    }
-
-    /// Before the server knows it.
-    pub(crate) fn set(&self, value: f64) {
-        self.bits.store(value.to_bits(), Relaxed);
-    }
-
-    pub(super) fn register(&'static self, context: *mut raw::Context) -> bool {
-        let value = harmless(&self.get().to_string());
-        let data = std::ptr::from_ref(self).cast_mut().cast();
-        // SAFETY: the name is static, and so is what the callbacks are given; the server copies the value.
-        let outcome = unsafe {
-            (api().RegisterStringConfig)(
-                context,
-                self.name.as_ptr(),
-                value.as_ptr(),
-                config::DEFAULT,
-                get_fraction,
-                set_fraction,
-                std::ptr::null(),
-                data,
-            )
-        };
-        outcome == raw::OK
-    }
-}
-
-extern "C" fn get_fraction(_: *const c_char, data: *mut c_void) -> *mut raw::Text {
-    // SAFETY: as above.
-    unsafe { setting::<Fraction>(data) }.shown.load(Relaxed)
-}
-
-extern "C" fn set_fraction(
+extern "C" fn set_text(
     _: *const c_char,
     value: *mut raw::Text,
     data: *mut c_void,
     error: *mut *mut raw::Text,
 ) -> c_int {
     // SAFETY: as above.
-    let setting = unsafe { setting::<Fraction>(data) };
+    let setting = unsafe { setting(data) };
+    let Sort::Fraction(read) = setting.sort else { return raw::ERR };
     // SAFETY: the server's string, which it keeps until this returns.
     let text = unsafe { bytes_of(value) };
-    match (setting.read)(text) {
+    match read(text) {
         Ok(value) => {
-            setting.set(value);
+            setting.set_fraction(value);
             let before = setting.shown.swap(Texts::one(text), Relaxed);
             if !before.is_null() {
                 // SAFETY: it was created here, and nobody has it any more.

@@ -434,7 +434,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_in_any_pieces_comes_in_equal_chunks() {
+    fn writer_makes_equal_chunks_of_any_pieces() {
         let bytes: Vec<u8> = (0..2 * CHUNK_BYTES + 5).map(|index| index as u8).collect();
         for piece in [1 << 20, CHUNK_BYTES - 1, CHUNK_BYTES, bytes.len()] {
             let mut lengths = Vec::new();

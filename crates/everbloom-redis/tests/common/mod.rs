@@ -1,6 +1,6 @@
 //! What the module's tests share: servers on loopback, a client, chance that is the same in every run.
 
-#![allow(dead_code, unused_imports, unreachable_pub)] // shared by several test programs, each of which uses its part
+#![allow(dead_code, unused_imports, unused_macros, unreachable_pub)] // shared by several test programs, each of which uses its part
 
 mod cluster;
 mod cutter;
@@ -19,6 +19,12 @@ pub use payload::{Field, Payload, crc64, sign};
 pub use server::{Maker, Server, Start, free_port, on_every_server, servers};
 pub use twin::{IMPORTANCE, Twin, bits, kinds, packed, reserve, small_spec};
 pub use wire::{Reply, Wire};
+
+/// The words of a command, of whatever they are made: texts, bytes, numbers as texts.
+macro_rules! words {
+    ($($word:expr),* $(,)?) => { &[$(AsRef::<[u8]>::as_ref(&$word)),*] };
+}
+pub(crate) use words;
 
 /// How often a test does what it does `few` times by default; `cargo xtask soak redis` says more.
 pub fn times(few: u64) -> u64 {

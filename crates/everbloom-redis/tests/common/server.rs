@@ -307,20 +307,11 @@ impl Server {
             let field = |name| server.info("persistence", name);
             field("aof_rewrite_in_progress") == "0" && field("aof_rewrite_scheduled") == "0"
         };
-        wait_until("a rewrite", || done(self));
+        super::wait("a rewrite", || done(self));
         let reply = wire.call(&["BGREWRITEAOF"]);
         assert!(matches!(reply, Reply::Simple(_)), "{reply:?}");
-        wait_until("a rewrite", || done(self));
+        super::wait("a rewrite", || done(self));
         assert_eq!(self.info("persistence", "aof_last_bgrewrite_status"), "ok");
-    }
-}
-
-/// Waits a minute at most.
-fn wait_until(what: &str, done: impl Fn() -> bool) {
-    let since = Instant::now();
-    while !done() {
-        assert!(since.elapsed() < Duration::from_secs(60), "{what} takes more than a minute");
-        std::thread::sleep(Duration::from_millis(5));
     }
 }
 

@@ -92,13 +92,6 @@ impl Wire {
         let reply = self.say(line);
         assert_eq!(reply, Reply::Simple("OK".into()), "{line}");
     }
-
-    /// Sends all commands at once, and gives the replies.
-    pub fn pipeline<A: AsRef<[u8]>>(&mut self, commands: &[Vec<A>]) -> Vec<Reply> {
-        commands.iter().for_each(|command| self.put(command));
-        self.flush().expect("a server that reads");
-        commands.iter().map(|_| parsed(&self.receive_bytes().expect("a reply"))).collect()
-    }
 }
 
 /// A command for whoever reads a failure.

@@ -1,6 +1,6 @@
 //! The modules of a crate by path, and what a name in them means.
 
-use crate::sources::{Source, attributes};
+use crate::sources::{Source, attributes, field};
 use std::collections::BTreeMap;
 use syn::{Ident, Item, UseTree, Visibility};
 
@@ -156,34 +156,15 @@ pub(crate) fn imports(tree: &UseTree) -> Vec<Import> {
 /// The name that an item gives to what it defines.
 pub(crate) fn ident(item: &Item) -> Option<&Ident> {
     match item {
-        Item::Const(item) => Some(&item.ident),
-        Item::Enum(item) => Some(&item.ident),
         Item::Fn(item) => Some(&item.sig.ident),
-        Item::Static(item) => Some(&item.ident),
-        Item::Struct(item) => Some(&item.ident),
-        Item::Trait(item) => Some(&item.ident),
-        Item::Type(item) => Some(&item.ident),
-        Item::Union(item) => Some(&item.ident),
-        _ => None,
+        item => field!(item, ident of Const Enum Static Struct Trait Type Union),
     }
 }
 
 /// Whether other crates see the item, if they see its module.
 pub(crate) fn is_public(item: &Item) -> bool {
-    let visibility = match item {
-        Item::Const(item) => &item.vis,
-        Item::Enum(item) => &item.vis,
-        Item::Fn(item) => &item.vis,
-        Item::Mod(item) => &item.vis,
-        Item::Static(item) => &item.vis,
-        Item::Struct(item) => &item.vis,
-        Item::Trait(item) => &item.vis,
-        Item::Type(item) => &item.vis,
-        Item::Union(item) => &item.vis,
-        Item::Use(item) => &item.vis,
-        _ => return false,
-    };
-    matches!(visibility, Visibility::Public(_)) && !is_hidden(attributes(item))
+    let visibility = field!(item, vis of Const Enum Fn Mod Static Struct Trait Type Union Use);
+    matches!(visibility, Some(Visibility::Public(_))) && !is_hidden(attributes(item))
 }
 
 /// Whether `#[doc(hidden)]` is among the attributes.

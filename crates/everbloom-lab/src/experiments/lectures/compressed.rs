@@ -1,11 +1,7 @@
 //! Compressed filters on the wire.
 
-use crate::suite::{
-    Axis, Cell, Conclusion, Experiment, Figure, Look, Outcome, Panel, Row, Scope, Seconds, Series, Table, Verdict,
-    clearly_below,
-};
-use everbloom::{FilterExt as _, Goal, Hashing, Result, codec};
-use everbloom_all::KINDS;
+use crate::experiments::common::*;
+use everbloom::{FilterExt as _, codec};
 
 /// See the module.
 pub(in crate::experiments) static EXPERIMENT: Experiment = Experiment {
@@ -72,26 +68,21 @@ fn conclude(table: &Table, _: &Scope) -> Result<Conclusion> {
     for (value, name) in [("bits_sent", "bits sent per key"), ("bits_in_memory", "bits in memory per key")] {
         let mut panel = Panel::new("", Axis::log("rate of false positives, %"), Axis::linear(name));
         for way in WAYS {
-            let here = [("way", way.into())];
+            let here = labels![way = way];
             let mut series = Series::from_table(way, Look::LineAndMarks, (table, "wire"), ("rate", value, 1.0), &here);
             series.points.iter_mut().for_each(|point| point.x *= 100.0);
             panel = panel.series(series);
         }
-        let limit = RATES.map(|rate| crate::suite::Point::new(100.0 * rate, (1.0 / rate).log2()));
+        let limit = RATES.map(|rate| Point::new(100.0 * rate, (1.0 / rate).log2()));
         figure = figure.panel(panel.series(Series::new("limit", Look::Reference, limit)));
     }
-    let at = |value: &str, way: &str| table.need("wire", value, &[("way", way.into()), ("rate", 0.01.into())]);
+    let at = |value: &str, way: &str| table.need("wire", value, &labels![way = way, rate = 0.01]);
     let (usual, packed, planned) = (at("bits_sent", WAYS[0])?, at("bits_sent", WAYS[1])?, at("bits_sent", WAYS[2])?);
     let (rate, lost) = (at("fpr", WAYS[2])?, at("lost", WAYS[2])?);
     Ok(Conclusion::new()
         .figure(figure)
-        .verdict(
-            Verdict::new("half-full", "other extensions", "Bloom filters can be compressed very nicely", Outcome::graded(packed.mean() < 0.95 * usual.mean(), planned.mean() < 0.9 * usual.mean()))
+        .verdicts([Outcome::graded(packed.mean() < 0.95 * usual.mean(), planned.mean() < 0.9 * usual.mean()).on("half-full", "other extensions", "Bloom filters can be compressed very nicely")
                 .mean("usual filter for 1 %, bits sent per key", &usual).mean("compressed", &packed).mean("planned for compression", &planned)
-                .remark("not one that is half full, as the optimum has it; one planned for it, with fewer hashes and more bits, can"),
-        )
-        .verdict(
-            Verdict::new("same-answers", "other extensions", "a filter planned for compression keeps its rate and its keys", Outcome::of(rate.mean() <= 0.01 + 4.0 * rate.error() && lost.mean() == 0.0 && clearly_below(&planned, &usual)))
-                .mean("rate asked for: 1 %; measured, %", &rate.percent()).mean("keys lost", &lost),
-        ))
+                .remark("not one that is half full, as the optimum has it; one planned for it, with fewer hashes and more bits, can"), Outcome::of(rate.mean() <= 0.01 + 4.0 * rate.error() && lost.mean() == 0.0 && clearly_below(&planned, &usual)).on("same-answers", "other extensions", "a filter planned for compression keeps its rate and its keys")
+                .mean("rate asked for: 1 %; measured, %", &rate.percent()).mean("keys lost", &lost)]))
 }

@@ -1,14 +1,9 @@
 //! Deletion: resetting bits, counting, and counters that overflow.
 
-use crate::experiments::common::build;
-use crate::suite::{
-    Axis, Cell, Conclusion, Experiment, Figure, Look, Outcome, Panel, Point, Row, Scope, Seconds, Series, Table,
-    Verdict,
-};
+use crate::experiments::common::*;
 use everbloom::filters::bloom::Size;
 use everbloom::filters::{Counting, counting};
 use everbloom::kind::Removal as _;
-use everbloom::{Hashing, Key as _, Result};
 
 /// See the module.
 pub(in crate::experiments) static EXPERIMENT: Experiment = Experiment {
@@ -105,7 +100,7 @@ fn poisson_tail(load: f64, count: u32) -> f64 {
 }
 
 fn conclude(table: &Table, _: &Scope) -> Result<Conclusion> {
-    let at = |value: &str, how: &str| table.need("deletion", value, &[("how", how.into())]);
+    let at = |value: &str, how: &str| table.need("deletion", value, &labels![how = how]);
     let (reset, counted) = (at("lost", "bits reset")?.percent(), at("lost", "4-bit counters")?.percent());
     let (left, plain) = (at("left", "4-bit counters")?.percent(), at("left_in_plain", "4-bit counters")?.percent());
     let (overflown, two_bits) = (at("overflown", "4-bit counters")?, at("overflown", "2-bit counters")?);
@@ -116,47 +111,27 @@ fn conclude(table: &Table, _: &Scope) -> Result<Conclusion> {
         .series(Series::new("Poisson, 0.7 probes a counter", Look::Reference, points(load)))
         .series(Series::new("measured: full 2-bit counters", Look::Marks, [Point::of(3.0, &two_bits, 1.0)]));
     let figure = Figure::new("overflow", "How large counters get", "A 2-bit counter is full at 3, a 4-bit one at 15: about 1 counter in 10 to the 15 gets there, so that no real filter ever sees one.").panel(panel);
-    Ok(Conclusion::new()
-        .figure(figure)
-        .verdict(
-            Verdict::new(
-                "resetting",
-                "handling deletions",
-                "resetting the bits of a key deletes others, too",
-                Outcome::of(reset.mean() > 1.0),
-            )
+    Ok(Conclusion::new().figure(figure).verdicts([
+        Outcome::of(reset.mean() > 1.0)
+            .on("resetting", "handling deletions", "resetting the bits of a key deletes others, too")
             .mean("other keys lost when half are deleted, %", &reset),
-        )
-        .verdict(
-            Verdict::new(
-                "counting",
-                "counting Bloom filters",
-                "counters make deletion possible: other keys stay",
-                Outcome::of(counted.mean() == 0.0),
-            )
+        Outcome::of(counted.mean() == 0.0)
+            .on("counting", "counting Bloom filters", "counters make deletion possible: other keys stay")
             .mean("other keys lost, %", &counted),
-        )
-        .verdict(
-            Verdict::new(
-                "reduced",
-                "counting Bloom filters",
-                "reduced to 0 and 1, it is the Bloom filter of what is left",
-                Outcome::of((left.mean() - plain.mean()).abs() < 1e-9),
-            )
+        Outcome::of((left.mean() - plain.mean()).abs() < 1e-9)
+            .on("reduced", "counting Bloom filters", "reduced to 0 and 1, it is the Bloom filter of what is left")
             .mean("deleted keys still found, %", &left)
             .mean("by a filter of the rest, %", &plain),
-        )
-        .verdict(
-            Verdict::new(
+        Outcome::of(overflown.mean() < 1e-6 && theory < 1e-12)
+            .on(
                 "four-bits",
                 "handling deletions",
                 "4 bits per counter are enough: overflow has a very small probability",
-                Outcome::of(overflown.mean() < 1e-6 && theory < 1e-12),
             )
             .mean("share of counters that overflowed", &overflown)
             .number("theory", theory)
             .mean("2-bit counters, for comparison", &two_bits),
-        ))
+    ]))
 }
 
 #[cfg(test)]

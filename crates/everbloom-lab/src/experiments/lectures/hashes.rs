@@ -1,12 +1,8 @@
 //! The rate of false positives against the number of hashes, and where it is lowest.
 
-use crate::suite::{
-    Axis, Cell, Conclusion, Experiment, Figure, Look, Outcome, Panel, Point, Row, Scope, Seconds, Series, Table,
-    Verdict,
-};
+use crate::experiments::common::*;
 use everbloom::filters::Bloom;
 use everbloom::filters::bloom::Size;
-use everbloom::{Hashing, Result};
 
 /// See the module.
 pub(in crate::experiments) static EXPERIMENT: Experiment = Experiment {
@@ -66,7 +62,7 @@ fn conclude(table: &Table, _: &Scope) -> Result<Conclusion> {
             Look::LineAndMarks,
             (table, "rates"),
             ("num_hashes", "measured_fpr", 100.0),
-            &[("bits_per_key", bits.into())],
+            &labels![bits_per_key = bits],
         );
         let lowest = measured.points.iter().min_by(|a, b| a.y.total_cmp(&b.y)).map_or(0.0, |point| point.x);
         let theory =
@@ -82,12 +78,13 @@ fn conclude(table: &Table, _: &Scope) -> Result<Conclusion> {
 /// The best whole number of hashes is next to (m/n)·ln 2, and there half the bits are set.
 fn optimum(table: &Table, bits: u64, lowest: f64) -> Result<Verdict> {
     let best = bits as f64 * std::f64::consts::LN_2;
-    let labels = [("bits_per_key", bits.into()), ("num_hashes", best.round().into())];
+    let labels = labels![bits_per_key = bits, num_hashes = best.round()];
     let fill = table.need("rates", "fill", &labels)?;
     let holds = (lowest - best).abs() < 1.0 && (fill.mean() - 0.5).abs() < 0.05;
     let claim =
         format!("with {bits} bits a key, the best number of hashes is {bits}·ln 2, where half the bits are set");
-    Ok(Verdict::new(format!("optimum-{bits}"), "bloom filter tradeoffs", claim, Outcome::of(holds))
+    Ok(Outcome::of(holds)
+        .on(format!("optimum-{bits}"), "bloom filter tradeoffs", claim)
         .number("claimed", best)
         .number("lowest at", lowest)
         .mean("share of bits set there", &fill))
@@ -109,7 +106,8 @@ fn formula(table: &Table) -> Result<Option<Verdict>> {
     }
     Ok(worst.map(|(off, measured, theory)| {
         let claim = "the rate of false positives is (1 − e^(−kn/m))^k";
-        Verdict::new("formula", "error estimation", claim, Outcome::loosely(holds, off <= 0.1, off < 0.2))
+        Outcome::loosely(holds, off <= 0.1, off < 0.2)
+            .on("formula", "error estimation", claim)
             .number("largest deviation, share of the rate", off)
             .number("measured there", measured)
             .number("formula there", theory)

@@ -1,9 +1,7 @@
 //! One hash split in two, against independent ones.
 
-use crate::suite::{
-    Axis, Cell, Conclusion, Experiment, Figure, Look, Outcome, Panel, Row, Scope, Seconds, Series, Table, Verdict,
-};
-use everbloom::{Hashing, Key as _, KeyHash, Result};
+use crate::experiments::common::*;
+use everbloom::KeyHash;
 
 /// See the module.
 pub(in crate::experiments) static EXPERIMENT: Experiment = Experiment {
@@ -76,7 +74,7 @@ fn conclude(table: &Table, scope: &Scope) -> Result<Conclusion> {
         Axis::log("false positives, share of queries"),
     );
     let line = |name: &str, look, value, way: &str| {
-        Series::from_table(name, look, (table, "rates"), ("num_hashes", value, 1.0), &[("hashes", way.into())])
+        Series::from_table(name, look, (table, "rates"), ("num_hashes", value, 1.0), &labels![hashes = way])
     };
     for way in WAYS {
         let mut measured = line(way, Look::LineAndMarks, "fpr", way);
@@ -86,40 +84,28 @@ fn conclude(table: &Table, scope: &Scope) -> Result<Conclusion> {
     panel = panel.series(line("theory", Look::Reference, "theory", WAYS[0]));
     let figure = Figure::new("less-hashing", "One hash split in two, against independent ones", "1,000 keys. Plain double hashing degrades from about 10 hashes on: two keys with the same step and start share all positions. A point is missing where nothing was found.").panel(panel);
     let at = |way: &str, num_hashes: u32, value: &str| {
-        table.need("rates", value, &[("hashes", way.into()), ("num_hashes", num_hashes.into())])
+        table.need("rates", value, &labels![hashes = way, num_hashes = num_hashes])
     };
     let ratio = |way: &str, num_hashes: u32| {
-        Ok::<_, everbloom::Error>(at(way, num_hashes, "fpr")?.mean() / at(way, num_hashes, "theory")?.mean())
+        Ok::<_, Error>(at(way, num_hashes, "fpr")?.mean() / at(way, num_hashes, "theory")?.mean())
     };
     let (plain_few, plain_many) = (ratio("plain double", 6)?, ratio("plain double", 20)?);
     let (mixed_few, mixed_ten) = (ratio("everbloom's", 6)?, ratio("everbloom's", 10)?);
     let seen = at("plain double", 20, "fpr")?;
     // So many errors are expected in theory at 20 hashes over all seeds: hardly any.
     let expected = at("plain double", 20, "theory")?.mean() * scope.pick(100_000.0, 2e6, 2e6) * scope.num_seeds as f64;
-    Ok(Conclusion::new()
-        .figure(figure)
-        .verdict(
-            Verdict::new(
-                "two-hashes",
-                "other extensions",
-                "two hashes do for a Bloom filter",
-                Outcome::graded(plain_few < 1.1 && plain_many < 2.0, plain_few < 1.5),
-            )
+    Ok(Conclusion::new().figure(figure).verdicts([
+        Outcome::graded(plain_few < 1.1 && plain_many < 2.0, plain_few < 1.5)
+            .on("two-hashes", "other extensions", "two hashes do for a Bloom filter")
             .number("plain double hashing / theory, 6 hashes", plain_few)
             .number("20 hashes", plain_many)
             .mean("its rate at 20 hashes", &seen)
             .number("false positives that theory expects there in all", expected)
             .remark("at few hashes; at many, plain double hashing has a floor"),
-        )
-        .verdict(
-            Verdict::new(
-                "mixed",
-                "everbloom",
-                "one hash, split and mixed, is as good as independent ones",
-                Outcome::of((mixed_few - 1.0).abs() < 0.1 && (mixed_ten - 1.0).abs() < 0.35),
-            )
+        Outcome::of((mixed_few - 1.0).abs() < 0.1 && (mixed_ten - 1.0).abs() < 0.35)
+            .on("mixed", "everbloom", "one hash, split and mixed, is as good as independent ones")
             .ours()
             .number("everbloom's / theory, 6 hashes", mixed_few)
             .number("10 hashes", mixed_ten),
-        ))
+    ]))
 }

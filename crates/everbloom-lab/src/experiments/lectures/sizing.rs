@@ -1,12 +1,6 @@
 //! How large a filter must be for a rate: bits per key and hashes.
 
-use crate::experiments::common::build;
-use crate::suite::{
-    Axis, Cell, Conclusion, Experiment, Figure, Look, Outcome, Panel, Point, Row, Sample, Scope, Seconds, Series,
-    Table, Verdict,
-};
-use everbloom::{Goal, Hashing, Result};
-use everbloom_all::KINDS;
+use crate::experiments::common::*;
 use std::f64::consts::LN_2;
 
 /// See the module.
@@ -69,7 +63,7 @@ fn rate(spec: &str, num_keys: u64, queries: u64, seed: u64) -> Result<f64> {
 }
 
 fn conclude(table: &Table, _: &Scope) -> Result<Conclusion> {
-    let at = |value: &str, target: f64| table.need("sized", value, &[("target", target.into())]);
+    let at = |value: &str, target: f64| table.need("sized", value, &labels![target = target]);
     let mut points = Vec::new();
     let mut verdicts = Vec::new();
     for target in TARGETS {
@@ -78,27 +72,23 @@ fn conclude(table: &Table, _: &Scope) -> Result<Conclusion> {
         let claimed = (1.0 / target).ln() / (LN_2 * LN_2);
         let holds = fpr.mean() <= target + 4.0 * fpr.error() && (bits.mean() / claimed - 1.0).abs() < 0.03;
         verdicts.push(
-            Verdict::new(
-                format!("target-{target}"),
-                "bloom filter design",
-                format!("ln(1/δ)/ln² 2 bits a key keep a rate of {target}"),
-                Outcome::of(holds),
-            )
-            .number("formula, bits a key", claimed)
-            .mean("planned, bits a key", &bits)
-            .mean("measured rate", &fpr),
+            Outcome::of(holds)
+                .on(
+                    format!("target-{target}"),
+                    "bloom filter design",
+                    format!("ln(1/δ)/ln² 2 bits a key keep a rate of {target}"),
+                )
+                .number("formula, bits a key", claimed)
+                .mean("planned, bits a key", &bits)
+                .mean("measured rate", &fpr),
         );
     }
     let (hashes, bits) = (at("num_hashes", 0.01)?, at("bits_per_key", 0.01)?);
     verdicts.push(
-        Verdict::new(
-            "one-percent",
-            "bloom filter design",
-            "1 % takes 7 hashes and 10 bits a key",
-            Outcome::of(hashes.mean() == 7.0 && (9.0..=10.5).contains(&bits.mean())),
-        )
-        .mean("hashes", &hashes)
-        .mean("bits a key", &bits),
+        Outcome::of(hashes.mean() == 7.0 && (9.0..=10.5).contains(&bits.mean()))
+            .on("one-percent", "bloom filter design", "1 % takes 7 hashes and 10 bits a key")
+            .mean("hashes", &hashes)
+            .mean("bits a key", &bits),
     );
     verdicts.push(eight(table)?);
     let theory =
@@ -120,7 +110,7 @@ fn conclude(table: &Table, _: &Scope) -> Result<Conclusion> {
 
 fn eight(table: &Table) -> Result<Verdict> {
     let rates =
-        EIGHT.map(|hashes| table.need("eight", "fpr", &[("num_hashes", hashes.into())]).map(|sample| sample.percent()));
+        EIGHT.map(|hashes| table.need("eight", "fpr", &labels![num_hashes = hashes]).map(|sample| sample.percent()));
     let mut best: Option<Sample> = None;
     for rate in rates {
         let rate = rate?;
@@ -131,7 +121,8 @@ fn eight(table: &Table) -> Result<Verdict> {
     let best = best.unwrap_or_default();
     let outcome =
         Outcome::loosely((1.0..=2.0).contains(&best.mean()), (0.9..=2.2).contains(&best.mean()), best.mean() < 2.5);
-    Ok(Verdict::new("eight-bits", "why bloom filters", "8 bits an entry give 1–2 % false positives", outcome)
+    Ok(outcome
+        .on("eight-bits", "why bloom filters", "8 bits an entry give 1–2 % false positives")
         .mean("best whole number of hashes, %", &best)
         .number("0.6185^8, %", 100.0 * 0.6185f64.powi(8)))
 }

@@ -1,10 +1,7 @@
 //! Time per arrival against memory.
 
-use crate::suite::{
-    Axis, Cell, Conclusion, Experiment, Figure, Look, Outcome, Panel, Row, Scope, Seconds, Table, Verdict,
-};
-use everbloom::{Goal, Hashing, Importances, Key as _, Result, Verdict as Answer};
-use everbloom_all::KINDS;
+use crate::experiments::common::*;
+use everbloom::{Importances, Verdict as Answer};
 use std::time::Instant;
 
 /// See the module.
@@ -36,7 +33,7 @@ fn cells(scope: &Scope) -> Result<Vec<Cell>> {
             for kind in kinds() {
                 // The importance-aware filters take microseconds.
                 let items = if kind.starts_with("ibf") { items >> 3 } else { items };
-                let work = move |_: &crate::suite::Context<'_>| time(kind, memory_bits, items, seed);
+                let work = move |_: &Context<'_>| time(kind, memory_bits, items, seed);
                 let cell = Cell::new(format!("{kind}, {memory_bits} bits, {items} arrivals"), seed, work);
                 cells.push(cell.seconds(items as f64 * 150e-9 + memory_bits as f64 * 4e-10));
             }
@@ -76,21 +73,17 @@ fn conclude(table: &Table, _: &Scope) -> Result<Conclusion> {
         figure = figure.panel(panel);
     }
     let largest = table.labels("cost", "memory").iter().filter_map(|label| label.number()).fold(0.0, f64::max);
-    let at = |kind: &str| table.need("cost", "ns_per_item", &[("kind", kind.into()), ("memory", largest.into())]);
+    let at = |kind: &str| table.need("cost", "ns_per_item", &labels![kind = kind, memory = largest]);
     let (ranked, stable, reservoir) = (at("ranked")?, at("stable")?, at("reservoir")?);
     let slower = (stable.mean() / ranked.mean()).min(reservoir.mean() / ranked.mean());
     Ok(Conclusion::new().figure(figure).verdict(
-        Verdict::new(
-            "ranked",
-            "everbloom",
-            "ranked is 2–6 times faster than the stable and reservoir filters",
-            Outcome::graded(slower >= 2.0, slower > 1.0),
-        )
-        .number("memory, bits", largest)
-        .mean("ranked, ns", &ranked)
-        .mean("stable, ns", &stable)
-        .mean("reservoir, ns", &reservoir)
-        .number("least ratio", slower)
-        .remark("the planned stable and reservoir filters are everbloom's blocked ones, not the papers'"),
+        Outcome::graded(slower >= 2.0, slower > 1.0)
+            .on("ranked", "everbloom", "ranked is 2–6 times faster than the stable and reservoir filters")
+            .number("memory, bits", largest)
+            .mean("ranked, ns", &ranked)
+            .mean("stable, ns", &stable)
+            .mean("reservoir, ns", &reservoir)
+            .number("least ratio", slower)
+            .remark("the planned stable and reservoir filters are everbloom's blocked ones, not the papers'"),
     ))
 }

@@ -1,8 +1,7 @@
 //! FNR against FPR at equal total memory, for every filter: what can be had, and what cannot.
 
 use super::frontier_grid::{STREAMS, Setting, at_rate, cells as grid_cells, figure, ranked_and_next};
-use crate::suite::{Cell, Conclusion, Experiment, Outcome, Scope, Seconds, Table, Verdict};
-use everbloom::Result;
+use crate::experiments::common::*;
 
 /// See the module.
 pub(in crate::experiments) static EXPERIMENT: Experiment = Experiment {
@@ -57,13 +56,9 @@ fn conclude(table: &Table, _: &Scope) -> Result<Conclusion> {
             let off = (100.0 * measured - figure).abs();
             let claim = format!("{stream}, 1 bit per key, FPR {} %: {kind} misses {figure} %", rate * 100.0);
             verdicts.push(
-                Verdict::new(
-                    format!("reference-{stream}-{kind}-{rate}"),
-                    "everbloom's reference",
-                    claim,
-                    Outcome::graded(off <= 1.5, off <= 0.15 * figure),
-                )
-                .number("measured, best of the grid, %", 100.0 * measured),
+                Outcome::graded(off <= 1.5, off <= 0.15 * figure)
+                    .on(format!("reference-{stream}-{kind}-{rate}"), "everbloom's reference", claim)
+                    .number("measured, best of the grid, %", 100.0 * measured),
             );
         }
     }
@@ -85,14 +80,10 @@ fn winner(table: &Table, setting: Setting, stream: &str, rate: f64) -> Option<Ve
         rate * 100.0
     );
     Some(
-        Verdict::new(
-            format!("winner-{stream}-{}-{rate}", setting.bits_per_key),
-            "everbloom",
-            claim,
-            Outcome::of(mine <= best),
-        )
-        .number("ranked, FNR %", 100.0 * mine)
-        .number(&format!("next best, {next}, %"), 100.0 * best),
+        Outcome::of(mine <= best)
+            .on(format!("winner-{stream}-{}-{rate}", setting.bits_per_key), "everbloom", claim)
+            .number("ranked, FNR %", 100.0 * mine)
+            .number(&format!("next best, {next}, %"), 100.0 * best),
     )
 }
 
@@ -100,7 +91,7 @@ fn winner(table: &Table, setting: Setting, stream: &str, rate: f64) -> Option<Ve
 fn limit(table: &Table) -> Vec<Verdict> {
     let mut verdicts = Vec::new();
     for (rate, figure) in [(0.01, 63.7), (0.1, 32.1)] {
-        let labels = [("stream", "uniform".into()), ("bits_per_key", 1.0.into()), ("fpr", rate.into())];
+        let labels = labels![stream = "uniform", bits_per_key = 1.0, fpr = rate];
         let sample = table.sample("limit", "fnr", &labels).percent();
         if sample.count() == 0 {
             continue;
@@ -110,7 +101,8 @@ fn limit(table: &Table) -> Vec<Verdict> {
         let claim =
             format!("uniform, 1 bit per key: no filter misses less than {figure} % at an FPR of {} %", rate * 100.0);
         verdicts.push(
-            Verdict::new(format!("limit-{rate}"), "everbloom's reference", claim, Outcome::of(holds))
+            Outcome::of(holds)
+                .on(format!("limit-{rate}"), "everbloom's reference", claim)
                 .mean("limit of this stream, %", &sample),
         );
     }

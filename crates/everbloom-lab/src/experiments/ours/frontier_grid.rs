@@ -1,13 +1,9 @@
 //! What the frontiers share: every kind's grid on a stream, its lower envelope, the limit.
 
-use crate::datasets::{self, Request};
-use crate::evaluate::{self, Batch, Source};
+use crate::experiments::common::*;
 use crate::matched;
 use crate::metrics::Slices;
-use crate::oracle::{Oracle, Repeats, Truth};
-use crate::suite::{Axis, Cell, Context, Figure, Label, Look, Panel, Point, Row, Scope, Series, Summary, Table};
-use everbloom::{Goal, Hashing, Result, Spec};
-use everbloom_all::KINDS;
+use everbloom::Spec;
 use everbloom_forecast::forecast::limit;
 
 /// A stream: synthetic or recorded.
@@ -266,7 +262,7 @@ pub(super) fn figure(table: &Table, setting: Setting, name: &str, title: &str, c
                 |(fpr, fnr, error): &(f64, f64, f64)| Point { x: 100.0 * fpr, y: 100.0 * fnr, error: 100.0 * error };
             panel = panel.series(Series::new(kind.clone(), Look::LineAndMarks, points.iter().map(point)));
         }
-        let here = [("stream", stream.as_str().into()), ("bits_per_key", setting.bits_per_key.into())];
+        let here = labels![stream = stream.as_str(), bits_per_key = setting.bits_per_key];
         let mut limit = Series::from_table("limit", Look::Reference, (table, "limit"), ("fpr", "fnr", 100.0), &here);
         limit.points.iter_mut().for_each(|point| (point.x, point.error) = (100.0 * point.x, 0.0));
         if !limit.points.is_empty() {

@@ -1,8 +1,7 @@
 //! The frontier, errors weighted by importance.
 
 use super::frontier_grid::{Setting, Stream, cells as grid_cells, figure, ranked_and_next};
-use crate::suite::{Cell, Conclusion, Experiment, Outcome, Scope, Seconds, Table, Verdict};
-use everbloom::Result;
+use crate::experiments::common::*;
 
 /// See the module.
 pub(in crate::experiments) static EXPERIMENT: Experiment = Experiment {
@@ -46,7 +45,8 @@ fn conclude(table: &Table, _: &Scope) -> Result<Conclusion> {
             let claim =
                 format!("{stream}, 2 bits per key, FPR {} %: ranked forgets the least importance", rate * 100.0);
             verdicts.push(
-                Verdict::new(format!("winner-{stream}-{rate}"), "everbloom", claim, Outcome::of(mine <= best))
+                Outcome::of(mine <= best)
+                    .on(format!("winner-{stream}-{rate}"), "everbloom", claim)
                     .number("ranked, weighted FNR %", 100.0 * mine)
                     .number(&format!("next best, {next}, %"), 100.0 * best),
             );

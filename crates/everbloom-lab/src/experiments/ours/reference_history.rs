@@ -1,11 +1,6 @@
 //! Seven filters on the real history stream, against the figures of the specification.
 
-use crate::evaluate::Record;
-use crate::experiments::common::{ERRORS, Named, judge, with_rates};
-use crate::suite::{
-    Axis, Cell, Conclusion, Experiment, Figure, Look, Outcome, Panel, Row, Scope, Seconds, Table, Verdict,
-};
-use everbloom::Result;
+use crate::experiments::common::*;
 
 /// See the module.
 pub(in crate::experiments) static EXPERIMENT: Experiment = Experiment {
@@ -80,9 +75,7 @@ fn conclude(table: &Table, _: &Scope) -> Result<Conclusion> {
     let mut verdicts = Vec::new();
     for (filter, figures) in FIGURES {
         for (memory, (fnr, deviation, fpr)) in MEMORIES.into_iter().zip(figures) {
-            let at = |measure: &str| {
-                table.percent("rates", measure, &[("memory", memory.into()), ("filter", filter.into())])
-            };
+            let at = |measure: &str| table.percent("rates", measure, &labels![memory = memory, filter = filter]);
             let (measured_fnr, measured_fpr) = (at("fnr")?, at("fpr")?);
             // The specification grants a few tenths of a point; one is enough.
             let near = |mean: f64, figure: f64, deviation: f64| (mean - figure).abs() <= 0.1 + 4.0 * deviation;
@@ -90,7 +83,8 @@ fn conclude(table: &Table, _: &Scope) -> Result<Conclusion> {
                 && near(measured_fpr.mean(), fpr, measured_fpr.deviation());
             let claim = format!("{filter} in {memory} bits: FNR {fnr} %, FPR {fpr} %");
             verdicts.push(
-                Verdict::new(format!("{filter}-{memory}"), "everbloom's reference", claim, Outcome::of(holds))
+                Outcome::of(holds)
+                    .on(format!("{filter}-{memory}"), "everbloom's reference", claim)
                     .mean("FNR, %", &measured_fnr)
                     .mean("FPR, %", &measured_fpr),
             );

@@ -1,10 +1,7 @@
 //! False positives against the skew of the missing queries, by every solver.
 
 use super::SOURCE;
-use crate::suite::{
-    Axis, Cell, Conclusion, Experiment, Figure, Look, Outcome, Panel, Row, Scope, Seconds, Series, Table, Verdict,
-};
-use everbloom::Result;
+use crate::experiments::common::*;
 use everbloom_tune::querylog::popularity::{Allocation, Share};
 
 /// See the module.
@@ -115,50 +112,44 @@ fn by_score(problem: &Allocation, limit: usize) -> Result<f64> {
     Ok(Allocation::new(few, problem.bits_per_key(), problem.hashes())?.solve_uncertified().fpr)
 }
 
+/// The rate that a solver comes to.
+fn rate(table: &Table, keys: Label, solver: &str, exponent: f64) -> Result<f64> {
+    Ok(table.need("rates", "fpr", &labels![keys = keys, exponent = exponent, solver = solver])?.mean())
+}
+
 /// Lemma 2: floors at most double the rate of the ranged real optimum.
 fn lemma(table: &Table) -> Result<Verdict> {
     let mut worst: f64 = 0.0;
     for keys in table.labels("rates", "keys") {
         for exponent in EXPONENTS {
-            let rate = |solver: &str| {
-                let labels = [("keys", keys.clone()), ("exponent", exponent.into()), ("solver", solver.into())];
-                Ok::<f64, everbloom::Error>(table.need("rates", "fpr", &labels)?.mean())
-            };
+            let rate = |solver: &str| rate(table, keys.clone(), solver, exponent);
             worst = worst.max(rate(FLOORS)? / rate(RANGED)?);
         }
     }
     let claim = "floors of the ranged real optimum have at most twice its rate";
-    Ok(Verdict::new("lemma-2", "Lemma 2, problem 17", claim, Outcome::of(worst <= 2.0)).number("greatest ratio", worst))
+    Ok(Outcome::of(worst <= 2.0).on("lemma-2", "Lemma 2, problem 17", claim).number("greatest ratio", worst))
 }
 
 /// Section 6: optimising few keys still pays, and which.
 fn few_keys(table: &Table, keys: f64) -> Result<[Verdict; 2]> {
-    let rate = |solver: &str, exponent: f64| -> Result<f64> {
-        let labels = [("keys", keys.into()), ("exponent", exponent.into()), ("solver", solver.into())];
-        Ok(table.need("rates", "fpr", &labels)?.mean())
-    };
-    let gain =
-        |solver: &str, exponent: f64| Ok::<f64, everbloom::Error>(rate(STANDARD, exponent)? / rate(solver, exponent)?);
+    let rate = |solver: &str, exponent: f64| rate(table, keys.into(), solver, exponent);
+    let gain = |solver: &str, exponent: f64| Ok::<f64, Error>(rate(STANDARD, exponent)? / rate(solver, exponent)?);
     let claim = "limited optimisation of 1,000 objects still improves a highly skewed workload significantly";
     let pays = gain(BY_SCORE, 1.0)? >= 2.0 && gain(BY_SCORE, 2.0)? >= 2.0;
-    let benefit =
-        Verdict::new("limited-benefit", "section 6", claim, Outcome::graded(pays, gain(BY_SCORE, 2.0)? > 1.05))
-            .number("times fewer at exponent 1", gain(BY_SCORE, 1.0)?)
-            .number("at exponent 2", gain(BY_SCORE, 2.0)?)
-            .number("all objects, free fill, at exponent 1", gain(FREE, 1.0)?)
-            .number("at exponent 2", gain(FREE, 2.0)?)
-            .remark(format!("{keys} objects; significant: half the rate or less"));
+    let benefit = Outcome::graded(pays, gain(BY_SCORE, 2.0)? > 1.05)
+        .on("limited-benefit", "section 6", claim)
+        .number("times fewer at exponent 1", gain(BY_SCORE, 1.0)?)
+        .number("at exponent 2", gain(BY_SCORE, 2.0)?)
+        .number("all objects, free fill, at exponent 1", gain(FREE, 1.0)?)
+        .number("at exponent 2", gain(FREE, 2.0)?)
+        .remark(format!("{keys} objects; significant: half the rate or less"));
     let claim = "the objects to optimise are those of the highest and the lowest scores";
     let as_good = rate(BY_SCORE, 1.0)? <= 1.1 * rate(LIMITED, 1.0)?;
-    let rule = Verdict::new(
-        "limited-rule",
-        "section 6",
-        claim,
-        Outcome::graded(as_good, rate(BY_SCORE, 1.0)? < rate(STANDARD, 1.0)?),
-    )
-    .number("FPR by highest and lowest scores, exponent 1", rate(BY_SCORE, 1.0)?)
-    .number("by the most popular", rate(LIMITED, 1.0)?)
-    .remark("the lowest scores of a uniform membership are objects that hardly anybody asks for");
+    let rule = Outcome::graded(as_good, rate(BY_SCORE, 1.0)? < rate(STANDARD, 1.0)?)
+        .on("limited-rule", "section 6", claim)
+        .number("FPR by highest and lowest scores, exponent 1", rate(BY_SCORE, 1.0)?)
+        .number("by the most popular", rate(LIMITED, 1.0)?)
+        .remark("the lowest scores of a uniform membership are objects that hardly anybody asks for");
     Ok([benefit, rule])
 }
 
@@ -175,7 +166,7 @@ fn conclude(table: &Table, scope: &Scope) -> Result<Conclusion> {
         );
         for solver in [STANDARD, ROUNDING, PROGRAMME, LIMITED, FREE, OURS, REAL] {
             let look = if solver == REAL { Look::Reference } else { Look::LineAndMarks };
-            let labels = [("keys", keys.clone()), ("solver", solver.into())];
+            let labels = labels![keys = keys.clone(), solver = solver];
             let series = Series::from_table(solver, look, (table, "rates"), ("exponent", "fpr", 100.0), &labels);
             panel = if series.points.is_empty() { panel } else { panel.series(series) };
         }
@@ -190,10 +181,7 @@ fn conclude(table: &Table, scope: &Scope) -> Result<Conclusion> {
 
 /// How many times the rate of a solver is that of the real optimum, at the least and the greatest skew.
 fn over_real(table: &Table, keys: f64, solver: &str) -> Result<[f64; 2]> {
-    let rate = |solver: &str, exponent: f64| -> Result<f64> {
-        let labels = [("keys", keys.into()), ("exponent", exponent.into()), ("solver", solver.into())];
-        Ok(table.need("rates", "fpr", &labels)?.mean())
-    };
+    let rate = |solver: &str, exponent: f64| rate(table, keys.into(), solver, exponent);
     Ok([rate(solver, 1.0)? / rate(REAL, 1.0)?, rate(solver, 2.0)? / rate(REAL, 2.0)?])
 }
 
@@ -201,7 +189,8 @@ fn rounding(table: &Table, keys: f64) -> Result<Verdict> {
     let [least, greatest] = over_real(table, keys, ROUNDING)?;
     let claim = "rounding the real optimum raises the rate 2 to 400 times, more with more skew";
     let near = (1.8..=2.2).contains(&least) && (360.0..=440.0).contains(&greatest);
-    Ok(Verdict::new("rounding", "section 5.1", claim, Outcome::loosely(false, near, greatest > 10.0 * least))
+    Ok(Outcome::loosely(false, near, greatest > 10.0 * least)
+        .on("rounding", "section 5.1", claim)
         .number("times at exponent 1", least)
         .number("times at exponent 2", greatest)
         .number("times at exponent 2 for 1,000 keys", over_real(table, 1000.0, ROUNDING)?[1])
@@ -216,7 +205,8 @@ fn integers(table: &Table, keys: f64) -> Result<Verdict> {
     let outcome = Outcome::loosely(greatest.max(least) <= 2.0, greatest.max(least) <= 2.2, few <= 2.2 && least <= 2.2);
     let remark = "with ten hashes and half the bits set no rate is below 2^-10, far above the real optimum at high skew; \
                   the programme is better than that only because its rounding leaves bits unset";
-    Ok(Verdict::new("programme", "section 5.1", claim, outcome)
+    Ok(outcome
+        .on("programme", "section 5.1", claim)
         .number("times at exponent 1", least)
         .number("times at exponent 2", greatest)
         .number("times at exponent 2 for 1,000 keys", few)
@@ -228,7 +218,8 @@ fn free_fill(table: &Table, keys: f64) -> Result<Verdict> {
     let [least, greatest] = over_real(table, keys, OURS)?;
     let ten = over_real(table, keys, FREE)?[1];
     let claim = "with the fill free and 0 to 32 hashes, whole numbers come within a tenth of the real optimum";
-    Ok(Verdict::new("free-fill", "section 5.1", claim, Outcome::of(least <= 1.1 && greatest <= 1.1))
+    Ok(Outcome::of(least <= 1.1 && greatest <= 1.1)
+        .on("free-fill", "section 5.1", claim)
         .ours()
         .number("times at exponent 1", least)
         .number("times at exponent 2", greatest)
@@ -239,7 +230,7 @@ fn half_popularity() -> Verdict {
     let harmonic = |count: u64| (1..=count).map(|rank| 1.0 / rank as f64).sum::<f64>();
     let share = harmonic(1000) / harmonic(1_000_000);
     let claim = "with Zipf's law over 10^6 objects, the 10^3 most popular have half of the popularity";
-    Verdict::new("limited", "section 6", claim, Outcome::of((0.45..0.55).contains(&share))).number("share", share)
+    Outcome::of((0.45..0.55).contains(&share)).on("limited", "section 6", claim).number("share", share)
 }
 
 /// Eqs. 23 and 24 beside sums done by hand, for a set of boundaries.
@@ -251,7 +242,8 @@ fn errata() -> Result<Verdict> {
     let printed = libm::exp2(-3.0) * beyond(1);
     let mended = 0.5 - (1..=3).map(|step| libm::exp2(-(step as f64 + 1.0)) * beyond(step)).sum::<f64>();
     let outcome = if (mended - by_hand).abs() < 1e-12 { Outcome::Misprint } else { Outcome::DoesNotHold };
-    Ok(Verdict::new("equation-24", "eq. 24", "the rate is 2^-(k_max - 1) times Q of l_1", outcome)
+    Ok(outcome
+        .on("equation-24", "eq. 24", "the rate is 2^-(k_max - 1) times Q of l_1")
         .number("by hand", by_hand)
         .number("as printed", printed)
         .number("as ½ − Σ 2^−(i+1)·Q of l_i", mended)

@@ -1,12 +1,9 @@
 //! Cooperative caching: false hits with every scheme, on generated traces.
 
 use super::SOURCE;
+use crate::experiments::common::*;
 use crate::simulators::caching::{Policy, Scheme, Setting, Study};
 use crate::simulators::trace::{RECIPES, Recipe};
-use crate::suite::{
-    Axis, Cell, Conclusion, Experiment, Figure, Look, Outcome, Panel, Row, Sample, Scope, Seconds, Table, Verdict,
-};
-use everbloom::Result;
 
 /// See the module.
 pub(in crate::experiments) static EXPERIMENT: Experiment = Experiment {
@@ -100,7 +97,7 @@ fn by_size(table: &Table) -> Figure {
         let axes =
             (Axis::linear("bits per cache slot").from(2.0, 18.0), Axis::log("false positives, % of missing queries"));
         let panel = Panel::new(format!("{}, {trace} trace", policy.name()), axes.0, axes.1);
-        let here = [("trace", trace.into()), ("policy", policy.name().into())];
+        let here = labels![trace = trace, policy = policy.name()];
         figure = figure.panel(panel.each(
             Look::LineAndMarks,
             (table, "caching"),
@@ -122,9 +119,9 @@ fn by_skew(table: &Table) -> Figure {
         for scheme in Scheme::ALL {
             let points = RECIPES.iter().filter(|recipe| recipe.name.starts_with("zipf")).map(|recipe| {
                 let sample = reduction(table, recipe.name, policy, scheme);
-                crate::suite::Point::of(recipe.exponent, &sample, 1.0)
+                Point::of(recipe.exponent, &sample, 1.0)
             });
-            panel = panel.series(crate::suite::Series::new(scheme.name(), Look::LineAndMarks, points));
+            panel = panel.series(Series::new(scheme.name(), Look::LineAndMarks, points));
         }
         figure = figure.panel(panel);
     }
@@ -132,24 +129,14 @@ fn by_skew(table: &Table) -> Figure {
 }
 
 fn reduction(table: &Table, trace: &str, policy: Policy, scheme: Scheme) -> Sample {
-    let labels = [
-        ("trace", trace.into()),
-        ("policy", policy.name().into()),
-        ("bits_per_slot", USUAL.into()),
-        ("scheme", scheme.name().into()),
-    ];
+    let labels = labels![trace = trace, policy = policy.name(), bits_per_slot = USUAL, scheme = scheme.name()];
     table.sample("caching", "reduction", &labels)
 }
 
 /// How many times fewer false positives a scheme has than a standard filter, all seeds taken together.
 fn times_fewer(table: &Table, trace: &str, policy: Policy, scheme: Scheme) -> f64 {
     let fpr = |scheme: Scheme| {
-        let labels = [
-            ("trace", trace.into()),
-            ("policy", policy.name().into()),
-            ("bits_per_slot", USUAL.into()),
-            ("scheme", scheme.name().into()),
-        ];
+        let labels = labels![trace = trace, policy = policy.name(), bits_per_slot = USUAL, scheme = scheme.name()];
         table.sample("caching", "fpr", &labels).mean()
     };
     fpr(Scheme::Standard) / fpr(scheme)
@@ -176,7 +163,8 @@ fn against_standard(table: &Table, trace: &str, policy: Policy, (words, printed)
         policy.name()
     );
     let outcome = Outcome::loosely(found >= printed, found >= 0.9 * printed, found > 1.05);
-    Verdict::new(format!("paper-{}-{trace}", policy.name()), "Figure 2, section 5.2", claim, outcome)
+    outcome
+        .on(format!("paper-{}-{trace}", policy.name()), "Figure 2, section 5.2", claim)
         .number("printed", printed)
         .number("times fewer, the programme", found)
         .number("greedy at half fill", of(Scheme::HalfFill))
@@ -193,17 +181,14 @@ fn against_rounding(table: &Table, trace: &str, policy: Policy, (low, high): (f6
         policy.name()
     );
     let outcome = Outcome::loosely(found >= low, found >= 0.9 * low, found > 1.05);
-    Verdict::new(format!("rounding-{}-{trace}", policy.name()), "Figure 2, section 5.2", claim, outcome)
+    outcome
+        .on(format!("rounding-{}-{trace}", policy.name()), "Figure 2, section 5.2", claim)
         .number("times fewer", found)
 }
 
 fn within_two(table: &Table, trace: &str, policy: Policy) -> Result<Verdict> {
-    let labels = [
-        ("trace", trace.into()),
-        ("policy", policy.name().into()),
-        ("bits_per_slot", USUAL.into()),
-        ("scheme", Scheme::Programme.name().into()),
-    ];
+    let labels =
+        labels![trace = trace, policy = policy.name(), bits_per_slot = USUAL, scheme = Scheme::Programme.name()];
     let value = |value: &str| table.need("caching", value, &labels);
     let ratio = value("fpr")?.mean() / value("optimal_fpr")?.mean();
     let claim = format!(
@@ -211,7 +196,8 @@ fn within_two(table: &Table, trace: &str, policy: Policy) -> Result<Verdict> {
         policy.name()
     );
     let outcome = Outcome::loosely(ratio <= 2.0, ratio <= 2.2, ratio <= 4.0);
-    Ok(Verdict::new(format!("within-two-{}-{trace}", policy.name()), "section 5.2", claim, outcome)
+    Ok(outcome
+        .on(format!("within-two-{}-{trace}", policy.name()), "section 5.2", claim)
         .number("times the optimum of the training", ratio))
 }
 
@@ -219,14 +205,15 @@ fn ours(table: &Table, policy: Policy, least: f64) -> Result<Verdict> {
     let found = range(table, policy, Scheme::Ours);
     let claim = format!("at least {least} times fewer false hits on every generated trace, {}", policy.name());
     let id = format!("ours-{}", policy.name());
-    Ok(with_range(Verdict::new(id, "section 5.2", claim, Outcome::of(found[0].1 >= least)).ours(), found))
+    Ok(with_range(Outcome::of(found[0].1 >= least).on(id, "section 5.2", claim).ours(), found))
 }
 
 fn settled(table: &Table) -> Result<Verdict> {
     let [ours, paper] =
         [Scheme::Ours, Scheme::Programme].map(|scheme| times_fewer(table, "settled", Policy::Lfu, scheme));
     let claim = "at least 20 times fewer false hits where LFU caches have settled";
-    Ok(Verdict::new("ours-settled", "section 5.2", claim, Outcome::of(ours >= 20.0))
+    Ok(Outcome::of(ours >= 20.0)
+        .on("ours-settled", "section 5.2", claim)
         .ours()
         .number("times fewer, ours", ours)
         .number("times fewer, the paper's programme", paper))

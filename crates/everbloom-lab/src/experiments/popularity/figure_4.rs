@@ -1,11 +1,8 @@
 //! Distributed keyword search: false positives and bytes, at given sizes and at each scheme's own best.
 
 use super::SOURCE;
+use crate::experiments::common::*;
 use crate::simulators::keyword::{DOCUMENT_BYTES, Law, Library, Recipe, Scheme, Study};
-use crate::suite::{
-    Axis, Cell, Conclusion, Experiment, Figure, Look, Outcome, Panel, Row, Scope, Seconds, Table, Verdict,
-};
-use everbloom::Result;
 use everbloom_tune::querylog::popularity::{Allocation, Share};
 
 /// See the module.
@@ -159,7 +156,7 @@ fn chart(table: &Table) -> Figure {
         ("bytes_per_query", 1.0, Axis::log("bytes per query")),
     ] {
         for library in ["direct, Zipf 1.2", "text, Zipf 1"] {
-            let (axes, here) = (("bits_per_key", value, unit), [("library", library.into())]);
+            let (axes, here) = (("bits_per_key", value, unit), labels![library = library]);
             let schemes = ("scheme", Scheme::ALL.map(Scheme::name));
             let panel = Panel::new(library, x(), y.clone());
             figure = figure.panel(panel.each(Look::LineAndMarks, (table, "given"), axes, schemes, &here));
@@ -169,7 +166,7 @@ fn chart(table: &Table) -> Figure {
 }
 
 fn given(table: &Table, value: &str, library: &str, scheme: Scheme, bits: f64) -> Result<f64> {
-    let labels = [("library", library.into()), ("scheme", scheme.name().into()), ("bits_per_key", bits.into())];
+    let labels = labels![library = library, scheme = scheme.name(), bits_per_key = bits];
     Ok(table.need("given", value, &labels)?.mean())
 }
 
@@ -198,7 +195,8 @@ fn fewer(table: &Table, library: &str, than: Scheme, printed: f64) -> Result<Ver
     );
     let outcome = Outcome::loosely(false, found >= 0.9 * printed, found > 1.05);
     let id = format!("fewer-than-{}-{}", than.name(), slug(library));
-    Ok(Verdict::new(id, "Figure 4A, section 5.3", claim, outcome)
+    Ok(outcome
+        .on(id, "Figure 4A, section 5.3", claim)
         .number("printed", printed)
         .number("times fewer, the programme", found)
         .number("greedy at half fill", of(than)? / of(Scheme::HalfFill)?)
@@ -210,7 +208,8 @@ fn within_two(table: &Table, library: &str) -> Result<Verdict> {
     let ratio = of("fpr")? / of("optimal_fpr")?;
     let claim = format!("{library}: the paper's programme is within a factor of two of the real optimum");
     let outcome = Outcome::loosely(ratio <= 2.0, ratio <= 2.2, ratio <= 4.0);
-    Ok(Verdict::new(format!("within-two-{}", slug(library)), "section 5.3", claim, outcome)
+    Ok(outcome
+        .on(format!("within-two-{}", slug(library)), "section 5.3", claim)
         .number("times the optimum of the training", ratio))
 }
 
@@ -220,21 +219,21 @@ fn over_optimal(table: &Table, library: &str, bits: f64) -> Result<Verdict> {
     let more = of("bytes_per_query")? / of("optimal_bytes_per_query")? - 1.0;
     let claim = format!("{library}: the paper's programme costs less than 10 % more bytes than the real optimum would");
     let outcome = Outcome::loosely(more < 0.1, more < 0.11, more < 0.2);
-    Ok(Verdict::new(format!("over-optimal-{}", slug(library)), "Figure 4B, section 5.3", claim, outcome)
+    Ok(outcome
+        .on(format!("over-optimal-{}", slug(library)), "Figure 4B, section 5.3", claim)
         .number("more bytes, %", 100.0 * more))
 }
 
 fn by_formula(table: &Table) -> Result<Verdict> {
     let rate = |solver: &str, exponent: f64| -> Result<f64> {
-        Ok(table.need("formula", "fpr", &[("exponent", exponent.into()), ("solver", solver.into())])?.mean())
+        Ok(table.need("formula", "fpr", &labels![exponent = exponent, solver = solver])?.mean())
     };
-    let times = |solver: &str, exponent: f64| {
-        Ok::<f64, everbloom::Error>(rate("standard", exponent)? / rate(solver, exponent)?)
-    };
+    let times = |solver: &str, exponent: f64| Ok::<f64, Error>(rate("standard", exponent)? / rate(solver, exponent)?);
     let (low, middle, high) = (times("paper", 0.8)?, times("paper", 1.0)?, times("paper", 1.2)?);
     let claim = "the paper's programme by formula: Zipf-like members and flat missing queries give around 27 times fewer false positives";
     let reached = (low.min(high)..=low.max(high)).contains(&27.0) || (20.0..=35.0).contains(&middle);
-    Ok(Verdict::new("formula", "Figure 4A, section 5.3", claim, Outcome::graded(reached, middle > 2.0))
+    Ok(Outcome::graded(reached, middle > 2.0)
+        .on("formula", "Figure 4A, section 5.3", claim)
         .ours()
         .number("exponent 0.8", low)
         .number("exponent 1", middle)
@@ -258,19 +257,20 @@ fn saved(table: &Table, library: &str, than: Scheme, (low, high): (f64, f64), bi
     );
     let outcome = Outcome::loosely((low..=high).contains(&found), found >= 0.9 * low, found > 0.05);
     let id = format!("saves-over-{}-{}", than.name(), slug(library));
-    Ok(Verdict::new(id, "Figure 4B, section 5.3", claim, outcome)
+    Ok(outcome
+        .on(id, "Figure 4B, section 5.3", claim)
         .number("saved, %", 100.0 * found)
         .remark(format!("at {bits} bits per member, where filters are small and false positives many")))
 }
 
 fn saved_at_best(table: &Table) -> Result<Verdict> {
     let best = |library: &str, scheme: Scheme| -> Result<f64> {
-        let labels = [("library", library.into()), ("scheme", scheme.name().into())];
+        let labels = labels![library = library, scheme = scheme.name()];
         Ok(table.need("best", "bytes_per_query", &labels)?.mean())
     };
     let found = range(|library| Ok(1.0 - best(library, Scheme::Ours)? / best(library, Scheme::Standard)?))?;
     let claim = "against a standard filter whose size is chosen as well, at least a twentieth of the bytes is saved";
-    let verdict = Verdict::new("own-best", "section 5.3", claim, Outcome::graded(found[0].1 >= 0.05, found[0].1 > 0.0));
+    let verdict = Outcome::graded(found[0].1 >= 0.05, found[0].1 > 0.0).on("own-best", "section 5.3", claim);
     Ok(with_range(verdict.ours(), found))
 }
 
@@ -279,7 +279,6 @@ fn ours_at_given(table: &Table) -> Result<Verdict> {
         Ok(given(table, "fpr", library, Scheme::HalfFill, 8.0)? / given(table, "fpr", library, Scheme::Ours, 8.0)?)
     })?;
     let claim = "hashes by the length of a document alone do as well as a table of documents, greedy at half fill";
-    let verdict =
-        Verdict::new("by-length", "section 5.3", claim, Outcome::graded(found[0].1 >= 0.95, found[1].1 >= 1.0));
+    let verdict = Outcome::graded(found[0].1 >= 0.95, found[1].1 >= 1.0).on("by-length", "section 5.3", claim);
     Ok(with_range(verdict.ours(), found).remark("times fewer false positives, at 8 bits per member"))
 }

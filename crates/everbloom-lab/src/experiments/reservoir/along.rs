@@ -1,9 +1,6 @@
 //! What the figures over records share: rates and ones along a stream.
 
-use crate::evaluate::{Batch, Record, Source};
-use crate::experiments::common::{Named, Over, integral, judge};
-use crate::suite::{Axis, Figure, Look, Panel, Point, Row, Series, Summary, Table};
-use everbloom::{Hashing, Result};
+use crate::experiments::common::*;
 
 /// How many points a curve has.
 pub(super) const PARTS: u64 = 50;
@@ -73,18 +70,20 @@ pub(super) fn figure(
         let bits = memory.number().unwrap_or(0.0);
         let mut panel = Panel::new(size(bits), Axis::linear("records"), axis());
         for filter in table.labels(rows, "filter") {
-            let here = |summary: &&Summary| {
-                summary.label("memory_bits") == Some(&memory) && summary.label("filter") == Some(&filter)
-            };
-            let summaries = table.summary(rows);
-            let point =
-                |summary: &Summary| Some(Point::of(summary.sample("arrivals")?.mean(), summary.sample(value)?, unit));
-            let points: Vec<_> = summaries.iter().filter(here).filter_map(point).collect();
-            panel = panel.series(Series::new(filter.to_string(), Look::Line, points));
+            let here = labels![memory_bits = memory.clone(), filter = filter.clone()];
+            panel = panel.series(along(&filter.to_string(), table, (rows, value, unit), &here));
         }
         figure = figure.panel(panel);
     }
     figure
+}
+
+/// From which record on the number of ones stays within 2 % of its last value.
+pub(super) fn settled(table: &Table, bits: u64, filter: &str) -> f64 {
+    let curve = along("", table, ("ones", "ones", 1.0), &labels![memory_bits = bits, filter = filter]).points;
+    let last = curve.last().map_or(0.0, |point| point.y);
+    let outside = curve.iter().rposition(|point| (point.y - last).abs() > 0.02 * last).map_or(0, |place| place + 1);
+    curve.get(outside).map_or(0.0, |point| point.x)
 }
 
 /// Bits as bytes, in words.

@@ -2,12 +2,7 @@
 
 use super::sweep::{STREAMS, cell, items, row};
 use super::{SOURCE, stable};
-use crate::experiments::common::ERRORS;
-use crate::suite::{
-    Axis, Cell, Conclusion, Experiment, Figure, Look, Outcome, Panel, Sample, Scope, Seconds, Table, Verdict,
-    clearly_below,
-};
-use everbloom::Result;
+use crate::experiments::common::*;
 
 /// See the module.
 pub(in crate::experiments) static EXPERIMENT: Experiment = Experiment {
@@ -55,12 +50,7 @@ fn cells(scope: &Scope) -> Result<Vec<Cell>> {
 /// The FNR of a bias at an FPR, in percent, seed by seed: between its numbers of arrays on either side, linearly in ln(FPR).
 fn at_fpr(table: &Table, stream: &str, bias: &str, fpr: &Sample) -> Result<Sample> {
     let at = |measure: &str, arrays: u32| {
-        let here = [
-            ("stream", stream.into()),
-            ("bias", bias.into()),
-            ("bits_per_arrival", USUAL.into()),
-            ("num_filters", arrays.into()),
-        ];
+        let here = labels![stream = stream, bias = bias, bits_per_arrival = USUAL, num_filters = arrays];
         table.percent("rates", measure, &here)
     };
     let points =
@@ -86,8 +76,7 @@ fn conclude(table: &Table, _: &Scope) -> Result<Conclusion> {
     );
     for (measure, name) in ERRORS {
         for stream in STREAMS {
-            let (axes, here) =
-                (("bits_per_arrival", measure, 100.0), [("stream", stream.into()), ("num_filters", 3u32.into())]);
+            let (axes, here) = (("bits_per_arrival", measure, 100.0), labels![stream = stream, num_filters = 3u32]);
             let biases = ("bias", BIASES.into_iter().chain(["SBF"]));
             let panel = Panel::new(stream, Axis::log2("memory, bits per arrival"), Axis::linear(name));
             figure = figure.panel(panel.each(Look::LineAndMarks, (table, "rates"), axes, biases, &here));
@@ -96,12 +85,7 @@ fn conclude(table: &Table, _: &Scope) -> Result<Conclusion> {
     let mut verdicts = Vec::new();
     for stream in STREAMS {
         let at = |measure: &str, bias: &str| {
-            let here = [
-                ("stream", stream.into()),
-                ("bias", bias.into()),
-                ("bits_per_arrival", USUAL.into()),
-                ("num_filters", 3u32.into()),
-            ];
+            let here = labels![stream = stream, bias = bias, bits_per_arrival = USUAL, num_filters = 3u32];
             table.percent("rates", measure, &here)
         };
         let (plain, fpr) = (at("fnr", "reservoir")?, at("fpr", "reservoir")?);
@@ -109,22 +93,22 @@ fn conclude(table: &Table, _: &Scope) -> Result<Conclusion> {
             (at_fpr(table, stream, "constant", &fpr)?, at_fpr(table, stream, "exponential", &fpr)?);
         let better = if constant.mean() < exponential.mean() { &constant } else { &exponential };
         verdicts.push(
-            Verdict::new(
-                format!("improves-{stream}"),
-                "7, future work",
-                format!("{stream}: another bias function has a lower FNR than s/i at the same FPR"),
-                Outcome::of(clearly_below(better, &plain)),
-            )
-            .ours()
-            .mean("FNR of s/i, %", &plain)
-            .mean("constant, %", &constant)
-            .mean("exponential, %", &exponential)
-            .mean("FPR of all, %", &fpr)
-            .mean("constant with 3 arrays: FNR, %", &at("fnr", "constant")?)
-            .mean("FPR, %", &at("fpr", "constant")?)
-            .mean("exponential with 3 arrays: FNR, %", &at("fnr", "exponential")?)
-            .mean("FPR, %", &at("fpr", "exponential")?)
-            .remark("hoped for by the paper, not claimed; FNRs are interpolated between numbers of arrays"),
+            Outcome::of(clearly_below(better, &plain))
+                .on(
+                    format!("improves-{stream}"),
+                    "7, future work",
+                    format!("{stream}: another bias function has a lower FNR than s/i at the same FPR"),
+                )
+                .ours()
+                .mean("FNR of s/i, %", &plain)
+                .mean("constant, %", &constant)
+                .mean("exponential, %", &exponential)
+                .mean("FPR of all, %", &fpr)
+                .mean("constant with 3 arrays: FNR, %", &at("fnr", "constant")?)
+                .mean("FPR, %", &at("fpr", "constant")?)
+                .mean("exponential with 3 arrays: FNR, %", &at("fnr", "exponential")?)
+                .mean("FPR, %", &at("fpr", "exponential")?)
+                .remark("hoped for by the paper, not claimed; FNRs are interpolated between numbers of arrays"),
         );
     }
     Ok(Conclusion::new().figure(figure).verdicts(verdicts))

@@ -1,16 +1,7 @@
 //! The paper's closed forms beside the measurement, and its Algorithm 1 as printed.
 
 use super::{SOURCE, reservoir, stable};
-use crate::datasets::{self, Request, universe_for};
-use crate::evaluate::Record;
-use crate::experiments::common::judge;
-use crate::metrics::Tally;
-use crate::oracle::{IdOracle, Truth};
-use crate::suite::{
-    Axis, Cell, Conclusion, Experiment, Figure, Look, Outcome, Panel, Point, Row, Scope, Seconds, Series, Table,
-    Verdict, clearly_below,
-};
-use everbloom::{Hashing, Key as _, Result};
+use crate::experiments::common::*;
 use everbloom_cells::key::Generator;
 use libm::{exp, log, pow};
 
@@ -68,7 +59,7 @@ fn cells(scope: &Scope) -> Result<Vec<Cell>> {
 /// The first s arrivals: the fill after exactly so many, and the errors among them where half of the arrivals repeat.
 fn first_arrivals(seed: u64) -> Result<Vec<Row>> {
     let (_, spec) = reservoir(MEMORY_BITS);
-    let mut filter = crate::experiments::common::build(&spec, seed)?;
+    let mut filter = build(&spec, seed)?;
     for key in 0..FILTER_BITS as u64 {
         filter.insert_hash(key.hash_with(&Hashing::seeded(seed)));
     }
@@ -94,7 +85,7 @@ const COUNTED_AT: [u64; 4] = [2, 5, 10, 20];
 /// How much the number of ones of one array varies in one step (eqs. 5.23 and 5.24).
 fn one_step(seed: u64) -> Result<Vec<Row>> {
     let spec = format!("reservoir:memory_bits={COUNTED_BITS},num_filters=1,insert_floor=0.03,layout=spread");
-    let mut filter = crate::experiments::common::build(&spec, seed)?;
+    let mut filter = build(&spec, seed)?;
     let mut rows = Vec::new();
     let (mut key, mut window) = (0u64, Vec::new());
     for times in COUNTED_AT {
@@ -112,7 +103,7 @@ fn one_step(seed: u64) -> Result<Vec<Row>> {
             window.push((now - before) * COUNTED_BITS as f64);
             before = now;
         }
-        let sample = crate::suite::Sample(window.clone());
+        let sample = Sample(window.clone());
         let chance = COUNTED_BITS as f64 / (key as f64 - window.len() as f64 / 2.0);
         let row = Row::new("one_step").label("times", times).value("variance", sample.deviation() * sample.deviation());
         rows.push(row.value("insert_prob", chance).value("fill", before));
@@ -178,7 +169,7 @@ fn predicted_fpr(arrivals: f64, universe: f64) -> f64 {
 fn conclude(table: &Table, scope: &Scope) -> Result<Conclusion> {
     let arrivals = items(scope) as f64;
     let universe = universe_for(items(scope), DISTINCT)? as f64;
-    let at = |measure: &str, algorithm: &str| table.need("rates", measure, &[("algorithm", algorithm.into())]);
+    let at = |measure: &str, algorithm: &str| table.need("rates", measure, &labels![algorithm = algorithm]);
     let (fpr, fnr) = (at("late_fpr", "as read")?, at("late_fnr", "as read")?);
     let whole_fpr = at("fpr", "as read")?.percent();
     let one = |value: &str| table.need("algorithm_1", value, &[]);
@@ -198,22 +189,22 @@ fn conclude(table: &Table, scope: &Scope) -> Result<Conclusion> {
         .chain([start.mean()])
         .fold((1.0f64, 0.0f64), |(low, high), fill| (low.min(fill), high.max(fill)));
     let verdicts = vec![
-        Verdict::new("algorithm-1", "Algorithm 1", "RSBF as printed has an FPR of 11.22 % (Table 2, 16,384 bits)", Outcome::graded((printed_fpr.mean() - TABLE_2.3).abs() < 1.0, false))
+        Outcome::graded((printed_fpr.mean() - TABLE_2.3).abs() < 1.0, false).on("algorithm-1", "Algorithm 1", "RSBF as printed has an FPR of 11.22 % (Table 2, 16,384 bits)")
             .number("Table 2, %", TABLE_2.3).mean("Algorithm 1 word for word, %", &printed_fpr).mean("its share of ones at the end", &printed_fill).mean("with a reset on every insertion, %", &read_fpr)
             .remark("the text resets k bits on every insertion; the pseudo-code does not, and saturates"),
-        Verdict::new("eq-5.7", "eq. 5.7", "the FPR at the end of the stream", Outcome::graded((eq_57 / fpr.mean() - 1.0).abs() < 0.1, (eq_57 / fpr.mean() - 1.0).abs() < 0.5))
+        Outcome::graded((eq_57 / fpr.mean() - 1.0).abs() < 0.1, (eq_57 / fpr.mean() - 1.0).abs() < 0.5).on("eq-5.7", "eq. 5.7", "the FPR at the end of the stream")
             .number("eq. 5.7", eq_57).mean("measured over the last tenth", &fpr)
             .remark("eq. 5.7 is the probability that the arrival is new and called a duplicate; divided by that of being new it tends to 1"),
-        Verdict::new("eq-5.12", "eq. 5.12", "γ ≤ 1", Outcome::of(gamma <= 1.0)).number("γ halfway", gamma),
-        Verdict::new("eq-5.14", "eqs. 5.13–5.17", "the FNR is at most k(m − s)/(Um), that is O(k/U)", Outcome::of(fnr.mean() <= bound * 1.1))
+        Outcome::of(gamma <= 1.0).on("eq-5.12", "eq. 5.12", "γ ≤ 1").number("γ halfway", gamma),
+        Outcome::of(fnr.mean() <= bound * 1.1).on("eq-5.14", "eqs. 5.13–5.17", "the FNR is at most k(m − s)/(Um), that is O(k/U)")
             .number("bound", bound).mean("measured over the last tenth", &fnr),
-        Verdict::new("eq-5.4", "eqs. 5.4, 5.25", "after the first s arrivals a bit is set with probability 1 − 1/e", Outcome::graded((start.mean() - expected).abs() < 0.01, (start.mean() - expected).abs() < 0.1))
+        Outcome::graded((start.mean() - expected).abs() < 0.01, (start.mean() - expected).abs() < 0.1).on("eq-5.4", "eqs. 5.4, 5.25", "after the first s arrivals a bit is set with probability 1 − 1/e")
             .number("1 − 1/e", expected).mean("measured share of ones", &start)
             .remark("the reading that gives the tables also resets during the first s arrivals"),
-        Verdict::new("theorem-5.1", "Theorem 5.1, eq. 5.22", "the share of ones is constant after the first s arrivals", Outcome::graded(steady.1 - steady.0 < 0.01, steady.1 - steady.0 < 0.05))
+        Outcome::graded(steady.1 - steady.0 < 0.01, steady.1 - steady.0 < 0.05).on("theorem-5.1", "Theorem 5.1, eq. 5.22", "the share of ones is constant after the first s arrivals")
             .number("least", steady.0).number("greatest", steady.1).number("after exactly s arrivals", start.mean()).number("at the end", fill)
             .remark("for all i > s, as the theorem says: it grows from its value at s towards a half"),
-        Verdict::new("eq-5.26", "eqs. 5.25, 5.26", "after the first s arrivals 3 arrays have an FPR of (1 − 1/e)^3", Outcome::graded((start.mean().powi(3) / expected.powi(3) - 1.0).abs() < 0.1, false))
+        Outcome::graded((start.mean().powi(3) / expected.powi(3) - 1.0).abs() < 0.1, false).on("eq-5.26", "eqs. 5.25, 5.26", "after the first s arrivals 3 arrays have an FPR of (1 − 1/e)^3")
             .number("(1 − 1/e)^3", expected.powi(3)).number("measured fill, cubed", start.mean().powi(3)).mean("FPR of the whole stream, %", &whole_fpr)
             .number("k by eq. 5.27 for 10 %", rule),
         no_misses(table)?,
@@ -228,7 +219,8 @@ fn conclude(table: &Table, scope: &Scope) -> Result<Conclusion> {
 fn no_misses(table: &Table) -> Result<Verdict> {
     let missed = table.percent("start", "fnr of RSBF", &[])?;
     let claim = "up to the threshold, the first s arrivals, RSBF has no false negatives";
-    Ok(Verdict::new("no-misses", "section 6.1", claim, Outcome::of(missed.mean() == 0.0))
+    Ok(Outcome::of(missed.mean() == 0.0)
+        .on("no-misses", "section 6.1", claim)
         .mean("FNR of the first s arrivals, %", &missed)
         .mean("SBF's, %", &table.percent("start", "fnr of SBF", &[])?)
         .remark("every insertion resets k bits, also among the first s: otherwise the tables do not come out"))
@@ -239,30 +231,24 @@ fn lower_at_first(table: &Table) -> Result<Verdict> {
     let [rsbf, sbf] = ["RSBF", "SBF"].map(|filter| table.percent("start", &format!("fpr of {filter}"), &[]));
     let (rsbf, sbf) = (rsbf?, sbf?);
     let claim = "up to the threshold RSBF's FPR (0.001) is lower than SBF's (around 0.0025)";
-    Ok(Verdict::new(
-        "lower-at-first",
-        "section 6.1, Figure 2",
-        claim,
-        Outcome::graded(false, clearly_below(&rsbf, &sbf)),
-    )
-    .mean("RSBF, first s arrivals, %", &rsbf)
-    .mean("SBF, %", &sbf)
-    .remark("a uniform stream, not the paper's; reservoir-real has a recorded one"))
+    Ok(Outcome::graded(false, clearly_below(&rsbf, &sbf))
+        .on("lower-at-first", "section 6.1, Figure 2", claim)
+        .mean("RSBF, first s arrivals, %", &rsbf)
+        .mean("SBF, %", &sbf)
+        .remark("a uniform stream, not the paper's; reservoir-real has a recorded one"))
 }
 
 /// Eq. 5.24 beside the measured variance of one step.
 fn variance(table: &Table) -> Result<Verdict> {
     let claim = "the number of ones varies by p(β² + (β − 1)²) − p² in a step";
-    let mut verdict = Verdict::new("eq-5.24", "eqs. 5.23, 5.24", claim, Outcome::Holds);
+    let mut verdict = Outcome::Holds.on("eq-5.24", "eqs. 5.23, 5.24", claim);
     let mut all = true;
     for times in COUNTED_AT {
-        let at = |value: &str| table.need("one_step", value, &[("times", times.into())]);
+        let at = |value: &str| table.need("one_step", value, &labels![times = times]);
         let (measured, chance, fill) = (at("variance")?, at("insert_prob")?.mean(), at("fill")?.mean());
         let predicted = chance * (fill * fill + (fill - 1.0) * (fill - 1.0)) - chance * chance;
         all &= (predicted - measured.mean()).abs() <= 4.0 * measured.error() + 0.1 * measured.mean();
-        verdict = verdict
-            .number(&format!("eq. 5.24 at p = {}", crate::suite::short(chance)), predicted)
-            .mean("measured", &measured);
+        verdict = verdict.number(&format!("eq. 5.24 at p = {}", short(chance)), predicted).mean("measured", &measured);
     }
     verdict.outcome = Outcome::graded(all, true);
     Ok(verdict
@@ -271,10 +257,11 @@ fn variance(table: &Table) -> Result<Verdict> {
 
 /// "As the length of the stream increases, the variance of the number of ones decreases."
 fn falling_variance(table: &Table) -> Result<Verdict> {
-    let at = |times: u64| table.need("one_step", "variance", &[("times", times.into())]);
+    let at = |times: u64| table.need("one_step", "variance", &labels![times = times]);
     let (early, late) = (at(COUNTED_AT[0])?, at(COUNTED_AT[3])?);
     let claim = "as the stream grows the variance of the number of ones falls";
-    Ok(Verdict::new("variance-falls", "section 5.3", claim, Outcome::of(clearly_below(&late, &early)))
+    Ok(Outcome::of(clearly_below(&late, &early))
+        .on("variance-falls", "section 5.3", claim)
         .mean("after 2s arrivals", &early)
         .mean("after 20s", &late))
 }

@@ -1,14 +1,7 @@
 //! Streams whose keys change: does the filter adapt?
 
 use super::{SOURCE, reservoir, stable};
-use crate::evaluate::{Batch, Record, Source};
-use crate::experiments::common::{Named, Over, integral, judge};
-use crate::oracle::IdOracle;
-use crate::suite::{
-    Axis, Cell, Conclusion, Experiment, Figure, Look, Outcome, Panel, Point, Row, Scope, Seconds, Series, Summary,
-    Table, Verdict,
-};
-use everbloom::{Hashing, Importance, Key as _, Result};
+use crate::experiments::common::*;
 use everbloom_cells::key::Generator;
 
 /// See the module.
@@ -117,21 +110,16 @@ fn conclude(table: &Table, _: &Scope) -> Result<Conclusion> {
         "False negatives along changing streams",
         "Uniform draws from a window of keys. Slow: a new key every 100 arrivals; fast: every 5; sudden: all new halfway.",
     );
-    let summaries = table.summary("along");
     for drift in DRIFTS {
         let mut panel = Panel::new(drift, Axis::linear("arrivals"), Axis::linear("false negatives, % of duplicates"));
         for filter in ["SBF", "RSBF", "ranked"] {
-            let here = |summary: &&Summary| {
-                summary.label("drift") == Some(&drift.into()) && summary.label("filter") == Some(&filter.into())
-            };
-            let point =
-                |summary: &Summary| Some(Point::of(summary.sample("arrivals")?.mean(), summary.sample("fnr")?, 100.0));
-            panel = panel.series(Series::new(filter, Look::Line, summaries.iter().filter(here).filter_map(point)));
+            let here = labels![drift = drift, filter = filter];
+            panel = panel.series(along(filter, table, ("along", "fnr", 100.0), &here));
         }
         figure = figure.panel(panel);
     }
     let at = |measure: &str, drift: &str, filter: &str| {
-        table.percent("rates", measure, &[("drift", drift.into()), ("filter", filter.into())])
+        table.percent("rates", measure, &labels![drift = drift, filter = filter])
     };
     let mut verdicts = Vec::new();
     for drift in ["slow", "fast", "sudden"] {
@@ -139,31 +127,27 @@ fn conclude(table: &Table, _: &Scope) -> Result<Conclusion> {
         let (sbf, ranked) = (at("late_fnr", drift, "SBF")?, at("late_fnr", drift, "ranked")?);
         let adapts = moving.mean() <= still.mean() + 4.0 * still.error().hypot(moving.error()) + 0.02 * still.mean();
         verdicts.push(
-            Verdict::new(
-                format!("adapts-{drift}"),
-                "4, 6.1",
-                format!("{drift} change: RSBF adapts, its FNR at the end is no higher than without change"),
-                Outcome::of(adapts),
-            )
-            .mean("late FNR without change, %", &still)
-            .mean("with, %", &moving)
-            .mean("SBF, %", &sbf)
-            .mean("ranked, %", &ranked)
-            .mean("late FPR of RSBF, %", &at("late_fpr", drift, "RSBF")?)
-            .mean("SBF, %", &at("late_fpr", drift, "SBF")?)
-            .mean("ranked, %", &at("late_fpr", drift, "ranked")?),
+            Outcome::of(adapts)
+                .on(
+                    format!("adapts-{drift}"),
+                    "4, 6.1",
+                    format!("{drift} change: RSBF adapts, its FNR at the end is no higher than without change"),
+                )
+                .mean("late FNR without change, %", &still)
+                .mean("with, %", &moving)
+                .mean("SBF, %", &sbf)
+                .mean("ranked, %", &ranked)
+                .mean("late FPR of RSBF, %", &at("late_fpr", drift, "RSBF")?)
+                .mean("SBF, %", &at("late_fpr", drift, "SBF")?)
+                .mean("ranked, %", &at("late_fpr", drift, "ranked")?),
         );
     }
     let (sbf, rsbf) = (at("late_fnr", "sudden", "SBF")?, at("late_fnr", "none", "SBF")?);
     verdicts.push(
-        Verdict::new(
-            "stable-fails",
-            "6.1",
-            "SBF, on the other hand, fails to adapt to changing streams",
-            Outcome::of(sbf.mean() > rsbf.mean() + 4.0 * sbf.error().hypot(rsbf.error()) + 0.02 * rsbf.mean()),
-        )
-        .mean("late FNR of SBF without change, %", &rsbf)
-        .mean("after a sudden one, %", &sbf),
+        Outcome::of(sbf.mean() > rsbf.mean() + 4.0 * sbf.error().hypot(rsbf.error()) + 0.02 * rsbf.mean())
+            .on("stable-fails", "6.1", "SBF, on the other hand, fails to adapt to changing streams")
+            .mean("late FNR of SBF without change, %", &rsbf)
+            .mean("after a sudden one, %", &sbf),
     );
     Ok(Conclusion::new().figure(figure).verdicts(verdicts))
 }

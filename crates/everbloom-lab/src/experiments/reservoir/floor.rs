@@ -2,11 +2,7 @@
 
 use super::SOURCE;
 use super::sweep::{STREAMS, cell, items, row};
-use crate::experiments::common::ERRORS;
-use crate::suite::{
-    Axis, Cell, Conclusion, Experiment, Figure, Look, Outcome, Panel, Scope, Seconds, Table, Verdict, clearly_below,
-};
-use everbloom::Result;
+use crate::experiments::common::*;
 
 /// See the module.
 pub(in crate::experiments) static EXPERIMENT: Experiment = Experiment {
@@ -49,13 +45,13 @@ fn conclude(table: &Table, _: &Scope) -> Result<Conclusion> {
     );
     for (measure, name) in ERRORS {
         for reading in READINGS {
-            let (axes, here) = (("insert_floor", measure, 100.0), [("reading", reading.into())]);
+            let (axes, here) = (("insert_floor", measure, 100.0), labels![reading = reading]);
             let panel = Panel::new(format!("p* of the {reading}"), Axis::log("insertion floor p*"), Axis::linear(name));
             figure = figure.panel(panel.each(Look::LineAndMarks, (table, "rates"), axes, ("stream", STREAMS), &here));
         }
     }
     let at = |reading: &str, stream: &str, floor: f64| {
-        let here = [("reading", reading.into()), ("stream", stream.into()), ("insert_floor", floor.into())];
+        let here = labels![reading = reading, stream = stream, insert_floor = floor];
         table.percent("rates", "fnr", &here)
     };
     let mut verdicts = Vec::new();
@@ -65,17 +61,17 @@ fn conclude(table: &Table, _: &Scope) -> Result<Conclusion> {
         let [usual, nearly_none] = [at("algorithm", stream, 0.03)?, at("algorithm", stream, 0.99)?];
         let holds = clearly_below(&text, &refused);
         verdicts.push(
-            Verdict::new(
-                format!("bias-{stream}"),
-                "4",
-                format!("{stream}: letting distinct arrivals in once s/i is below p* keeps the FNR in check"),
-                Outcome::loosely(holds, clearly_below(&usual, &nearly_none), false),
-            )
-            .mean("the text's p* = 0.03, FNR, %", &text)
-            .mean("0.003, when nearly none is let in, %", &refused)
-            .mean("the pseudo-code's p* = 0.03, %", &usual)
-            .mean("0.99, when nearly none is let in, %", &nearly_none)
-            .remark("loosely: by the pseudo-code's reading alone"),
+            Outcome::loosely(holds, clearly_below(&usual, &nearly_none), false)
+                .on(
+                    format!("bias-{stream}"),
+                    "4",
+                    format!("{stream}: letting distinct arrivals in once s/i is below p* keeps the FNR in check"),
+                )
+                .mean("the text's p* = 0.03, FNR, %", &text)
+                .mean("0.003, when nearly none is let in, %", &refused)
+                .mean("the pseudo-code's p* = 0.03, %", &usual)
+                .mean("0.99, when nearly none is let in, %", &nearly_none)
+                .remark("loosely: by the pseudo-code's reading alone"),
         );
     }
     let text = FASTER.map(|floor| at("text", "log_lag", floor));
@@ -83,7 +79,8 @@ fn conclude(table: &Table, _: &Scope) -> Result<Conclusion> {
     let (lowest, low, high, highest) = (lowest?, low?, high?, highest?);
     let falls = clearly_below(&low, &lowest) && clearly_below(&high, &low) && clearly_below(&highest, &high);
     verdicts.push(
-        Verdict::new("faster", "6", "for faster changing streams p* can be set higher", Outcome::of(falls))
+        Outcome::of(falls)
+            .on("faster", "6", "for faster changing streams p* can be set higher")
             .mean("log-lag stream, the text's p* = 0.003, FNR, %", &lowest)
             .mean("0.03, %", &low)
             .mean("0.1, %", &high)

@@ -15,14 +15,7 @@ pub(super) mod table_3;
 pub(super) mod table_4;
 pub(super) mod table_5;
 
-use crate::datasets::{self, Request, universe_for};
-use crate::evaluate::{Record, Report};
-use crate::experiments::common::{ERRORS, Named, Watched, cpu_seconds, judge, with_rates};
-use crate::suite::{
-    Axis, Cell, Conclusion, Context, Figure, Look, Outcome, Panel, Point, Printed, Row, Sample, Scope, Series, Table,
-    Verdict,
-};
-use everbloom::Result;
+use crate::experiments::common::*;
 
 /// The citation.
 pub(super) const SOURCE: &str = "[Dutta et al. 2012]";
@@ -79,9 +72,14 @@ pub(super) const fn misprint(value: f64, digits: i32, mended: f64, remark: &'sta
 
 /// A row of a table: memory, then FNR and FPR in percent, each of SBF and of RSBF.
 pub(super) struct PrintedRow {
-    pub(super) memory_bits: u64,
-    pub(super) fnr: [Entry; 2],
-    pub(super) fpr: [Entry; 2],
+    memory_bits: u64,
+    fnr: [Entry; 2],
+    fpr: [Entry; 2],
+}
+
+/// A row of a table.
+pub(super) const fn row(memory_bits: u64, fnr: [Entry; 2], fpr: [Entry; 2]) -> PrintedRow {
+    PrintedRow { memory_bits, fnr, fpr }
 }
 
 impl PrintedRow {
@@ -196,7 +194,7 @@ fn cell(
 }
 
 pub(super) fn sample(table: &Table, measure: &str, printed_bits: u64, filter: &str) -> Result<Sample> {
-    table.percent("rates", measure, &[("printed_bits", printed_bits.into()), ("filter", filter.into())])
+    table.percent("rates", measure, &labels![printed_bits = printed_bits, filter = filter])
 }
 
 fn verdict(
@@ -232,7 +230,8 @@ fn verdict(
         _ => (entry.printed.outcome(&measured), ""),
     };
     let claim = format!("{filter} has an {} of {} % with {bits} bits", measure.to_uppercase(), entry.printed.value);
-    let mut verdict = Verdict::new(format!("{filter}-{measure}-{bits}"), printed.place, claim, outcome)
+    let mut verdict = outcome
+        .on(format!("{filter}-{measure}-{bits}"), printed.place, claim)
         .number("printed", entry.printed.value)
         .mean("measured", &measured);
     if let Some(mended) = entry.mended {
@@ -248,7 +247,7 @@ fn verdict(
 /// What the ends of the printed percentage point of distinct arrivals give, the lower first.
 fn ends(table: &Table, measure: &str, bits: u64, filter: &str) -> Option<(f64, f64)> {
     let at = |share: &str| {
-        let labels = [("printed_bits", bits.into()), ("filter", filter.into()), ("share", share.into())];
+        let labels = labels![printed_bits = bits, filter = filter, share = share];
         let sample = table.sample("shares", measure, &labels).percent();
         (sample.count() > 0).then(|| sample.mean())
     };
@@ -258,7 +257,7 @@ fn ends(table: &Table, measure: &str, bits: u64, filter: &str) -> Option<(f64, f
 
 /// The deviation that counting alone gives a rate, in percent: the least there is, for single runs.
 fn binomial(table: &Table, measure: &str, bits: u64, filter: &str) -> Result<f64> {
-    let labels = [("printed_bits", bits.into()), ("filter", filter.into())];
+    let labels = labels![printed_bits = bits, filter = filter];
     let rate = table.need("rates", measure, &labels)?.mean();
     let trials = table.need("rates", if measure == "fnr" { "duplicates" } else { "distinct" }, &labels)?.mean();
     Ok(100.0 * (rate * (1.0 - rate) / trials.max(1.0)).sqrt())
@@ -319,7 +318,8 @@ pub(super) fn of_two_arrays(table: &Table, printed: &PrintedTable) -> Result<Ver
         two_only += u32::from(two && !three);
     }
     let claim = "RSBF is run as section 5.4 sets it up for a threshold of 0.1: with 3 arrays";
-    Ok(Verdict::new("of-two-arrays", &format!("{}, section 5.4", printed.place), claim, Outcome::of(two_only == 0))
+    Ok(Outcome::of(two_only == 0)
+        .on("of-two-arrays", &format!("{}, section 5.4", printed.place), claim)
         .number("RSBF's cells of the table", f64::from(cells))
         .number("only with 3 arrays", f64::from(three_only))
         .number("only with 2", f64::from(two_only))
@@ -331,8 +331,7 @@ pub(super) fn of_two_arrays(table: &Table, printed: &PrintedTable) -> Result<Ver
 pub(super) fn operating_point(table: &Table, printed: &PrintedTable, bits: u64) -> Result<Vec<Verdict>> {
     let Some(row) = printed.rows.iter().find(|row| row.memory_bits == bits) else { return Ok(Vec::new()) };
     let at = |measure: &str, filter: &str| sample(table, measure, bits, filter);
-    let ratio =
-        |left: &str, right: &str| Ok::<_, everbloom::Error>(at("fnr", left)?.with(&at("fnr", right)?, |a, b| a / b));
+    let ratio = |left: &str, right: &str| Ok::<_, Error>(at("fnr", left)?.with(&at("fnr", right)?, |a, b| a / b));
     let (as_claimed, with_two) = (ratio("SBF", "RSBF")?, ratio("SBF", TWO_ARRAYS)?);
     let claimed = row.fnr[0].printed.value / row.fnr[1].printed.value;
     let claimed = Printed::new((claimed * 100.0).round() / 100.0, 2);
@@ -341,16 +340,16 @@ pub(super) fn operating_point(table: &Table, printed: &PrintedTable, bits: u64) 
         (_, with_two) => with_two,
     };
     let mut verdicts = vec![
-        Verdict::new(
-            format!("advantage-{bits}"),
-            printed.place,
-            format!("with {bits} bits RSBF has a {} times lower FNR than SBF, as the row says", claimed.value),
-            outcome,
-        )
-        .number("printed", claimed.value)
-        .mean("SBF / RSBF with 3 arrays", &as_claimed)
-        .mean("SBF / RSBF with 2 arrays", &with_two)
-        .remark("only with 2 arrays, which the paper's rule does not give"),
+        outcome
+            .on(
+                format!("advantage-{bits}"),
+                printed.place,
+                format!("with {bits} bits RSBF has a {} times lower FNR than SBF, as the row says", claimed.value),
+            )
+            .number("printed", claimed.value)
+            .mean("SBF / RSBF with 3 arrays", &as_claimed)
+            .mean("SBF / RSBF with 2 arrays", &with_two)
+            .remark("only with 2 arrays, which the paper's rule does not give"),
     ];
     if table.labels("rates", "filter").contains(&TWO_DECREMENTS.into()) {
         let (two, stable_two) = (at("fnr", TWO_ARRAYS)?, at("fnr", TWO_DECREMENTS)?);
@@ -358,7 +357,8 @@ pub(super) fn operating_point(table: &Table, printed: &PrintedTable, bits: u64) 
         let claim =
             format!("with {bits} bits, SBF with 2 decrements has the FNR of RSBF with 2 arrays, within a twentieth");
         verdicts.push(
-            Verdict::new(format!("stable-too-{bits}"), "everbloom's finding", claim, Outcome::of(same))
+            Outcome::of(same)
+                .on(format!("stable-too-{bits}"), "everbloom's finding", claim)
                 .ours()
                 .mean("RSBF, 2 arrays: FNR, %", &two)
                 .mean("SBF, 2 decrements: FNR, %", &stable_two)
@@ -383,7 +383,8 @@ pub(super) fn up_to_twice(table: &Table, printed: &PrintedTable) -> Result<Verdi
     let (three, two) = (best("RSBF")?, best(TWO_ARRAYS)?);
     let claim = "the FNR is up to twice as good as SBF's";
     let outcome = Printed::new(2.0, 1).outcome_about(&two, two.mean() > 1.0);
-    Ok(Verdict::new("up-to-twice", "abstract, section 1", claim, outcome)
+    Ok(outcome
+        .on("up-to-twice", "abstract, section 1", claim)
         .mean("greatest SBF / RSBF, 2 arrays", &two)
         .mean("3 arrays", &three)
         .number("greatest printed in the tables", 1.76)

@@ -1,13 +1,8 @@
 //! Parallel RSBF: shards against one filter, their errors and their speed. The paper's future work.
 
 use super::{SOURCE, reservoir_spec};
-use crate::datasets::Request;
-use crate::evaluate::Record;
-use crate::experiments::common::{Named, build, judge_set, with_rates};
-use crate::suite::{
-    Axis, Cell, Conclusion, Context, Experiment, Figure, Look, Outcome, Panel, Row, Scope, Seconds, Table, Verdict,
-};
-use everbloom::{Hashing, Importances, Key as _, Result, Verdict as Answer};
+use crate::experiments::common::*;
+use everbloom::{Importances, Verdict as Answer};
 use std::time::Instant;
 
 /// See the module.
@@ -76,7 +71,7 @@ fn speed(items: usize, bits: u64, seed: u64) -> Result<Vec<Row>> {
         for half in 0..2 {
             let start = Instant::now();
             let failures = std::thread::scope(|scope| {
-                let work = |(filter, part): (&mut everbloom::AnyFilter, &Vec<_>)| {
+                let work = |(filter, part): (&mut AnyFilter, &Vec<_>)| {
                     let mut answers = vec![Answer::Distinct; each];
                     filter.observe_hashes(&part[half * each..(half + 1) * each], Importances::default(), &mut answers)
                 };
@@ -101,23 +96,18 @@ fn conclude(table: &Table, _: &Scope) -> Result<Conclusion> {
         "Errors against the number of shards, and speed against threads",
         "The same total memory, three arrays. A shard is a reservoir filter of its own for its part of the keys.",
     );
-    for (measure, name) in crate::experiments::common::ERRORS {
+    for (measure, name) in ERRORS {
         let panel = Panel::new("", Axis::log2("shards"), Axis::linear(name));
         let axes = ("shards", measure, 100.0);
         figure = figure.panel(panel.each(Look::LineAndMarks, (table, "rates"), axes, ("stream", STREAMS), &[]));
     }
-    let speeds = crate::suite::Series::from_table(
-        "RSBF",
-        Look::LineAndMarks,
-        (table, "speed"),
-        ("threads", "million_per_second", 1.0),
-        &[],
-    );
+    let speeds =
+        Series::from_table("RSBF", Look::LineAndMarks, (table, "speed"), ("threads", "million_per_second", 1.0), &[]);
     figure = figure.panel(
         Panel::new("", Axis::log2("threads, a shard each"), Axis::linear("million arrivals a second")).series(speeds),
     );
     let at = |measure: &str, stream: &str, shards: u32| {
-        table.percent("rates", measure, &[("stream", stream.into()), ("shards", shards.into())])
+        table.percent("rates", measure, &labels![stream = stream, shards = shards])
     };
     let mut verdicts = Vec::new();
     for stream in STREAMS {
@@ -129,12 +119,7 @@ fn conclude(table: &Table, _: &Scope) -> Result<Conclusion> {
         };
         let (fnr, fpr) = (same("fnr")?, same("fpr")?);
         verdicts.push(
-            Verdict::new(
-                format!("errors-{stream}"),
-                "7, future work",
-                format!("{stream}: 16 shards err as one filter of the same memory does"),
-                Outcome::graded(fnr && fpr, fnr || fpr),
-            )
+            Outcome::graded(fnr && fpr, fnr || fpr).on(format!("errors-{stream}"), "7, future work", format!("{stream}: 16 shards err as one filter of the same memory does"))
             .ours()
             .mean("FNR of one filter, %", &at("fnr", stream, 1)?)
             .mean("16 shards, %", &at("fnr", stream, 16)?)
@@ -145,22 +130,22 @@ fn conclude(table: &Table, _: &Scope) -> Result<Conclusion> {
             ),
         );
     }
-    let speed = |threads: u32| table.need("speed", "million_per_second", &[("threads", threads.into())]);
+    let speed = |threads: u32| table.need("speed", "million_per_second", &labels![threads = threads]);
     let (one, two, four) = (speed(1)?, speed(2)?, speed(4)?);
     let ratio = two.with(&one, |two, one| two / one);
     verdicts.push(
-        Verdict::new(
-            "speed",
-            "7, future work",
-            "two threads, a shard each, take in more than one and a half times the arrivals of one",
-            Outcome::graded(ratio.mean() >= 1.5, ratio.mean() > 1.0),
-        )
-        .ours()
-        .mean("one thread, million a second", &one)
-        .mean("two", &two)
-        .mean("four", &four)
-        .mean("two / one", &ratio)
-        .number("cores of this machine", std::thread::available_parallelism().map_or(1, usize::from) as f64),
+        Outcome::graded(ratio.mean() >= 1.5, ratio.mean() > 1.0)
+            .on(
+                "speed",
+                "7, future work",
+                "two threads, a shard each, take in more than one and a half times the arrivals of one",
+            )
+            .ours()
+            .mean("one thread, million a second", &one)
+            .mean("two", &two)
+            .mean("four", &four)
+            .mean("two / one", &ratio)
+            .number("cores of this machine", std::thread::available_parallelism().map_or(1, usize::from) as f64),
     );
     Ok(Conclusion::new().figure(figure).verdicts(verdicts))
 }

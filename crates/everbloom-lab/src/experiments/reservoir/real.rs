@@ -1,13 +1,8 @@
 //! Figures 2, 4 and 6, with a real history in place of the paper's clickstream.
 
-use super::along::{Head, figure, rows};
+use super::along::{Head, figure, rows, settled};
 use super::{SOURCE, reservoir, stable};
-use crate::evaluate::Record;
-use crate::experiments::common::judge;
-use crate::suite::{
-    Axis, Cell, Conclusion, Experiment, Outcome, Printed, Row, Scope, Seconds, Table, Verdict, clearly_below,
-};
-use everbloom::Result;
+use crate::experiments::common::*;
 
 /// See the module.
 pub(in crate::experiments) static EXPERIMENT: Experiment = Experiment {
@@ -70,7 +65,7 @@ fn conclude(table: &Table, _: &Scope) -> Result<Conclusion> {
         ),
     );
     let at = |measure: &str, bits: u64, filter: &str| {
-        table.percent("rates", measure, &[("memory_bits", bits.into()), ("filter", filter.into())])
+        table.percent("rates", measure, &labels![memory_bits = bits, filter = filter])
     };
     let mut conclusion = Conclusion::new().figure(fpr).figure(fnr).figure(ones);
     for (bits, claimed) in [(16_384, 1.5), (32_768, 1.83)] {
@@ -78,30 +73,30 @@ fn conclude(table: &Table, _: &Scope) -> Result<Conclusion> {
         let ratio = sbf.with(&rsbf, |sbf, rsbf| sbf / rsbf);
         let outcome = Printed::new(claimed, 2).outcome_about(&ratio, clearly_below(&rsbf, &sbf));
         conclusion = conclusion.verdict(
-            Verdict::new(
-                format!("fnr-{bits}"),
-                "Figure 4",
-                format!("with {} KB RSBF has a {claimed} times lower FNR", bits / 8192),
-                outcome,
-            )
-            .number("claimed", claimed)
-            .mean("SBF / RSBF", &ratio)
-            .mean("SBF, %", &sbf)
-            .mean("RSBF, %", &rsbf)
-            .remark("another stream than the paper's"),
+            outcome
+                .on(
+                    format!("fnr-{bits}"),
+                    "Figure 4",
+                    format!("with {} KB RSBF has a {claimed} times lower FNR", bits / 8192),
+                )
+                .number("claimed", claimed)
+                .mean("SBF / RSBF", &ratio)
+                .mean("SBF, %", &sbf)
+                .mean("RSBF, %", &rsbf)
+                .remark("another stream than the paper's"),
         );
         let (sbf, rsbf) = (at("fpr", bits, "SBF")?, at("fpr", bits, "RSBF")?);
         let factor = rsbf.mean() / sbf.mean();
         conclusion = conclusion.verdict(
-            Verdict::new(
+            Outcome::loosely(
+                (0.9..=1.1).contains(&factor),
+                (0.8..1.25).contains(&factor),
+                (0.5..2.0).contains(&factor),
+            )
+            .on(
                 format!("fpr-{bits}"),
                 "Figure 2",
                 format!("with {} KB the FPRs of RSBF and SBF are comparable", bits / 8192),
-                Outcome::loosely(
-                    (0.9..=1.1).contains(&factor),
-                    (0.8..1.25).contains(&factor),
-                    (0.5..2.0).contains(&factor),
-                ),
             )
             .mean("SBF, %", &sbf)
             .mean("RSBF, %", &rsbf)
@@ -114,7 +109,7 @@ fn conclude(table: &Table, _: &Scope) -> Result<Conclusion> {
 /// Section 6.1 on the first s arrivals, and Figure 4's way with memory.
 fn at_first(table: &Table) -> Result<Vec<Verdict>> {
     let of = |rows: &str, measure: &str, bits: u64, filter: &str| {
-        table.percent(rows, measure, &[("memory_bits", bits.into()), ("filter", filter.into())])
+        table.percent(rows, measure, &labels![memory_bits = bits, filter = filter])
     };
     let bits = MEMORIES[0];
     let (sbf, rsbf) = (of("first", "fpr", bits, "SBF")?, of("first", "fpr", bits, "RSBF")?);
@@ -122,52 +117,31 @@ fn at_first(table: &Table) -> Result<Vec<Verdict>> {
     let missed = of("first", "fnr", bits, "RSBF")?;
     let (small, large) = (of("rates", "fnr", bits, "RSBF")?, of("rates", "fnr", MEMORIES[1], "RSBF")?);
     Ok(vec![
-        Verdict::new(
-            "first-fpr",
-            "section 6.1, Figure 2",
-            "with 2 KB, up to the threshold, the FPR is 0.001 for RSBF and around 0.0025 for SBF",
-            Outcome::loosely(false, near_sbf && near_rsbf, clearly_below(&rsbf, &sbf)),
-        )
-        .mean("RSBF, first s arrivals, %", &rsbf)
-        .mean("SBF, %", &sbf)
-        .remark("another stream than the paper's"),
-        Verdict::new(
-            "first-fnr",
-            "section 6.1",
-            "up to the threshold, the first s arrivals, RSBF has no false negatives",
-            Outcome::of(missed.mean() == 0.0),
-        )
-        .mean("FNR of the first s arrivals, 2 KB, %", &missed),
-        Verdict::new(
-            "fnr-rises",
-            "Figure 4",
-            "with twice the memory the FNR is higher: 12 % with 4 KB, 10 % with 2 KB",
-            Outcome::of(clearly_below(&small, &large)),
-        )
-        .mean("RSBF with 2 KB, %", &small)
-        .mean("4 KB, %", &large)
-        .remark("an error of the paper, or of the figure: more memory cannot cost accuracy"),
+        Outcome::loosely(false, near_sbf && near_rsbf, clearly_below(&rsbf, &sbf))
+            .on(
+                "first-fpr",
+                "section 6.1, Figure 2",
+                "with 2 KB, up to the threshold, the FPR is 0.001 for RSBF and around 0.0025 for SBF",
+            )
+            .mean("RSBF, first s arrivals, %", &rsbf)
+            .mean("SBF, %", &sbf)
+            .remark("another stream than the paper's"),
+        Outcome::of(missed.mean() == 0.0)
+            .on("first-fnr", "section 6.1", "up to the threshold, the first s arrivals, RSBF has no false negatives")
+            .mean("FNR of the first s arrivals, 2 KB, %", &missed),
+        Outcome::of(clearly_below(&small, &large))
+            .on("fnr-rises", "Figure 4", "with twice the memory the FNR is higher: 12 % with 4 KB, 10 % with 2 KB")
+            .mean("RSBF with 2 KB, %", &small)
+            .mean("4 KB, %", &large)
+            .remark("an error of the paper, or of the figure: more memory cannot cost accuracy"),
     ])
 }
 
-/// When the number of ones has settled: the first part from which on it stays within 1 % of its last value.
+/// When the number of ones has settled.
 fn settling(table: &Table) -> Result<Vec<Verdict>> {
-    let settled = |bits: u64, filter: &str| -> f64 {
-        let summaries = table.summary("ones");
-        let here = summaries.iter().filter(|summary| {
-            summary.label("memory_bits") == Some(&bits.into()) && summary.label("filter") == Some(&filter.into())
-        });
-        let curve: Vec<_> = here
-            .filter_map(|summary| Some((summary.sample("arrivals")?.mean(), summary.sample("ones")?.mean())))
-            .collect();
-        let last = curve.last().map_or(0.0, |point| point.1);
-        let outside =
-            curve.iter().rposition(|(_, ones)| (ones - last).abs() > 0.02 * last).map_or(0, |place| place + 1);
-        curve.get(outside).map_or(0.0, |point| point.0)
-    };
     let mut verdicts = Vec::new();
     for (bits, printed) in MEMORIES.into_iter().zip([Some("500 K"), Some("1.5 M"), None]) {
-        let (sbf, rsbf) = (settled(bits, "SBF"), settled(bits, "RSBF"));
+        let (sbf, rsbf) = (settled(table, bits, "SBF"), settled(table, bits, "RSBF"));
         let claim = match printed {
             Some(records) => {
                 format!("with {} KB RSBF's ones settle at {records} records, SBF's not within 3 M", bits / 8192)
@@ -175,7 +149,8 @@ fn settling(table: &Table) -> Result<Vec<Verdict>> {
             None => format!("with {} KB RSBF's ones settle much earlier than SBF's", bits / 8192),
         };
         let outcome = Outcome::graded(rsbf < 0.7 * sbf && printed.is_none(), rsbf < sbf);
-        let verdict = Verdict::new(format!("settles-{bits}"), "Figure 6", claim, outcome)
+        let verdict = outcome
+            .on(format!("settles-{bits}"), "Figure 6", claim)
             .number("within 2 % of the last value from record, SBF", sbf)
             .number("RSBF", rsbf)
             .remark("of 1.4 M records; both settle within the first of fifty parts where the filter is small");

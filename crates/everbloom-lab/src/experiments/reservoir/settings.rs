@@ -2,12 +2,7 @@
 
 use super::sweep::{STREAMS, cell, items, row};
 use super::{SOURCE, reservoir_spec};
-use crate::experiments::common::ERRORS;
-use crate::suite::{
-    Axis, Cell, Conclusion, Experiment, Figure, Look, Outcome, Panel, Point, Scope, Seconds, Series, Table, Verdict,
-    clearly_below,
-};
-use everbloom::Result;
+use crate::experiments::common::*;
 
 /// See the module.
 pub(in crate::experiments) static EXPERIMENT: Experiment = Experiment {
@@ -48,7 +43,7 @@ fn conclude(table: &Table, _: &Scope) -> Result<Conclusion> {
         figure = figure.panel(panel);
     }
     let at = |measure: &str, stream: &str, arrays: u32| {
-        table.percent("rates", measure, &[("stream", stream.into()), ("num_filters", arrays.into())])
+        table.percent("rates", measure, &labels![stream = stream, num_filters = arrays])
     };
     let mut verdicts = Vec::new();
     for stream in STREAMS {
@@ -62,7 +57,8 @@ fn conclude(table: &Table, _: &Scope) -> Result<Conclusion> {
             };
             let claim = format!("{stream}: {claim}");
             verdicts.push(
-                Verdict::new(format!("{measure}-{stream}"), "5.4", claim, Outcome::of(holds))
+                Outcome::of(holds)
+                    .on(format!("{measure}-{stream}"), "5.4", claim)
                     .mean("1 array, %", &one)
                     .mean("3, %", &three)
                     .mean("5, %", &five),
@@ -72,25 +68,21 @@ fn conclude(table: &Table, _: &Scope) -> Result<Conclusion> {
     let (three, four) = (at("late_fpr", "uniform", 3)?, at("late_fpr", "uniform", 4)?);
     let keeps = three.mean() > 10.0 && four.mean() <= 10.0;
     verdicts.push(
-        Verdict::new(
-            "threshold",
-            "everbloom's rule",
-            "a target of 10 % takes 4 arrays, the least k with 2^-k below it, not 3",
-            Outcome::of(keeps),
-        )
-        .ours()
-        .mean("late FPR of 3 arrays, uniform, %", &three)
-        .mean("of 4, %", &four),
+        Outcome::of(keeps)
+            .on(
+                "threshold",
+                "everbloom's rule",
+                "a target of 10 % takes 4 arrays, the least k with 2^-k below it, not 3",
+            )
+            .ours()
+            .mean("late FPR of 3 arrays, uniform, %", &three)
+            .mean("of 4, %", &four),
     );
     let five = at("late_fpr", "uniform", 5)?;
     verdicts.push(
-        Verdict::new(
-            "low-fpr",
-            "5.4, eq. 5.27",
-            "with the full formula, 5 arrays, the FPR is within the threshold of 10 %",
-            Outcome::of(five.mean() + 4.0 * five.error() <= 10.0),
-        )
-        .mean("late FPR of 5 arrays, uniform, %", &five),
+        Outcome::of(five.mean() + 4.0 * five.error() <= 10.0)
+            .on("low-fpr", "5.4, eq. 5.27", "with the full formula, 5 arrays, the FPR is within the threshold of 10 %")
+            .mean("late FPR of 5 arrays, uniform, %", &five),
     );
     Ok(Conclusion::new().figure(figure).verdicts(verdicts))
 }

@@ -1,9 +1,6 @@
 //! What the sweeps of a parameter share: three streams, and filters on them that differ in it.
 
-use crate::datasets::Request;
-use crate::evaluate::Record;
-use crate::experiments::common::{Named, judge_set, with_rates};
-use crate::suite::{Cell, Row, Scope};
+use crate::experiments::common::*;
 
 /// The streams.
 pub(super) const STREAMS: [&str; 3] = ["uniform", "zipf", "log_lag"];

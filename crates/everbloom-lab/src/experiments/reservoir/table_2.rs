@@ -1,7 +1,7 @@
 //! Table 2: 100,000 arrivals, 76 % distinct.
 
-use super::{PrintedRow, PrintedTable, SOURCE, entry, misprint};
-use crate::suite::{Experiment, Seconds};
+use super::{PrintedTable, SOURCE, entry, misprint, row};
+use crate::experiments::common::*;
 
 /// See the module.
 pub(in crate::experiments) static EXPERIMENT: Experiment = Experiment {
@@ -21,20 +21,12 @@ static TABLE: PrintedTable = PrintedTable {
     // Small enough to be run whole.
     divisors: [1, 1, 1],
     rows: &[
-        PrintedRow {
-            memory_bits: 16_384,
-            fnr: [entry(85.06, 2), entry(84.49, 2)],
-            fpr: [entry(10.05, 2), entry(11.22, 2)],
-        },
-        PrintedRow {
-            memory_bits: 65_536,
-            fnr: [entry(74.37, 2), entry(74.85, 2)],
-            fpr: [entry(8.093, 3), entry(8.384, 3)],
-        },
-        PrintedRow {
-            memory_bits: 4_194_304,
-            fnr: [entry(5.51, 2), entry(6.29, 2)],
-            fpr: [misprint(0.00382, 5, 0.0382, "a digit is missing"), entry(0.00263, 5)],
-        },
+        row(16_384, [entry(85.06, 2), entry(84.49, 2)], [entry(10.05, 2), entry(11.22, 2)]),
+        row(65_536, [entry(74.37, 2), entry(74.85, 2)], [entry(8.093, 3), entry(8.384, 3)]),
+        row(
+            4_194_304,
+            [entry(5.51, 2), entry(6.29, 2)],
+            [misprint(0.00382, 5, 0.0382, "a digit is missing"), entry(0.00263, 5)],
+        ),
     ],
 };

@@ -1,7 +1,7 @@
 //! Table 3: 10 million arrivals, 49 % distinct.
 
-use super::{PrintedRow, PrintedTable, SOURCE, entry};
-use crate::suite::{Experiment, Seconds};
+use super::{PrintedTable, SOURCE, entry, row};
+use crate::experiments::common::*;
 
 /// See the module.
 pub(in crate::experiments) static EXPERIMENT: Experiment = Experiment {
@@ -20,20 +20,8 @@ static TABLE: PrintedTable = PrintedTable {
     distinct: 0.49,
     divisors: [64, 1, 1],
     rows: &[
-        PrintedRow {
-            memory_bits: 16_384,
-            fnr: [entry(88.83, 2), entry(87.52, 2)],
-            fpr: [entry(11.08, 2), entry(12.464, 3)],
-        },
-        PrintedRow {
-            memory_bits: 262_144,
-            fnr: [entry(88.11, 2), entry(86.89, 2)],
-            fpr: [entry(10.86, 2), entry(12.12, 2)],
-        },
-        PrintedRow {
-            memory_bits: 4_194_304,
-            fnr: [entry(77.33, 2), entry(77.73, 2)],
-            fpr: [entry(7.822, 3), entry(7.914, 3)],
-        },
+        row(16_384, [entry(88.83, 2), entry(87.52, 2)], [entry(11.08, 2), entry(12.464, 3)]),
+        row(262_144, [entry(88.11, 2), entry(86.89, 2)], [entry(10.86, 2), entry(12.12, 2)]),
+        row(4_194_304, [entry(77.33, 2), entry(77.73, 2)], [entry(7.822, 3), entry(7.914, 3)]),
     ],
 };

@@ -1,8 +1,7 @@
 //! Table 4: 695 million arrivals, 15 % distinct; one part in 64 unless asked for all.
 
-use super::{PrintedRow, PrintedTable, SOURCE, entry, misprint, of_two_arrays, operating_point};
-use crate::suite::{Conclusion, Experiment, Scope, Seconds, Table};
-use everbloom::Result;
+use super::{PrintedTable, SOURCE, entry, misprint, of_two_arrays, operating_point, row};
+use crate::experiments::common::*;
 
 /// See the module.
 pub(in crate::experiments) static EXPERIMENT: Experiment = Experiment {
@@ -22,26 +21,14 @@ static TABLE: PrintedTable = PrintedTable {
     distinct: 0.15,
     divisors: [4096, 64, 1],
     rows: &[
-        PrintedRow {
-            memory_bits: 262_144,
-            fnr: [entry(88.86, 2), entry(87.47, 2)],
-            fpr: [misprint(12.51, 2, 11.1, "swapped with RSBF's"), misprint(11.1, 1, 12.51, "swapped with SBF's")],
-        },
-        PrintedRow {
-            memory_bits: 67_108_864,
-            fnr: [entry(82.48, 2), entry(58.2818, 4)],
-            fpr: [entry(8.3, 1), entry(8.4, 1)],
-        },
-        PrintedRow {
-            memory_bits: 1_073_741_824,
-            fnr: [entry(37.79, 2), entry(23.12, 2)],
-            fpr: [entry(0.742, 3), entry(0.89, 2)],
-        },
-        PrintedRow {
-            memory_bits: 4_294_967_296,
-            fnr: [entry(12.94, 2), entry(7.37, 2)],
-            fpr: [entry(0.069, 3), entry(0.072, 3)],
-        },
+        row(
+            262_144,
+            [entry(88.86, 2), entry(87.47, 2)],
+            [misprint(12.51, 2, 11.1, "swapped with RSBF's"), misprint(11.1, 1, 12.51, "swapped with SBF's")],
+        ),
+        row(67_108_864, [entry(82.48, 2), entry(58.2818, 4)], [entry(8.3, 1), entry(8.4, 1)]),
+        row(1_073_741_824, [entry(37.79, 2), entry(23.12, 2)], [entry(0.742, 3), entry(0.89, 2)]),
+        row(4_294_967_296, [entry(12.94, 2), entry(7.37, 2)], [entry(0.069, 3), entry(0.072, 3)]),
     ],
 };
 

@@ -1,10 +1,9 @@
 //! Table 5: a billion arrivals, 10 % distinct; one part in 64 unless asked for all.
 
 use super::{
-    PrintedRow, PrintedTable, SOURCE, TWO_ARRAYS, entry, misprint, of_two_arrays, operating_point, sample, up_to_twice,
+    PrintedTable, SOURCE, TWO_ARRAYS, entry, misprint, of_two_arrays, operating_point, row, sample, up_to_twice,
 };
-use crate::suite::{Conclusion, Experiment, Printed, Scope, Seconds, Table, Verdict};
-use everbloom::Result;
+use crate::experiments::common::*;
 
 /// See the module.
 pub(in crate::experiments) static EXPERIMENT: Experiment = Experiment {
@@ -24,21 +23,13 @@ static TABLE: PrintedTable = PrintedTable {
     distinct: 0.10,
     divisors: [4096, 64, 1],
     rows: &[
-        PrintedRow {
-            memory_bits: 67_108_864,
-            fnr: [entry(82.58, 2), entry(67.66, 2)],
-            fpr: [entry(8.262, 3), misprint(10.262, 3, 16.262, "a digit is wrong; 2 arrays")],
-        },
-        PrintedRow {
-            memory_bits: 1_073_741_824,
-            fnr: [entry(38.17, 2), entry(23.47, 2)],
-            fpr: [entry(0.7, 1), entry(0.83, 2)],
-        },
-        PrintedRow {
-            memory_bits: 4_294_967_296,
-            fnr: [entry(13.163, 3), entry(7.53, 2)],
-            fpr: [entry(0.0634, 4), entry(0.0664, 4)],
-        },
+        row(
+            67_108_864,
+            [entry(82.58, 2), entry(67.66, 2)],
+            [entry(8.262, 3), misprint(10.262, 3, 16.262, "a digit is wrong; 2 arrays")],
+        ),
+        row(1_073_741_824, [entry(38.17, 2), entry(23.47, 2)], [entry(0.7, 1), entry(0.83, 2)]),
+        row(4_294_967_296, [entry(13.163, 3), entry(7.53, 2)], [entry(0.0634, 4), entry(0.0664, 4)]),
     ],
 };
 
@@ -57,7 +48,8 @@ fn prose(table: &Table) -> Result<Vec<Verdict>> {
     let outcome = said.outcome_if_mended(tabulated, &two);
     let claim = "at around 67M bits RSBF has an FNR of 58 %";
     Ok(vec![
-        Verdict::new("prose-58", "section 6.2", claim, outcome)
+        outcome
+            .on("prose-58", "section 6.2", claim)
             .number("section 6.2", 58.0)
             .number("the table", 67.66)
             .mean("measured, 2 arrays", &two)

@@ -2,11 +2,7 @@
 
 use super::{SHOWN, Size, family, items, scaled};
 use crate::curve;
-use crate::datasets::Request;
-use crate::evaluate::{Record, Report};
-use crate::experiments::common::{judge_set, with_rates};
-use crate::suite::{Axis, Cell, Figure, Look, Panel, Row, Sample, Scope, Table};
-use everbloom::Result;
+use crate::experiments::common::*;
 use std::ops::RangeInclusive;
 
 /// A figure that varies one parameter.

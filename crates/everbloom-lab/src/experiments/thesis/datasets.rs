@@ -1,13 +1,7 @@
 //! How the thesis's sets are spread over importances.
 
 use super::{SOURCE, items};
-use crate::datasets::{self, Request};
-use crate::oracle::{IdOracle, Truth};
-use crate::suite::{
-    Axis, Cell, Conclusion, Experiment, Figure, Look, Outcome, Panel, Printed, Row, Sample, Scope, Seconds, Series,
-    Table, Verdict,
-};
-use everbloom::Result;
+use crate::experiments::common::*;
 
 /// See the module.
 pub(in crate::experiments) static EXPERIMENT: Experiment = Experiment {
@@ -54,16 +48,16 @@ fn conclude(table: &Table, _: &Scope) -> Result<Conclusion> {
         "Share of arrivals of each importance. The crawl's importances run from 8 at the start page down to 1.",
     );
     for set in ["crawl", "linear", "exponential"] {
-        let (axes, here) = (("importance", "share", 100.0), [("set", set.into())]);
+        let (axes, here) = (("importance", "share", 100.0), labels![set = set]);
         let series = Series::from_table(set, Look::LineAndMarks, (table, "by_importance"), axes, &here);
         let highest = series.points.iter().map(|point| point.y + point.error).fold(0.0, f64::max);
         let y = Axis::linear("arrivals, % of all").from(0.0, 1.1 * highest);
         figure = figure.panel(Panel::new(set, Axis::linear("importance"), y).series(series));
     }
-    let duplicates = |set: &str| table.percent("sets", "duplicates", &[("set", set.into())]);
+    let duplicates = |set: &str| table.percent("sets", "duplicates", &labels![set = set]);
     let share = |set: &str, range: std::ops::RangeInclusive<u32>| -> f64 {
         range
-            .map(|at| table.sample("by_importance", "share", &[("set", set.into()), ("importance", at.into())]))
+            .map(|at| table.sample("by_importance", "share", &labels![set = set, importance = at]))
             .filter(|sample: &Sample| sample.count() > 0)
             .map(|sample| sample.mean())
             .sum()
@@ -72,54 +66,30 @@ fn conclude(table: &Table, _: &Scope) -> Result<Conclusion> {
     let (low, high) = (share("exponential", 1..=10), share("exponential", 41..=50));
     let (even_low, even_high) = (share("linear", 1..=10), share("linear", 41..=50));
     let (shallow, deep) = (share("crawl", 5..=8), share("crawl", 1..=2));
-    Ok(Conclusion::new()
-        .figure(figure)
-        .verdict(
-            Verdict::new(
-                "crawl",
-                "6.1.1",
-                "about 73 % of the crawl's arrivals repeat",
-                Printed::new(73.0, 0).outcome(&crawl),
-            )
+    Ok(Conclusion::new().figure(figure).verdicts([
+        Printed::new(73.0, 0)
+            .outcome(&crawl)
+            .on("crawl", "6.1.1", "about 73 % of the crawl's arrivals repeat")
             .number("printed", 73.0)
             .mean("generated crawl, %", &crawl)
             .remark("a crawl generated to that share"),
-        )
-        .verdict(
-            Verdict::new(
-                "crawl-tree",
-                "6.1.1",
-                "most arrivals of the crawl have low importance, since a crawl grows as a tree",
-                Outcome::of(deep > shallow),
-            )
+        Outcome::of(deep > shallow)
+            .on("crawl-tree", "6.1.1", "most arrivals of the crawl have low importance, since a crawl grows as a tree")
             .number("share of importance 1–2", deep)
             .number("share of importance 5–8", shallow),
-        )
-        .verdict(
-            Verdict::new(
-                "linear",
-                "6.1.2",
-                "the linear set is uniform over importances",
-                Outcome::of((even_low / even_high - 1.0).abs() < 0.1),
-            )
+        Outcome::of((even_low / even_high - 1.0).abs() < 0.1)
+            .on("linear", "6.1.2", "the linear set is uniform over importances")
             .number("share of importance 1–10", even_low)
             .number("41–50", even_high),
-        )
-        .verdict(
-            Verdict::new(
-                "exponential",
-                "6.1.2",
-                "the exponential set has more arrivals of low importance",
-                Outcome::of(low > high),
-            )
+        Outcome::of(low > high)
+            .on("exponential", "6.1.2", "the exponential set has more arrivals of low importance")
             .number("share of importance 1–10", low)
             .number("41–50", high),
-        )
-        .verdict(
-            Verdict::new("seventy", "6.1.2", "the artificial sets have 70 % duplicates", Outcome::Misprint)
-                .number("printed, %", 70.0)
-                .mean("set of Figures 4–6, %", &figures)
-                .mean("set of Tables 3–4 and Figure 3, %", &tables)
-                .remark("two sets: the tables come out with 44.5 % only, the figures with 70 % only"),
-        ))
+        Outcome::Misprint
+            .on("seventy", "6.1.2", "the artificial sets have 70 % duplicates")
+            .number("printed, %", 70.0)
+            .mean("set of Figures 4–6, %", &figures)
+            .mean("set of Tables 3–4 and Figure 3, %", &tables)
+            .remark("two sets: the tables come out with 44.5 % only, the figures with 70 % only"),
+    ]))
 }

@@ -2,12 +2,8 @@
 
 use super::{SOURCE, USUAL};
 use crate::curve::fn_share_line;
-use crate::experiments::common::build;
+use crate::experiments::common::*;
 use crate::metrics::ByImportance;
-use crate::suite::{
-    Axis, Cell, Conclusion, Experiment, Figure, Look, Outcome, Panel, Row, Scope, Seconds, Table, Verdict,
-};
-use everbloom::{Importance, Result};
 use everbloom_cells::key::Generator;
 
 /// See the module.
@@ -77,28 +73,16 @@ fn conclude(table: &Table, _: &Scope) -> Result<Conclusion> {
     let (decayed_first, decayed_last) = (at("decayed", 0)?, at("decayed", 4)?);
     let kept = last.mean() / first.mean();
     let decayed_kept = decayed_last.mean() / decayed_first.mean();
-    Ok(Conclusion::new()
-        .figure(figure)
-        .verdict(
-            Verdict::new(
-                "unbounded",
-                "8",
-                "the filter can be employed for an unbounded stream",
-                Outcome::graded(kept > 0.7, kept > 0.3),
-            )
+    Ok(Conclusion::new().figure(figure).verdicts([
+        Outcome::graded(kept > 0.7, kept > 0.3)
+            .on("unbounded", "8", "the filter can be employed for an unbounded stream")
             .mean("slope in the first fifth", &first)
             .mean("in the last fifth", &last)
             .remark("as the thesis sums importances, it is a plain stable filter after a few million arrivals"),
-        )
-        .verdict(
-            Verdict::new(
-                "decayed",
-                "everbloom",
-                "with decayed sums the slope stays",
-                Outcome::of((decayed_kept - 1.0).abs() < 0.3),
-            )
+        Outcome::of((decayed_kept - 1.0).abs() < 0.3)
+            .on("decayed", "everbloom", "with decayed sums the slope stays")
             .ours()
             .mean("slope in the first fifth", &decayed_first)
             .mean("in the last fifth", &decayed_last),
-        ))
+    ]))
 }

@@ -1,12 +1,7 @@
 //! The comparison that the thesis asks for and does not make: equal total state.
 
 use super::{SOURCE, Size, USUAL, items, rates, scaled, some};
-use crate::experiments::common::{Named, build};
-use crate::suite::{
-    Axis, Cell, Conclusion, Experiment, Figure, Look, Outcome, Panel, Row, Sample, Scope, Seconds, Series, Summary,
-    Table, Verdict,
-};
-use everbloom::Result;
+use crate::experiments::common::*;
 
 /// See the module.
 pub(in crate::experiments) static EXPERIMENT: Experiment = Experiment {
@@ -49,7 +44,7 @@ fn cells(scope: &Scope) -> Result<Vec<Cell>> {
 }
 
 fn sum(table: &Table, (num_cells, num_hashes): (u64, u32), filter: &str) -> Result<Sample> {
-    let labels = [("num_cells", num_cells.into()), ("num_hashes", num_hashes.into()), ("filter", filter.into())];
+    let labels = labels![num_cells = num_cells, num_hashes = num_hashes, filter = filter];
     Ok(table.need("rates", "wfp", &labels)?.with(&table.need("rates", "wfn", &labels)?, |wfp, wfn| 100.0 * (wfp + wfn)))
 }
 
@@ -69,7 +64,7 @@ fn conclude(table: &Table, _: &Scope) -> Result<Conclusion> {
             let points = COLUMNS
                 .into_iter()
                 .filter(|column| column.1 == num_hashes)
-                .map(|column| Ok(crate::suite::Point::of(column.0 as f64, &sum(table, column, filter)?, 1.0)));
+                .map(|column| Ok(Point::of(column.0 as f64, &sum(table, column, filter)?, 1.0)));
             panel = panel.series(Series::new(filter, Look::LineAndMarks, points.collect::<Result<Vec<_>>>()?));
         }
         figure = figure.panel(panel);
@@ -90,12 +85,7 @@ fn conclude(table: &Table, _: &Scope) -> Result<Conclusion> {
     };
     let ratio = memory("IBF3") / memory("SBF");
     verdicts.push(
-        Verdict::new(
-            "state",
-            "7",
-            "the totals need a space at least equal to that of the cells",
-            Outcome::of(ratio >= 2.0),
-        )
+        Outcome::of(ratio >= 2.0).on("state", "7", "the totals need a space at least equal to that of the cells")
         .number("memory of IBF3 / memory of SBF, same cells", ratio)
         .remark(
             "totals of 100,000 arrivals need more bits than a cell of 3, and deletion in constant time needs an index",
@@ -113,7 +103,8 @@ fn duel(table: &Table, aware: &str, id: &str, other: &str) -> Result<Verdict> {
     }
     let claim = format!("at equal state the stable filter is better: {other} has fewer weighted errors than {aware}");
     let outcome = Outcome::graded(won == 0, won < 3);
-    Ok(Verdict::new(format!("{aware}-{id}"), "7", claim, outcome)
+    Ok(outcome
+        .on(format!("{aware}-{id}"), "7", claim)
         .number(&format!("cells of the tables, of 6, where {aware} has fewer errors"), f64::from(won))
         .number("mean difference in wfp + wfn, points", gains.iter().sum::<f64>() / gains.len() as f64)
         .ours()

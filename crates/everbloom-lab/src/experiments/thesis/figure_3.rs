@@ -2,8 +2,7 @@
 
 use super::by_importance::Varied;
 use super::{SOURCE, Size, USUAL, about};
-use crate::suite::{Conclusion, Experiment, Outcome, Scope, Seconds, Table, Verdict};
-use everbloom::Result;
+use crate::experiments::common::*;
 
 /// See the module.
 pub(in crate::experiments) static EXPERIMENT: Experiment = Experiment {
@@ -37,54 +36,29 @@ fn conclude(table: &Table, _: &Scope) -> Result<Conclusion> {
     let (small, large) = (fall(16_384, 46..=50)?, fall(262_144, 46..=50)?);
     let slope = share("fn_share_slope", 65_536, "SBF")?;
     let flat = slope.mean().abs() <= 4.0 * slope.error() + 0.02;
-    Ok(Conclusion::new()
-        .figure(VARIED.figure(table))
-        .verdict(
-            Verdict::new(
-                "bloom",
-                "6.4.1",
-                "the Bloom filter has 3–5 times the false positives of the importance-aware filters",
-                Outcome::loosely(
-                    (3.0..=5.0).contains(&ratio.mean()),
-                    (2.7..=5.5).contains(&ratio.mean()),
-                    ratio.mean() > 1.0,
-                ),
-            )
+    Ok(Conclusion::new().figure(VARIED.figure(table)).verdicts([
+        Outcome::loosely((3.0..=5.0).contains(&ratio.mean()), (2.7..=5.5).contains(&ratio.mean()), ratio.mean() > 1.0)
+            .on("bloom", "6.4.1", "the Bloom filter has 3–5 times the false positives of the importance-aware filters")
             .mean("BF / IBF5, 65536 cells", &ratio),
-        )
-        .verdict(about(
+        about(5.0, &ibf5, true).on(
             "fp-level",
             "6.4.1",
             "false positives of importance-aware filters stay around 5 % at 65536 cells",
-            5.0,
-            &ibf5,
-            true,
-        ))
-        .verdict(about(
+        ),
+        about(40.0, &low, falls).on(
             "fn-low",
             "6.4.1",
             "at 65536 cells false negatives fall from 40 % for the least important …",
-            40.0,
-            &low,
-            falls,
-        ))
-        .verdict(about("fn-high", "6.4.1", "… to 5 % for the most important", 5.0, &high, falls))
-        .verdict(about("fn-small", "6.4.1", "at 16384 cells they fall to 30 %", 30.0, &small, true))
-        .verdict(about(
+        ),
+        about(5.0, &high, falls).on("fn-high", "6.4.1", "… to 5 % for the most important"),
+        about(30.0, &small, true).on("fn-small", "6.4.1", "at 16384 cells they fall to 30 %"),
+        about(2.0, &large, large.mean() < high.mean()).on(
             "fn-large",
             "6.4.1",
             "at 262144 cells they fall to around 2 %",
-            2.0,
-            &large,
-            large.mean() < high.mean(),
-        ))
-        .verdict(
-            Verdict::new(
-                "stable-flat",
-                "4.3",
-                "the stable filter is blind to importance: a line parallel to the axis",
-                Outcome::of(flat),
-            )
+        ),
+        Outcome::of(flat)
+            .on("stable-flat", "4.3", "the stable filter is blind to importance: a line parallel to the axis")
             .mean("slope, points per unit", &slope),
-        ))
+    ]))
 }

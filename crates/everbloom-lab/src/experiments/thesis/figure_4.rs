@@ -2,8 +2,7 @@
 
 use super::by_importance::Varied;
 use super::{SOURCE, Size, USUAL, about};
-use crate::suite::{Conclusion, Experiment, Outcome, Printed, Sample, Scope, Seconds, Table, Verdict, clearly_below};
-use everbloom::Result;
+use crate::experiments::common::*;
 
 /// See the module.
 pub(in crate::experiments) static EXPERIMENT: Experiment = Experiment {
@@ -42,45 +41,32 @@ fn conclude(table: &Table, _: &Scope) -> Result<Conclusion> {
     let (fewer, more) = (share("fp_share", 3, "SBF")?, share("fp_share", 7, "SBF")?);
     Ok(Conclusion::new()
         .figure(VARIED.figure(table))
-        .verdict(about(
-            "ibf1-few",
-            "6.4.2",
-            "IBF1 has false negatives of around 40 % with 3 decrements …",
-            40.0,
-            &few,
-            rises,
-        ))
-        .verdict(about("ibf1-many", "6.4.2", "… and around 50 % with 7", 50.0, &many, rises))
-        .verdict(about(
-            "crossover-few",
-            "6.4.2",
-            "IBF3 meets the stable filter at importance 30 with 3 decrements …",
-            30.0,
-            &late,
-            nearer,
-        ))
-        .verdict(about("crossover-many", "6.4.2", "… and at 15 with 7", 15.0, &early, nearer))
-        .verdict(about(
-            "distance-few",
-            "6.4.2",
-            "IBF3 and SBF are about 2 points apart with 3 decrements …",
-            2.0,
-            &narrow,
-            narrow.mean() < wide.mean(),
-        ))
-        .verdict(about("distance-many", "6.4.2", "… and 12 with 7", 12.0, &wide, narrow.mean() < wide.mean()))
-        .verdict(
-            Verdict::new(
-                "fp-falls",
-                "6.2",
-                "more decrements give fewer false positives",
-                Outcome::of(clearly_below(&more, &fewer)),
-            )
-            .mean("SBF, 3 decrements, %", &fewer)
-            .mean("7 decrements, %", &more),
-        )
-        .verdict(steps(table, "IBF1")?)
-        .verdict(steps(table, "IBF5")?)
+        .verdicts([
+            about(40.0, &few, rises).on(
+                "ibf1-few",
+                "6.4.2",
+                "IBF1 has false negatives of around 40 % with 3 decrements …",
+            ),
+            about(50.0, &many, rises).on("ibf1-many", "6.4.2", "… and around 50 % with 7"),
+            about(30.0, &late, nearer).on(
+                "crossover-few",
+                "6.4.2",
+                "IBF3 meets the stable filter at importance 30 with 3 decrements …",
+            ),
+            about(15.0, &early, nearer).on("crossover-many", "6.4.2", "… and at 15 with 7"),
+            about(2.0, &narrow, narrow.mean() < wide.mean()).on(
+                "distance-few",
+                "6.4.2",
+                "IBF3 and SBF are about 2 points apart with 3 decrements …",
+            ),
+            about(12.0, &wide, narrow.mean() < wide.mean()).on("distance-many", "6.4.2", "… and 12 with 7"),
+            Outcome::of(clearly_below(&more, &fewer))
+                .on("fp-falls", "6.2", "more decrements give fewer false positives")
+                .mean("SBF, 3 decrements, %", &fewer)
+                .mean("7 decrements, %", &more),
+            steps(table, "IBF1")?,
+            steps(table, "IBF5")?,
+        ])
         .verdicts(reference(table)?))
 }
 
@@ -95,14 +81,13 @@ fn steps(table: &Table, filter: &str) -> Result<Verdict> {
     let least = jumps.iter().map(Sample::mean).fold(f64::INFINITY, f64::min);
     let fall = |(from, to): (u32, u32)| {
         let middle = (from + to) / 2;
-        Ok::<_, everbloom::Error>(missed((from, middle))?.with(&missed((middle + 1, to))?, |left, right| left - right))
+        Ok::<_, Error>(missed((from, middle))?.with(&missed((middle + 1, to))?, |left, right| left - right))
     };
     let within = STEPS.into_iter().map(fall).collect::<Result<Vec<_>>>()?;
     let most = within.iter().map(|fall| fall.mean().abs()).fold(0.0, f64::max);
     let apart = levels.windows(2).all(|pair| clearly_below(&pair[1], &pair[0]));
     let claim = format!("{filter}'s false negatives fall in four steps of importance");
-    let mut verdict =
-        Verdict::new(format!("steps-{filter}"), "7", claim, Outcome::graded(apart && most < 0.5 * least, apart));
+    let mut verdict = Outcome::graded(apart && most < 0.5 * least, apart).on(format!("steps-{filter}"), "7", claim);
     for ((from, to), level) in STEPS.iter().zip(&levels) {
         verdict = verdict.mean(&format!("importance {from}–{to}, %"), level);
     }
@@ -121,11 +106,12 @@ fn reference(table: &Table) -> Result<Vec<Verdict>> {
         let sample = VARIED.percent(table, "fn_share_slope", 7, filter)?;
         let claim = format!("{filter}: false negatives change by {figure} points per unit of importance");
         let outcome = Outcome::of(Printed::new(figure, digits).agrees(&sample));
-        verdicts.push(Verdict::new(format!("slope-{filter}"), place, claim, outcome).ours().mean("measured", &sample));
+        verdicts.push(outcome.on(format!("slope-{filter}"), place, claim).ours().mean("measured", &sample));
     }
     let holds = Printed::new(17.5, 1).agrees(&crossover);
     verdicts.push(
-        Verdict::new("crossover", place, "IBF3 meets the stable filter at importance 17.5 ± 0.6", Outcome::of(holds))
+        Outcome::of(holds)
+            .on("crossover", place, "IBF3 meets the stable filter at importance 17.5 ± 0.6")
             .ours()
             .mean("measured", &crossover),
     );

@@ -2,8 +2,7 @@
 
 use super::by_importance::Varied;
 use super::{SOURCE, Size, USUAL, about};
-use crate::suite::{Conclusion, Experiment, Outcome, Sample, Scope, Seconds, Table, Verdict, clearly_below};
-use everbloom::Result;
+use crate::experiments::common::*;
 
 /// See the module.
 pub(in crate::experiments) static EXPERIMENT: Experiment = Experiment {
@@ -40,42 +39,29 @@ fn conclude(table: &Table, _: &Scope) -> Result<Conclusion> {
     let (early, late) = (crossover(4)?, crossover(16)?);
     let later = clearly_below(&early, &late);
     let (sbf_few, sbf_many) = (share("fn_share", 4, "SBF")?, share("fn_share", 16, "SBF")?);
-    Ok(Conclusion::new()
-        .figure(VARIED.figure(table))
-        .verdict(about("fp-few", "6.4.3", "IBF5 has false positives of around 0.8 % with 4 hashes …", 0.8, &few, rises))
-        .verdict(about("fp-more", "6.4.3", "… and 2 % with 8", 2.0, &more, rises))
-        .verdict(about(
+    Ok(Conclusion::new().figure(VARIED.figure(table)).verdicts([
+        about(0.8, &few, rises).on("fp-few", "6.4.3", "IBF5 has false positives of around 0.8 % with 4 hashes …"),
+        about(2.0, &more, rises).on("fp-more", "6.4.3", "… and 2 % with 8"),
+        about(60.0, &missed_few, falls).on(
             "fn-few",
             "6.4.3",
             "with more hashes IBF1's false negatives fall from 60 % …",
-            60.0,
-            &missed_few,
-            falls,
-        ))
-        .verdict(
-            about("fn-many", "6.4.3", "… to 40 %", 40.0, nearest, falls)
-                .mean("with 4 hashes, %", &missed_few)
-                .mean("8, %", &missed_more)
-                .mean("16, %", &missed_many)
-                .remark("the text does not say for how many hashes; the nearest is judged"),
-        )
-        .verdict(
-            Verdict::new(
-                "stable-fn",
-                "6.4.3, 6.5",
-                "more hashes give fewer false negatives",
-                Outcome::of(clearly_below(&sbf_many, &sbf_few)),
-            )
+        ),
+        about(40.0, nearest, falls)
+            .on("fn-many", "6.4.3", "… to 40 %")
+            .mean("with 4 hashes, %", &missed_few)
+            .mean("8, %", &missed_more)
+            .mean("16, %", &missed_many)
+            .remark("the text does not say for how many hashes; the nearest is judged"),
+        Outcome::of(clearly_below(&sbf_many, &sbf_few))
+            .on("stable-fn", "6.4.3, 6.5", "more hashes give fewer false negatives")
             .mean("SBF, 4 hashes, %", &sbf_few)
             .mean("16 hashes, %", &sbf_many),
-        )
-        .verdict(about(
+        about(18.0, &early, later).on(
             "crossover-few",
             "6.4.3",
             "the crossover goes from importance 18 with 4 hashes …",
-            18.0,
-            &early,
-            later,
-        ))
-        .verdict(about("crossover-many", "6.4.3", "… to 27 with 16", 27.0, &late, later)))
+        ),
+        about(27.0, &late, later).on("crossover-many", "6.4.3", "… to 27 with 16"),
+    ]))
 }

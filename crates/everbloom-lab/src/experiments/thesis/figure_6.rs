@@ -2,8 +2,7 @@
 
 use super::by_importance::Varied;
 use super::{SOURCE, Size, USUAL, about};
-use crate::suite::{Conclusion, Experiment, Outcome, Printed, Scope, Seconds, Table, Verdict, clearly_below};
-use everbloom::Result;
+use crate::experiments::common::*;
 
 /// See the module.
 pub(in crate::experiments) static EXPERIMENT: Experiment = Experiment {
@@ -38,38 +37,25 @@ fn conclude(table: &Table, _: &Scope) -> Result<Conclusion> {
     let crossover = |at| VARIED.measured(table, "crossover", at, "IBF3");
     let crossovers = [crossover(4)?, crossover(8)?, crossover(16)?];
     let later = crossovers[0].mean() < crossovers[1].mean() && crossovers[1].mean() < crossovers[2].mean();
-    let mut conclusion = Conclusion::new()
-        .figure(VARIED.figure(table))
-        .verdict(about(
-            "fp-low",
-            "6.4.4",
-            "the stable filter's false positives rise from 3 % at 4 …",
-            3.0,
-            &fp_low,
-            rises,
-        ))
-        .verdict(about("fp-high", "6.4.4", "… to 5 % at 16", 5.0, &fp_high, rises))
-        .verdict(about("fn-low", "6.4.4", "its false negatives fall from 20 % at 4 …", 20.0, &fn_low, falls))
-        .verdict(about("fn-high", "6.4.4", "… to almost none at 16", 0.0, &fn_high, falls))
-        .verdict(
-            Verdict::new(
-                "ibf3",
-                "6.4.4",
-                "IBF3's fall less: from 50 % to 30 %",
-                Outcome::loosely(
-                    Printed::new(50.0, 0).agrees(&least_low) && Printed::new(30.0, 0).agrees(&least_high),
-                    Printed::new(50.0, 0).is_near(&least_low) && Printed::new(30.0, 0).is_near(&least_high),
-                    clearly_below(&aware_high, &aware_low),
-                ),
-            )
-            .mean("all importances, 4, %", &aware_low)
-            .mean("16, %", &aware_high)
-            .mean("least important, 4, %", &least_low)
-            .mean("16, %", &least_high),
-        );
+    let mut conclusion = Conclusion::new().figure(VARIED.figure(table)).verdicts([
+        about(3.0, &fp_low, rises).on("fp-low", "6.4.4", "the stable filter's false positives rise from 3 % at 4 …"),
+        about(5.0, &fp_high, rises).on("fp-high", "6.4.4", "… to 5 % at 16"),
+        about(20.0, &fn_low, falls).on("fn-low", "6.4.4", "its false negatives fall from 20 % at 4 …"),
+        about(0.0, &fn_high, falls).on("fn-high", "6.4.4", "… to almost none at 16"),
+        Outcome::loosely(
+            Printed::new(50.0, 0).agrees(&least_low) && Printed::new(30.0, 0).agrees(&least_high),
+            Printed::new(50.0, 0).is_near(&least_low) && Printed::new(30.0, 0).is_near(&least_high),
+            clearly_below(&aware_high, &aware_low),
+        )
+        .on("ibf3", "6.4.4", "IBF3's fall less: from 50 % to 30 %")
+        .mean("all importances, 4, %", &aware_low)
+        .mean("16, %", &aware_high)
+        .mean("least important, 4, %", &least_low)
+        .mean("16, %", &least_high),
+    ]);
     for ((at, claimed), sample) in [(4, 18.0), (8, 30.0), (16, 40.0)].into_iter().zip(&crossovers) {
         let claim = format!("IBF3 meets the stable filter at importance {claimed} when the largest value is {at}");
-        conclusion = conclusion.verdict(about(&format!("crossover-{at}"), "6.4.4", &claim, claimed, sample, later));
+        conclusion = conclusion.verdict(about(claimed, sample, later).on(format!("crossover-{at}"), "6.4.4", claim));
     }
     Ok(conclusion)
 }

@@ -1,13 +1,7 @@
 //! Empty cells over time.
 
 use super::{NAMES, SOURCE, Size, family};
-use crate::datasets::{self, Request};
-use crate::experiments::common::{Named, build};
-use crate::suite::{
-    Axis, Cell, Conclusion, Experiment, Figure, Look, Outcome, Panel, Printed, Row, Sample, Scope, Seconds, Series,
-    Table, Verdict, clearly_below,
-};
-use everbloom::{Importance, Result};
+use crate::experiments::common::*;
 
 /// See the module.
 pub(in crate::experiments) static EXPERIMENT: Experiment = Experiment {
@@ -74,7 +68,7 @@ fn zeros(items: u64, reading: (u32, u32), seed: u64) -> Result<Vec<Row>> {
 
 /// The settled counts of a filter, a mean for each seed, or how much they move from look to look.
 fn settled(table: &Table, (decrements, cell_max): (u32, u32), filter: &str, value: &str) -> Result<Sample> {
-    let labels = [("decrements", decrements.into()), ("cell_max", cell_max.into()), ("filter", filter.into())];
+    let labels = labels![decrements = decrements, cell_max = cell_max, filter = filter];
     table.need("settled", value, &labels)
 }
 
@@ -88,10 +82,10 @@ fn stable_point(reading: (u32, u32)) -> f64 {
 fn conclude(table: &Table, _: &Scope) -> Result<Conclusion> {
     let caption = "The stable point (dashed: theory for the stable filter) is reached within a thousand arrivals. M = 4. IBF2 is emptiest; of the filters that the thesis compares, IBF1 to IBF5, it moves most (IBF6, which it leaves out here, moves more).";
     let panel = Panel::new("", Axis::linear("arrivals"), Axis::linear("empty cells of 512").from(0.0, 512.0));
-    let four = [("decrements", 5u32.into()), ("cell_max", 4u32.into())];
+    let four = labels![decrements = 5u32, cell_max = 4u32];
     let panel = panel.each(Look::Line, (table, "zeros"), ("arrivals", "zeros", 1.0), ("filter", NAMES), &four);
     let ends = table.labels("zeros", "arrivals").iter().filter_map(|label| label.number()).fold(0.0, f64::max);
-    let theory = [0.0, ends].map(|x| crate::suite::Point::new(x, stable_point(READINGS[0])));
+    let theory = [0.0, ends].map(|x| Point::new(x, stable_point(READINGS[0])));
     let panel = panel.series(Series::new("stable point, theory", Look::Reference, theory));
     let figure = Figure::new("zeros", "Empty cells over time (Figure 7)", caption).panel(panel);
     Ok(Conclusion::new().figure(figure).verdicts(verdicts(table)?))
@@ -122,57 +116,43 @@ fn verdicts(table: &Table) -> Result<Vec<Verdict>> {
     let theory_holds = (stable.mean() - stable_point(mended)).abs() <= 4.0 * stable.error();
     let four_hundred = Printed::new(400.0, 0);
     Ok(vec![
-        Verdict::new(
-            "stable-point",
-            "6.5",
-            "the stable filter settles around 50 empty cells, with 5 decrements and a largest value of 5",
-            outcome,
+        outcome
+            .on(
+                "stable-point",
+                "6.5",
+                "the stable filter settles around 50 empty cells, with 5 decrements and a largest value of 5",
+            )
+            .number("printed", 50.0)
+            .mean("as printed", &printed_stable)
+            .mean("5 decrements, largest value 4", &stable)
+            .mean("7 decrements, largest value 5", &other_stable)
+            .mean("IBF2 as printed", &settled(table, as_printed, "IBF2", "zeros")?)
+            .mean("5 decrements, largest value 4", &ibf2)
+            .mean("7 decrements, largest value 5", &settled(table, other, "IBF2", "zeros")?)
+            .remark("either mending fits; those below take a largest value of 4"),
+        Outcome::of(theory_holds)
+            .on("theory", "2.2, eq. 4", "the share of empty cells of a stable filter tends to a constant")
+            .number("theory of Deng and Rafiei", stable_point(mended))
+            .mean("measured", &stable),
+        Outcome::loosely(
+            (50.0..=400.0).contains(&lowest) && (50.0..=400.0).contains(&highest),
+            lowest >= 45.0 && highest <= 440.0,
+            lowest > 10.0,
         )
-        .number("printed", 50.0)
-        .mean("as printed", &printed_stable)
-        .mean("5 decrements, largest value 4", &stable)
-        .mean("7 decrements, largest value 5", &other_stable)
-        .mean("IBF2 as printed", &settled(table, as_printed, "IBF2", "zeros")?)
-        .mean("5 decrements, largest value 4", &ibf2)
-        .mean("7 decrements, largest value 5", &settled(table, other, "IBF2", "zeros")?)
-        .remark("either mending fits; those below take a largest value of 4"),
-        Verdict::new(
-            "theory",
-            "2.2, eq. 4",
-            "the share of empty cells of a stable filter tends to a constant",
-            Outcome::of(theory_holds),
-        )
-        .number("theory of Deng and Rafiei", stable_point(mended))
-        .mean("measured", &stable),
-        Verdict::new(
-            "range",
-            "6.5",
-            "the importance-aware filters settle too, at 50 to 400 empty cells",
-            Outcome::loosely(
-                (50.0..=400.0).contains(&lowest) && (50.0..=400.0).contains(&highest),
-                lowest >= 45.0 && highest <= 440.0,
-                lowest > 10.0,
-            ),
-        )
+        .on("range", "6.5", "the importance-aware filters settle too, at 50 to 400 empty cells")
         .number("lowest", lowest)
         .number("highest", highest),
-        Verdict::new(
-            "ibf2-level",
-            "6.5",
-            "IBF2 has the most empty cells, nearly 400",
-            four_hundred.outcome_about(&ibf2, ibf2.mean() >= highest),
-        )
-        .mean("measured", &ibf2),
-        Verdict::new(
-            "ibf2-restless",
-            "6.5",
-            "IBF2 deviates most about its stable point",
-            Outcome::of(clearly_below(&next_moves, &ibf2_moves)),
-        )
-        .mean("deviation of IBF2", &ibf2_moves)
-        .mean(&format!("of {next}, the next of IBF1 to IBF5"), &next_moves)
-        .mean("of IBF6, which the comparison leaves out", &deviation("IBF6")?),
-        Verdict::new("bloom", "6.5", "the Bloom filter is full very soon", Outcome::of(bloom.mean() < 1.0))
+        four_hundred
+            .outcome_about(&ibf2, ibf2.mean() >= highest)
+            .on("ibf2-level", "6.5", "IBF2 has the most empty cells, nearly 400")
+            .mean("measured", &ibf2),
+        Outcome::of(clearly_below(&next_moves, &ibf2_moves))
+            .on("ibf2-restless", "6.5", "IBF2 deviates most about its stable point")
+            .mean("deviation of IBF2", &ibf2_moves)
+            .mean(&format!("of {next}, the next of IBF1 to IBF5"), &next_moves)
+            .mean("of IBF6, which the comparison leaves out", &deviation("IBF6")?),
+        Outcome::of(bloom.mean() < 1.0)
+            .on("bloom", "6.5", "the Bloom filter is full very soon")
             .mean("empty cells", &bloom),
     ])
 }

@@ -2,13 +2,7 @@
 
 use super::{NAMES, SOURCE, Size, USUAL, family};
 use crate::curve;
-use crate::evaluate::Record;
-use crate::experiments::common::{Named, judge, with_rates};
-use crate::suite::{
-    Axis, Cell, Conclusion, Experiment, Figure, Look, Outcome, Panel, Row, Scope, Seconds, Table, Verdict,
-    clearly_below,
-};
-use everbloom::Result;
+use crate::experiments::common::*;
 
 /// See the module.
 pub(in crate::experiments) static EXPERIMENT: Experiment = Experiment {
@@ -41,7 +35,7 @@ fn cells(scope: &Scope) -> Result<Vec<Cell>> {
             let filters = filters(num_cells);
             let record = Record { by_importance: true, ..Record::default() };
             let outcome = judge(&mut scope.recording("urls")?, &filters, seed, record)?;
-            let row = |((name, _), report): (&Named, &crate::evaluate::Report)| {
+            let row = |((name, _), report): (&Named, &Report)| {
                 let points = report
                     .by_importance
                     .iter()
@@ -71,70 +65,47 @@ fn conclude(table: &Table, _: &Scope) -> Result<Conclusion> {
             panel.each(Look::LineAndMarks, (table, "rates"), ("num_cells", measure, 100.0), ("filter", filters), &[]);
         figure = figure.panel(panel);
     }
-    let at = |measure: &str, filter: &str| {
-        table.need("rates", measure, &[("num_cells", 2048u64.into()), ("filter", filter.into())])
-    };
+    let at = |measure: &str, filter: &str| table.need("rates", measure, &labels![num_cells = 2048u64, filter = filter]);
     let slope = |filter: &str| at("fnr_slope", filter);
     let (sbf, ibf3, ibf5) = (slope("SBF")?, slope("IBF3")?, slope("IBF5")?);
-    let error =
-        |filter: &str| Ok::<_, everbloom::Error>(at("wfp", filter)?.with(&at("wfn", filter)?, |a, b| 100.0 * (a + b)));
+    let error = |filter: &str| Ok::<_, Error>(at("wfp", filter)?.with(&at("wfn", filter)?, |a, b| 100.0 * (a + b)));
     let (sbf_sum, ibf3_sum, ibf5_sum, ranked) = (error("SBF")?, error("IBF3")?, error("IBF5")?, error("ranked")?);
-    let cost = |filter: &str| Ok::<_, everbloom::Error>(at("wfn", filter)?.percent());
+    let cost = |filter: &str| Ok::<_, Error>(at("wfn", filter)?.percent());
     let best = if ibf3_sum.mean() < ibf5_sum.mean() { &ibf3_sum } else { &ibf5_sum };
-    Ok(Conclusion::new()
-        .figure(figure)
-        .verdict(
-            Verdict::new(
-                "works",
-                "7",
-                "importance-aware filters work on real importances: large files are missed less",
-                Outcome::of(clearly_below(&ibf5, &sbf)),
-            )
+    Ok(Conclusion::new().figure(figure).verdicts([
+        Outcome::of(clearly_below(&ibf5, &sbf))
+            .on("works", "7", "importance-aware filters work on real importances: large files are missed less")
             .mean("slope of the FNR over all importances: SBF", &sbf)
             .mean("IBF3", &ibf3)
             .mean("IBF5", &ibf5)
             .ours()
             .remark("asked by the thesis, not claimed"),
-        )
-        .verdict(
-            Verdict::new(
-                "beats-stable",
-                "7",
-                "at equal cells they have fewer weighted errors than the stable filter",
-                Outcome::of(clearly_below(best, &sbf_sum)),
-            )
+        Outcome::of(clearly_below(best, &sbf_sum))
+            .on("beats-stable", "7", "at equal cells they have fewer weighted errors than the stable filter")
             .mean("SBF, wfp + wfn, 2048 cells, %", &sbf_sum)
             .mean("IBF3, %", &ibf3_sum)
             .mean("IBF5, %", &ibf5_sum)
             .ours()
             .remark("asked by the thesis, not claimed"),
+        Outcome::graded(
+            clearly_below(&cost("IBF3")?, &cost("SBF")?) && clearly_below(&cost("IBF5")?, &cost("SBF")?),
+            clearly_below(&cost("IBF3")?, &cost("SBF")?) || clearly_below(&cost("IBF5")?, &cost("SBF")?),
         )
-        .verdict(
-            Verdict::new(
-                "cost",
-                "1, scenario 3",
-                "where the cost of a miss is the size of the object, IBF3 and IBF5 cost less than the stable filter",
-                Outcome::graded(
-                    clearly_below(&cost("IBF3")?, &cost("SBF")?) && clearly_below(&cost("IBF5")?, &cost("SBF")?),
-                    clearly_below(&cost("IBF3")?, &cost("SBF")?) || clearly_below(&cost("IBF5")?, &cost("SBF")?),
-                ),
-            )
-            .ours()
-            .mean("bytes fetched again, % of all, SBF", &cost("SBF")?)
-            .mean("IBF3", &cost("IBF3")?)
-            .mean("IBF5", &cost("IBF5")?)
-            .mean("ranked", &cost("ranked")?)
-            .remark("the thesis's third scenario, which it does not run; at equal cells, 2048"),
+        .on(
+            "cost",
+            "1, scenario 3",
+            "where the cost of a miss is the size of the object, IBF3 and IBF5 cost less than the stable filter",
         )
-        .verdict(
-            Verdict::new(
-                "ranked",
-                "everbloom",
-                "ranked has fewer weighted errors in the memory of the cells alone",
-                Outcome::of(clearly_below(&ranked, best)),
-            )
+        .ours()
+        .mean("bytes fetched again, % of all, SBF", &cost("SBF")?)
+        .mean("IBF3", &cost("IBF3")?)
+        .mean("IBF5", &cost("IBF5")?)
+        .mean("ranked", &cost("ranked")?)
+        .remark("the thesis's third scenario, which it does not run; at equal cells, 2048"),
+        Outcome::of(clearly_below(&ranked, best))
+            .on("ranked", "everbloom", "ranked has fewer weighted errors in the memory of the cells alone")
             .ours()
             .mean("ranked, %", &ranked)
             .mean("better of IBF3 and IBF5, %", best),
-        ))
+    ]))
 }

@@ -1,12 +1,7 @@
 //! Deletion of the least important cells: compulsory, not, and with priorities.
 
 use super::{SOURCE, USUAL, items, rates, scaled};
-use crate::experiments::common::Named;
-use crate::suite::{
-    Axis, Cell, Conclusion, Experiment, Figure, Look, Outcome, Panel, Point, Row, Scope, Seconds, Series, Table,
-    Verdict, clearly_below,
-};
-use everbloom::Result;
+use crate::experiments::common::*;
 
 /// See the module.
 pub(in crate::experiments) static EXPERIMENT: Experiment = Experiment {
@@ -52,9 +47,8 @@ fn cells(scope: &Scope) -> Result<Vec<Cell>> {
 }
 
 fn conclude(table: &Table, _: &Scope) -> Result<Conclusion> {
-    let at = |measure: &str, set: &str, filter: &str| {
-        table.percent("rates", measure, &[("set", set.into()), ("filter", filter.into())])
-    };
+    let at =
+        |measure: &str, set: &str, filter: &str| table.percent("rates", measure, &labels![set = set, filter = filter]);
     let mut figure = Figure::new(
         "min-imp",
         "Three forms of deleting the least important",
@@ -64,11 +58,7 @@ fn conclude(table: &Table, _: &Scope) -> Result<Conclusion> {
         let mut panel =
             Panel::new(title, Axis::linear("weighted false positives, %"), Axis::linear("weighted false negatives, %"));
         for filter in NAMES {
-            panel = panel.series(Series::new(
-                filter,
-                Look::Marks,
-                [Point::of(at("wfp", set, filter)?.mean(), &at("wfn", set, filter)?, 1.0)],
-            ));
+            panel = panel.series(mark(filter, &at("wfp", set, filter)?, &at("wfn", set, filter)?));
         }
         figure = figure.panel(panel);
     }
@@ -86,26 +76,14 @@ fn conclude(table: &Table, _: &Scope) -> Result<Conclusion> {
     let nearly = largest.mean().abs() < 0.05 * compulsory.mean().abs();
     let wfn = |filter| at("wfn", "linear_70", filter);
     let (few, many) = (wfn("with priority")?, wfn("priority 1024")?);
-    Ok(Conclusion::new()
-        .figure(figure)
-        .verdict(
-            Verdict::new(
-                "optional",
-                "7",
-                "without compulsion hardly anything is deleted: very close to a Bloom filter",
-                Outcome::loosely(same, close, optional.mean() > 0.7 * bloom.mean()),
-            )
+    Ok(Conclusion::new().figure(figure).verdicts([
+        Outcome::loosely(same, close, optional.mean() > 0.7 * bloom.mean())
+            .on("optional", "7", "without compulsion hardly anything is deleted: very close to a Bloom filter")
             .mean("wfp of BF, %", &bloom)
             .mean("without compulsion, %", &optional)
             .mean("its wfn, %", &missed),
-        )
-        .verdict(
-            Verdict::new(
-                "priority",
-                "7",
-                "with a very large priority the behaviour is not importance-aware at all",
-                Outcome::loosely(blind, nearly, largest.mean() > as_printed.mean()),
-            )
+        Outcome::loosely(blind, nearly, largest.mean() > as_printed.mean())
+            .on("priority", "7", "with a very large priority the behaviour is not importance-aware at all")
             .mean("slope with a priority of 4, points per unit", &as_printed)
             .mean("64", &middle)
             .mean("256", &large)
@@ -113,17 +91,11 @@ fn conclude(table: &Table, _: &Scope) -> Result<Conclusion> {
             .mean("SBF", &stable)
             .mean("compulsory", &compulsory)
             .remark("Algorithm 8 as printed adds M = 4, and is importance-aware"),
-        )
-        .verdict(
-            Verdict::new(
-                "priority-deletes",
-                "7",
-                "it takes a very large priority to get a significant number of deletions",
-                Outcome::of(clearly_below(&few, &many)),
-            )
+        Outcome::of(clearly_below(&few, &many))
+            .on("priority-deletes", "7", "it takes a very large priority to get a significant number of deletions")
             .mean("wfn with a priority of 4, %", &few)
             .mean("1024, %", &many)
             .mean("SBF, %", &wfn("SBF")?)
             .remark("false negatives stand for deletions"),
-        ))
+    ]))
 }

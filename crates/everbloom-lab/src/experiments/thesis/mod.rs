@@ -17,11 +17,7 @@ pub(super) mod reinsertion;
 pub(super) mod tables;
 pub(super) mod varying_items;
 
-use crate::datasets::Request;
-use crate::evaluate::{Record, Report};
-use crate::experiments::common::{Named, judge_set, with_rates};
-use crate::suite::{Printed, Row, Sample, Scope, Verdict};
-use everbloom::Result;
+use crate::experiments::common::*;
 
 /// The citation.
 pub(super) const SOURCE: &str = "[Boraskar 2010]";
@@ -96,10 +92,19 @@ pub(super) fn rates(
 /// The filters that the figures by importance show.
 pub(super) const SHOWN: [&str; 5] = ["BF", "SBF", "IBF1", "IBF3", "IBF5"];
 
-/// A verdict on a figure that the prose rounds, or that was read off a chart.
-pub(super) fn about(id: &str, place: &str, claim: &str, printed: f64, sample: &Sample, tendency: bool) -> Verdict {
-    // As many digits as the prose has: 0.8 has one, 40 none.
-    let digits = if printed.fract() == 0.0 { 0 } else { 1 };
-    let outcome = Printed::new(printed, digits).outcome_about(sample, tendency);
-    Verdict::new(id, place, claim, outcome).number("printed", printed).mean("measured", sample)
+/// A verdict on a figure that the prose rounds, or that was read off a chart: printed, measured, and whether it tends as said.
+pub(super) fn about(printed: f64, sample: &Sample, tendency: bool) -> About<'_> {
+    About(printed, sample, tendency)
+}
+
+pub(super) struct About<'a>(f64, &'a Sample, bool);
+
+impl About<'_> {
+    pub(super) fn on(self, id: impl Into<String>, place: &str, claim: impl Into<String>) -> Verdict {
+        let About(printed, sample, tendency) = self;
+        // As many digits as the prose has: 0.8 has one, 40 none.
+        let digits = if printed.fract() == 0.0 { 0 } else { 1 };
+        let outcome = Printed::new(printed, digits).outcome_about(sample, tendency);
+        outcome.on(id, place, claim).number("printed", printed).mean("measured", sample)
+    }
 }

@@ -1,14 +1,7 @@
 //! The sets that the thesis ran and did not print: exponential and crawl.
 
 use super::{SHOWN, SOURCE, USUAL, family, items, scaled};
-use crate::datasets::Request;
-use crate::evaluate::Record;
-use crate::experiments::common::{Named, judge_set, with_rates};
-use crate::suite::{
-    Axis, Cell, Conclusion, Experiment, Figure, Look, Outcome, Panel, Row, Scope, Seconds, Table, Verdict,
-    clearly_below,
-};
-use everbloom::Result;
+use crate::experiments::common::*;
 
 /// See the module.
 pub(in crate::experiments) static EXPERIMENT: Experiment = Experiment {
@@ -60,42 +53,36 @@ fn conclude(table: &Table, _: &Scope) -> Result<Conclusion> {
             Axis::linear("importance").from(0.0, top),
             Axis::linear("false negatives, % of duplicates"),
         );
-        let (axes, here) = (("importance", "fnr", 100.0), [("set", set.into())]);
+        let (axes, here) = (("importance", "fnr", 100.0), labels![set = set]);
         let panel = panel.each(Look::Line, (table, "by_importance"), axes, ("filter", SHOWN), &here);
         figure = figure.panel(panel);
     }
     let mut verdicts = Vec::new();
     for set in SETS {
-        let at = |measure: &str, filter: &str| {
-            table.percent("rates", measure, &[("set", set.into()), ("filter", filter.into())])
-        };
+        let at = |measure: &str, filter: &str| table.percent("rates", measure, &labels![set = set, filter = filter]);
         let aware = ["IBF1", "IBF3", "IBF5"].map(|filter| at("fn_share_slope", filter));
         let [ibf1, ibf3, ibf5] = aware;
         let (ibf1, ibf3, ibf5) = (ibf1?, ibf3?, ibf5?);
         let falls = [&ibf1, &ibf3, &ibf5].iter().all(|slope| slope.mean() < -4.0 * slope.error());
         let (sbf, sum3) = (at("wfn", "SBF")?, at("wfn", "IBF3")?);
         verdicts.push(
-            Verdict::new(
-                format!("{set}-slope"),
-                "8",
-                format!("{set}: false negatives do not rise with importance"),
-                Outcome::of(falls),
-            )
-            .mean("IBF1, points per unit", &ibf1)
-            .mean("IBF3", &ibf3)
-            .mean("IBF5", &ibf5),
+            Outcome::of(falls)
+                .on(format!("{set}-slope"), "8", format!("{set}: false negatives do not rise with importance"))
+                .mean("IBF1, points per unit", &ibf1)
+                .mean("IBF3", &ibf3)
+                .mean("IBF5", &ibf5),
         );
         verdicts.push(
-            Verdict::new(
-                format!("{set}-wfn"),
-                "3",
-                format!("{set}: weighted false negatives of IBF3 are below the stable filter's"),
-                Outcome::of(clearly_below(&sum3, &sbf)),
-            )
-            .mean("SBF, %", &sbf)
-            .mean("IBF3, %", &sum3)
-            .mean("their wfp: SBF, %", &at("wfp", "SBF")?)
-            .mean("IBF3, %", &at("wfp", "IBF3")?),
+            Outcome::of(clearly_below(&sum3, &sbf))
+                .on(
+                    format!("{set}-wfn"),
+                    "3",
+                    format!("{set}: weighted false negatives of IBF3 are below the stable filter's"),
+                )
+                .mean("SBF, %", &sbf)
+                .mean("IBF3, %", &sum3)
+                .mean("their wfp: SBF, %", &at("wfp", "SBF")?)
+                .mean("IBF3, %", &at("wfp", "IBF3")?),
         );
     }
     Ok(Conclusion::new().figure(figure).verdicts(verdicts))

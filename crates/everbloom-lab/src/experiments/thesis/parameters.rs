@@ -1,15 +1,7 @@
 //! Which parameter matters: hashes against decrements, and forgetting cell by cell against flushing.
 
 use super::{SOURCE, Size, USUAL, items, rates, scaled};
-use crate::datasets::{self, Request};
-use crate::experiments::common::{Named, build};
-use crate::metrics::Tally;
-use crate::oracle::{IdOracle, Truth};
-use crate::suite::{
-    Axis, Cell, Conclusion, Experiment, Figure, Look, Outcome, Panel, Point, Row, Sample, Scope, Seconds, Series,
-    Table, Verdict, clearly_below,
-};
-use everbloom::{Importance, Result};
+use crate::experiments::common::*;
 
 /// See the module.
 pub(in crate::experiments) static EXPERIMENT: Experiment = Experiment {
@@ -80,8 +72,7 @@ fn flushed(items: u64, seed: u64) -> Result<Vec<Row>> {
 
 fn conclude(table: &Table, _: &Scope) -> Result<Conclusion> {
     let fpr = |num_hashes: u32, decrements: u32, cell_max: u32| {
-        let labels =
-            [("num_hashes", num_hashes.into()), ("decrements", decrements.into()), ("cell_max", cell_max.into())];
+        let labels = labels![num_hashes = num_hashes, decrements = decrements, cell_max = cell_max];
         table.percent("rates", "fpr", &labels)
     };
     let mut verdicts = Vec::new();
@@ -97,24 +88,19 @@ fn conclude(table: &Table, _: &Scope) -> Result<Conclusion> {
         let ratio = hashes.with(&decrements, |hashes, decrements| hashes / decrements);
         if cell_max == LARGEST[0] {
             verdicts.push(
-                Verdict::new(
-                    "dominates",
-                    "6.6",
-                    "of hashes and decrements, the number of hashes has more effect on false positives",
-                    Outcome::of(clearly_below(&decrements, &hashes)),
-                )
-                .mean("doublings of the FPR when hashes double", &hashes)
-                .mean("halvings when decrements double", &decrements),
+                Outcome::of(clearly_below(&decrements, &hashes))
+                    .on(
+                        "dominates",
+                        "6.6",
+                        "of hashes and decrements, the number of hashes has more effect on false positives",
+                    )
+                    .mean("doublings of the FPR when hashes double", &hashes)
+                    .mean("halvings when decrements double", &decrements),
             );
         }
-        let printed = crate::suite::Printed::new(f64::from(cell_max), 0);
+        let printed = Printed::new(f64::from(cell_max), 0);
         verdicts.push(
-            Verdict::new(
-                format!("times-{cell_max}"),
-                "6.6",
-                format!("hashes have M = {cell_max} times as much effect on false positives as decrements"),
-                printed.outcome_about(&ratio, ratio.mean() > 1.0),
-            )
+            printed.outcome_about(&ratio, ratio.mean() > 1.0).on(format!("times-{cell_max}"), "6.6", format!("hashes have M = {cell_max} times as much effect on false positives as decrements"))
             .mean("effect of doubling the hashes / the decrements", &ratio)
             .mean("doublings of the FPR when hashes double", &hashes)
             .mean("halvings when decrements double", &decrements)
@@ -123,33 +109,23 @@ fn conclude(table: &Table, _: &Scope) -> Result<Conclusion> {
             ),
         );
     }
-    let stable =
-        [("num_hashes", HASHES[0].into()), ("decrements", DECREMENTS[0].into()), ("cell_max", LARGEST[0].into())];
+    let stable = labels![num_hashes = HASHES[0], decrements = DECREMENTS[0], cell_max = LARGEST[0]];
     let (sbf_fpr, sbf_fnr) = (table.percent("rates", "fpr", &stable)?, table.percent("rates", "fnr", &stable)?);
     let flushed = table.summary("flushed");
     let percent = |place: usize, value: &str| flushed[place].sample(value).map(Sample::percent).unwrap_or_default();
     let least = (0..flushed.len()).map(|place| percent(place, "fnr").mean()).fold(f64::INFINITY, f64::min);
     verdicts.push(
-        Verdict::new(
-            "flushing",
-            "2.1.2",
-            "a Bloom filter that is flushed now and then has false negatives",
-            Outcome::of(least > 0.0),
-        )
-        .number("least FNR over the periods, %", least)
-        .mean("SBF: FNR, %", &sbf_fnr)
-        .mean("SBF: FPR, %", &sbf_fpr),
+        Outcome::of(least > 0.0)
+            .on("flushing", "2.1.2", "a Bloom filter that is flushed now and then has false negatives")
+            .number("least FNR over the periods, %", least)
+            .mean("SBF: FNR, %", &sbf_fnr)
+            .mean("SBF: FPR, %", &sbf_fpr),
     );
     let near = (0..flushed.len()).filter(|&place| percent(place, "fpr").mean() <= sbf_fpr.mean());
     let best =
         near.min_by(|&one, &other| percent(one, "fnr").mean().total_cmp(&percent(other, "fnr").mean())).unwrap_or(0);
     verdicts.push(
-        Verdict::new(
-            "flushing-worse",
-            "everbloom",
-            "with as many cells and no more false positives, the stable filter misses fewer repeats than a flushed one",
-            Outcome::of(clearly_below(&sbf_fnr, &percent(best, "fnr"))),
-        )
+        Outcome::of(clearly_below(&sbf_fnr, &percent(best, "fnr"))).on("flushing-worse", "everbloom", "with as many cells and no more false positives, the stable filter misses fewer repeats than a flushed one")
         .ours()
         .mean("flushed: FNR, %", &percent(best, "fnr"))
         .mean("FPR, %", &percent(best, "fpr"))
@@ -161,7 +137,7 @@ fn conclude(table: &Table, _: &Scope) -> Result<Conclusion> {
     let panel =
         Panel::new("", Axis::log("false positives, % of distinct"), Axis::linear("false negatives, % of duplicates"))
             .series(Series::new("Bloom filter, flushed", Look::LineAndMarks, points))
-            .series(Series::new("SBF", Look::Marks, [Point::of(sbf_fpr.mean(), &sbf_fnr, 1.0)]));
+            .series(mark("SBF", &sbf_fpr, &sbf_fnr));
     let caption = "Set D, as many cells. A flushed filter is emptied after every so many arrivals; the more often, the further left.";
     let figure = Figure::new("flushing", "Flushing a Bloom filter, and a stable filter", caption).panel(panel);
     Ok(Conclusion::new().figure(figure).verdicts(verdicts))

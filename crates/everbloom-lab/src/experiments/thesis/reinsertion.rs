@@ -1,12 +1,7 @@
 //! Reinsertion: is the cache's memory better spent on cells?
 
 use super::{SOURCE, USUAL, items, rates, scaled};
-use crate::experiments::common::Named;
-use crate::suite::{
-    Axis, Cell, Conclusion, Experiment, Figure, Look, Outcome, Panel, Point, Row, Scope, Seconds, Series, Table,
-    Verdict,
-};
-use everbloom::Result;
+use crate::experiments::common::*;
 
 /// See the module.
 pub(in crate::experiments) static EXPERIMENT: Experiment = Experiment {
@@ -56,15 +51,11 @@ fn cells(scope: &Scope) -> Result<Vec<Cell>> {
 }
 
 fn conclude(table: &Table, _: &Scope) -> Result<Conclusion> {
-    let at = |measure: &str, filter: &str| table.percent("rates", measure, &[("filter", filter.into())]);
+    let at = |measure: &str, filter: &str| table.percent("rates", measure, &labels![filter = filter]);
     let mut panel =
         Panel::new("", Axis::linear("weighted false positives, %"), Axis::linear("weighted false negatives, %"));
     for filter in ["none", "more cells"].into_iter().chain(WAYS) {
-        panel = panel.series(Series::new(
-            filter,
-            Look::Marks,
-            [Point::of(at("wfp", filter)?.mean(), &at("wfn", filter)?, 1.0)],
-        ));
+        panel = panel.series(mark(filter, &at("wfp", filter)?, &at("wfn", filter)?));
     }
     let figure = Figure::new(
         "reinsertion",
@@ -78,16 +69,16 @@ fn conclude(table: &Table, _: &Scope) -> Result<Conclusion> {
         let sum = at("wfp", way)?.with(&at("wfn", way)?, |a, b| a + b);
         let outcome = Outcome::of(larger.mean() + 4.0 * larger.error() < sum.mean());
         verdicts.push(
-            Verdict::new(
-                format!("cells-{}", way.replace(", ", "-")),
-                "5.3",
-                format!("the memory of the reinsertion cache ({way}) is better spent on the filter"),
-                outcome,
-            )
-            .mean("wfp + wfn with reinsertion, %", &sum)
-            .mean("with more cells, %", &larger)
-            .mean("reinsertion cache, bits in all", &table.need("rates", "memory_bits", &[("filter", way.into())])?)
-            .mean("more cells, bits in all", &table.need("rates", "memory_bits", &[("filter", "more cells".into())])?),
+            outcome
+                .on(
+                    format!("cells-{}", way.replace(", ", "-")),
+                    "5.3",
+                    format!("the memory of the reinsertion cache ({way}) is better spent on the filter"),
+                )
+                .mean("wfp + wfn with reinsertion, %", &sum)
+                .mean("with more cells, %", &larger)
+                .mean("reinsertion cache, bits in all", &table.need("rates", "memory_bits", &labels![filter = way])?)
+                .mean("more cells, bits in all", &table.need("rates", "memory_bits", &labels![filter = "more cells"])?),
         );
     }
     Ok(Conclusion::new().figure(figure).verdicts(verdicts))

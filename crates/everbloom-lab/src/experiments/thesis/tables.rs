@@ -2,11 +2,7 @@
 //! numbers of hashes.
 
 use super::{NAMES, SOURCE, Size, USUAL, about, family, items, rates, scaled};
-use crate::suite::{
-    Axis, Cell, Conclusion, Experiment, Figure, Look, Outcome, Panel, Printed, Sample, Scope, Seconds, Series, Table,
-    Verdict, clearly_below,
-};
-use everbloom::Result;
+use crate::experiments::common::*;
 
 /// See the module.
 pub(in crate::experiments) static EXPERIMENT: Experiment = Experiment {
@@ -83,7 +79,7 @@ fn cells(scope: &Scope) -> Result<Vec<Cell>> {
     let cell = |(num_cells, num_hashes): (u64, u32), seed: u64| {
         let size = scaled(Size { num_cells, num_hashes, ..USUAL }, items);
         Cell::new(format!("linear, {items} arrivals, {}", size.words()), seed, move |_| {
-            let label = |row: crate::suite::Row| row.label("num_cells", num_cells).label("num_hashes", num_hashes);
+            let label = |row: Row| row.label("num_cells", num_cells).label("num_hashes", num_hashes);
             rates("linear", items, &family(size), seed, label)
         })
         .seconds(0.8)
@@ -93,7 +89,7 @@ fn cells(scope: &Scope) -> Result<Vec<Cell>> {
 
 fn sample(table: &Table, measure: &str, column: usize, filter: &str) -> Result<Sample> {
     let (num_cells, num_hashes) = COLUMNS[column];
-    let labels = [("num_cells", num_cells.into()), ("num_hashes", num_hashes.into()), ("filter", filter.into())];
+    let labels = labels![num_cells = num_cells, num_hashes = num_hashes, filter = filter];
     Ok(table.need("rates", measure, &labels)?.percent())
 }
 
@@ -143,7 +139,8 @@ fn printed(table: &Table, place: &str, measure: &str, row: &PrintedRow, column: 
         (_, true) => Outcome::Misprint,
         _ => as_printed.outcome(&own),
     };
-    let mut verdict = Verdict::new(format!("{measure}-{}-{num_cells}-{num_hashes}", row.filter), place, claim, outcome)
+    let mut verdict = outcome
+        .on(format!("{measure}-{}-{num_cells}-{num_hashes}", row.filter), place, claim)
         .number("printed", value)
         .mean("measured", &own);
     if misprint && mended != value {
@@ -172,65 +169,48 @@ fn prose(table: &Table) -> Result<Vec<Verdict>> {
     let ibf2_fp = (0..COLUMNS.len()).map(|column| sample(table, "wfp", column, "IBF2")).collect::<Result<Vec<_>>>()?;
     let most = ibf2_fp.iter().max_by(|one, other| one.mean().total_cmp(&other.mean())).cloned().unwrap_or_default();
     Ok(vec![
-        Verdict::new(
-            "ibf2-wfp",
-            "6.3",
-            "IBF2's wfp is close to 0.2 %",
-            Printed::new(0.2, 1).outcome_if_mended(Printed::new(0.02, 2), &most),
-        )
-        .number("section 6.3", 0.2)
-        .number("greatest in Table 3", 0.02)
-        .mean("greatest measured, %", &most)
-        .remark("the text contradicts its table: a digit too few"),
-        about("ibf2-wfn", "6.3", "IBF2's wfn is close to 44 %", 44.0, &ibf2_fn, true),
-        Verdict::new(
-            "deletion",
-            "6.3",
-            "deletion by importance gives fewer false positives (3–7 %) than random deletion (around 20 %)",
-            Outcome::graded(fewer_than(&sbf) && fewer_than(&ibf1), fewer_than(&sbf)),
-        )
-        .mean("random: SBF, 16384 cells, %", &sbf)
-        .mean("random: IBF1, %", &ibf1)
-        .mean("by importance: IBF4, %", &ibf4)
-        .mean("IBF5, %", &ibf5)
-        .remark("not below IBF1, which deletes at random, too, and whose 3.83 % the table prints"),
-        Verdict::new(
-            "insertion",
-            "6.3",
-            "M-insert gives more false positives than Imp-insert",
-            Outcome::of(clearly_below(&ibf1, &sbf) && clearly_below(&ibf2, &ibf4)),
-        )
-        .mean("SBF, 16384 cells, %", &sbf)
-        .mean("IBF1, %", &ibf1)
-        .mean("IBF4, %", &ibf4)
-        .mean("IBF2, %", &ibf2),
-        Verdict::new(
-            "size",
+        Printed::new(0.2, 1)
+            .outcome_if_mended(Printed::new(0.02, 2), &most)
+            .on("ibf2-wfp", "6.3", "IBF2's wfp is close to 0.2 %")
+            .number("section 6.3", 0.2)
+            .number("greatest in Table 3", 0.02)
+            .mean("greatest measured, %", &most)
+            .remark("the text contradicts its table: a digit too few"),
+        about(44.0, &ibf2_fn, true).on("ibf2-wfn", "6.3", "IBF2's wfn is close to 44 %"),
+        Outcome::graded(fewer_than(&sbf) && fewer_than(&ibf1), fewer_than(&sbf))
+            .on(
+                "deletion",
+                "6.3",
+                "deletion by importance gives fewer false positives (3–7 %) than random deletion (around 20 %)",
+            )
+            .mean("random: SBF, 16384 cells, %", &sbf)
+            .mean("random: IBF1, %", &ibf1)
+            .mean("by importance: IBF4, %", &ibf4)
+            .mean("IBF5, %", &ibf5)
+            .remark("not below IBF1, which deletes at random, too, and whose 3.83 % the table prints"),
+        Outcome::of(clearly_below(&ibf1, &sbf) && clearly_below(&ibf2, &ibf4))
+            .on("insertion", "6.3", "M-insert gives more false positives than Imp-insert")
+            .mean("SBF, 16384 cells, %", &sbf)
+            .mean("IBF1, %", &ibf1)
+            .mean("IBF4, %", &ibf4)
+            .mean("IBF2, %", &ibf2),
+        Outcome::of(clearly_below(&many, &few))
+            .on("size", "6.6", "increasing the number of cells greatly reduces both errors")
+            .mean("SBF, wfp + wfn, 16384 cells, %", &few)
+            .mean("262144 cells, %", &many),
+        about(20.0, &below(&ibf2_fn), clearly_below(&ibf5_fn, &ibf2_fn))
+            .on("below-ibf2", "6.6", "IBF5's false negatives are up to 20 points below IBF2's …")
+            .remark("65536 cells, 4 hashes"),
+        about(10.0, &below(&ibf1_fn), clearly_below(&ibf5_fn, &ibf1_fn)).on(
+            "below-ibf1",
             "6.6",
-            "increasing the number of cells greatly reduces both errors",
-            Outcome::of(clearly_below(&many, &few)),
-        )
-        .mean("SBF, wfp + wfn, 16384 cells, %", &few)
-        .mean("262144 cells, %", &many),
-        about(
-            "below-ibf2",
-            "6.6",
-            "IBF5's false negatives are up to 20 points below IBF2's …",
-            20.0,
-            &below(&ibf2_fn),
-            clearly_below(&ibf5_fn, &ibf2_fn),
-        )
-        .remark("65536 cells, 4 hashes"),
-        about("below-ibf1", "6.6", "… and 10 below IBF1's", 10.0, &below(&ibf1_fn), clearly_below(&ibf5_fn, &ibf1_fn)),
-        Verdict::new(
-            "ibf3-too",
-            "6.6",
-            "IBF3, too, has fewer false negatives than IBF2 and IBF1",
-            Outcome::of(clearly_below(&ibf3_fn, &ibf1_fn) && clearly_below(&ibf3_fn, &ibf2_fn)),
-        )
-        .mean("IBF1 wfn, %", &ibf1_fn)
-        .mean("IBF2, %", &ibf2_fn)
-        .mean("IBF3, %", &ibf3_fn),
+            "… and 10 below IBF1's",
+        ),
+        Outcome::of(clearly_below(&ibf3_fn, &ibf1_fn) && clearly_below(&ibf3_fn, &ibf2_fn))
+            .on("ibf3-too", "6.6", "IBF3, too, has fewer false negatives than IBF2 and IBF1")
+            .mean("IBF1 wfn, %", &ibf1_fn)
+            .mean("IBF2, %", &ibf2_fn)
+            .mean("IBF3, %", &ibf3_fn),
     ])
 }
 
@@ -243,7 +223,8 @@ fn compare(table: &Table, (filter, wfp, wfp_sd, wfn, wfn_sd): &(&str, f64, f64, 
     let (measured_wfp, measured_wfn) = (sample(table, "wfp", 2, filter)?, sample(table, "wfn", 2, filter)?);
     let holds = near(&measured_wfp, *wfp, *wfp_sd) && near(&measured_wfn, *wfn, *wfn_sd);
     let claim = format!("{filter} with 65536 cells and 4 hashes, by independent simulation: wfp {wfp} %, wfn {wfn} %");
-    Ok(Verdict::new(format!("reference-{filter}"), "everbloom's reference", claim, Outcome::of(holds))
+    Ok(Outcome::of(holds)
+        .on(format!("reference-{filter}"), "everbloom's reference", claim)
         .ours()
         .mean("wfp, %", &measured_wfp)
         .mean("wfn, %", &measured_wfn))
@@ -258,13 +239,10 @@ fn tradeoff(table: &Table) -> Result<Figure> {
         let title = format!("{num_cells} cells, {num_hashes} hashes");
         let axis = |name| Axis::linear(name).from(-2.0, 52.0);
         let mut panel = Panel::new(title, axis("weighted false positives, %"), axis("weighted false negatives, %"));
-        let printed = TABLE_3
-            .iter()
-            .zip(&TABLE_4)
-            .map(|(wfp, wfn)| crate::suite::Point::new(wfp.values[column], wfn.values[column]));
+        let printed = TABLE_3.iter().zip(&TABLE_4).map(|(wfp, wfn)| Point::new(wfp.values[column], wfn.values[column]));
         for filter in NAMES {
             let (wfp, wfn) = (sample(table, "wfp", column, filter)?, sample(table, "wfn", column, filter)?);
-            panel = panel.series(Series::new(filter, Look::Marks, [crate::suite::Point::of(wfp.mean(), &wfn, 1.0)]));
+            panel = panel.series(mark(filter, &wfp, &wfn));
         }
         figure = figure.panel(panel.series(Series::new("as printed", Look::ReferenceMarks, printed)));
     }
@@ -277,7 +255,7 @@ fn quality(table: &Table) -> Figure {
     let mut figure = Figure::new("precision-recall", "Weighted precision and recall against size", caption);
     for (measure, name) in [("weighted_precision", "weighted precision, %"), ("weighted_recall", "weighted recall, %")]
     {
-        let (axes, four) = (("num_cells", measure, 100.0), [("num_hashes", 4u32.into())]);
+        let (axes, four) = (("num_cells", measure, 100.0), labels![num_hashes = 4u32]);
         let panel = Panel::new("", Axis::log2("cells"), Axis::linear(name).from(0.0, 102.0));
         let panel = panel.each(Look::LineAndMarks, (table, "rates"), axes, ("filter", NAMES), &four);
         figure = figure.panel(panel);

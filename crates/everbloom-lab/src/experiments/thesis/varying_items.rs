@@ -1,11 +1,7 @@
 //! Errors against the length of the stream.
 
 use super::{NAMES, SOURCE, USUAL, family, rates, scaled};
-use crate::suite::{
-    Axis, Cell, Conclusion, Experiment, Figure, Look, Outcome, Panel, Row, Scope, Seconds, Table, Verdict,
-    clearly_below,
-};
-use everbloom::Result;
+use crate::experiments::common::*;
 
 /// See the module.
 pub(in crate::experiments) static EXPERIMENT: Experiment = Experiment {
@@ -46,7 +42,7 @@ fn conclude(table: &Table, scope: &Scope) -> Result<Conclusion> {
     }
     let lengths = lengths(scope);
     let at = |measure: &str, items: u64, filter: &str| {
-        table.percent("rates", measure, &[("arrivals", items.into()), ("filter", filter.into())])
+        table.percent("rates", measure, &labels![arrivals = items, filter = filter])
     };
     let mut verdicts = Vec::new();
     for (filter, measure, words) in [
@@ -58,7 +54,8 @@ fn conclude(table: &Table, scope: &Scope) -> Result<Conclusion> {
         let (short, long) = (at(measure, lengths[0], filter)?, at(measure, lengths[5], filter)?);
         let claim = format!("{filter}: {words} rise with the length of the stream");
         verdicts.push(
-            Verdict::new(format!("{filter}-{measure}"), "6.2", claim, Outcome::of(clearly_below(&short, &long)))
+            Outcome::of(clearly_below(&short, &long))
+                .on(format!("{filter}-{measure}"), "6.2", claim)
                 .mean("shortest stream, %", &short)
                 .mean("longest, %", &long),
         );

@@ -184,7 +184,7 @@ mod tests {
     use super::*;
 
     fn results(outcome: Outcome) -> Vec<Results> {
-        let verdict = Verdict::new("resetting", "handling deletions", "resetting loses others", outcome);
+        let verdict = outcome.on("resetting", "handling deletions", "resetting loses others");
         vec![Results {
             experiment: "lecture-counting".into(),
             source: "[SDS]".into(),
