@@ -1,17 +1,13 @@
-//! The laws that every registered filter obeys.
+//! The laws that every kind obeys, and those of planning and forecasting over all of them.
 
 #[path = "../common/mod.rs"]
 #[allow(unreachable_pub, dead_code)] // shared by several test binaries, each of which uses its part
 mod common;
 
-mod abilities;
 mod costs;
 mod forecasts;
-mod growth;
-mod parameters;
-mod planning;
+mod own;
 mod probes;
-mod rates;
-mod refusals;
 mod surfaces;
-mod verdicts;
+
+everbloom_laws::hold!(everbloom_all::KINDS, true);

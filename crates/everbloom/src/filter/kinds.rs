@@ -100,6 +100,10 @@ impl Kinds {
 
     /// The kind of a stored spec, if the format's id belongs to it.
     pub fn checked(self, spec: &Spec, id: u16) -> Result<&'static Kind> {
+        if self.named(spec.kind()).is_none() {
+            let remedy = "read it with a set of kinds that has it; the crate everbloom-all has all of everbloom's";
+            return Err(Error::unsupported(spec.kind(), "be read with these kinds", remedy.into()));
+        }
         let kind = self.of(spec)?;
         if kind.retired.contains(&(id & !SHARDED_ID)) {
             let problem = format!("a '{}' filter of an earlier version, which chose other bits for a key", kind.name);

@@ -1,10 +1,10 @@
 //! Measured rates against promised ones. Every tolerance is four standard errors, computed.
 
+use crate::Set;
 use crate::common::{
     Keys, binomial_error, build, endless_kinds, filling_kinds, is_exact, mean_and_error, plan, variants,
 };
 use everbloom::{Filter, FilterExt, Goal, Hashing, Holds, Importance, Verdict};
-use everbloom_all::KINDS;
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 
@@ -41,17 +41,16 @@ fn tolerance(rates: &[f64], predicted: f64, trials: u64) -> f64 {
     4.0 * error.max(binomial_error(predicted, (rates.len() as u64 * trials) as f64))
 }
 
-#[test]
-fn filters_that_fill_up_keep_their_rate_until_the_promised_number_of_keys() {
+pub fn filters_that_fill_up_keep_their_rate_until_the_promised_number_of_keys<S: Set>() {
     let (items, queries) = (20_000, 100_000);
-    for kind in filling_kinds() {
+    for kind in filling_kinds::<S>() {
         for target in [0.1, 0.01, 0.001] {
             for keys in Keys::ALL {
                 let goal = Goal::new().expected_items(items).fpr(target);
-                let predicted = plan(&kind, &goal).promise.predicted_fpr;
+                let predicted = plan::<S>(&kind, &goal).promise.predicted_fpr;
                 let rates: Vec<f64> = (0..4)
                     .map(|seed| {
-                        let mut filter = build(&kind, &goal.clone().hashing(Hashing::seeded(seed)));
+                        let mut filter = build::<S>(&kind, &goal.clone().hashing(Hashing::seeded(seed)));
                         fill(&mut *filter, keys, items);
                         found_share(&*filter, keys, items, queries)
                     })
@@ -61,7 +60,7 @@ fn filters_that_fill_up_keep_their_rate_until_the_promised_number_of_keys() {
                 assert!(measured <= most, "{kind}, {keys:?}: {measured} where {predicted} was promised (≤ {most})");
                 // Nor may it be far better than told: a forecast is no forecast if it is merely safe.
                 assert!(
-                    measured >= predicted / 2.0 || is_exact(&kind),
+                    measured >= predicted / 2.0 || is_exact::<S>(&kind),
                     "{kind}, {keys:?}: {measured} where {predicted} was predicted"
                 );
             }
@@ -69,17 +68,16 @@ fn filters_that_fill_up_keep_their_rate_until_the_promised_number_of_keys() {
     }
 }
 
-#[test]
-fn uneven_shards_keep_their_rate_until_the_promised_number_of_keys() {
+pub fn uneven_shards_keep_their_rate_until_the_promised_number_of_keys<S: Set>() {
     let queries = 50_000;
-    for kind in filling_kinds().into_iter().filter(|kind| !is_exact(kind)) {
+    for kind in filling_kinds::<S>().into_iter().filter(|kind| !is_exact::<S>(kind)) {
         let goal = Goal::new().memory_bits(64 * 4096).fpr(0.01);
         let spec = format!("{kind}:shards=64");
-        let promise = plan(&spec, &goal).promise;
+        let promise = plan::<S>(&spec, &goal).promise;
         let Holds::UntilItems(items) = promise.holds else { panic!("{spec}: {promise:?}") };
         let rates: Vec<f64> = (0..4)
             .map(|seed| {
-                let mut filter = build(&spec, &goal.clone().hashing(Hashing::seeded(seed)));
+                let mut filter = build::<S>(&spec, &goal.clone().hashing(Hashing::seeded(seed)));
                 fill(&mut *filter, Keys::Sequential, items);
                 found_share(&*filter, Keys::Sequential, items, queries)
             })
@@ -90,15 +88,14 @@ fn uneven_shards_keep_their_rate_until_the_promised_number_of_keys() {
     }
 }
 
-#[test]
-fn tiny_filters_keep_their_rate() {
-    for kind in filling_kinds() {
+pub fn tiny_filters_keep_their_rate<S: Set>() {
+    for kind in filling_kinds::<S>() {
         for (items, target) in [(1, 0.1), (2, 0.1), (5, 0.1), (1, 0.01), (3, 0.01), (10, 0.01), (40, 0.001)] {
             let goal = Goal::new().expected_items(items).fpr(target);
-            let predicted = plan(&kind, &goal).promise.predicted_fpr;
+            let predicted = plan::<S>(&kind, &goal).promise.predicted_fpr;
             let rates: Vec<f64> = (0..600)
                 .map(|seed| {
-                    let mut filter = build(&kind, &goal.clone().hashing(Hashing::seeded(seed)));
+                    let mut filter = build::<S>(&kind, &goal.clone().hashing(Hashing::seeded(seed)));
                     fill(&mut *filter, Keys::Sequential, items);
                     found_share(&*filter, Keys::Sequential, items, 500)
                 })
@@ -108,30 +105,6 @@ fn tiny_filters_keep_their_rate() {
             assert!(measured <= most, "{kind} for {items} keys: {measured} where {predicted} was promised (≤ {most})");
         }
     }
-}
-
-#[test]
-fn a_millionth_is_kept_at_ten_million_keys() {
-    let (items, queries) = (10_000_000u64, 30_000_000u64);
-    let mut filter = build("bloom", &Goal::new().expected_items(items).fpr(1e-6));
-    let predicted = filter.promise().predicted_fpr;
-    let in_parts = |from: u64, until: u64, act: &mut dyn FnMut(&[u64])| {
-        for start in (from..until).step_by(10_000) {
-            act(&(start..start + 10_000).collect::<Vec<_>>());
-        }
-    };
-    in_parts(0, items, &mut |keys| filter.insert_batch(keys));
-    let (mut found, mut wrong) = (vec![false; 10_000], 0);
-    in_parts(items, items + queries, &mut |keys| {
-        filter.contains_batch(keys, &mut found);
-        wrong += found.iter().filter(|found| **found).count();
-    });
-    let (expected, error) = (predicted * queries as f64, binomial_error(predicted, queries as f64) * queries as f64);
-    assert!(wrong as f64 <= expected + 4.0 * error, "{wrong} false positives where {expected} ± {error} were promised");
-    assert!(
-        wrong as f64 >= expected - 4.0 * error,
-        "{wrong} false positives where {expected} ± {error} were predicted"
-    );
 }
 
 /// A stream over which a promise must hold at every moment.
@@ -184,19 +157,18 @@ fn rates_by_tenth(filter: &mut dyn Filter, stream: Stream, arrivals: u64, seed: 
     tenths.into_iter().map(|(wrong, distinct)| (wrong as f64 / distinct as f64, distinct)).collect()
 }
 
-#[test]
-fn filters_for_endless_streams_keep_their_rate_at_every_moment() {
+pub fn filters_for_endless_streams_keep_their_rate_at_every_moment<S: Set>() {
     let (memory, arrivals) = (1 << 14, 50_000);
-    for kind in endless_kinds() {
+    for kind in endless_kinds::<S>() {
         for target in [0.1, 0.01, 0.001] {
             for stream in [Stream::AllDistinct, Stream::HalfRepeats, Stream::HotKeys] {
                 let goal = Goal::new().memory_bits(memory).fpr(target);
-                let plan = plan(&kind, &goal);
+                let plan = plan::<S>(&kind, &goal);
                 assert_eq!(plan.promise.holds, Holds::Always, "{kind}");
                 let predicted = plan.promise.predicted_fpr;
                 let runs: Vec<_> = (0..4)
                     .map(|seed| {
-                        let mut filter = build(&kind, &goal.clone().hashing(Hashing::seeded(seed)));
+                        let mut filter = build::<S>(&kind, &goal.clone().hashing(Hashing::seeded(seed)));
                         rates_by_tenth(&mut *filter, stream, arrivals, seed)
                     })
                     .collect();
@@ -215,10 +187,10 @@ fn filters_for_endless_streams_keep_their_rate_at_every_moment() {
 }
 
 /// The worst tenth of a stream over a few seeds: its measured rate and the most it may be.
-fn worst_tenth(spec: &str, goal: &Goal, stream: Stream, predicted: f64) -> (f64, f64) {
+fn worst_tenth<S: Set>(spec: &str, goal: &Goal, stream: Stream, predicted: f64) -> (f64, f64) {
     let runs: Vec<_> = (0..4)
         .map(|seed| {
-            rates_by_tenth(&mut *build(spec, &goal.clone().hashing(Hashing::seeded(seed))), stream, 30_000, seed)
+            rates_by_tenth(&mut *build::<S>(spec, &goal.clone().hashing(Hashing::seeded(seed))), stream, 30_000, seed)
         })
         .collect();
     let tenths = (0..10).map(|tenth| {
@@ -228,12 +200,11 @@ fn worst_tenth(spec: &str, goal: &Goal, stream: Stream, predicted: f64) -> (f64,
     tenths.max_by(|one, other| (one.0 - one.1).total_cmp(&(other.0 - other.1))).expect("ten tenths")
 }
 
-#[test]
-fn every_variant_that_promises_a_rate_keeps_it() {
+pub fn every_variant_that_promises_a_rate_keeps_it<S: Set>() {
     let goal = Goal::new().memory_bits(1 << 14).expected_items(500).fpr(0.05);
     let mut promising = 0;
-    for spec in variants() {
-        let Ok(plan) = goal.plan_among(KINDS, &spec) else { continue };
+    for spec in variants::<S>() {
+        let Ok(plan) = goal.plan_among(S::KINDS, &spec) else { continue };
         let predicted = plan.promise.predicted_fpr;
         let (measured, most) = match plan.promise.holds {
             Holds::Never => continue,
@@ -242,7 +213,7 @@ fn every_variant_that_promises_a_rate_keeps_it() {
                 let items = items.min(1 << 16);
                 let rates: Vec<f64> = (0..8)
                     .map(|seed| {
-                        let mut filter = build(&spec, &goal.clone().hashing(Hashing::seeded(seed)));
+                        let mut filter = build::<S>(&spec, &goal.clone().hashing(Hashing::seeded(seed)));
                         fill(&mut *filter, Keys::Sequential, items);
                         found_share(&*filter, Keys::Sequential, items, 20_000)
                     })
@@ -251,30 +222,29 @@ fn every_variant_that_promises_a_rate_keeps_it() {
             }
             Holds::Always => [Stream::AllDistinct, Stream::HalfRepeats, Stream::HotKeys]
                 .into_iter()
-                .map(|stream| worst_tenth(&spec, &goal, stream, predicted))
+                .map(|stream| worst_tenth::<S>(&spec, &goal, stream, predicted))
                 .max_by(|one, other| (one.0 - one.1).total_cmp(&(other.0 - other.1)))
                 .expect("three streams"),
         };
         promising += 1;
         assert!(measured <= most, "{spec}: {measured} where {predicted} was promised (≤ {most})");
     }
-    assert!(promising > bare_count(), "only {promising} variants promise anything");
+    assert!(promising > bare_count::<S>(), "only {promising} variants promise anything");
 }
 
-fn bare_count() -> usize {
-    everbloom_all::KINDS.iter().count()
+fn bare_count<S: Set>() -> usize {
+    S::KINDS.iter().count()
 }
 
-#[test]
-fn filters_for_endless_streams_keep_their_rate_for_awkward_keys() {
-    for kind in endless_kinds() {
+pub fn filters_for_endless_streams_keep_their_rate_for_awkward_keys<S: Set>() {
+    for kind in endless_kinds::<S>() {
         for keys in Keys::ALL {
             let goal = Goal::new().memory_bits(1 << 15).fpr(0.01);
-            let predicted = plan(&kind, &goal).promise.predicted_fpr;
+            let predicted = plan::<S>(&kind, &goal).promise.predicted_fpr;
             let (arrivals, queries) = (60_000, 100_000);
             let rates: Vec<f64> = (0..4)
                 .map(|seed| {
-                    let mut filter = build(&kind, &goal.clone().hashing(Hashing::seeded(seed)));
+                    let mut filter = build::<S>(&kind, &goal.clone().hashing(Hashing::seeded(seed)));
                     fill(&mut *filter, keys, arrivals);
                     found_share(&*filter, keys, arrivals, queries)
                 })
@@ -286,12 +256,11 @@ fn filters_for_endless_streams_keep_their_rate_for_awkward_keys() {
     }
 }
 
-#[test]
-fn the_estimated_rate_is_the_one_measured_on_the_present_contents() {
+pub fn the_estimated_rate_is_the_one_measured_on_the_present_contents<S: Set>() {
     let queries = 400_000;
-    for kind in filling_kinds().into_iter().chain(endless_kinds()) {
+    for kind in filling_kinds::<S>().into_iter().chain(endless_kinds::<S>()) {
         for inserted in [1000, 4000, 20_000] {
-            let mut filter = build(&kind, &Goal::new().memory_bits(1 << 18).expected_items(8000).fpr(0.05));
+            let mut filter = build::<S>(&kind, &Goal::new().memory_bits(1 << 18).expected_items(8000).fpr(0.05));
             fill(&mut *filter, Keys::Random, inserted);
             let estimated = filter.status().estimated_fpr;
             let measured = found_share(&*filter, Keys::Random, 1 << 40, queries);
@@ -304,14 +273,13 @@ fn the_estimated_rate_is_the_one_measured_on_the_present_contents() {
     }
 }
 
-#[test]
-fn the_estimated_number_of_keys_is_right_on_average() {
-    for kind in filling_kinds() {
+pub fn the_estimated_number_of_keys_is_right_on_average<S: Set>() {
+    for kind in filling_kinds::<S>() {
         for inserted in [500u64, 8000, 16_000] {
             let goal = Goal::new().expected_items(8000).fpr(0.01);
             let estimates: Vec<f64> = (0..24)
                 .filter_map(|seed| {
-                    let mut filter = build(&kind, &goal.clone().hashing(Hashing::seeded(seed)));
+                    let mut filter = build::<S>(&kind, &goal.clone().hashing(Hashing::seeded(seed)));
                     fill(&mut *filter, Keys::Random, inserted);
                     filter.status().estimated_items
                 })

@@ -1,19 +1,19 @@
 //! What kinds can do: what they say, merging, removing, counting, windows.
 
+use crate::Set;
 use crate::common::{Keys, arrivals, binomial_error, build, observe_all, small, small_goal, variants};
 use everbloom::codec::encode;
-use everbloom::kind::Combine;
+use everbloom::kind::{Combine, Kinds};
 use everbloom::{AnyFilter, Error, Filter, FilterExt, Goal, Hashing, Importance, Key};
-use everbloom_all::KINDS;
 
-fn mergeable() -> Vec<String> {
-    let specs: Vec<_> = variants().into_iter().filter(|spec| small(spec, 0).as_merge().is_some()).collect();
-    assert!(!specs.is_empty(), "no kind can merge any more");
+fn mergeable<S: Set>() -> Vec<String> {
+    let specs: Vec<_> = variants::<S>().into_iter().filter(|spec| small::<S>(spec, 0).as_merge().is_some()).collect();
+    assert!(S::CAN_EVERYTHING <= !specs.is_empty(), "no kind can merge any more");
     specs
 }
 
-fn with_keys(spec: &str, keys: impl IntoIterator<Item = u64>) -> AnyFilter {
-    let mut filter = small(spec, 4);
+fn with_keys<S: Set>(spec: &str, keys: impl IntoIterator<Item = u64>) -> AnyFilter {
+    let mut filter = small::<S>(spec, 4);
     for key in keys {
         filter.insert(key);
     }
@@ -28,47 +28,43 @@ fn answers(filter: &dyn Filter) -> Vec<bool> {
     (0..5000u64).map(|key| filter.contains(&key)).collect()
 }
 
-#[test]
-fn a_union_is_what_inserting_both_gives() {
-    for spec in mergeable() {
-        let mut union = with_keys(&spec, 0..300);
-        merge(&mut union, &*with_keys(&spec, 200..500), Combine::Union).expect("alike");
-        let both = with_keys(&spec, (0..300).chain(200..500));
+pub fn a_union_is_what_inserting_both_gives<S: Set>() {
+    for spec in mergeable::<S>() {
+        let mut union = with_keys::<S>(&spec, 0..300);
+        merge(&mut union, &*with_keys::<S>(&spec, 200..500), Combine::Union).expect("alike");
+        let both = with_keys::<S>(&spec, (0..300).chain(200..500));
         assert_eq!(answers(&*union), answers(&*both), "{spec}");
         assert_eq!(encode(&*union), encode(&*both), "{spec}");
     }
 }
 
-#[test]
-fn union_is_commutative() {
-    for spec in mergeable() {
-        let (mut one, mut other) = (with_keys(&spec, 0..300), with_keys(&spec, 200..700));
-        let (first, second) = (with_keys(&spec, 0..300), with_keys(&spec, 200..700));
+pub fn union_is_commutative<S: Set>() {
+    for spec in mergeable::<S>() {
+        let (mut one, mut other) = (with_keys::<S>(&spec, 0..300), with_keys::<S>(&spec, 200..700));
+        let (first, second) = (with_keys::<S>(&spec, 0..300), with_keys::<S>(&spec, 200..700));
         merge(&mut one, &*second, Combine::Union).expect("alike");
         merge(&mut other, &*first, Combine::Union).expect("alike");
         assert_eq!(encode(&*one), encode(&*other), "{spec}");
     }
 }
 
-#[test]
-fn union_is_idempotent_in_its_answers() {
-    for spec in mergeable() {
-        let mut filter = with_keys(&spec, 0..300);
+pub fn union_is_idempotent_in_its_answers<S: Set>() {
+    for spec in mergeable::<S>() {
+        let mut filter = with_keys::<S>(&spec, 0..300);
         let before = answers(&*filter);
-        merge(&mut filter, &*with_keys(&spec, 0..300), Combine::Union).expect("alike");
+        merge(&mut filter, &*with_keys::<S>(&spec, 0..300), Combine::Union).expect("alike");
         assert_eq!(answers(&*filter), before, "{spec}");
     }
 }
 
-#[test]
-fn an_intersection_keeps_what_both_hold_or_is_refused() {
-    for spec in mergeable() {
-        let mut filter = with_keys(&spec, 0..300);
+pub fn an_intersection_keeps_what_both_hold_or_is_refused<S: Set>() {
+    for spec in mergeable::<S>() {
+        let mut filter = with_keys::<S>(&spec, 0..300);
         let before = encode(&*filter);
-        match merge(&mut filter, &*with_keys(&spec, 200..500), Combine::Intersection) {
+        match merge(&mut filter, &*with_keys::<S>(&spec, 200..500), Combine::Intersection) {
             Ok(()) => {
                 assert!((200..300u64).all(|key| filter.contains(key)), "{spec}");
-                let (left, right) = (with_keys(&spec, 0..300), with_keys(&spec, 200..500));
+                let (left, right) = (with_keys::<S>(&spec, 0..300), with_keys::<S>(&spec, 200..500));
                 let at_most = |key: &u64| !filter.contains(key) || (left.contains(key) && right.contains(key));
                 assert!((0..5000u64).all(|key| at_most(&key)), "{spec}: more than either");
             }
@@ -80,17 +76,16 @@ fn an_intersection_keeps_what_both_hold_or_is_refused() {
     }
 }
 
-#[test]
-fn unlike_filters_are_refused_and_the_left_one_stays_as_it_was() {
-    for spec in mergeable() {
-        let mut left = with_keys(&spec, 0..300);
+pub fn unlike_filters_are_refused_and_the_left_one_stays_as_it_was<S: Set>() {
+    for spec in mergeable::<S>() {
+        let mut left = with_keys::<S>(&spec, 0..300);
         let before = encode(&*left);
-        let larger = build(&spec, &Goal::new().memory_bits(1 << 20).expected_items(8000).fpr(0.01));
-        let others: Vec<AnyFilter> = variants()
+        let larger = build::<S>(&spec, &Goal::new().memory_bits(1 << 20).expected_items(8000).fpr(0.01));
+        let others: Vec<AnyFilter> = variants::<S>()
             .iter()
-            .map(|other| small(other, 4))
+            .map(|other| small::<S>(other, 4))
             .filter(|other| other.spec() != left.spec())
-            .chain([small(&spec, 5), larger])
+            .chain([small::<S>(&spec, 5), larger])
             .collect();
         for other in others {
             for how in [Combine::Union, Combine::Intersection] {
@@ -100,15 +95,15 @@ fn unlike_filters_are_refused_and_the_left_one_stays_as_it_was() {
             }
         }
         let secret = small_goal(4).hashing(Hashing::keyed(everbloom::SecretKey::new([9; 16])));
-        let error = merge(&mut left, &*build(&spec, &secret), Combine::Union).expect_err("other hashing");
+        let error = merge(&mut left, &*build::<S>(&spec, &secret), Combine::Union).expect_err("other hashing");
         assert!(!error.to_string().contains("09, 09") && !error.to_string().contains("9, 9"), "{error}");
         assert_eq!(encode(&*left), before, "{spec}");
     }
 }
 
-fn removable() -> Vec<String> {
-    let specs: Vec<_> = variants().into_iter().filter(|spec| small(spec, 0).as_removal().is_some()).collect();
-    assert!(!specs.is_empty(), "no kind can remove any more");
+fn removable<S: Set>() -> Vec<String> {
+    let specs: Vec<_> = variants::<S>().into_iter().filter(|spec| small::<S>(spec, 0).as_removal().is_some()).collect();
+    assert!(S::CAN_EVERYTHING <= !specs.is_empty(), "no kind can remove any more");
     specs
 }
 
@@ -117,10 +112,9 @@ fn remove(filter: &mut AnyFilter, key: u64) -> bool {
     filter.as_removal().expect("it removes").remove_hash(hash)
 }
 
-#[test]
-fn what_was_not_removed_stays_and_what_was_removed_goes() {
-    for spec in removable() {
-        let mut filter = with_keys(&spec, 0..800);
+pub fn what_was_not_removed_stays_and_what_was_removed_goes<S: Set>() {
+    for spec in removable::<S>() {
+        let mut filter = with_keys::<S>(&spec, 0..800);
         assert!((0..400).all(|key| remove(&mut filter, key)), "{spec}: an inserted key can be removed");
         assert!((400..800u64).all(|key| filter.contains(key)), "{spec}: removal took others along");
         let left = (0..400u64).filter(|key| filter.contains(key)).count() as f64 / 400.0;
@@ -129,10 +123,9 @@ fn what_was_not_removed_stays_and_what_was_removed_goes() {
     }
 }
 
-#[test]
-fn removing_all_leaves_nothing() {
-    for spec in removable() {
-        let mut filter = small(&spec, 4);
+pub fn removing_all_leaves_nothing<S: Set>() {
+    for spec in removable::<S>() {
+        let mut filter = small::<S>(&spec, 4);
         let fresh = encode(&*filter);
         for key in 0..500u64 {
             filter.insert(key);
@@ -142,10 +135,9 @@ fn removing_all_leaves_nothing() {
     }
 }
 
-#[test]
-fn removing_what_is_not_there_changes_nothing() {
-    for spec in removable() {
-        let mut filter = with_keys(&spec, 0..300);
+pub fn removing_what_is_not_there_changes_nothing<S: Set>() {
+    for spec in removable::<S>() {
+        let mut filter = with_keys::<S>(&spec, 0..300);
         let absent: Vec<u64> = (1000..3000).filter(|key| !filter.contains(key)).collect();
         let before = encode(&*filter);
         assert!(absent.len() > 1000 && absent.iter().all(|key| !remove(&mut filter, *key)), "{spec}");
@@ -153,11 +145,10 @@ fn removing_what_is_not_there_changes_nothing() {
     }
 }
 
-#[test]
-fn no_key_inside_is_lost_however_full_the_filter() {
+pub fn no_key_inside_is_lost_however_full_the_filter<S: Set>() {
     // Forty times the planned keys: counters stick. Removing half may not take the other half along.
-    for spec in removable() {
-        let mut filter = small(&spec, 4);
+    for spec in removable::<S>() {
+        let mut filter = small::<S>(&spec, 4);
         let key = |index| Keys::SharedPrefix.key(index);
         for index in 0..32_000 {
             filter.insert(key(index));
@@ -170,14 +161,13 @@ fn no_key_inside_is_lost_however_full_the_filter() {
     }
 }
 
-fn kind_of(spec: &str) -> &'static everbloom::kind::Kind {
-    KINDS.iter().find(|kind| spec.split(':').next() == Some(kind.name)).expect("a kind")
+fn kind_of<S: Set>(spec: &str) -> &'static everbloom::kind::Kind {
+    S::KINDS.iter().find(|kind| spec.split(':').next() == Some(kind.name)).expect("a kind")
 }
 
-#[test]
-fn kinds_can_do_what_they_say_in_shards_too() {
-    for spec in variants() {
-        let (can, mut filter) = (kind_of(&spec).can, small(&spec, 1));
+pub fn kinds_can_do_what_they_say_in_shards_too<S: Set>() {
+    for spec in variants::<S>() {
+        let (can, mut filter) = (kind_of::<S>(&spec).can, small::<S>(&spec, 1));
         assert_eq!(filter.as_removal().is_some(), can.remove, "{spec} removes");
         assert_eq!(filter.as_multiplicity().is_some(), can.count, "{spec} counts");
         assert_eq!(filter.as_merge().is_some(), can.merge, "{spec} merges");
@@ -192,14 +182,13 @@ fn kinds_can_do_what_they_say_in_shards_too() {
         assert_eq!(filter.memory_bits() > before, can.grow, "{spec} grows");
         assert_eq!(filter.info().refused, 0, "{spec}");
         let remembers_all = (0..20_000u64).all(|key| filter.contains(key));
-        assert!(remembers_all || kind_of(&spec).forgets(filter.spec()), "{spec} forgets");
+        assert!(remembers_all || kind_of::<S>(&spec).forgets(filter.spec()), "{spec} forgets");
     }
 }
 
-#[test]
-fn abilities_that_a_kind_lacks_are_errors_that_name_kinds_which_have_them() {
-    for kind in KINDS {
-        let mut filter = small(kind.name, 1);
+pub fn abilities_that_a_kind_lacks_are_errors_that_name_kinds_which_have_them<S: Set>() {
+    for kind in S::KINDS {
+        let mut filter = small::<S>(kind.name, 1);
         let other = filter.clone();
         let attempts = [
             (kind.can.remove, filter.remove("key").map(|_| ())),
@@ -214,29 +203,31 @@ fn abilities_that_a_kind_lacks_are_errors_that_name_kinds_which_have_them() {
                     assert!(!able && matches!(error, Error::Unsupported { .. }), "{}: {error}", kind.name);
                     let message = error.to_string();
                     let (_, able) = message.split_once("these can: ").expect("a remedy");
-                    assert!(able.split(", ").all(|name| KINDS.iter().any(|kind| kind.name == name)), "{message}");
+                    assert!(
+                        able.split(", ")
+                            .all(|name| S::KINDS.iter().chain(Kinds::default()).any(|kind| kind.name == name)),
+                        "{message}"
+                    );
                 }
             }
         }
     }
 }
 
-#[test]
-fn importance_counts_where_a_kind_says_so_and_nowhere_else() {
+pub fn importance_counts_where_a_kind_says_so_and_nowhere_else<S: Set>() {
     let stream = arrivals(20_000, 6000, 3);
     let alike: Vec<_> = stream.iter().map(|(key, _)| (*key, Importance::FULL)).collect();
-    for kind in KINDS {
+    for kind in S::KINDS {
         let goal = Goal::new().memory_bits(16_384).fpr(0.05).with_importance();
-        let (mut weighed, mut plain) = (build(kind.name, &goal), build(kind.name, &goal));
+        let (mut weighed, mut plain) = (build::<S>(kind.name, &goal), build::<S>(kind.name, &goal));
         let differs = observe_all(&mut *weighed, &stream) != observe_all(&mut *plain, &alike);
         assert_eq!(differs, kind.can.weigh_importance, "{}", kind.name);
     }
 }
 
-#[test]
-fn shards_count_and_advance_as_one_filter_does() {
-    for kind in KINDS.iter().filter(|kind| kind.can.shard && (kind.can.count || kind.can.window.is_some())) {
-        let mut filter = small(&format!("{}:shards=4", kind.name), 1);
+pub fn shards_count_and_advance_as_one_filter_does<S: Set>() {
+    for kind in S::KINDS.iter().filter(|kind| kind.can.shard && (kind.can.count || kind.can.window.is_some())) {
+        let mut filter = small::<S>(&format!("{}:shards=4", kind.name), 1);
         (0..3).for_each(|_| {
             filter.insert("key");
         });

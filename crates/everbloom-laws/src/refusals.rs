@@ -1,11 +1,10 @@
 //! Nothing that can be written down as a spec or a goal panics, hangs or builds a broken filter.
 
+use crate::Set;
 use crate::common::{arrivals, observe_all, small, variants};
 use everbloom::codec::encode;
-use everbloom::filters::{Blocked, Bloom, Counting, blocked, bloom};
 use everbloom::kind::Takes;
 use everbloom::{Error, Goal, Hashing, Importance, Importances, Key, KeyHash, Spec, Verdict};
-use everbloom_all::KINDS;
 use everbloom_cells::key::Generator;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -126,8 +125,8 @@ fn random_spec(kind: &str, words: &[&str], sound: &[Spec], generator: &mut Gener
 }
 
 /// Plans, and if the result is small, builds and uses it.
-fn exercise(spec: &str, goal: &Goal) -> Result<(), Error> {
-    let plan = goal.plan_among(KINDS, spec)?;
+fn exercise<S: Set>(spec: &str, goal: &Goal) -> Result<(), Error> {
+    let plan = goal.plan_among(S::KINDS, spec)?;
     assert!((0.0..=1.0).contains(&plan.promise.predicted_fpr), "{plan:?}");
     assert!(plan.promise.predicted_fnr.is_none_or(|rate| (0.0..=1.0).contains(&rate)), "{plan:?}");
     assert!(plan.memory_bits > 0, "{plan:?}");
@@ -141,24 +140,23 @@ fn exercise(spec: &str, goal: &Goal) -> Result<(), Error> {
     assert!((0.0..=1.0).contains(&status.fill) && (0.0..=1.0).contains(&status.estimated_fpr), "{spec}: {status:?}");
     assert!(status.estimated_items.is_none_or(f64::is_finite), "{spec}: {status:?}");
     let bytes = encode(&*filter);
-    let copy = KINDS.decoder().decode(&bytes).unwrap_or_else(|error| panic!("{plan:?} does not come back: {error}"));
+    let copy = S::KINDS.decoder().decode(&bytes).unwrap_or_else(|error| panic!("{plan:?} does not come back: {error}"));
     assert_eq!(encode(&*copy), bytes, "{plan:?}");
     assert_eq!(copy.promise(), filter.promise());
     Ok(())
 }
 
-#[test]
-fn odd_specs_and_goals_give_errors_or_working_filters() {
-    let sound: Vec<Spec> = variants().iter().map(|spec| crate::common::small(spec, 0).spec().clone()).collect();
+pub fn odd_specs_and_goals_give_errors_or_working_filters<S: Set>() {
+    let sound: Vec<Spec> = variants::<S>().iter().map(|spec| small::<S>(spec, 0).spec().clone()).collect();
     let (mut built, mut refused) = (0, 0);
-    for kind in KINDS {
+    for kind in S::KINDS {
         let own: Vec<Spec> = sound.iter().filter(|spec| spec.kind() == kind.name).cloned().collect();
         let words: Vec<&str> = kind.parameters.iter().map(|parameter| parameter.name).collect();
         let mut generator = Generator::seeded(u64::from(kind.id));
         for _ in 0..10_000 {
             let spec = random_spec(kind.name, &words, &own, &mut generator);
             let goal = random_goal(&mut generator);
-            let outcome = catch_unwind(AssertUnwindSafe(|| exercise(&spec, &goal)));
+            let outcome = catch_unwind(AssertUnwindSafe(|| exercise::<S>(&spec, &goal)));
             match outcome.unwrap_or_else(|_| panic!("'{spec}' with {goal:?} panics")) {
                 Ok(()) => built += 1,
                 Err(error) => {
@@ -170,13 +168,12 @@ fn odd_specs_and_goals_give_errors_or_working_filters() {
         }
     }
     assert!(
-        built > 200 * KINDS.iter().count() && refused > 200 * KINDS.iter().count(),
+        built > 200 * S::KINDS.iter().count() && refused > 200 * S::KINDS.iter().count(),
         "{built} built, {refused} refused"
     );
 }
 
-#[test]
-fn goals_without_sense_are_refused_by_every_kind() {
+pub fn goals_without_sense_are_refused_by_every_kind<S: Set>() {
     let sound = Goal::new().memory_bits(16_384).expected_items(800).fpr(0.1);
     let wrong = [
         sound.clone().fpr(0.0),
@@ -189,20 +186,19 @@ fn goals_without_sense_are_refused_by_every_kind() {
         sound.clone().expected_items(0),
         sound.clone().expected_items(u64::MAX),
     ];
-    for spec in variants() {
+    for spec in variants::<S>() {
         for goal in &wrong {
-            let error = goal.plan_among(KINDS, &spec).expect_err("a goal without sense");
+            let error = goal.plan_among(S::KINDS, &spec).expect_err("a goal without sense");
             assert!(matches!(error, Error::Parameter { .. }), "{spec}: {error}");
         }
     }
 }
 
-#[test]
-fn unknown_kinds_and_parameters_say_what_was_probably_meant_or_what_there_is() {
+pub fn unknown_kinds_and_parameters_say_what_was_probably_meant_or_what_there_is<S: Set>() {
     let goal = Goal::new().memory_bits(16_384).expected_items(800).fpr(0.1);
-    let refusal = |spec: &str| goal.plan_among(KINDS, spec).expect_err("no such thing").to_string();
-    assert!(KINDS.iter().all(|kind| refusal("cuckoo").contains(kind.name)), "{}", refusal("cuckoo"));
-    for kind in KINDS {
+    let refusal = |spec: &str| goal.plan_among(S::KINDS, spec).expect_err("no such thing").to_string();
+    assert!(S::KINDS.iter().all(|kind| refusal("cuckoo").contains(kind.name)), "{}", refusal("cuckoo"));
+    for kind in S::KINDS {
         let (shouted, ending) = (kind.name.to_uppercase(), format!("did you mean '{}'?", kind.name));
         assert!(refusal(&shouted).ends_with(&ending), "{}", refusal(&shouted));
         let error = refusal(&format!("{}:colour=8", kind.name));
@@ -218,8 +214,7 @@ fn unknown_kinds_and_parameters_say_what_was_probably_meant_or_what_there_is() {
     }
 }
 
-#[test]
-fn random_text_is_refused_or_printed_as_it_was_read() {
+pub fn random_text_is_refused_or_printed_as_it_was_read<S: Set>() {
     let mut generator = Generator::seeded(6);
     let pieces = ["bloom", "stable", ":", ",", "=", "num_bits", "8", " ", "é", "\n", "\0", "auto", "shards", "=="];
     for _ in 0..20_000 {
@@ -228,31 +223,15 @@ fn random_text_is_refused_or_printed_as_it_was_read() {
             let printed = spec.to_string();
             assert_eq!(Spec::parse(&printed).as_ref(), Ok(&spec), "{text:?}");
         }
-        let _ = Goal::new().memory_bits(4096).fpr(0.1).expected_items(50).plan_among(KINDS, &text);
+        let _ = Goal::new().memory_bits(4096).fpr(0.1).expected_items(50).plan_among(S::KINDS, &text);
     }
 }
 
-#[test]
-fn typed_constructors_refuse_what_specs_refuse() {
-    for (items, rate) in [(0, 0.1), (10, 0.0), (10, 1.0), (10, f64::NAN), (10, -1.0), (u64::MAX, 1e-9)] {
-        assert!(Bloom::with_rate(items, rate).is_err(), "{items} at {rate}");
-        assert!(Blocked::with_rate(items, rate).is_err(), "{items} at {rate}");
-        assert!(Counting::with_rate(items, rate).is_err(), "{items} at {rate}");
-    }
-    for (num_cells, num_hashes) in [(0, 3), (100, 0), (100, 65), (u64::MAX, 3)] {
-        assert!(bloom::Size::new(num_cells, num_hashes).is_err(), "{num_cells}, {num_hashes}");
-    }
-    for num_bits in [0, 1, 511, 513, u64::MAX, 1 << 63] {
-        assert!(blocked::Parameters::new(num_bits).is_err(), "{num_bits}");
-    }
-}
-
-#[test]
-fn more_memory_than_there_can_be_gives_an_error() {
+pub fn more_memory_than_there_can_be_gives_an_error<S: Set>() {
     // 2^57 bytes: more than any address space, so no allocator tries.
-    for kind in KINDS.iter().filter(|kind| !kind.can.be_exact) {
+    for kind in S::KINDS.iter().filter(|kind| !kind.can.be_exact) {
         for memory_bits in [1 << 60, (1 << 60) - 12_345] {
-            let Ok(plan) = Goal::new().memory_bits(memory_bits).fpr(0.01).plan_among(KINDS, kind.name) else {
+            let Ok(plan) = Goal::new().memory_bits(memory_bits).fpr(0.01).plan_among(S::KINDS, kind.name) else {
                 continue;
             };
             assert!(plan.memory_bits > 1 << 59, "{plan:?}");
@@ -262,10 +241,9 @@ fn more_memory_than_there_can_be_gives_an_error() {
     }
 }
 
-#[test]
-fn fewer_importances_than_keys_are_an_error_and_nothing_is_observed() {
-    for spec in variants() {
-        let mut filter = small(&spec, 1);
+pub fn fewer_importances_than_keys_are_an_error_and_nothing_is_observed<S: Set>() {
+    for spec in variants::<S>() {
+        let mut filter = small::<S>(&spec, 1);
         let keys: Vec<u64> = (0..10).collect();
         let (weights, mut verdicts) = ([Importance::FULL; 9], [Verdict::Distinct; 10]);
         let error =
