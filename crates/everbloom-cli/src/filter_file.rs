@@ -2,7 +2,6 @@
 
 use crate::args::KeyArgs;
 use crate::failure::{Failure, Result};
-use crate::record::KeyOptions;
 use crate::report::words;
 use crate::{output, platform, scheme_file, state_file};
 use everbloom::internal::codec;
@@ -42,8 +41,8 @@ impl FilterFile {
     }
 
     /// The key options that it was built with.
-    pub(crate) fn keys(&self, path: &Path) -> Result<KeyOptions> {
-        KeyOptions::from_note(&self.note).map_err(|failure| failure.within(path))
+    pub(crate) fn keys(&self, path: &Path) -> Result<KeyArgs> {
+        KeyArgs::from_note(&self.note).map_err(|failure| failure.within(path))
     }
 }
 
@@ -102,19 +101,20 @@ fn summarise(path: &Path, file: &File, length: u64) -> Result<codec::Summary> {
 }
 
 /// The key options that the filter in a file was built with.
-pub(crate) fn key_options(path: &Path) -> Result<KeyOptions> {
+pub(crate) fn key_options(path: &Path) -> Result<KeyArgs> {
     let (file, length) = open(path)?;
-    KeyOptions::from_note(&summarise(path, &file, length)?.note).map_err(|failure| failure.within(path))
+    KeyArgs::from_note(&summarise(path, &file, length)?.note).map_err(|failure| failure.within(path))
 }
 
 /// How the keys of a call are found: as when the filter in a file was built, unless options are given. Also what to add to a
 /// failure if it is the file that says so, and not the caller.
 pub(crate) fn key_arguments(path: &Path, given: &KeyArgs) -> Result<(KeyArgs, Option<String>)> {
-    let (typed, stored) = (KeyOptions::of(given), key_options(path)?);
+    let (typed, stored) = (given.canonical(), key_options(path)?);
     let name = path.display();
     if typed.is_whole_lines() {
         let note = format!("{name} was built with {stored}, which holds unless other options are given");
-        return Ok((stored.arguments(given), (!stored.is_whole_lines()).then_some(note)));
+        let is_told = !stored.is_whole_lines();
+        return Ok((KeyArgs { on_error: given.on_error, ..stored }, is_told.then_some(note)));
     }
     if !stored.is_whole_lines() && typed != stored {
         words::note(&format!("{name} was built with {stored}; the keys looked up are {typed}, as given"));
@@ -140,7 +140,7 @@ pub(crate) fn hold(path: &Path) -> Result<File> {
 }
 
 /// Saves a filter and the key options it was built with, replacing the file only once all is written.
-pub(crate) fn save(path: &Path, filter: &dyn Filter, keys: &KeyOptions, compress: bool) -> Result<()> {
+pub(crate) fn save(path: &Path, filter: &dyn Filter, keys: &KeyArgs, compress: bool) -> Result<()> {
     let note = keys.to_note()?;
     output::replace(path, |out| match compress {
         true => codec::encode_compressed_to(filter, &note, out),

@@ -2,21 +2,12 @@
 
 mod common;
 
-use common::{Folder, assert_refused, error_of, json_of, lines};
+use common::{Folder, assert_refused, error_of, json_of, lines, stream};
 use everbloom::Goal;
 use std::collections::HashSet;
 use std::fmt::Write as _;
 use std::process::Stdio;
 use std::time::Duration;
-
-fn stream(seed: u64, count: u64, keys: u64) -> String {
-    let mut state = seed;
-    (0..count).fold(String::new(), |mut text, _| {
-        state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
-        writeln!(text, "page/{}", (state >> 33) % keys).expect("a string takes all");
-        text
-    })
-}
 
 /// Both rates of lines that are marked, counted: (fpr, fnr).
 fn counted(marked: &[u8]) -> (f64, f64) {
