@@ -46,12 +46,9 @@ impl FilterFile {
     }
 }
 
-/// Reads the filter in a file, as [`FilterFile::read`] does.
+/// The filter in a file, as [`FilterFile::read`] reads it.
 pub(crate) fn load(path: &Path, limit_bits: Option<u64>, scheme: Option<&Path>) -> Result<AnyFilter> {
-    let scheme = scheme.map(scheme_file::load).transpose()?;
-    let (mut file, length) = open(path)?;
-    let length = state_file::filter_bytes(&mut file, length).map_err(|error| Failure::io(path.display(), &error))?;
-    decode(path, file, length, limit_bits, scheme.as_ref())
+    FilterFile::read(path, limit_bits, scheme).map(|file| file.filter)
 }
 
 fn decode(
