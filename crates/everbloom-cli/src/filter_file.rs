@@ -129,8 +129,8 @@ pub(crate) fn hold(path: &Path) -> Result<File> {
             return Err(Failure::at(path, "is being changed by another process; try again when it is done"));
         }
         // Another process may have put a file in its place before it let go of this one.
-        let (held, named) = (platform::data_of(&file).map_err(fail)?, platform::stat(path).map_err(fail)?);
-        if named.is_some_and(|named| platform::identity(&named) == platform::identity(&held)) {
+        let held = platform::data_of(&file).map_err(fail)?;
+        if platform::leads_to(path, &held).map_err(fail)? {
             return Ok(file);
         }
     }

@@ -316,6 +316,11 @@ pub(crate) fn identity(metadata: &Metadata) -> (u64, u64) {
     (metadata.dev(), metadata.ino())
 }
 
+/// Whether a path still leads to an open file, of which these are the data.
+pub(crate) fn leads_to(path: &Path, data: &Metadata) -> std::io::Result<bool> {
+    Ok(stat(path)?.is_some_and(|named| identity(&named) == identity(data)))
+}
+
 /// The number that a file system knows a file by.
 pub(crate) fn inode(file: &File) -> std::io::Result<u64> {
     data_of(file).map(|data| data.ino())
