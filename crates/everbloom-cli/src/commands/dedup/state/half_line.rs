@@ -1,8 +1,8 @@
 //! A half line is what a file ends with that has no ending yet: it is written behind all other lines, the state is saved as if
 //! it had not come, and the next run takes it back and judges it whole; where it cannot be taken back it stays, and counts as seen.
 //!
-//! It can be taken back from an output that is a file and holds what the state says, or a little less: all half lines, or
-//! none. That of a file that a run does not read waits in the state, and is written again.
+//! It can be taken back from files that end with it as it was written, or just before it: all half lines, or none. That of a
+//! file that a run does not read waits in the state, and is written again when the run ends.
 
 use super::Journal;
 use super::marks::Marks;
