@@ -257,12 +257,16 @@ const NEEDED: &[(&str, &str, &str)] = &[
 fn missing(error: &clap::Error) -> Option<String> {
     let names = error.get(ContextKind::InvalidArg).filter(|_| error.kind() == ErrorKind::MissingRequiredArgument)?;
     let ContextValue::Strings(names) = names else { return None };
-    let names: Vec<&str> = names.iter().filter_map(|name| name.split(' ').next()).collect();
-    let needed = names.iter().map(|name| NEEDED.iter().find(|(known, ..)| known == name)).collect::<Option<Vec<_>>>();
-    let missing = format!("{} {} missing", names.join(" and "), if names.len() == 1 { "is" } else { "are" });
-    let Some(needed) = needed else { return Some(format!("{missing}; see --help")) };
-    let (whys, examples): (Vec<&str>, Vec<&str>) = needed.into_iter().map(|(_, why, example)| (*why, *example)).unzip();
-    Some(format!("{missing} ({}); add {}", whys.join("; "), examples.join(" ")))
+    let verb = if names.len() == 1 { "is" } else { "are" };
+    let known = |name: &String| NEEDED.iter().find(|(known, ..)| name.split(' ').next() == Some(known));
+    let Some(needed) = names.iter().map(known).collect::<Option<Vec<_>>>() else {
+        return Some(format!("{} {verb} missing; see --help", names.join(" and ")));
+    };
+    let parts = |part: fn(&(&'static str, &'static str, &'static str)) -> &'static str| {
+        needed.iter().map(|needed| part(needed)).collect::<Vec<_>>()
+    };
+    let (names, whys, examples) = (parts(|it| it.0), parts(|it| it.1), parts(|it| it.2));
+    Some(format!("{} {verb} missing ({}); add {}", names.join(" and "), whys.join("; "), examples.join(" ")))
 }
 
 /// What to do with a file where a command takes none but by an option.

@@ -2,7 +2,6 @@
 
 use crate::args::KeyArgs;
 use crate::failure::{Failure, Result};
-use crate::record::KeyOptions;
 use crate::report::words;
 use crate::{output, platform, scheme_file, state_file};
 use everbloom::{AnyFilter, Error, Filter, codec};
@@ -44,17 +43,14 @@ impl FilterFile {
     }
 
     /// The key options that it was built with.
-    pub(crate) fn keys(&self, path: &Path) -> Result<KeyOptions> {
-        KeyOptions::from_note(&self.note).map_err(|failure| failure.within(path))
+    pub(crate) fn keys(&self, path: &Path) -> Result<KeyArgs> {
+        KeyArgs::from_note(&self.note).map_err(|failure| failure.within(path))
     }
 }
 
-/// Reads the filter in a file, as [`FilterFile::read`] does.
+/// The filter in a file, as [`FilterFile::read`] reads it.
 pub(crate) fn load(path: &Path, limit_bits: Option<u64>, scheme: Option<&Path>) -> Result<AnyFilter> {
-    let scheme = scheme.map(scheme_file::load).transpose()?;
-    let (mut file, length) = open(path)?;
-    let length = state_file::filter_bytes(&mut file, length).map_err(|error| Failure::io(path.display(), &error))?;
-    decode(path, file, length, limit_bits, scheme.as_ref())
+    FilterFile::read(path, limit_bits, scheme).map(|file| file.filter)
 }
 
 fn decode(
@@ -104,19 +100,20 @@ fn summarise(path: &Path, file: &File, length: u64) -> Result<codec::Summary> {
 }
 
 /// The key options that the filter in a file was built with.
-pub(crate) fn key_options(path: &Path) -> Result<KeyOptions> {
+pub(crate) fn key_options(path: &Path) -> Result<KeyArgs> {
     let (file, length) = open(path)?;
-    KeyOptions::from_note(&summarise(path, &file, length)?.note).map_err(|failure| failure.within(path))
+    KeyArgs::from_note(&summarise(path, &file, length)?.note).map_err(|failure| failure.within(path))
 }
 
 /// How the keys of a call are found: as when the filter in a file was built, unless options are given. Also what to add to a
 /// failure if it is the file that says so, and not the caller.
 pub(crate) fn key_arguments(path: &Path, given: &KeyArgs) -> Result<(KeyArgs, Option<String>)> {
-    let (typed, stored) = (KeyOptions::of(given), key_options(path)?);
+    let (typed, stored) = (given.canonical(), key_options(path)?);
     let name = path.display();
     if typed.is_whole_lines() {
         let note = format!("{name} was built with {stored}, which holds unless other options are given");
-        return Ok((stored.arguments(given), (!stored.is_whole_lines()).then_some(note)));
+        let is_told = !stored.is_whole_lines();
+        return Ok((KeyArgs { on_error: given.on_error, ..stored }, is_told.then_some(note)));
     }
     if !stored.is_whole_lines() && typed != stored {
         words::note(&format!("{name} was built with {stored}; the keys looked up are {typed}, as given"));
@@ -134,15 +131,15 @@ pub(crate) fn hold(path: &Path) -> Result<File> {
             return Err(Failure::at(path, "is being changed by another process; try again when it is done"));
         }
         // Another process may have put a file in its place before it let go of this one.
-        let (held, named) = (platform::data_of(&file).map_err(fail)?, platform::stat(path).map_err(fail)?);
-        if named.is_some_and(|named| platform::identity(&named) == platform::identity(&held)) {
+        let held = platform::data_of(&file).map_err(fail)?;
+        if platform::leads_to(path, &held).map_err(fail)? {
             return Ok(file);
         }
     }
 }
 
 /// Saves a filter and the key options it was built with, replacing the file only once all is written.
-pub(crate) fn save(path: &Path, filter: &dyn Filter, keys: &KeyOptions, compress: bool) -> Result<()> {
+pub(crate) fn save(path: &Path, filter: &dyn Filter, keys: &KeyArgs, compress: bool) -> Result<()> {
     let note = keys.to_note()?;
     output::replace(path, |out| match compress {
         true => codec::encode_compressed_to(filter, &note, out),

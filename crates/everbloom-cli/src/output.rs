@@ -132,15 +132,11 @@ pub(crate) fn descriptor_of(path: &Path) -> Option<u32> {
         return Some(1);
     }
     let own = fs::canonicalize("/proc/self/fd").ok();
-    let mut path = path.to_path_buf();
-    for _ in 0..MOST_LINKS {
-        let folder = folder_of(&path);
-        if folder == Path::new("/dev/fd") || own.is_some() && fs::canonicalize(&folder).ok() == own {
-            return path.file_name()?.to_str()?.parse().ok();
-        }
-        path = folder.join(fs::read_link(&path).ok()?);
-    }
-    None
+    let is_open = |path: &PathBuf| {
+        let folder = folder_of(path);
+        folder == Path::new("/dev/fd") || own.is_some() && fs::canonicalize(&folder).ok() == own
+    };
+    platform::links(path).find(is_open)?.file_name()?.to_str()?.parse().ok()
 }
 
 /// Refuses `-` for an output where stdout is taken.
@@ -181,9 +177,6 @@ impl Place {
         }
     }
 }
-
-/// As many links as systems follow.
-const MOST_LINKS: usize = 40;
 
 /// The folder that a file is in.
 fn folder_of(path: &Path) -> PathBuf {
@@ -272,14 +265,7 @@ fn replace_file(
 
 /// Where a link leads that leads to nothing yet.
 fn linked(path: &Path) -> PathBuf {
-    let mut path = path.to_path_buf();
-    for _ in 0..MOST_LINKS {
-        match fs::read_link(&path) {
-            Ok(target) => path = folder_of(&path).join(target),
-            Err(_) => break,
-        }
-    }
-    path
+    platform::links(path).last().unwrap_or_else(|| path.to_path_buf())
 }
 
 fn write_into(file: &File, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> io::Result<()> {

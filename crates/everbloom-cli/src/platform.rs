@@ -10,7 +10,7 @@ use std::io::{Read as _, Write as _};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _, OpenOptionsExt as _};
 use std::os::unix::net::UnixStream;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -86,6 +86,13 @@ pub(crate) fn stat(path: &Path) -> std::io::Result<Option<Metadata>> {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
         Err(error) => Err(error),
     }
+}
+
+/// A path, and where it leads by links, as far as systems follow them.
+pub(crate) fn links(path: &Path) -> impl Iterator<Item = PathBuf> {
+    const MOST_LINKS: usize = 40;
+    let next = |path: &PathBuf| Some(path.parent()?.join(std::fs::read_link(path).ok()?));
+    std::iter::successors(Some(path.to_path_buf()), next).take(MOST_LINKS + 1)
 }
 
 /// What is known of an open file.
@@ -307,6 +314,11 @@ pub(crate) fn name_file(file: &File, name: &Path) -> std::io::Result<()> {
 /// What makes two paths one file.
 pub(crate) fn identity(metadata: &Metadata) -> (u64, u64) {
     (metadata.dev(), metadata.ino())
+}
+
+/// Whether a path still leads to an open file, of which these are the data.
+pub(crate) fn leads_to(path: &Path, data: &Metadata) -> std::io::Result<bool> {
+    Ok(stat(path)?.is_some_and(|named| identity(&named) == identity(data)))
 }
 
 /// The number that a file system knows a file by.

@@ -81,14 +81,19 @@ impl Footer {
 pub(crate) fn keys_of(path: &Path) -> Result<Option<KeyArgs>> {
     #[derive(Deserialize)]
     struct Saved {
-        rules: KeyArgs,
+        rules: Rules,
+    }
+    #[derive(Deserialize)]
+    struct Rules {
+        #[serde(flatten)]
+        keys: KeyArgs,
     }
     let fail = |error: io::Error| Failure::io(path.display(), &error);
     let mut file = File::open(path).map_err(fail)?;
     let length = file.metadata().map_err(fail)?.len();
     let Some(footer) = Footer::read(&mut file, length).map_err(fail)? else { return Ok(None) };
     let saved: Option<Saved> = serde_json::from_slice(&footer.journal(&mut file).map_err(fail)?).ok();
-    Ok(saved.map(|saved| saved.rules))
+    Ok(saved.map(|saved| saved.rules.keys.canonical()))
 }
 
 /// How many bytes of a file are its filter: all, unless it is a state.

@@ -2,21 +2,10 @@
 
 mod common;
 
-use common::{Folder, assert_refused, error_of, json_of, lines};
+use common::{Folder, assert_refused, error_of, json_of, lines, stream};
 use std::collections::HashSet;
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::process::Stdio;
-
-/// A stream of `count` numbered lines, `keys` of them different on average, from a fixed seed.
-fn stream(count: u64, keys: u64) -> Vec<u8> {
-    let mut state = 1u64;
-    let mut text = Vec::new();
-    for _ in 0..count {
-        state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
-        writeln!(text, "line number {}", (state >> 33) % keys).expect("a vector takes every write");
-    }
-    text
-}
 
 fn first_occurrences(text: &[u8]) -> Vec<u8> {
     let mut seen = HashSet::new();
@@ -26,7 +15,7 @@ fn first_occurrences(text: &[u8]) -> Vec<u8> {
 #[test]
 fn exact_mode_gives_the_exact_answer_from_files_and_pipes() {
     let folder = Folder::new();
-    let input = stream(200_000, 50_000);
+    let input = stream(1, 200_000, 50_000).into_bytes();
     folder.write("in.txt", &input);
     let exact = first_occurrences(&input);
     assert!(folder.output_of(&["dedup", "--exact", "in.txt"]) == exact);
@@ -38,7 +27,7 @@ fn exact_mode_gives_the_exact_answer_from_files_and_pipes() {
 #[test]
 fn verdicts_do_not_depend_on_the_number_of_threads() {
     let folder = Folder::new();
-    folder.write("in.txt", stream(500_000, 200_000));
+    folder.write("in.txt", stream(1, 500_000, 200_000));
     for filter in
         [&["--memory", "64KiB"][..], &["--filter", "stable", "--memory", "64KiB", "--fpr", "1%"], &["--exact"]]
     {
@@ -108,7 +97,7 @@ fn windows_that_cannot_be_are_refused() {
 #[test]
 fn every_record_is_accounted_for() {
     let folder = Folder::new();
-    let input = stream(50_000, 20_000);
+    let input = stream(1, 50_000, 20_000).into_bytes();
     folder.write("in.txt", &input);
     let arguments =
         ["dedup", "in.txt", "--memory", "16KiB", "--duplicates", "dup.txt", "-o", "new.txt", "--stats", "stats.json"];
@@ -277,7 +266,7 @@ fn bad_inputs_are_refused_and_nothing_is_touched() {
 #[test]
 fn what_was_read_of_a_broken_gzip_is_written_then_exit_2() {
     let folder = Folder::new();
-    let input = stream(100_000, 30_000);
+    let input = stream(1, 100_000, 30_000).into_bytes();
     let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
     gzip.write_all(&input).expect("gzip");
     let gzip = gzip.finish().expect("gzip");
@@ -301,8 +290,8 @@ fn a_closed_pipe_ends_quietly_even_if_the_input_never_ends() {
 #[test]
 fn a_full_disk_is_exit_2_and_the_state_stays_whole() {
     let folder = Folder::new();
-    folder.write("one.txt", stream(1000, 500));
-    folder.write("in.txt", stream(500_000, 400_000));
+    folder.write("one.txt", stream(1, 1000, 500));
+    folder.write("in.txt", stream(1, 500_000, 400_000));
     let state = ["--state", "seen.ebf", "--memory", "4KiB", "--checkpoint", "1ms"];
     folder.output_of(&[&["dedup", "one.txt", "-o", "out.txt"], &state[..]].concat());
     let output =

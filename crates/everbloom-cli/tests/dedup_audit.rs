@@ -2,22 +2,12 @@
 
 mod common;
 
-use common::{Folder, assert_refused, error_of, json_of, lines};
+use common::{Folder, assert_refused, error_of, json_of, lines, stream};
 use everbloom::Goal;
 use everbloom_all::KINDS;
 use std::collections::HashSet;
-use std::fmt::Write as _;
 use std::process::Stdio;
 use std::time::Duration;
-
-fn stream(seed: u64, count: u64, keys: u64) -> String {
-    let mut state = seed;
-    (0..count).fold(String::new(), |mut text, _| {
-        state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
-        writeln!(text, "page/{}", (state >> 33) % keys).expect("a string takes all");
-        text
-    })
-}
 
 /// Both rates of lines that are marked, counted: (fpr, fnr).
 fn counted(marked: &[u8]) -> (f64, f64) {
@@ -143,10 +133,8 @@ fn keys_that_were_made_to_be_mistaken_are_noticed_by_the_audit_alone() {
 fn a_window_of_time_is_audited_by_its_own_promise() {
     let folder = Folder::new();
     let lines = stream(3, 40_000, 3000);
-    let timed = lines.lines().enumerate().fold(String::new(), |mut text, (at, line)| {
-        writeln!(text, "{}\t{line}", 1_700_000_000 + at).expect("a string takes all");
-        text
-    });
+    let timed =
+        lines.lines().enumerate().map(|(at, line)| format!("{}\t{line}\n", 1_700_000_000 + at)).collect::<String>();
     folder.write("in.txt", timed);
     for refresh in ["yes", "no"] {
         let run = folder.run(&[

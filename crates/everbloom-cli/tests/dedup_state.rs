@@ -2,21 +2,10 @@
 
 mod common;
 
-use common::{Folder, assert_refused, error_of, lines};
+use common::{Folder, assert_refused, error_of, lines, stream};
 use std::io::Write as _;
 use std::process::{Child, Stdio};
 use std::time::Duration;
-
-/// `count` lines over `keys` keys, from a seed.
-fn stream(seed: u64, count: u64, keys: u64) -> Vec<u8> {
-    let mut state = seed;
-    let mut text = Vec::new();
-    for _ in 0..count {
-        state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
-        writeln!(text, "https://example.com/page/{}", (state >> 33) % keys).expect("a vector takes every write");
-    }
-    text
-}
 
 fn start(folder: &Folder, arguments: &[&str]) -> Child {
     let mut command = folder.command(arguments);
@@ -46,7 +35,7 @@ fn a_hundred_kills_leave_no_trace() {
     // Several files, one packed, none ending where a block does; a filter that forgets, so that a
     // single record observed twice or not at all would change what comes out.
     folder.write("a.txt", stream(1, 60_000, 40_000));
-    folder.write("b.zst", zstd::encode_all(&stream(2, 60_000, 40_000)[..], 1).expect("zstd"));
+    folder.write("b.zst", zstd::encode_all(stream(2, 60_000, 40_000).as_bytes(), 1).expect("zstd"));
     folder.write("c.txt", stream(3, 60_000, 40_000));
     let files = ["a.txt", "b.zst", "c.txt", "a.txt"];
     let more = ["--memory", "32KiB", "--fpr", "1%"];
@@ -193,7 +182,7 @@ fn one_bad_line_of_a_growing_log_is_no_mistaken_option() {
 #[test]
 fn a_state_knows_what_earlier_inputs_held() {
     let folder = Folder::new();
-    let input = stream(5, 20_000, 5000);
+    let input = stream(5, 20_000, 5000).into_bytes();
     folder.write("one.txt", &input);
     let state = ["dedup", "--memory", "1MiB", "--state", "s.ebf"];
     folder.output_of(&[&state[..], &["one.txt", "-o", "out.txt"]].concat());

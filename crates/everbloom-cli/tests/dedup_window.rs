@@ -4,7 +4,6 @@ mod common;
 
 use common::{Folder, assert_refused, error_of, json_of, lines};
 use std::collections::HashMap;
-use std::fmt::Write as _;
 
 /// An arrival: microseconds since 1970, and a key.
 type Arrival = (i64, u64);
@@ -30,10 +29,10 @@ fn stream(count: usize, universe: u64, seed: u64) -> Vec<Arrival> {
 }
 
 fn seconds(arrivals: &[Arrival]) -> String {
-    arrivals.iter().fold(String::new(), |mut text, (time, key)| {
-        writeln!(text, "{}.{:06}\tkey-{key}", time / 1_000_000, time % 1_000_000).expect("a string takes all");
-        text
-    })
+    arrivals
+        .iter()
+        .map(|(time, key)| format!("{}.{:06}\tkey-{key}\n", time / 1_000_000, time % 1_000_000))
+        .collect::<String>()
 }
 
 const FIELDS: [&str; 4] = ["--key", "2", "--time", "1"];

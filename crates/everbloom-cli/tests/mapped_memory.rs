@@ -8,7 +8,7 @@
 mod common;
 
 use common::Folder;
-use std::fmt::Write as _;
+use common::live::numbered;
 use std::io::{Read as _, Write as _};
 use std::process::{Child, ChildStdout, Stdio};
 use std::sync::mpsc::{Sender, channel};
@@ -74,18 +74,11 @@ impl Asking {
     }
 }
 
-fn numbered(count: usize) -> String {
-    (0..count).fold(String::new(), |mut text, index| {
-        writeln!(text, "user-{index}").expect("a string takes every write");
-        text
-    })
-}
-
 #[test]
 fn a_mapped_filter_adds_no_memory_of_its_own_to_any_process() {
     let folder = Folder::new();
     // Three probes of each of 60,000 keys: 15 into each of the file's 12,288 pages.
-    let keys = numbered(60_000);
+    let keys = numbered("user", 60_000);
     folder.write("keys.txt", &keys);
     for (kind, words) in [("bloom", ",num_hashes=3"), ("blocked", "")] {
         let build = |bytes: u64, name: &str| {

@@ -3,7 +3,6 @@
 mod common;
 
 use common::Folder;
-use everbloom_all::KINDS;
 use serde_json::Value;
 
 fn plan(folder: &Folder, arguments: &[&str]) -> Value {
@@ -122,7 +121,7 @@ macro_rules! is_printed_and_runs {
 fn the_lines_for_rust_compile_and_run() {
     let folder = &Folder::new();
     is_printed_and_runs!(folder, &["--expect", "1000", "--fpr", "1%"], is_inside,
-        let mut keys = everbloom::Goal::new().filter("blocked:num_bits=10240").fpr("1%").expected_items(1000u64).build_among(KINDS)?;
+        let mut keys = everbloom::Goal::new().filter("blocked:num_bits=10240").fpr("1%").expected_items(1000u64).build()?;
         keys.insert("a key");
         let is_inside = keys.contains("a key");
     );
@@ -131,7 +130,7 @@ fn the_lines_for_rust_compile_and_run() {
             .filter("age_partitioned:window=1000,num_blocks=11,num_hashes=7,refresh=yes,advance=arrivals")
             .fpr("1%")
             .hashing(everbloom::Hashing::seeded(7))
-            .build_among(KINDS)?;
+            .build()?;
         let is_new = seen.insert("a line");
     );
     is_printed_and_runs!(folder, &["--window", "24h", "--expect", "50k", "--fpr", "2%"], is_new,
@@ -142,7 +141,7 @@ fn the_lines_for_rust_compile_and_run() {
         let mut seen = everbloom::Goal::new()
             .filter("stable:num_cells=16384,cell_max=3,num_hashes=7,decrements=43,decrement=run,layout=blocked,update=distinct")
             .memory("4KiB")
-            .build_among(KINDS)?;
+            .build_among(everbloom_all::KINDS)?;
         let is_new = seen.observe("a line", everbloom::Importance::new(3, 50)?).is_distinct();
     );
 }

@@ -3,13 +3,9 @@
 mod common;
 
 use common::{Folder, assert_refused, error_of, json_of};
-use std::fmt::Write as _;
 
 fn numbered(prefix: &str, numbers: std::ops::Range<usize>) -> String {
-    numbers.fold(String::new(), |mut text, index| {
-        writeln!(text, "{prefix}-{index}").expect("a string takes every write");
-        text
-    })
+    numbers.map(|index| format!("{prefix}-{index}\n")).collect()
 }
 
 fn folder_with_counters(rate: &str) -> Folder {

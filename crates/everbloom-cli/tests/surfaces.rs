@@ -7,7 +7,7 @@ use serde_json::Value;
 use std::process::Output;
 
 fn goals() -> Vec<Value> {
-    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../everbloom/tests/golden/goals.jsonl");
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../everbloom-all/tests/golden/goals.jsonl");
     let text = std::fs::read_to_string(path).expect("the goals of the library's tests");
     text.lines().map(|line| json_of(line.as_bytes())).collect()
 }

@@ -3,14 +3,10 @@
 mod common;
 
 use common::{Folder, assert_refused, json_of, lines};
-use std::fmt::Write as _;
 
 /// Members uniform, negative queries Zipf.
 fn zipf(keys: u32, exponent: f64) -> String {
-    (1..=keys).fold(String::new(), |mut text, rank| {
-        writeln!(text, "key-{rank}\t1\t{}", f64::from(rank).powf(-exponent)).expect("a string takes every write");
-        text
-    })
+    (1..=keys).map(|rank| format!("key-{rank}\t1\t{}\n", f64::from(rank).powf(-exponent))).collect::<String>()
 }
 
 #[test]

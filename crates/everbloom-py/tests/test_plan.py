@@ -145,7 +145,7 @@ def test_filters_are_those_that_the_library_takes():
     """200 goals, which `crates/everbloom/tests/laws/surfaces.rs` draws."""
     if not ROOT:
         pytest.skip("SKIPPED: run by cargo xtask python, which knows the repository")
-    rows = (Path(ROOT) / "crates/everbloom/tests/golden/goals.jsonl").read_text().splitlines()
+    rows = (Path(ROOT) / "crates/everbloom-all/tests/golden/goals.jsonl").read_text().splitlines()
     for goal in map(json.loads, rows):
         given = {name: goal[name] for name in ("memory", "fpr", "expect", "window") if goal[name] is not None}
         if "window" in given and given["window"][-1] not in "sh":

@@ -69,7 +69,7 @@ fn lines_that_plan_prints_are_accepted() {
 
 #[test]
 fn auto_takes_what_the_library_takes_where_no_arrival_may_take_long() {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../everbloom/tests/golden/goals.jsonl");
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../everbloom-all/tests/golden/goals.jsonl");
     let rows = std::fs::read_to_string(path).expect("the goals of the library's tests");
     on_every_server(|maker| {
         let mut server = Server::new(maker);

@@ -8,7 +8,8 @@ use everbloom::ImportanceScale;
 use serde::{Deserialize, Serialize};
 
 /// How records are told apart and where their keys are.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, Args)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, Args)]
+#[serde(default, deny_unknown_fields)]
 pub(crate) struct KeyArgs {
     /// The key: fields counted from 1 (or named, with --header), several with commas and ranges such as 1-3,5 or 2-;
     /// with --json, values as /user/id or in jq's style .user.id [default: the whole line]
@@ -22,24 +23,31 @@ pub(crate) struct KeyArgs {
     /// JSON numbers are compared by value (1, 1.0 and 1e0 are one key), texts as they are ("1" is not 1); of
     /// members with the same name the last counts
     #[arg(short, long, value_name = "FIELDS", allow_hyphen_values = true, help_heading = "Records")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) key: Option<String>,
     /// What separates fields [default: tab; comma with --csv]
     #[arg(short, long, value_name = "BYTE", value_parser = quantity::delimiter, help_heading = "Records")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) delimiter: Option<u8>,
     /// Fields may be quoted as in CSV, and then have delimiters and line breaks inside
     #[arg(long, help_heading = "Records")]
+    #[serde(skip_serializing_if = "is_false")]
     pub(crate) csv: bool,
     /// The first record of each input names the fields; it is passed on once and not counted
     #[arg(short = 'H', long, help_heading = "Records")]
+    #[serde(skip_serializing_if = "is_false")]
     pub(crate) header: bool,
     /// Every line is a JSON document
     #[arg(long, conflicts_with_all = ["csv", "header", "delimiter"], requires = "key", help_heading = "Records")]
+    #[serde(skip_serializing_if = "is_false")]
     pub(crate) json: bool,
     /// Keys that differ only in case are one key
     #[arg(long, help_heading = "Records")]
+    #[serde(skip_serializing_if = "is_false")]
     pub(crate) ignore_case: bool,
     /// Records end with a NUL byte instead of a newline
     #[arg(short = 'z', long, help_heading = "Records")]
+    #[serde(skip_serializing_if = "is_false")]
     pub(crate) null: bool,
     /// What to do with a record whose key, importance or time cannot be read [default: keep for dedup, fail
     /// elsewhere]
@@ -48,7 +56,12 @@ pub(crate) struct KeyArgs {
     /// are more than half of the first 1,000 records, or of all, it stops, since the option is mistaken then. Other
     /// commands stop at the first. What is set here holds without exception; dedup says how many it skipped
     #[arg(long, value_name = "HOW", help_heading = "Records")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) on_error: Option<OnError>,
+}
+
+fn is_false(flag: &bool) -> bool {
+    !flag
 }
 
 impl KeyArgs {

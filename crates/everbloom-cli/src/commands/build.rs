@@ -5,7 +5,7 @@ use crate::failure::{Ending, Failure, Result};
 use crate::filter_file::FilterFile;
 use crate::input::BlockReader;
 use crate::progress::{Screen, Working};
-use crate::record::{Batch, FaultWatch, KeyOptions, Layout, Part, RecordReader, all_hashes, for_each_batch};
+use crate::record::{Batch, FaultWatch, Layout, Part, RecordReader, all_hashes, for_each_batch};
 use crate::report::thousands;
 use crate::report::words::{self, KEYS};
 use crate::{filter_file, output, scheme_file};
@@ -77,7 +77,7 @@ impl Build {
         self.check_transmit()?;
         if let Some(path) = &self.scheme {
             let filter = self.with_scheme(path)?;
-            filter_file::save(&self.output, filter.as_ref(), &KeyOptions::of(&self.keys), self.compress)?;
+            filter_file::save(&self.output, filter.as_ref(), &self.keys.canonical(), self.compress)?;
             return Ok(Ending::Done);
         }
         let layout = Layout::new(&self.keys, &ImportanceArgs::default())?;
@@ -90,7 +90,7 @@ impl Build {
             plan => self.count_then_insert(&mut reader, plan)?,
         };
         let _working = Working::on("writing the filter", self.screen());
-        self.save(filter.as_ref(), &KeyOptions::of(&self.keys))?;
+        self.save(filter.as_ref(), &self.keys.canonical())?;
         Ok(self.promise.ending(watch.broken_at().is_some()))
     }
 
@@ -117,7 +117,7 @@ impl Build {
         Ok(self.promise.ending(is_broken))
     }
 
-    fn save(&self, filter: &dyn Filter, keys: &KeyOptions) -> Result<()> {
+    fn save(&self, filter: &dyn Filter, keys: &KeyArgs) -> Result<()> {
         match self.budget() {
             Some(bytes) => self.save_within(bytes, filter, keys),
             None => filter_file::save(&self.output, filter, keys, self.compress),
@@ -131,7 +131,7 @@ impl Build {
 
     /// What is left of them for the filter: a note takes its length, rounded up as the header is.
     fn filter_budget(&self) -> Option<u64> {
-        let note = KeyOptions::of(&self.keys).to_note().map_or(0, |note| note.len() as u64);
+        let note = self.keys.canonical().to_note().map_or(0, |note| note.len() as u64);
         self.budget().map(|bytes| bytes.saturating_sub(note.next_multiple_of(64)))
     }
 
@@ -155,7 +155,7 @@ impl Build {
 
     /// Saves the filter, unless it came out larger than planned: more keys came than were expected, or it is one
     /// of the millions that the plan's margin does not cover.
-    fn save_within(&self, budget: u64, filter: &dyn Filter, keys: &KeyOptions) -> Result<()> {
+    fn save_within(&self, budget: u64, filter: &dyn Filter, keys: &KeyArgs) -> Result<()> {
         let mut bytes = Vec::new();
         codec::encode_compressed_to(filter, &keys.to_note()?, &mut bytes).map_err(Failure::new)?;
         if bytes.len() as u64 > budget {

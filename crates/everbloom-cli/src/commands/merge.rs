@@ -1,10 +1,9 @@
 //! `everbloom merge`: several filter files to one.
 
-use crate::args::{PromiseArgs, quantity, with_exit_codes};
+use crate::args::{KeyArgs, PromiseArgs, quantity, with_exit_codes};
 use crate::failure::{Ending, Failure, Result};
 use crate::filter_file::FilterFile;
 use crate::progress::{Screen, Working};
-use crate::record::KeyOptions;
 use crate::report::audit;
 use crate::report::words::{self, KEYS};
 use crate::{filter_file, output};
@@ -68,7 +67,7 @@ impl Merge {
                 words::note(&format!(
                     "the keys of {first} are {keys}, those of {path} {other}; the merged file says nothing of keys"
                 ));
-                keys = KeyOptions::default();
+                keys = KeyArgs::default();
             }
             let other = file.filter;
             merged = self.kept_audit(merged, &other);

@@ -1,11 +1,11 @@
 //! `everbloom redis`: filters on servers.
 
 use crate::args::{
-    DEFAULT_MEMORY_BITS, DEFAULT_SHARDS, Format, GoalArgs, in_shards, quantity, refuse_split_window, with_exit_codes,
+    DEFAULT_MEMORY_BITS, DEFAULT_SHARDS, Format, GoalArgs, KeyArgs, in_shards, quantity, refuse_split_window,
+    with_exit_codes,
 };
 use crate::failure::{Ending, Failure, Result};
 use crate::filter_file::FilterFile;
-use crate::record::KeyOptions;
 use crate::report::{self, columns, percent, short_size, thousands, words};
 use crate::{filter_file, output};
 use clap::{Args, Subcommand};
@@ -295,7 +295,7 @@ impl Load {
             words::note("the audit of the file was not loaded: on servers, many machines would feed it");
         }
         // What others noted is no way to find keys.
-        let keys = KeyOptions::from_note(&note).unwrap_or_default();
+        let keys = KeyArgs::from_note(&note).unwrap_or_default();
         if !keys.is_whole_lines() {
             loaded.set_note(&note).map_err(failure)?;
             words::note(&format!("its keys were found with {keys}; give `everbloom dedup --redis` the same"));
@@ -314,7 +314,7 @@ impl Save {
     fn run(self) -> Result<Ending> {
         output::check(&self.file, &[])?;
         let mut filter = self.which.open()?;
-        let keys = KeyOptions::from_note(&filter.note().map_err(failure)?)?;
+        let keys = KeyArgs::from_note(&filter.note().map_err(failure)?)?;
         let saved = filter.save().map_err(failure)?;
         filter_file::save(&self.file, saved.as_ref(), &keys, self.compress)?;
         Ok(Ending::Done)

@@ -23,22 +23,13 @@ pub(crate) fn is_stdin(path: &Path) -> bool {
     path.as_os_str() == "-"
 }
 
-/// As many links as systems follow.
-const MOST_LINKS: usize = 40;
-
 /// The data of a file that a later run can read again: no pipe, and nothing that is only another name of stdin.
 pub(crate) fn rereadable(path: &Path) -> io::Result<Option<Metadata>> {
-    let mut target = PathBuf::from(path);
-    for _ in 0..MOST_LINKS {
-        if is_stdin(&target) || target.starts_with("/dev") || target.starts_with("/proc") {
-            return Ok(None);
-        }
-        match (std::fs::read_link(&target), target.parent()) {
-            (Ok(next), Some(folder)) => target = folder.join(next),
-            _ => break,
-        }
+    let is_other = |path: PathBuf| is_stdin(&path) || path.starts_with("/dev") || path.starts_with("/proc");
+    match platform::links(path).any(is_other) {
+        true => Ok(None),
+        false => Ok(platform::stat(path)?.filter(Metadata::is_file)),
     }
-    Ok(platform::stat(path)?.filter(Metadata::is_file))
 }
 
 /// An open input.

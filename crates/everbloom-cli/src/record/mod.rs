@@ -22,7 +22,6 @@ pub(crate) use collect::all_hashes;
 #[cfg(test)]
 pub(crate) use fields::{Fields, Separation};
 pub(crate) use layout::{Extractor, Layout};
-pub(crate) use options::KeyOptions;
 pub(crate) use reader::{
     Before, Columns, Header, MARK_COLUMN, Part, RecordReader, for_each_batch, for_each_batch_hashed,
 };

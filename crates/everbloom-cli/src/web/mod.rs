@@ -12,6 +12,8 @@ use crate::failure::{Failure, Result};
 use axum::Router;
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
+use axum::routing::get;
+use everbloom_lab::charts;
 use std::future::Future;
 use std::net::{Ipv4Addr, TcpListener};
 
@@ -53,9 +55,17 @@ pub(crate) fn asset(kind: &'static str, text: &'static str) -> Response {
     ([(header::CONTENT_TYPE, kind)], text).into_response()
 }
 
+/// What pages are drawn with.
+pub(crate) fn assets<S: Clone + Send + Sync + 'static>(css: &'static str, javascript: &'static str) -> Router<S> {
+    Router::new()
+        .route("/page.css", get(move || async move { asset(CSS, css) }))
+        .route("/charts.css", get(|| async { asset(CSS, charts::STYLE) }))
+        .route("/page.js", get(move || async move { asset(JAVASCRIPT, javascript) }))
+}
+
 pub(crate) const HTML: &str = "text/html; charset=utf-8";
-pub(crate) const CSS: &str = "text/css; charset=utf-8";
-pub(crate) const JAVASCRIPT: &str = "text/javascript; charset=utf-8";
+const CSS: &str = "text/css; charset=utf-8";
+const JAVASCRIPT: &str = "text/javascript; charset=utf-8";
 
 /// A JSON document.
 pub(crate) fn json(document: &impl serde::Serialize) -> Result<Response, Refusal> {

@@ -136,6 +136,16 @@ pub(crate) fn lines(bytes: &[u8]) -> Vec<&[u8]> {
     bytes.split_inclusive(|byte| *byte == b'\n').collect()
 }
 
+/// `count` lines over `keys` keys, from a seed.
+pub(crate) fn stream(seed: u64, count: u64, keys: u64) -> String {
+    let mut state = seed;
+    let mut line = || {
+        state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+        format!("https://example.com/page/{}\n", (state >> 33) % keys)
+    };
+    (0..count).map(|_| line()).collect()
+}
+
 pub(crate) fn exists(path: impl AsRef<OsStr>) -> bool {
     Path::new(path.as_ref()).exists()
 }

@@ -1,7 +1,8 @@
 //! Filters as they are sent or mapped: compressed, within so many bytes, asked where they lie.
 
+use crate::common::live::numbered;
 use crate::common::{Folder, assert_refused, error_of, json_of};
-use crate::{folder_with_filter, numbered};
+use crate::folder_with_filter;
 
 #[test]
 fn a_compressed_filter_is_smaller_and_answers_alike() {

@@ -6,15 +6,8 @@ mod compressed;
 mod records;
 mod refused;
 
+use common::live::numbered;
 use common::{Folder, assert_refused, error_of, json_of};
-use std::fmt::Write as _;
-
-fn numbered(prefix: &str, count: usize) -> String {
-    (0..count).fold(String::new(), |mut text, index| {
-        writeln!(text, "{prefix}-{index}").expect("a string takes every write");
-        text
-    })
-}
 
 fn folder_with_filter() -> Folder {
     let folder = Folder::new();

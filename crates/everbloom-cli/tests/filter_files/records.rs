@@ -1,7 +1,8 @@
 //! Filters of records of every shape: fields, CSV, JSON, packed inputs, ends of lines.
 
+use crate::common::live::numbered;
 use crate::common::{Folder, assert_refused, error_of};
-use crate::{folder_with_filter, numbered};
+use crate::folder_with_filter;
 use std::io::Write as _;
 
 #[test]

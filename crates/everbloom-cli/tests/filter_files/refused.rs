@@ -1,7 +1,8 @@
 //! What cannot be built is refused, with what can.
 
+use crate::common::live::numbered;
 use crate::common::{Folder, assert_refused, error_of, json_of};
-use crate::{folder_with_filter, numbered};
+use crate::folder_with_filter;
 
 #[test]
 fn impossible_wishes_are_refused_in_one_line() {

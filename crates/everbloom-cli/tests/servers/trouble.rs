@@ -3,7 +3,6 @@
 use super::common::{Cluster, Server, on_every_server};
 use super::{done, run};
 use everbloom_redis_client::shard_key;
-use std::fmt::Write as _;
 use std::fs;
 use std::path::Path;
 
@@ -12,10 +11,7 @@ fn url(server: &Server) -> String {
 }
 
 fn lines(from: u32, count: u32) -> String {
-    (from..from + count).fold(String::new(), |mut text, number| {
-        writeln!(text, "line {number}").expect("memory");
-        text
-    })
+    (from..from + count).map(|number| format!("line {number}\n")).collect::<String>()
 }
 
 fn told(folder: &Path, words: &[&str]) -> (Option<i32>, String) {

@@ -9,7 +9,7 @@ use crate::failure::Failure;
 use crate::progress::Screen;
 use crate::report::thousands;
 use crate::web::upload::{self, Received};
-use crate::web::{CSS, HTML, JAVASCRIPT, Refusal, asset, json};
+use crate::web::{HTML, Refusal, assets, json};
 use axum::Router;
 use axum::extract::rejection::QueryRejection;
 use axum::extract::{Query, Request, State};
@@ -18,7 +18,6 @@ use axum::response::{IntoResponse as _, Response};
 use axum::routing::{get, post};
 use everbloom_all::KINDS;
 use everbloom_forecast::{Question, Recommendation, Stream};
-use everbloom_lab::charts;
 use serde_json::{Value, json as object};
 use std::sync::{Arc, PoisonError};
 
@@ -27,14 +26,9 @@ type Asks = Result<Query<Vec<(String, String)>>, QueryRejection>;
 type At = State<Arc<Desk>>;
 
 pub(super) fn pages(desk: Arc<Desk>) -> Router {
-    Router::new()
+    let css = concat!(include_str!("../../web/page.css"), include_str!("page.css"));
+    assets(css, include_str!("page.js"))
         .route("/", get(page))
-        .route(
-            "/page.css",
-            get(|| async { asset(CSS, concat!(include_str!("../../web/page.css"), include_str!("page.css"))) }),
-        )
-        .route("/charts.css", get(|| async { asset(CSS, charts::STYLE) }))
-        .route("/page.js", get(|| async { asset(JAVASCRIPT, include_str!("page.js")) }))
         .route("/api/glance", get(glance))
         .route("/api/around", get(around_at_a_glance))
         .route("/api/simulate", get(simulate))

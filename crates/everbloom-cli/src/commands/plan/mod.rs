@@ -106,7 +106,7 @@ impl Plan {
         if let Some(state) = &self.from_state {
             self.keys = match state_file::keys_of(state)? {
                 Some(keys) => keys,
-                None => filter_file::key_options(state)?.arguments(&self.keys),
+                None => KeyArgs { on_error: self.keys.on_error, ..filter_file::key_options(state)? },
             };
         }
         #[cfg(feature = "lab")]

@@ -7,7 +7,7 @@ use super::sentence::is_stream;
 use crate::args::quantity::exact_rate;
 use crate::args::{Refresh, Scale};
 use everbloom::Window;
-use everbloom::kind::{Abilities, size_typed, span_text};
+use everbloom::kind::{Abilities, Kinds, size_typed, span_text};
 use everbloom::planning::AUTO;
 use everbloom_all::KINDS;
 use everbloom_forecast::Recommendation;
@@ -42,6 +42,7 @@ struct Planned {
     importance: Option<(f64, Scale)>,
     is_stream: bool,
     can: Abilities,
+    is_own: bool,
 }
 
 /// Lines to paste.
@@ -81,6 +82,7 @@ pub(super) fn lines(
         importance: importances.map(|importances| (importances.max, importances.scale)),
         is_stream: is_stream(answer),
         can: kind.can,
+        is_own: Kinds::default().named(kind.name).is_some(),
     };
     SURFACES
         .iter()
@@ -107,6 +109,8 @@ fn rust(planned: &Planned) -> Option<String> {
     option("fpr", text(&planned.fpr));
     option("expected_items", planned.expect.map(|count| format!("{count}u64")));
     option("hashing", planned.seed.map(|seed| format!("everbloom::Hashing::seeded({seed})")));
+    // What is not everbloom's own kind is in the set of all.
+    let build = if planned.is_own { "build()" } else { "build_among(everbloom_all::KINDS)" };
     Some(match (time, planned.importance) {
         // A window of time in which repeats do not count is only on the command line.
         (Some(_), _) if planned.keeps_age => return None,
@@ -123,15 +127,15 @@ fn rust(planned: &Planned) -> Option<String> {
                 Scale::Log => format!("everbloom::ImportanceScale::logarithmic({max:?})?.of({some:?})?"),
             };
             format!(
-                "let mut seen = {goal}.build()?;\n\
+                "let mut seen = {goal}.{build}?;\n\
                  let is_new = seen.observe(\"a line\", {importance}).is_distinct();"
             )
         }
         (None, None) if planned.is_stream => {
-            format!("let mut seen = {goal}.build()?;\nlet is_new = seen.insert(\"a line\");")
+            format!("let mut seen = {goal}.{build}?;\nlet is_new = seen.insert(\"a line\");")
         }
         (None, None) => format!(
-            "let mut keys = {goal}.build()?;\nkeys.insert(\"a key\");\nlet is_inside = keys.contains(\"a key\");"
+            "let mut keys = {goal}.{build}?;\nkeys.insert(\"a key\");\nlet is_inside = keys.contains(\"a key\");"
         ),
     })
 }

@@ -32,6 +32,14 @@ impl Job {
     }
 }
 
+impl Rules {
+    /// Whether what was written down, by a later build perhaps, has no rules besides.
+    pub(crate) fn are_all_in(&self, written: &Value) -> bool {
+        let (known, written) = (fields(self).unwrap_or_default(), written["rules"].as_object());
+        written.is_some_and(|rules| rules.keys().all(|name| known.contains_key(name)))
+    }
+}
+
 /// The values of rules, by the options that set them.
 fn fields(rules: &Rules) -> Result<Map<String, Value>> {
     match serde_json::to_value(rules).map_err(Failure::new)? {

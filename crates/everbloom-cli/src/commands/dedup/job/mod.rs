@@ -10,7 +10,6 @@ use crate::args::{CostArgs, Format, GoalArgs, ImportanceArgs, KeyArgs, OnError, 
 use crate::failure::{Failure, Result};
 use crate::input::{is_stdin, rereadable};
 use crate::platform;
-use crate::record::KeyOptions;
 use everbloom::Window;
 use everbloom::planning;
 use serde::{Deserialize, Serialize};
@@ -103,7 +102,7 @@ pub(crate) enum Mode {
 impl Rules {
     /// The same keys, written in one way, and without what decides no verdict: what is equal then means the same.
     fn meaning(&self) -> Self {
-        Rules { keys: KeyOptions::of(&self.keys).arguments(&KeyArgs::default()), ..self.clone() }
+        Rules { keys: self.keys.canonical(), ..self.clone() }
     }
 
     pub(crate) fn window_time(&self) -> Option<Duration> {
@@ -189,6 +188,9 @@ mod tests {
             let job = job(options);
             let text = serde_json::to_string(&job).expect("text");
             assert_eq!(serde_json::from_str::<Job>(&text).expect("a job"), job, "{options}");
+            let journal = |text: &str| serde_json::from_str(text).expect("an object");
+            assert!(job.rules.are_all_in(&journal(&text)));
+            assert!(!job.rules.are_all_in(&journal(&text.replacen("\"exact\"", "\"colour\":\"red\",\"exact\"", 1))));
         }
     }
 }

@@ -56,8 +56,8 @@ pub(super) fn report(
     let look = job.stats.is_some() || watch.standing() != Standing::Kept;
     let tallies = (tally, ended.outputs.total());
     let audit = ended.judge.audit().map(|audit| Audited::of(&audit.report()));
-    let stats = Stats::new(tallies, &ended.judge, look, seconds, job.threads(), finished);
-    let stats = stats.with(window, notes).audited(audit);
+    let mut stats = Stats::new(tallies, &ended.judge, look, seconds, job.threads(), finished);
+    (stats.window, stats.notes, stats.audit) = (window, notes, audit);
     if let Some(path) = &job.stats {
         output::replace_text(path, &json(&stats)?)?;
     }

@@ -105,10 +105,10 @@ pub(crate) struct Stats {
     pub(crate) notes: Vec<String>,
     /// What the audit measured.
     #[serde(skip_serializing_if = "Option::is_none")]
-    audit: Option<Audited>,
+    pub(crate) audit: Option<Audited>,
     /// What became of a window of time.
     #[serde(flatten)]
-    window: Option<WindowStats>,
+    pub(crate) window: Option<WindowStats>,
 }
 
 impl Stats {
@@ -152,16 +152,6 @@ impl Stats {
             audit: None,
             window: None,
         }
-    }
-
-    /// With what an audit measured.
-    pub(crate) fn audited(self, audit: Option<Audited>) -> Self {
-        Stats { audit, ..self }
-    }
-
-    /// With what a window of time and the plan have to report.
-    pub(crate) fn with(self, window: Option<WindowStats>, notes: Vec<String>) -> Self {
-        Stats { window, notes, ..self }
     }
 
     /// A few sentences for people.

@@ -1,7 +1,7 @@
 //! An audit beside the filter: how it begins, and what it shows.
 
 use super::judge::Judge;
-use crate::commands::dedup::job::{AuditSize, Job};
+use crate::commands::dedup::job::{AuditSize, Rules};
 use crate::failure::{Failure, Result};
 use crate::report::words::{self, LINES};
 use crate::report::{audit, short_size};
@@ -15,8 +15,7 @@ use std::hash::{BuildHasher as _, Hasher as _};
 const SPOT_CHECK_BYTES: u64 = 2 << 20;
 
 /// A filter that has seen nothing yet, audited if that is wanted.
-pub(crate) fn begin(job: &Job, mut filter: AnyFilter) -> Result<AnyFilter> {
-    let rules = &job.rules;
+pub(crate) fn begin(rules: &Rules, quiet: bool, mut filter: AnyFilter) -> Result<AnyFilter> {
     let Some(asked) = rules.audit else { return Ok(filter) };
     let whole = rules.goal.wanted.memory.unwrap_or(filter.memory_bits());
     let bytes = match asked {
@@ -29,7 +28,7 @@ pub(crate) fn begin(job: &Job, mut filter: AnyFilter) -> Result<AnyFilter> {
     let size = short_size(bytes.saturating_mul(8));
     let new = Audit::new(bytes, seed);
     let new = new.map_err(|_| Failure::new(format!("--audit takes from 4KiB to 4GiB, not {size}; try 1MiB")))?;
-    if !job.promise.quiet {
+    if !quiet {
         words::note(&format!("the audit takes {size} beside the filter, and follows some of the keys exactly"));
     }
     // Who asked for a window is told of repeats within it. Who named a filter that has one is told of all.

@@ -44,15 +44,6 @@ pub(crate) struct Engine {
     failure: Mutex<Option<Failure>>,
 }
 
-/// What was asked for, beside what is read, remembered and written.
-pub(crate) struct Setup {
-    pub(crate) options: Options,
-    pub(crate) saving: Option<Arc<Saving>>,
-    /// Whether half lines can be taken back from where they are written.
-    pub(crate) takes_back: bool,
-    pub(crate) interrupt: Arc<Interrupt>,
-}
-
 /// Where and how often the state is saved.
 pub(crate) struct Saving {
     pub(crate) lock: Lock,
@@ -102,8 +93,15 @@ pub(crate) struct Taken {
 }
 
 impl Engine {
-    pub(crate) fn new(reader: RecordReader, judge: Judge, outputs: Outputs, setup: Setup) -> Self {
-        let Setup { options, saving, takes_back, interrupt } = setup;
+    pub(crate) fn new(
+        reader: RecordReader,
+        judge: Judge,
+        outputs: Outputs,
+        options: Options,
+        saving: Option<Arc<Saving>>,
+        takes_back: bool,
+        interrupt: Arc<Interrupt>,
+    ) -> Self {
         let (hashing, framing) = (*judge.memory.hashing(), reader.blocks().framing());
         let on_servers = judge.memory.on_servers().is_some();
         Engine {

@@ -4,7 +4,7 @@ use super::memory::Memory;
 use super::progress::Progress;
 use super::window;
 use crate::args::{OnError, PromiseArgs};
-use crate::commands::dedup::job::Job;
+use crate::commands::dedup::job::Rules;
 use crate::failure::{Failure, Result};
 use crate::record::{Batch, FaultWatch};
 use crate::report::thousands;
@@ -46,9 +46,9 @@ pub(crate) struct Judge {
 
 impl Judge {
     /// A memory, watched from here on, after so many records.
-    pub(crate) fn new(job: &Job, mut memory: Box<dyn Memory>, records: u64) -> Result<Self> {
+    pub(crate) fn new(rules: &Rules, promise: PromiseArgs, mut memory: Box<dyn Memory>, records: u64) -> Result<Self> {
         // Servers turn their filters by their own clocks.
-        let timeline = match (memory.own_mut(), job.rules.window_time()) {
+        let timeline = match (memory.own_mut(), rules.window_time()) {
             (Some(memory), Some(window)) => Some(window::timeline(window, memory)?),
             _ => None,
         };
@@ -65,12 +65,12 @@ impl Judge {
             memory,
             timeline,
             watch,
-            faults: FaultWatch::new(job.rules.keys.on_error, OnError::Keep),
+            faults: FaultWatch::new(rules.keys.on_error, OnError::Keep),
             exact,
             spot_check: None,
             audit_look: FIRST_AUDIT_LOOK,
-            promise: job.promise,
-            remedy: job.rules.remedy(),
+            promise,
+            remedy: rules.remedy(),
             progress: None,
             #[cfg(feature = "web")]
             live: None,

@@ -4,7 +4,7 @@ use super::judge::Judge;
 use crate::failure::{Failure, Result};
 use crate::report::audit::Audited;
 use crate::report::{percent, short_size, thousands, words};
-use crate::web::{CSS, HTML, JAVASCRIPT, Refusal, Site, asset, json};
+use crate::web::{HTML, Refusal, Site, asset, assets, json};
 use axum::Router;
 use axum::extract::State;
 use axum::http::header;
@@ -261,14 +261,9 @@ impl Run {
 }
 
 fn pages(run: Arc<Mutex<Run>>) -> Router {
-    Router::new()
+    let css = concat!(include_str!("../../../web/page.css"), include_str!("live.css"));
+    assets(css, include_str!("live.js"))
         .route("/", get(|| async { asset(HTML, include_str!("live.html")) }))
-        .route(
-            "/page.css",
-            get(|| async { asset(CSS, concat!(include_str!("../../../web/page.css"), include_str!("live.css"))) }),
-        )
-        .route("/charts.css", get(|| async { asset(CSS, charts::STYLE) }))
-        .route("/page.js", get(|| async { asset(JAVASCRIPT, include_str!("live.js")) }))
         .route("/api/run", get(run_now))
         .route("/metrics", get(metrics))
         .with_state(run)

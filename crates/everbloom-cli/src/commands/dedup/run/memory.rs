@@ -115,7 +115,7 @@ pub(crate) fn begin(job: &Job, layout: &Layout, interrupt: &Arc<Interrupt>) -> R
     let notes = planned.notes.clone();
     let memory: Box<dyn Memory> = match job.servers.redis {
         Some(_) => Box::new(servers::open(job, layout, &planned, interrupt)?),
-        None => Box::new(audit::begin(job, planned.build()?)?),
+        None => Box::new(audit::begin(&job.rules, job.promise.quiet, planned.build()?)?),
     };
     Ok((memory, notes))
 }

@@ -28,7 +28,7 @@ use crate::progress::{Bar, Screen};
 use crate::record::{Before, Layout, RecordReader, shown};
 use crate::report::words;
 use block_output::Options;
-use engine::{Engine, Finished, Saving, Setup};
+use engine::{Engine, Finished, Saving};
 use judge::Judge;
 use progress::Progress;
 use std::path::{Path, PathBuf};
@@ -121,8 +121,8 @@ fn open(job: &Job, held: Option<Held>) -> Result<Open> {
     judge.spot_check = is_checked.then(audit::spot_check).transpose()?;
     let saving = saving.map(Arc::new);
     let options = Options { mode: job.mode, on_error: job.on_error(), keeps_duplicates: job.duplicates.is_some() };
-    let setup = Setup { options, saving: saving.clone(), takes_back, interrupt: Arc::clone(&interrupt) };
-    Ok(Open { engine: Engine::new(reader, judge, outputs, setup), saving, notes, interrupt })
+    let (own, kept) = (Arc::clone(&interrupt), saving.clone());
+    Ok(Open { engine: Engine::new(reader, judge, outputs, options, kept, takes_back, own), saving, notes, interrupt })
 }
 
 /// Leaves the servers, and says what else there is to say.

@@ -86,7 +86,7 @@ pub(super) fn open(job: &Job, layout: &Layout, plan: &Plan, interrupt: &Arc<Inte
         filter.check_importance().map_err(failure)?;
     }
     let writer = Writer::new(filter, &new_name()).map_err(failure)?;
-    Ok(Servers::of(job, name, writer))
+    Ok(Servers::of(name, job.state.is_some(), writer))
 }
 
 /// A client that was here before, with what was on its way when it ended.
@@ -111,20 +111,20 @@ pub(super) fn resume(job: &Job, saved: &OnServers, bytes: &[u8], interrupt: &Arc
     };
     writer.deal(&hashes, importances, false).map_err(failure)?;
     writer.send(&mut verdicts).map_err(failure)?;
-    let mut servers = Servers::of(job, name, writer);
+    let mut servers = Servers::of(name, job.state.is_some(), writer);
     servers.known = known.into_iter().chain(hashes.into_iter().zip(verdicts)).collect();
     Ok(servers)
 }
 
 impl Servers {
-    fn of(job: &Job, name: String, writer: Writer) -> Self {
+    fn of(name: String, keeps: bool, writer: Writer) -> Self {
         let (spec, hashing) = (writer.filter_ref().spec().clone(), *writer.filter_ref().hashing());
         Servers {
             writer: Mutex::new(writer),
             spec,
             hashing,
             name,
-            keeps: job.state.is_some(),
+            keeps,
             decided: Vec::new(),
             known: VecDeque::new(),
             dealt: None,

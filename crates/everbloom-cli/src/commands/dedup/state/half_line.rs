@@ -1,19 +1,19 @@
 //! A half line is what a file ends with that has no ending yet: it is written behind all other lines, the state is saved as if
 //! it had not come, and the next run takes it back and judges it whole; where it cannot be taken back it stays, and counts as seen.
 //!
-//! It can be taken back from an output that is a file and holds what the state says, or a little less: all half lines, or
-//! none. That of a file that a run does not read waits in the state, and is written again.
+//! It can be taken back from files that end with it as it was written, or just before it: all half lines, or none. That of a
+//! file that a run does not read waits in the state, and is written again when the run ends.
 
 use super::Journal;
 use super::marks::Marks;
 use super::resume::Output;
 use crate::commands::dedup::report::Tally;
-use crate::commands::dedup::run::engine::{Engine, Taken, Worker};
+use crate::commands::dedup::run::engine::{Engine, Saving, Taken, Worker};
 use crate::commands::dedup::run::judge::Judge;
 use crate::failure::{Failure, Result};
 use crate::fault;
 use crate::input::{Block, Mark, Place};
-use crate::record::{Batch, Header};
+use crate::record::{Batch, Header, RecordReader};
 use everbloom::{Importance, KeyHash};
 use serde::{Deserialize, Serialize};
 use std::fs::File;
@@ -181,9 +181,25 @@ impl Judge {
     }
 }
 
+/// A half line that is to be written.
+enum Pending {
+    /// One that this run read.
+    Own(Block),
+    Waiting(HalfLine),
+}
+
+/// How far the writing of half lines is.
+struct Writing {
+    worker: Worker,
+    place: Place,
+    turn: u64,
+    /// Bytes of them that may still be kept.
+    room: usize,
+}
+
 impl Engine {
     /// Writes the half lines behind all that was read, but only after the state is saved without them. Gives what is to be
-    /// saved beside the memory that is saved then.
+    /// saved beside the memory that is saved then; nothing if there is no half line, or another thread has given up.
     pub(crate) fn write_half_lines(&self) -> Result<Option<Journal>> {
         let mut intake = self.intake.lock().unwrap_or_else(PoisonError::into_inner);
         let Some(saving) = &self.saving else { return Ok(None) };
@@ -194,50 +210,18 @@ impl Engine {
         if own.is_empty() && waiting.is_empty() {
             return Ok(None);
         }
-        let mut turn = intake.turn;
-        let (ended, mut place) = intake.reader.blocks_mut().take_places();
-        let mut journal = {
-            let (Some(mut judge), Some(mut outputs)) = (self.judge.enter(turn), self.outputs.enter(turn)) else {
-                return Ok(None);
-            };
-            // The last one, too, which nothing follows that would tell of it.
-            ended.iter().chain([&place]).try_for_each(|place| outputs.marks.note(place))?;
-            outputs.place = place.clone();
-            saving.save_settled(&mut judge, &outputs, false)?
-        };
-        let mut bytes: usize = waiting.iter().map(|line| line.text.len()).sum();
-        let mut worker = Worker::default();
-        let lines = own.into_iter().map(|block| (block, None));
-        for (block, known) in lines.chain(waiting.into_iter().map(|line| (Block::default(), Some(line)))) {
-            worker.block = match &known {
-                Some(line) => Block::of_half_line(&line.text, &place),
-                None => block,
-            };
-            place = worker.block.place.clone();
-            let header = if known.is_some() { Header::default() } else { intake.reader.header(&worker.block)? };
-            bytes += worker.block.bytes().len();
-            let is_kept = bytes <= KEPT_BYTES && header.bytes == 0;
-            let text = if is_kept { worker.block.bytes().to_vec() } else { Vec::new() };
-            let taken = Taken { turn, header, extractor: intake.reader.extractor().ok(), is_half_line: true };
-            if !self.process(&mut worker, &taken)? {
-                return Ok(None);
-            }
-            turn += 1;
-            let Some(mut outputs) = self.outputs.enter(turn) else { return Ok(None) };
-            let tally = worker.done.tally;
-            let line = match known {
-                Some(line) => Some(HalfLine { tally, ..line }),
-                None => {
-                    outputs.marks.note(&place)?;
-                    outputs.marks.mark(&place)?.map(|mark| HalfLine { mark, key: worker.key(), tally, text })
-                }
-            };
-            journal.half_lines.written.extend(line);
-        }
+        let (turn, (ended, place)) = (intake.turn, intake.reader.blocks_mut().take_places());
+        let Some(mut journal) = self.save_without(saving, turn, &ended, &place)? else { return Ok(None) };
         if can_wait {
             journal.half_lines.waiting.clear();
         }
-        let Some(outputs) = self.outputs.enter(turn) else { return Ok(None) };
+        let room = KEPT_BYTES.saturating_sub(waiting.iter().map(|line| line.text.len()).sum());
+        let mut writing = Writing { worker: Worker::default(), place, turn, room };
+        for line in own.into_iter().map(Pending::Own).chain(waiting.into_iter().map(Pending::Waiting)) {
+            let Some(line) = self.write_half_line(&mut intake.reader, &mut writing, line)? else { return Ok(None) };
+            journal.half_lines.written.extend(line);
+        }
+        let Some(outputs) = self.outputs.enter(writing.turn) else { return Ok(None) };
         journal.files = outputs.marks.known();
         for (written, now) in journal.outputs.iter_mut().zip(outputs.written()) {
             written.half_bytes += now.bytes - written.bytes;
@@ -245,6 +229,53 @@ impl Engine {
         journal.closed = true;
         outputs.sync()?;
         Ok(Some(journal))
+    }
+
+    /// Saves the state as if no half line had come.
+    fn save_without(&self, saving: &Saving, turn: u64, ended: &[Place], place: &Place) -> Result<Option<Journal>> {
+        let (Some(mut judge), Some(mut outputs)) = (self.judge.enter(turn), self.outputs.enter(turn)) else {
+            return Ok(None);
+        };
+        // The last one, too, which nothing follows that would tell of it.
+        ended.iter().chain([place]).try_for_each(|place| outputs.marks.note(place))?;
+        outputs.place = place.clone();
+        saving.save_settled(&mut judge, &outputs, false).map(Some)
+    }
+
+    /// Judges and writes one, and gives what is kept of it if its file can be read again; nothing at all if another thread has
+    /// given up.
+    fn write_half_line(
+        &self,
+        reader: &mut RecordReader,
+        writing: &mut Writing,
+        line: Pending,
+    ) -> Result<Option<Option<HalfLine>>> {
+        let Writing { worker, place, turn, room } = writing;
+        let (block, header, known) = match line {
+            Pending::Own(block) => {
+                let header = reader.header(&block)?;
+                (block, header, None)
+            }
+            Pending::Waiting(line) => (Block::of_half_line(&line.text, place), Header::default(), Some(line)),
+        };
+        *place = block.place.clone();
+        let is_kept = known.is_none() && header.bytes == 0 && block.bytes().len() <= *room;
+        let text = if is_kept { block.bytes().to_vec() } else { Vec::new() };
+        *room = room.saturating_sub(if known.is_none() { block.bytes().len() } else { 0 });
+        worker.block = block;
+        let taken = Taken { turn: *turn, header, extractor: reader.extractor().ok(), is_half_line: true };
+        if !self.process(worker, &taken)? {
+            return Ok(None);
+        }
+        *turn += 1;
+        let Some(mut outputs) = self.outputs.enter(*turn) else { return Ok(None) };
+        let tally = worker.done.tally;
+        if let Some(line) = known {
+            return Ok(Some(Some(HalfLine { tally, ..line })));
+        }
+        outputs.marks.note(place)?;
+        let mark = outputs.marks.mark(place)?;
+        Ok(Some(mark.map(|mark| HalfLine { mark, key: worker.key(), tally, text })))
     }
 }
 

@@ -43,8 +43,7 @@ impl Lock {
                 return Err(Failure::at(path, format!("the state is in use by {who}; {remedy}")));
             }
             // Another process may have put a file in its place before it let go of this one.
-            let named = platform::stat(path).map_err(|error| Failure::io(path.display(), &error))?;
-            if named.is_some_and(|named| platform::identity(&named) == platform::identity(&data)) {
+            if platform::leads_to(path, &data).map_err(|error| Failure::io(path.display(), &error))? {
                 return Ok(Lock { path: path.to_path_buf(), is_new, file: Mutex::new(file) });
             }
         }

@@ -132,8 +132,9 @@ fn read_whole(file: &mut File, footer: Footer) -> Result<(Kept, Journal)> {
     let text = footer.journal(file).map_err(|error| Failure::io("the state", &error))?;
     file.rewind().map_err(|error| Failure::io("the state", &error))?;
     let mut hashed = Hashed::new(BufReader::with_capacity(1 << 16, Fallible(file)));
-    let journal: Result<Journal, _> = serde_json::from_slice(&text);
-    let memory = match journal.as_ref().is_ok_and(|journal| journal.servers.is_some()) {
+    let is_whole = |journal: &Journal| serde_json::from_slice(&text).is_ok_and(|text| journal.rules.are_all_in(&text));
+    let journal = serde_json::from_slice(&text).ok().filter(is_whole);
+    let memory = match journal.as_ref().is_some_and(|journal| journal.servers.is_some()) {
         true => {
             let mut bytes = Vec::new();
             let read = (&mut hashed).take(footer.memory_bytes).read_to_end(&mut bytes);
@@ -147,7 +148,7 @@ fn read_whole(file: &mut File, footer: Footer) -> Result<(Kept, Journal)> {
         return Err(damaged());
     }
     // Nothing is wrong with the bytes, so it is the version that does not fit.
-    let journal = journal.map_err(|_| {
+    let journal = journal.ok_or_else(|| {
         Failure::new("the state was saved by another version of dedup; go on with that one, or name another state file")
     })?;
     Ok((memory, journal))

@@ -13,7 +13,7 @@ use crate::failure::{Failure, Result};
 use crate::input::Place;
 use crate::output;
 use crate::platform::{self, Interrupt};
-use crate::record::{Before, KeyOptions, Layout};
+use crate::record::{Before, Layout};
 use crate::report::{thousands, words};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -65,7 +65,7 @@ pub(crate) fn start(
     let (judge, outputs, starts, notes, half_lines) = match saved {
         None => {
             let (memory, notes) = memory::begin(job, layout, interrupt)?;
-            (Judge::new(job, memory, 0)?, fresh(job)?, Vec::new(), notes, HalfLines::default())
+            (Judge::new(&job.rules, job.promise, memory, 0)?, fresh(job)?, Vec::new(), notes, HalfLines::default())
         }
         Some((kept, saved)) => {
             let path = job.state.as_deref().unwrap_or(Path::new(""));
@@ -78,7 +78,7 @@ pub(crate) fn start(
     let Some(lock) = lock else { return Ok(Resumption { judge, notes, outputs, starts, saving: None }) };
     let journal = Journal {
         rules: job.rules.clone(),
-        note: KeyOptions::of(&job.rules.keys).to_note()?,
+        note: job.rules.keys.canonical().to_note()?,
         notes: notes.clone(),
         half_lines,
         reads_pipe: !job.reads_only_files()?,
@@ -107,7 +107,7 @@ fn resumed(
     // Nothing is changed before everything is checked.
     named.iter().try_for_each(|output| output.check(&saved.outputs))?;
 
-    let mut judge = Judge::new(job, memory, saved.tally.items)?;
+    let mut judge = Judge::new(&job.rules, job.promise, memory, saved.tally.items)?;
     judge.faults = judge.faults.after(saved.tally.items, saved.tally.errors);
     if let (Some(timeline), Some(clock)) = (&mut judge.timeline, &saved.clock) {
         timeline.resume(clock).map_err(|error| Failure::at(path, error))?;
