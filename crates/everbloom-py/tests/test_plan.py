@@ -142,7 +142,7 @@ def test_lines_that_the_command_line_prints_run():
 
 
 def test_filters_are_those_that_the_library_takes():
-    """200 goals, which `crates/everbloom/tests/laws/surfaces.rs` draws."""
+    """200 goals, which `crates/everbloom-all/tests/laws/surfaces.rs` draws."""
     if not ROOT:
         pytest.skip("SKIPPED: run by cargo xtask python, which knows the repository")
     rows = (Path(ROOT) / "crates/everbloom-all/tests/golden/goals.jsonl").read_text().splitlines()
