@@ -12,17 +12,13 @@
 //! hundred answers are written, and no item is hashed. Nothing that takes a hundred items can cost less.
 
 use crate::servers::{self, Maker};
+use crate::wire::Wire;
 use crate::{Outcome, bench_cluster, redis};
 use std::fs;
 use std::net::{Ipv4Addr, TcpListener};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
-use wire::Wire;
-
-#[path = "../../crates/everbloom-redis/tests/common/wire.rs"]
-#[allow(dead_code, unreachable_pub, reason = "the module's tests use all of it")]
-pub(crate) mod wire;
 
 const USAGE: &str = "cargo xtask bench-redis [cluster] [--rounds N] [--items N] [redis|valkey]";
 
