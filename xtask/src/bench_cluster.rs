@@ -6,14 +6,14 @@
 //! is measured by commands of the same shape for a key that is not there: they are parsed and answered, and no filter is asked.
 //! `EVERBLOOM_BINARY` and `EVERBLOOM_MODULE` name programs that are there already.
 
-use crate::bench_redis::{Options, Server, command, exchange, mixed, quartiles};
+use crate::bench_redis::{Options, Server, exchange, mixed, quartiles};
 use crate::{Outcome, cargo, dist, redis, servers};
 use nix::sys::resource::{UsageWho, getrusage};
 use nix::sys::time::TimeValLike;
 use std::env;
 use std::fs::{self, File};
 use std::io::{BufWriter, Write};
-use std::net::{Ipv4Addr, TcpListener, TcpStream};
+use std::net::{Ipv4Addr, TcpListener};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
@@ -181,19 +181,12 @@ fn cluster(program: &Path, module: &Path, folder: &Path) -> Result<Vec<Server>, 
 /// Nanoseconds of a server's CPU for a hash that no filter is asked for, in commands of so many.
 fn protocol(program: &Path, module: &Path, hashes: usize) -> Result<f64, String> {
     let server = Server::start(program, module, &[])?;
-    let mut wire = TcpStream::connect((Ipv4Addr::LOCALHOST, server.port)).map_err(|error| error.to_string())?;
-    wire.set_nodelay(true).map_err(|error| error.to_string())?;
+    let mut wire = server.wire()?;
     let blob: Vec<u8> = (0..2 * hashes as u64).flat_map(|number| mixed(number).to_le_bytes()).collect();
     let (batches, together) = (2000, SHARDS.div_ceil(PRIMARIES));
-    let one = command(&[b"EB.EXISTSHASHES", b"missing", &blob]);
-    let request = one.repeat(together);
+    let commands = vec![vec![b"EB.EXISTSHASHES".to_vec(), b"missing".to_vec(), blob]; together];
     let before = server.cpu()?;
-    for _ in 0..batches {
-        let reply = exchange(&mut wire, &request, together)?;
-        if reply.starts_with(b"-") {
-            return Err(String::from_utf8_lossy(&reply).trim().to_string());
-        }
-    }
+    (0..batches).try_for_each(|_| exchange(&mut wire, &commands))?;
     Ok((server.cpu()? - before) / (batches * together * hashes) as f64)
 }
 

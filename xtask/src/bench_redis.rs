@@ -12,10 +12,10 @@
 //! hundred answers are written, and no item is hashed. Nothing that takes a hundred items can cost less.
 
 use crate::servers::{self, Maker};
+use crate::wire::Wire;
 use crate::{Outcome, bench_cluster, redis};
 use std::fs;
-use std::io::{Read, Write};
-use std::net::{Ipv4Addr, TcpListener, TcpStream};
+use std::net::{Ipv4Addr, TcpListener};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
@@ -145,8 +145,7 @@ fn measure(server: &Server, options: &Options) -> Result<Vec<Vec<f64>>, String> 
 }
 
 fn one(server: &Server, contender: &Contender, items: usize, key: &mut u64) -> Result<f64, String> {
-    let mut wire = TcpStream::connect((Ipv4Addr::LOCALHOST, server.port)).map_err(|error| error.to_string())?;
-    wire.set_nodelay(true).map_err(|error| error.to_string())?;
+    let mut wire = server.wire()?;
     for line in contender.before.split("; ").filter(|line| !line.is_empty()) {
         server.ask(line)?;
     }
@@ -161,49 +160,49 @@ fn one(server: &Server, contender: &Contender, items: usize, key: &mut u64) -> R
 }
 
 /// Sends items from one number on; nanoseconds of CPU each.
-fn send(server: &Server, wire: &mut TcpStream, to: &Contender, first: u64, items: usize) -> Result<f64, String> {
-    let parts = requests(&to.form, first, items);
-    let before = server.cpu()?;
-    for (request, replies) in &parts {
-        let reply = exchange(wire, request, *replies)?;
-        if reply.starts_with(b"-") {
-            return Err(format!("{}: {}", to.name, String::from_utf8_lossy(&reply).trim()));
-        }
-    }
-    Ok((server.cpu()? - before) / items as f64)
-}
-
-/// Requests as they are sent, and how many replies each gets.
-fn requests(form: &Form, first: u64, items: usize) -> Vec<(Vec<u8>, usize)> {
-    let (together, per_command) = match form {
+fn send(server: &Server, wire: &mut Wire, to: &Contender, first: u64, items: usize) -> Result<f64, String> {
+    let (together, per_command) = match to.form {
         Form::Single(..) => (32, 1),
         Form::Many(_) => (4, BATCH),
         Form::Blob(_) => (1, HASHES),
     };
-    let commands: Vec<Vec<u8>> = (0..items / per_command)
-        .map(|index| one_command(form, first + (index * per_command) as u64, per_command as u64))
-        .collect();
-    commands.chunks(together).map(|some| (some.concat(), some.len())).collect()
+    let one = |index: usize| one_command(&to.form, first + (index * per_command) as u64, per_command as u64);
+    let commands: Vec<Vec<Vec<u8>>> = (0..items / per_command).map(one).collect();
+    let before = server.cpu()?;
+    commands
+        .chunks(together)
+        .try_for_each(|some| exchange(wire, some).map_err(|error| format!("{}: {error}", to.name)))?;
+    Ok((server.cpu()? - before) / items as f64)
 }
 
-fn one_command(form: &Form, first: u64, count: u64) -> Vec<u8> {
-    let keys: Vec<Vec<u8>> = (first..first + count).map(|key| format!("{:012}", scattered(key)).into_bytes()).collect();
+/// Sends commands at once and reads their replies, none of which may be an error.
+pub(crate) fn exchange(wire: &mut Wire, commands: &[Vec<Vec<u8>>]) -> Outcome {
+    commands.iter().for_each(|command| wire.put(command));
+    wire.flush().map_err(|error| error.to_string())?;
+    for _ in commands {
+        let reply = wire.receive_bytes().map_err(|error| error.to_string())?;
+        if reply.starts_with(b"-") {
+            return Err(String::from_utf8_lossy(&reply).trim().to_string());
+        }
+    }
+    Ok(())
+}
+
+fn one_command(form: &Form, first: u64, count: u64) -> Vec<Vec<u8>> {
     let (before, after): (&[&str], &[&str]) = match form {
         Form::Single(before, after) => (before, after),
         Form::Many(before) | Form::Blob(before) => (before, &[]),
     };
-    let mut words: Vec<&[u8]> = before.iter().map(|word| word.as_bytes()).collect();
-    let blob: Vec<u8>;
-    match form {
+    let numbers = first..first + count;
+    let items: Vec<Vec<u8>> = match form {
         Form::Blob(_) => {
-            let bits = (first..first + count).flat_map(|key| [mixed(2 * key), mixed(2 * key + 1)]);
-            blob = bits.flat_map(u64::to_le_bytes).collect();
-            words.push(&blob);
+            let bits = numbers.flat_map(|key| [mixed(2 * key), mixed(2 * key + 1)]);
+            vec![bits.flat_map(u64::to_le_bytes).collect()]
         }
-        _ => words.extend(keys.iter().map(Vec::as_slice)),
-    }
-    words.extend(after.iter().map(|word| word.as_bytes()));
-    command(&words)
+        _ => numbers.map(|key| format!("{:012}", scattered(key)).into_bytes()).collect(),
+    };
+    let fixed = |words: &[&str]| words.iter().map(|word| word.as_bytes().to_vec()).collect::<Vec<_>>();
+    [fixed(before), items, fixed(after)].concat()
 }
 
 /// Numbers of up to twelve digits, each once, in no order.
@@ -214,54 +213,6 @@ fn scattered(key: u64) -> u64 {
 /// 64 bits that look random (SplitMix64).
 pub(crate) fn mixed(number: u64) -> u64 {
     crate::bench_dedup::mixed(number.wrapping_mul(0x9e37_79b9_7f4a_7c15))
-}
-
-pub(crate) fn command(words: &[&[u8]]) -> Vec<u8> {
-    let mut bytes = format!("*{}\r\n", words.len()).into_bytes();
-    for word in words {
-        bytes.extend(format!("${}\r\n", word.len()).bytes());
-        bytes.extend_from_slice(word);
-        bytes.extend(b"\r\n");
-    }
-    bytes
-}
-
-/// Sends a request and reads so many replies.
-pub(crate) fn exchange(wire: &mut TcpStream, request: &[u8], replies: usize) -> Result<Vec<u8>, String> {
-    wire.write_all(request).map_err(|error| error.to_string())?;
-    let (mut bytes, mut room) = (Vec::new(), [0; 1 << 16]);
-    loop {
-        let count = wire.read(&mut room).map_err(|error| error.to_string())?;
-        if count == 0 {
-            return Err("the server closed the connection".into());
-        }
-        bytes.extend_from_slice(&room[..count]);
-        if complete(&bytes, replies) {
-            return Ok(bytes);
-        }
-    }
-}
-
-/// Whether these bytes hold so many replies: status, error, integer, bulk, or an array of such.
-fn complete(bytes: &[u8], replies: usize) -> bool {
-    let (mut at, mut open) = (0, replies);
-    while open > 0 {
-        let Some(end) = bytes[at..].iter().position(|byte| *byte == b'\n') else { return false };
-        let line = &bytes[at..at + end];
-        let number =
-            || std::str::from_utf8(&line[1..]).ok().and_then(|text| text.trim().parse::<i64>().ok()).unwrap_or(0);
-        at += end + 1;
-        open -= 1;
-        match line[0] {
-            b'*' => open += number().max(0) as usize,
-            b'$' if number() >= 0 => at += number() as usize + 2,
-            _ => {}
-        }
-        if at > bytes.len() {
-            return false;
-        }
-    }
-    true
 }
 
 /// A server on loopback; killed when it is dropped.
@@ -287,11 +238,15 @@ impl Server {
         Ok(server)
     }
 
+    pub(crate) fn wire(&self) -> Result<Wire, String> {
+        Wire::open(self.port).map_err(|error| error.to_string())
+    }
+
     /// What it answers to a line of words.
     pub(crate) fn ask(&self, line: &str) -> Result<String, String> {
-        let mut wire = TcpStream::connect((Ipv4Addr::LOCALHOST, self.port)).map_err(|error| error.to_string())?;
-        let words: Vec<&[u8]> = line.split(' ').map(str::as_bytes).collect();
-        let reply = String::from_utf8_lossy(&exchange(&mut wire, &command(&words), 1)?).into_owned();
+        let words: Vec<&str> = line.split(' ').collect();
+        let reply = self.wire()?.try_bytes(&words).map_err(|error| error.to_string())?;
+        let reply = String::from_utf8_lossy(&reply).into_owned();
         if reply.starts_with('-') { Err(format!("{line}: {}", reply.trim())) } else { Ok(reply) }
     }
 
@@ -344,19 +299,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn replies_are_counted() {
-        assert!(complete(b"+OK\r\n", 1) && !complete(b"+OK", 1) && !complete(b"+OK\r\n", 2));
-        assert!(complete(b"*2\r\n:1\r\n$3\r\na\nb\r\n:7\r\n", 2));
-        assert!(!complete(b"*2\r\n:1\r\n$3\r\na\nb", 1));
-    }
-
-    #[test]
     fn ratios_name_contenders_and_keys_differ() {
         let named = |name: &str| CONTENDERS.iter().any(|contender| contender.name == name);
         assert!(BARS.iter().all(|(one, other, _)| named(one) && named(other)));
         let keys: std::collections::HashSet<u64> = (0..100_000).map(scattered).collect();
         assert_eq!(keys.len(), 100_000);
         let text = one_command(&Form::Single(&["SET"], &["1"]), 1, 1);
-        assert_eq!(text, b"*3\r\n$3\r\nSET\r\n$12\r\n618033988749\r\n$1\r\n1\r\n");
+        assert_eq!(text, [&b"SET"[..], b"618033988749", b"1"]);
     }
 }

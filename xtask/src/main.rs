@@ -11,6 +11,9 @@ mod python;
 mod redis;
 mod servers;
 mod testing;
+#[path = "../../crates/everbloom-redis/tests/common/wire.rs"]
+#[allow(dead_code, unreachable_pub, reason = "the module's tests use all of it")]
+mod wire;
 
 use std::env;
 use std::path::{Path, PathBuf};

@@ -1,6 +1,7 @@
 //! The sources of a crate, parsed, with what only tests see taken out.
 
 use proc_macro2::Span;
+use quote::ToTokens as _;
 use std::fs;
 use std::path::{Path, PathBuf};
 use syn::visit_mut::{self, VisitMut};
@@ -162,7 +163,14 @@ impl Reader {
                 _ if name == "tests" || is_test(&item.attrs) => self.tests.push(place.to_string_lossy().into_owned()),
                 Some((_, items)) => self.follow(items, &place, &below),
                 None => {
-                    let beside = place.with_extension("rs");
+                    // A root module may name a file elsewhere: `#[path = "…"]`.
+                    let named = item.attrs.iter().find(|attribute| attribute.path().is_ident("path"));
+                    let text = |attribute: &Attribute| match &attribute.meta {
+                        Meta::NameValue(meta) => syn::parse2::<syn::LitStr>(meta.value.to_token_stream()).ok(),
+                        _ => None,
+                    };
+                    let named = named.and_then(text).map(|text| folder.join(text.value()));
+                    let beside = named.unwrap_or_else(|| place.with_extension("rs"));
                     let file = if root().join(&beside).is_file() { beside } else { place.join("mod.rs") };
                     self.read(&file, below);
                 }

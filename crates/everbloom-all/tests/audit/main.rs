@@ -3,4 +3,3 @@
 mod behaviour;
 mod coverage;
 mod streams;
-mod time;

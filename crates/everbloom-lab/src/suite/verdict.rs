@@ -161,6 +161,18 @@ impl Verdict {
         self
     }
 
+    /// Adds several numbers.
+    #[must_use]
+    pub fn numbers<const N: usize>(self, numbers: [(&str, f64); N]) -> Self {
+        numbers.into_iter().fold(self, |verdict, (what, value)| verdict.number(what, value))
+    }
+
+    /// Adds several means.
+    #[must_use]
+    pub fn means<const N: usize>(self, means: [(&str, &Sample); N]) -> Self {
+        means.into_iter().fold(self, |verdict, (what, sample)| verdict.mean(what, sample))
+    }
+
     /// Adds a remark.
     #[must_use]
     pub fn remark(mut self, text: impl Into<String>) -> Self {

@@ -149,21 +149,15 @@ pub(super) fn insert(call: &mut Call<'_>) -> Result<(), Failure> {
 }
 
 fn add_items(call: &Call<'_>, options: Options<'_>, first: usize) -> Result<(), Failure> {
-    let mut key = call.write::<Stored>(1)?;
-    let stored = key.value().ok_or_else(not_found)?;
-    let importance = stored.importance(options.importance)?;
-    let hashing = stored.hashing();
-    let hashes: Vec<KeyHash> = call.words_from(first).map(|item| hashing.hash(item)).collect();
-    if let Some(bits) = answered(call, stored, options.token, &hashes)? {
-        reply_array(call, bits);
-        return Ok(());
-    }
-    let mut verdicts = vec![Verdict::Distinct; hashes.len()];
-    stored.observe(call, &hashes, Importances::All(importance), &mut verdicts, options.token)?;
-    added(call, verdicts.len());
-    call.reply_array(verdicts.len());
-    verdicts.iter().for_each(|verdict| call.reply_bool(verdict.is_distinct()));
-    Ok(())
+    arrive(
+        call,
+        |stored| {
+            let (hashing, importance) = (stored.hashing(), stored.importance(options.importance)?);
+            let hashes = call.words_from(first).map(|item| hashing.hash(item)).collect();
+            Ok(Batch { hashes, importances: Vec::new(), importance, token: options.token })
+        },
+        reply_array,
+    )
 }
 
 /// `EB.IADD key item importance [item importance …] [TOKEN client seq]`

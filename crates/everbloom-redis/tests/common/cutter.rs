@@ -1,44 +1,35 @@
 //! A way to a server that is cut at random points.
 
 use super::Chance;
+use super::proxy::Proxy;
 use std::io::{Read, Write};
-use std::net::{Ipv4Addr, Shutdown, TcpListener, TcpStream};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
+use std::net::{Shutdown, TcpStream};
+use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// Passes on what comes to its port; after some bytes, of either direction, it cuts the connection. It ends when it is
 /// dropped.
 pub struct Cutter {
-    port: u16,
+    proxy: Proxy,
     cuts: Arc<AtomicU64>,
-    ended: Arc<AtomicBool>,
 }
 
 impl Cutter {
     /// Cuts each connection after up to so many bytes.
     pub fn to(port: u16, seed: u64, most_bytes: u64) -> Cutter {
-        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("loopback");
-        let own = listener.local_addr().expect("an address").port();
-        let (cuts, ended) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicBool::new(false)));
-        let (counted, over) = (cuts.clone(), ended.clone());
-        std::thread::spawn(move || {
-            let mut chance = Chance(seed);
-            for near in listener.incoming().map_while(Result::ok) {
-                if over.load(SeqCst) {
-                    break;
-                }
-                let Ok(far) = TcpStream::connect((Ipv4Addr::LOCALHOST, port)) else { continue };
-                // Now and then right at the answer, which is short: after the batch counted, before that is known.
-                let limits =
-                    if chance.one_in(2) { [u64::MAX, chance.below(200)] } else { [chance.below(most_bytes), u64::MAX] };
-                pass(&near, &far, limits, &counted);
-            }
+        let (cuts, mut chance) = (Arc::new(AtomicU64::new(0)), Chance(seed));
+        let counted = cuts.clone();
+        let proxy = Proxy::to(port, move |near, far| {
+            // Now and then right at the answer, which is short: after the batch counted, before that is known.
+            let limits =
+                if chance.one_in(2) { [u64::MAX, chance.below(200)] } else { [chance.below(most_bytes), u64::MAX] };
+            pass(&near, &far, limits, &counted);
         });
-        Cutter { port: own, cuts, ended }
+        Cutter { proxy, cuts }
     }
 
     pub fn port(&self) -> u16 {
-        self.port
+        self.proxy.port
     }
 
     /// Connections that were cut.
@@ -69,13 +60,5 @@ fn pass(near: &TcpStream, far: &TcpStream, limits: [u64; 2], cuts: &Arc<AtomicU6
             }
             let _ = (from.shutdown(Shutdown::Both), to.shutdown(Shutdown::Both));
         });
-    }
-}
-
-impl Drop for Cutter {
-    fn drop(&mut self) {
-        self.ended.store(true, SeqCst);
-        // Wakes the listener, which then ends.
-        let _ = TcpStream::connect((Ipv4Addr::LOCALHOST, self.port));
     }
 }

@@ -1,14 +1,15 @@
 //! A connection that can be frozen, between two servers or a client and one. On loopback the kernel hands over what a killed process had
 //! sent; a link that holds it back loses it, as a network does.
 
+use super::proxy::Proxy;
 use std::io::{Read, Write};
-use std::net::{Ipv4Addr, Shutdown, TcpListener, TcpStream};
+use std::net::{Shutdown, TcpStream};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// Passes on what comes to its port, until it is frozen. It ends when it is dropped.
 pub struct Link {
-    port: u16,
+    proxy: Proxy,
     state: Arc<State>,
 }
 
@@ -16,41 +17,26 @@ struct State {
     frozen: AtomicBool,
     /// Bytes that still pass to the server.
     left: AtomicU64,
-    ended: AtomicBool,
     open: Mutex<Vec<TcpStream>>,
 }
 
 impl Link {
     pub fn to(port: u16) -> Link {
-        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("loopback");
-        let own = listener.local_addr().expect("an address").port();
-        let (frozen, ended) = (AtomicBool::new(false), AtomicBool::new(false));
-        let state = Arc::new(State { frozen, left: AtomicU64::new(u64::MAX), ended, open: Mutex::default() });
+        let frozen = AtomicBool::new(false);
+        let state = Arc::new(State { frozen, left: AtomicU64::new(u64::MAX), open: Mutex::default() });
         let shared = state.clone();
-        std::thread::spawn(move || {
-            for near in listener.incoming().map_while(Result::ok) {
-                if shared.ended.load(SeqCst) {
-                    break;
-                }
-                if let Ok(far) = TcpStream::connect((Ipv4Addr::LOCALHOST, port)) {
-                    both_ways(&shared, &near, &far);
-                }
-            }
-        });
-        Link { port: own, state }
+        Link { proxy: Proxy::to(port, move |near, far| both_ways(&shared, &near, &far)), state }
     }
 
     pub fn port(&self) -> u16 {
-        self.port
+        self.proxy.port
     }
 
     /// From now on nothing passes.
     pub fn freeze(&self) {
         self.state.frozen.store(true, SeqCst);
     }
-}
 
-impl Link {
     /// So many bytes pass to the server, then no more until there is another limit; what it answers always passes. What comes in
     /// one piece is not divided.
     pub fn limit(&self, bytes: u64) {
@@ -90,11 +76,8 @@ fn take(left: &AtomicU64, count: u64) -> u64 {
 
 impl Drop for Link {
     fn drop(&mut self) {
-        self.state.ended.store(true, SeqCst);
         for stream in self.state.open.lock().unwrap_or_else(PoisonError::into_inner).iter() {
             let _ = stream.shutdown(Shutdown::Both);
         }
-        // Wakes the listener, which then ends.
-        let _ = TcpStream::connect((Ipv4Addr::LOCALHOST, self.port));
     }
 }

@@ -7,6 +7,7 @@ mod cutter;
 mod link;
 mod pass;
 mod payload;
+mod proxy;
 mod server;
 mod twin;
 mod wire;

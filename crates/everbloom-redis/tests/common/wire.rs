@@ -1,6 +1,6 @@
 //! A client that shows what came over the wire.
 
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::{BufRead, BufReader, Write};
 use std::net::{Ipv4Addr, TcpStream};
 use std::time::Duration;
 
@@ -100,7 +100,8 @@ pub fn shown<A: AsRef<[u8]>>(arguments: &[A]) -> String {
     words.join(" ").chars().take(300).collect()
 }
 
-fn read_reply(reader: &mut impl BufRead, bytes: &mut Vec<u8>) -> std::io::Result<()> {
+/// The bytes of one reply, with all that is in it.
+pub fn read_reply(reader: &mut impl BufRead, bytes: &mut Vec<u8>) -> std::io::Result<()> {
     let start = bytes.len();
     if reader.read_until(b'\n', bytes)? == 0 {
         return Err(std::io::ErrorKind::UnexpectedEof.into());

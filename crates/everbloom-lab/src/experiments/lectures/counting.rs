@@ -120,8 +120,7 @@ fn conclude(table: &Table, _: &Scope) -> Result<Conclusion> {
             .mean("other keys lost, %", &counted),
         Outcome::of((left.mean() - plain.mean()).abs() < 1e-9)
             .on("reduced", "counting Bloom filters", "reduced to 0 and 1, it is the Bloom filter of what is left")
-            .mean("deleted keys still found, %", &left)
-            .mean("by a filter of the rest, %", &plain),
+            .means([("deleted keys still found, %", &left), ("by a filter of the rest, %", &plain)]),
         Outcome::of(overflown.mean() < 1e-6 && theory < 1e-12)
             .on(
                 "four-bits",

@@ -85,8 +85,7 @@ fn optimum(table: &Table, bits: u64, lowest: f64) -> Result<Verdict> {
         format!("with {bits} bits a key, the best number of hashes is {bits}·ln 2, where half the bits are set");
     Ok(Outcome::of(holds)
         .on(format!("optimum-{bits}"), "bloom filter tradeoffs", claim)
-        .number("claimed", best)
-        .number("lowest at", lowest)
+        .numbers([("claimed", best), ("lowest at", lowest)])
         .mean("share of bits set there", &fill))
 }
 

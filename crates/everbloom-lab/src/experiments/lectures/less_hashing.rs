@@ -97,15 +97,13 @@ fn conclude(table: &Table, scope: &Scope) -> Result<Conclusion> {
     Ok(Conclusion::new().figure(figure).verdicts([
         Outcome::graded(plain_few < 1.1 && plain_many < 2.0, plain_few < 1.5)
             .on("two-hashes", "other extensions", "two hashes do for a Bloom filter")
-            .number("plain double hashing / theory, 6 hashes", plain_few)
-            .number("20 hashes", plain_many)
+            .numbers([("plain double hashing / theory, 6 hashes", plain_few), ("20 hashes", plain_many)])
             .mean("its rate at 20 hashes", &seen)
             .number("false positives that theory expects there in all", expected)
             .remark("at few hashes; at many, plain double hashing has a floor"),
         Outcome::of((mixed_few - 1.0).abs() < 0.1 && (mixed_ten - 1.0).abs() < 0.35)
             .on("mixed", "everbloom", "one hash, split and mixed, is as good as independent ones")
             .ours()
-            .number("everbloom's / theory, 6 hashes", mixed_few)
-            .number("10 hashes", mixed_ten),
+            .numbers([("everbloom's / theory, 6 hashes", mixed_few), ("10 hashes", mixed_ten)]),
     ]))
 }

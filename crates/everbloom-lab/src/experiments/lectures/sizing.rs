@@ -79,16 +79,14 @@ fn conclude(table: &Table, _: &Scope) -> Result<Conclusion> {
                     format!("ln(1/δ)/ln² 2 bits a key keep a rate of {target}"),
                 )
                 .number("formula, bits a key", claimed)
-                .mean("planned, bits a key", &bits)
-                .mean("measured rate", &fpr),
+                .means([("planned, bits a key", &bits), ("measured rate", &fpr)]),
         );
     }
     let (hashes, bits) = (at("num_hashes", 0.01)?, at("bits_per_key", 0.01)?);
     verdicts.push(
         Outcome::of(hashes.mean() == 7.0 && (9.0..=10.5).contains(&bits.mean()))
             .on("one-percent", "bloom filter design", "1 % takes 7 hashes and 10 bits a key")
-            .mean("hashes", &hashes)
-            .mean("bits a key", &bits),
+            .means([("hashes", &hashes), ("bits a key", &bits)]),
     );
     verdicts.push(eight(table)?);
     let theory =

@@ -80,9 +80,7 @@ fn conclude(table: &Table, _: &Scope) -> Result<Conclusion> {
         Outcome::graded(slower >= 2.0, slower > 1.0)
             .on("ranked", "everbloom", "ranked is 2–6 times faster than the stable and reservoir filters")
             .number("memory, bits", largest)
-            .mean("ranked, ns", &ranked)
-            .mean("stable, ns", &stable)
-            .mean("reservoir, ns", &reservoir)
+            .means([("ranked, ns", &ranked), ("stable, ns", &stable), ("reservoir, ns", &reservoir)])
             .number("least ratio", slower)
             .remark("the planned stable and reservoir filters are everbloom's blocked ones, not the papers'"),
     ))

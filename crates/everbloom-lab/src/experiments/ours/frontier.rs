@@ -82,8 +82,7 @@ fn winner(table: &Table, setting: Setting, stream: &str, rate: f64) -> Option<Ve
     Some(
         Outcome::of(mine <= best)
             .on(format!("winner-{stream}-{}-{rate}", setting.bits_per_key), "everbloom", claim)
-            .number("ranked, FNR %", 100.0 * mine)
-            .number(&format!("next best, {next}, %"), 100.0 * best),
+            .numbers([("ranked, FNR %", 100.0 * mine), (&format!("next best, {next}, %"), 100.0 * best)]),
     )
 }
 

@@ -85,8 +85,7 @@ fn conclude(table: &Table, _: &Scope) -> Result<Conclusion> {
             verdicts.push(
                 Outcome::of(holds)
                     .on(format!("{filter}-{memory}"), "everbloom's reference", claim)
-                    .mean("FNR, %", &measured_fnr)
-                    .mean("FPR, %", &measured_fpr),
+                    .means([("FNR, %", &measured_fnr), ("FPR, %", &measured_fpr)]),
             );
         }
     }

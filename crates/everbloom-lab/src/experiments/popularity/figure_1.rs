@@ -244,8 +244,6 @@ fn errata() -> Result<Verdict> {
     let outcome = if (mended - by_hand).abs() < 1e-12 { Outcome::Misprint } else { Outcome::DoesNotHold };
     Ok(outcome
         .on("equation-24", "eq. 24", "the rate is 2^-(k_max - 1) times Q of l_1")
-        .number("by hand", by_hand)
-        .number("as printed", printed)
-        .number("as ½ − Σ 2^−(i+1)·Q of l_i", mended)
+        .numbers([("by hand", by_hand), ("as printed", printed), ("as ½ − Σ 2^−(i+1)·Q of l_i", mended)])
         .remark("the first term of eq. 23 lacks an index likewise: k_max·P of l_(k_max − 1)"))
 }

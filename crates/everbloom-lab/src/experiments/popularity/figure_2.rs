@@ -1,6 +1,6 @@
 //! Cooperative caching: false hits with every scheme, on generated traces.
 
-use super::SOURCE;
+use super::{SOURCE, ends, with_range};
 use crate::experiments::common::*;
 use crate::simulators::caching::{Policy, Scheme, Setting, Study};
 use crate::simulators::trace::{RECIPES, Recipe};
@@ -145,14 +145,7 @@ fn times_fewer(table: &Table, trace: &str, policy: Policy, scheme: Scheme) -> f6
 /// The traces with the least and the greatest reduction.
 fn range(table: &Table, policy: Policy, scheme: Scheme) -> [(&'static str, f64); 2] {
     let of = |recipe: &Recipe| (recipe.name, times_fewer(table, recipe.name, policy, scheme));
-    let mut found: Vec<(&'static str, f64)> = RECIPES.iter().map(of).collect();
-    found.sort_by(|one, other| one.1.total_cmp(&other.1));
-    [found[0], found[found.len() - 1]]
-}
-
-/// Adds both ends of a range to a verdict.
-fn with_range(verdict: Verdict, [low, high]: [(&str, f64); 2]) -> Verdict {
-    verdict.number(&format!("least ({})", low.0), low.1).number(&format!("greatest ({})", high.0), high.1)
+    ends(RECIPES.iter().map(of).collect())
 }
 
 fn against_standard(table: &Table, trace: &str, policy: Policy, (words, printed): (&str, f64)) -> Verdict {

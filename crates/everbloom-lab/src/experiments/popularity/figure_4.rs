@@ -1,6 +1,6 @@
 //! Distributed keyword search: false positives and bytes, at given sizes and at each scheme's own best.
 
-use super::SOURCE;
+use super::{SOURCE, ends, with_range};
 use crate::experiments::common::*;
 use crate::simulators::keyword::{DOCUMENT_BYTES, Law, Library, Recipe, Scheme, Study};
 use everbloom_tune::querylog::popularity::{Allocation, Share};
@@ -172,13 +172,7 @@ fn given(table: &Table, value: &str, library: &str, scheme: Scheme, bits: f64) -
 
 /// The least and the greatest over the libraries, with their names.
 fn range(of: impl Fn(&'static str) -> Result<f64>) -> Result<[(&'static str, f64); 2]> {
-    let mut found = KINDS.iter().map(|kind| Ok((kind.name, of(kind.name)?))).collect::<Result<Vec<_>>>()?;
-    found.sort_by(|one, other| one.1.total_cmp(&other.1));
-    Ok([found[0], found[found.len() - 1]])
-}
-
-fn with_range(verdict: Verdict, [low, high]: [(&str, f64); 2]) -> Verdict {
-    verdict.number(&format!("least ({})", low.0), low.1).number(&format!("greatest ({})", high.0), high.1)
+    Ok(ends(KINDS.iter().map(|kind| Ok((kind.name, of(kind.name)?))).collect::<Result<Vec<_>>>()?))
 }
 
 /// The experiment's name for a library in the names of verdicts.

@@ -233,8 +233,7 @@ fn lower_at_first(table: &Table) -> Result<Verdict> {
     let claim = "up to the threshold RSBF's FPR (0.001) is lower than SBF's (around 0.0025)";
     Ok(Outcome::graded(false, clearly_below(&rsbf, &sbf))
         .on("lower-at-first", "section 6.1, Figure 2", claim)
-        .mean("RSBF, first s arrivals, %", &rsbf)
-        .mean("SBF, %", &sbf)
+        .means([("RSBF, first s arrivals, %", &rsbf), ("SBF, %", &sbf)])
         .remark("a uniform stream, not the paper's; reservoir-real has a recorded one"))
 }
 

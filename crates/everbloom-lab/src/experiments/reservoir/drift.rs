@@ -146,8 +146,7 @@ fn conclude(table: &Table, _: &Scope) -> Result<Conclusion> {
     verdicts.push(
         Outcome::of(sbf.mean() > rsbf.mean() + 4.0 * sbf.error().hypot(rsbf.error()) + 0.02 * rsbf.mean())
             .on("stable-fails", "6.1", "SBF, on the other hand, fails to adapt to changing streams")
-            .mean("late FNR of SBF without change, %", &rsbf)
-            .mean("after a sudden one, %", &sbf),
+            .means([("late FNR of SBF without change, %", &rsbf), ("after a sudden one, %", &sbf)]),
     );
     Ok(Conclusion::new().figure(figure).verdicts(verdicts))
 }

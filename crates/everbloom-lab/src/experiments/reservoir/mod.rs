@@ -347,8 +347,7 @@ pub(super) fn operating_point(table: &Table, printed: &PrintedTable, bits: u64) 
                 format!("with {bits} bits RSBF has a {} times lower FNR than SBF, as the row says", claimed.value),
             )
             .number("printed", claimed.value)
-            .mean("SBF / RSBF with 3 arrays", &as_claimed)
-            .mean("SBF / RSBF with 2 arrays", &with_two)
+            .means([("SBF / RSBF with 3 arrays", &as_claimed), ("SBF / RSBF with 2 arrays", &with_two)])
             .remark("only with 2 arrays, which the paper's rule does not give"),
     ];
     if table.labels("rates", "filter").contains(&TWO_DECREMENTS.into()) {
@@ -385,10 +384,8 @@ pub(super) fn up_to_twice(table: &Table, printed: &PrintedTable) -> Result<Verdi
     let outcome = Printed::new(2.0, 1).outcome_about(&two, two.mean() > 1.0);
     Ok(outcome
         .on("up-to-twice", "abstract, section 1", claim)
-        .mean("greatest SBF / RSBF, 2 arrays", &two)
-        .mean("3 arrays", &three)
-        .number("greatest printed in the tables", 1.76)
-        .number("in the figures", 1.86)
+        .means([("greatest SBF / RSBF, 2 arrays", &two), ("3 arrays", &three)])
+        .numbers([("greatest printed in the tables", 1.76), ("in the figures", 1.86)])
         .remark("at a higher FPR than SBF's"))
 }
 

@@ -141,10 +141,7 @@ fn conclude(table: &Table, _: &Scope) -> Result<Conclusion> {
                 "two threads, a shard each, take in more than one and a half times the arrivals of one",
             )
             .ours()
-            .mean("one thread, million a second", &one)
-            .mean("two", &two)
-            .mean("four", &four)
-            .mean("two / one", &ratio)
+            .means([("one thread, million a second", &one), ("two", &two), ("four", &four), ("two / one", &ratio)])
             .number("cores of this machine", std::thread::available_parallelism().map_or(1, usize::from) as f64),
     );
     Ok(Conclusion::new().figure(figure).verdicts(verdicts))

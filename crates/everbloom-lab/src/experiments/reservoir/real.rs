@@ -80,9 +80,7 @@ fn conclude(table: &Table, _: &Scope) -> Result<Conclusion> {
                     format!("with {} KB RSBF has a {claimed} times lower FNR", bits / 8192),
                 )
                 .number("claimed", claimed)
-                .mean("SBF / RSBF", &ratio)
-                .mean("SBF, %", &sbf)
-                .mean("RSBF, %", &rsbf)
+                .means([("SBF / RSBF", &ratio), ("SBF, %", &sbf), ("RSBF, %", &rsbf)])
                 .remark("another stream than the paper's"),
         );
         let (sbf, rsbf) = (at("fpr", bits, "SBF")?, at("fpr", bits, "RSBF")?);
@@ -98,8 +96,7 @@ fn conclude(table: &Table, _: &Scope) -> Result<Conclusion> {
                 "Figure 2",
                 format!("with {} KB the FPRs of RSBF and SBF are comparable", bits / 8192),
             )
-            .mean("SBF, %", &sbf)
-            .mean("RSBF, %", &rsbf)
+            .means([("SBF, %", &sbf), ("RSBF, %", &rsbf)])
             .number("RSBF / SBF", factor),
         );
     }
@@ -123,16 +120,14 @@ fn at_first(table: &Table) -> Result<Vec<Verdict>> {
                 "section 6.1, Figure 2",
                 "with 2 KB, up to the threshold, the FPR is 0.001 for RSBF and around 0.0025 for SBF",
             )
-            .mean("RSBF, first s arrivals, %", &rsbf)
-            .mean("SBF, %", &sbf)
+            .means([("RSBF, first s arrivals, %", &rsbf), ("SBF, %", &sbf)])
             .remark("another stream than the paper's"),
         Outcome::of(missed.mean() == 0.0)
             .on("first-fnr", "section 6.1", "up to the threshold, the first s arrivals, RSBF has no false negatives")
             .mean("FNR of the first s arrivals, 2 KB, %", &missed),
         Outcome::of(clearly_below(&small, &large))
             .on("fnr-rises", "Figure 4", "with twice the memory the FNR is higher: 12 % with 4 KB, 10 % with 2 KB")
-            .mean("RSBF with 2 KB, %", &small)
-            .mean("4 KB, %", &large)
+            .means([("RSBF with 2 KB, %", &small), ("4 KB, %", &large)])
             .remark("an error of the paper, or of the figure: more memory cannot cost accuracy"),
     ])
 }
@@ -151,8 +146,7 @@ fn settling(table: &Table) -> Result<Vec<Verdict>> {
         let outcome = Outcome::graded(rsbf < 0.7 * sbf && printed.is_none(), rsbf < sbf);
         let verdict = outcome
             .on(format!("settles-{bits}"), "Figure 6", claim)
-            .number("within 2 % of the last value from record, SBF", sbf)
-            .number("RSBF", rsbf)
+            .numbers([("within 2 % of the last value from record, SBF", sbf), ("RSBF", rsbf)])
             .remark("of 1.4 M records; both settle within the first of fifty parts where the filter is small");
         // The paper has no figure for 32 KB.
         verdicts.push(if printed.is_none() { verdict.ours() } else { verdict });

@@ -56,13 +56,11 @@ fn conclude(table: &Table, _: &Scope) -> Result<Conclusion> {
                 _ => clearly_below(&one, &three) && clearly_below(&one, &five),
             };
             let claim = format!("{stream}: {claim}");
-            verdicts.push(
-                Outcome::of(holds)
-                    .on(format!("{measure}-{stream}"), "5.4", claim)
-                    .mean("1 array, %", &one)
-                    .mean("3, %", &three)
-                    .mean("5, %", &five),
-            );
+            verdicts.push(Outcome::of(holds).on(format!("{measure}-{stream}"), "5.4", claim).means([
+                ("1 array, %", &one),
+                ("3, %", &three),
+                ("5, %", &five),
+            ]));
         }
     }
     let (three, four) = (at("late_fpr", "uniform", 3)?, at("late_fpr", "uniform", 4)?);
@@ -75,8 +73,7 @@ fn conclude(table: &Table, _: &Scope) -> Result<Conclusion> {
                 "a target of 10 % takes 4 arrays, the least k with 2^-k below it, not 3",
             )
             .ours()
-            .mean("late FPR of 3 arrays, uniform, %", &three)
-            .mean("of 4, %", &four),
+            .means([("late FPR of 3 arrays, uniform, %", &three), ("of 4, %", &four)]),
     );
     let five = at("late_fpr", "uniform", 5)?;
     verdicts.push(

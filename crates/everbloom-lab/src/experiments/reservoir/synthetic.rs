@@ -107,9 +107,7 @@ fn conclude(table: &Table, scope: &Scope) -> Result<Conclusion> {
                 "Figure 3",
                 format!("with {name} the FPR is {rsbf_claim} % for RSBF and {sbf_claim} % for SBF"),
             )
-            .mean("SBF, %", &sbf)
-            .mean("RSBF, 3 arrays, %", &rsbf)
-            .mean("RSBF, 2 arrays, %", &two),
+            .means([("SBF, %", &sbf), ("RSBF, 3 arrays, %", &rsbf), ("RSBF, 2 arrays, %", &two)]),
         );
     }
     verdicts.extend(convergence(table, MEMORIES[0] / divisor)?);
@@ -132,8 +130,7 @@ fn records(table: &Table, bits: u64, divisor: u64) -> Verdict {
     let claim = "with 512 KB RSBF's ones settle shortly after 50 million records, SBF's not within 455 million";
     let (early, late) = (rsbf <= 60e6, sbf > 455e6);
     Outcome::graded(early && late, early || rsbf < sbf).on("records", "Figure 7", claim)
-        .number("within 2 % of the last value from record, RSBF", rsbf)
-        .number("SBF", sbf)
+        .numbers([("within 2 % of the last value from record, RSBF", rsbf), ("SBF", sbf)])
         .remark("a fiftieth of the stream is the finest that is looked at; records as in the paper, also where fewer were run")
 }
 
@@ -152,8 +149,7 @@ fn convergence(table: &Table, bits: u64) -> Result<Vec<Verdict>> {
     Ok(vec![
         Outcome::of(clearly_below(&rsbf, &sbf))
             .on("ones", "Figure 7, eq. 5.22", "the number of ones changes less in RSBF than in SBF")
-            .mean("mean change after the first part, SBF", &sbf)
-            .mean("RSBF", &rsbf),
+            .means([("mean change after the first part, SBF", &sbf), ("RSBF", &rsbf)]),
         Outcome::loosely(
             false,
             (spread(&rsbf_fnr) / spread(&sbf_fnr) * 3.0 - 1.0).abs() <= 0.1,

@@ -50,8 +50,7 @@ fn prose(table: &Table) -> Result<Vec<Verdict>> {
     Ok(vec![
         outcome
             .on("prose-58", "section 6.2", claim)
-            .number("section 6.2", 58.0)
-            .number("the table", 67.66)
+            .numbers([("section 6.2", 58.0), ("the table", 67.66)])
             .mean("measured, 2 arrays", &two)
             .remark("the text repeats Table 4's 58.28, which matches no reading either"),
     ])

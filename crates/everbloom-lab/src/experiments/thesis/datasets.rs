@@ -75,21 +75,17 @@ fn conclude(table: &Table, _: &Scope) -> Result<Conclusion> {
             .remark("a crawl generated to that share"),
         Outcome::of(deep > shallow)
             .on("crawl-tree", "6.1.1", "most arrivals of the crawl have low importance, since a crawl grows as a tree")
-            .number("share of importance 1–2", deep)
-            .number("share of importance 5–8", shallow),
+            .numbers([("share of importance 1–2", deep), ("share of importance 5–8", shallow)]),
         Outcome::of((even_low / even_high - 1.0).abs() < 0.1)
             .on("linear", "6.1.2", "the linear set is uniform over importances")
-            .number("share of importance 1–10", even_low)
-            .number("41–50", even_high),
+            .numbers([("share of importance 1–10", even_low), ("41–50", even_high)]),
         Outcome::of(low > high)
             .on("exponential", "6.1.2", "the exponential set has more arrivals of low importance")
-            .number("share of importance 1–10", low)
-            .number("41–50", high),
+            .numbers([("share of importance 1–10", low), ("41–50", high)]),
         Outcome::Misprint
             .on("seventy", "6.1.2", "the artificial sets have 70 % duplicates")
             .number("printed, %", 70.0)
-            .mean("set of Figures 4–6, %", &figures)
-            .mean("set of Tables 3–4 and Figure 3, %", &tables)
+            .means([("set of Figures 4–6, %", &figures), ("set of Tables 3–4 and Figure 3, %", &tables)])
             .remark("two sets: the tables come out with 44.5 % only, the figures with 70 % only"),
     ]))
 }

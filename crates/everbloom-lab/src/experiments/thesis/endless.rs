@@ -76,13 +76,11 @@ fn conclude(table: &Table, _: &Scope) -> Result<Conclusion> {
     Ok(Conclusion::new().figure(figure).verdicts([
         Outcome::graded(kept > 0.7, kept > 0.3)
             .on("unbounded", "8", "the filter can be employed for an unbounded stream")
-            .mean("slope in the first fifth", &first)
-            .mean("in the last fifth", &last)
+            .means([("slope in the first fifth", &first), ("in the last fifth", &last)])
             .remark("as the thesis sums importances, it is a plain stable filter after a few million arrivals"),
         Outcome::of((decayed_kept - 1.0).abs() < 0.3)
             .on("decayed", "everbloom", "with decayed sums the slope stays")
             .ours()
-            .mean("slope in the first fifth", &decayed_first)
-            .mean("in the last fifth", &decayed_last),
+            .means([("slope in the first fifth", &decayed_first), ("in the last fifth", &decayed_last)]),
     ]))
 }

@@ -62,8 +62,7 @@ fn conclude(table: &Table, _: &Scope) -> Result<Conclusion> {
             about(12.0, &wide, narrow.mean() < wide.mean()).on("distance-many", "6.4.2", "… and 12 with 7"),
             Outcome::of(clearly_below(&more, &fewer))
                 .on("fp-falls", "6.2", "more decrements give fewer false positives")
-                .mean("SBF, 3 decrements, %", &fewer)
-                .mean("7 decrements, %", &more),
+                .means([("SBF, 3 decrements, %", &fewer), ("7 decrements, %", &more)]),
             steps(table, "IBF1")?,
             steps(table, "IBF5")?,
         ])
@@ -92,8 +91,7 @@ fn steps(table: &Table, filter: &str) -> Result<Verdict> {
         verdict = verdict.mean(&format!("importance {from}–{to}, %"), level);
     }
     Ok(verdict
-        .number("least fall from step to step, points", least)
-        .number("greatest between the halves of a step", most)
+        .numbers([("least fall from step to step, points", least), ("greatest between the halves of a step", most)])
         .remark("7 decrements; a step if halves differ by less than half of the least fall between steps"))
 }
 

@@ -49,14 +49,11 @@ fn conclude(table: &Table, _: &Scope) -> Result<Conclusion> {
         ),
         about(40.0, nearest, falls)
             .on("fn-many", "6.4.3", "… to 40 %")
-            .mean("with 4 hashes, %", &missed_few)
-            .mean("8, %", &missed_more)
-            .mean("16, %", &missed_many)
+            .means([("with 4 hashes, %", &missed_few), ("8, %", &missed_more), ("16, %", &missed_many)])
             .remark("the text does not say for how many hashes; the nearest is judged"),
         Outcome::of(clearly_below(&sbf_many, &sbf_few))
             .on("stable-fn", "6.4.3, 6.5", "more hashes give fewer false negatives")
-            .mean("SBF, 4 hashes, %", &sbf_few)
-            .mean("16 hashes, %", &sbf_many),
+            .means([("SBF, 4 hashes, %", &sbf_few), ("16 hashes, %", &sbf_many)]),
         about(18.0, &early, later).on(
             "crossover-few",
             "6.4.3",

@@ -140,8 +140,7 @@ fn verdicts(table: &Table) -> Result<Vec<Verdict>> {
             lowest > 10.0,
         )
         .on("range", "6.5", "the importance-aware filters settle too, at 50 to 400 empty cells")
-        .number("lowest", lowest)
-        .number("highest", highest),
+        .numbers([("lowest", lowest), ("highest", highest)]),
         four_hundred
             .outcome_about(&ibf2, ibf2.mean() >= highest)
             .on("ibf2-level", "6.5", "IBF2 has the most empty cells, nearly 400")

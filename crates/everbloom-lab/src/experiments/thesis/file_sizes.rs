@@ -75,16 +75,12 @@ fn conclude(table: &Table, _: &Scope) -> Result<Conclusion> {
     Ok(Conclusion::new().figure(figure).verdicts([
         Outcome::of(clearly_below(&ibf5, &sbf))
             .on("works", "7", "importance-aware filters work on real importances: large files are missed less")
-            .mean("slope of the FNR over all importances: SBF", &sbf)
-            .mean("IBF3", &ibf3)
-            .mean("IBF5", &ibf5)
+            .means([("slope of the FNR over all importances: SBF", &sbf), ("IBF3", &ibf3), ("IBF5", &ibf5)])
             .ours()
             .remark("asked by the thesis, not claimed"),
         Outcome::of(clearly_below(best, &sbf_sum))
             .on("beats-stable", "7", "at equal cells they have fewer weighted errors than the stable filter")
-            .mean("SBF, wfp + wfn, 2048 cells, %", &sbf_sum)
-            .mean("IBF3, %", &ibf3_sum)
-            .mean("IBF5, %", &ibf5_sum)
+            .means([("SBF, wfp + wfn, 2048 cells, %", &sbf_sum), ("IBF3, %", &ibf3_sum), ("IBF5, %", &ibf5_sum)])
             .ours()
             .remark("asked by the thesis, not claimed"),
         Outcome::graded(
@@ -105,7 +101,6 @@ fn conclude(table: &Table, _: &Scope) -> Result<Conclusion> {
         Outcome::of(clearly_below(&ranked, best))
             .on("ranked", "everbloom", "ranked has fewer weighted errors in the memory of the cells alone")
             .ours()
-            .mean("ranked, %", &ranked)
-            .mean("better of IBF3 and IBF5, %", best),
+            .means([("ranked, %", &ranked), ("better of IBF3 and IBF5, %", best)]),
     ]))
 }

@@ -79,9 +79,7 @@ fn conclude(table: &Table, _: &Scope) -> Result<Conclusion> {
     Ok(Conclusion::new().figure(figure).verdicts([
         Outcome::loosely(same, close, optional.mean() > 0.7 * bloom.mean())
             .on("optional", "7", "without compulsion hardly anything is deleted: very close to a Bloom filter")
-            .mean("wfp of BF, %", &bloom)
-            .mean("without compulsion, %", &optional)
-            .mean("its wfn, %", &missed),
+            .means([("wfp of BF, %", &bloom), ("without compulsion, %", &optional), ("its wfn, %", &missed)]),
         Outcome::loosely(blind, nearly, largest.mean() > as_printed.mean())
             .on("priority", "7", "with a very large priority the behaviour is not importance-aware at all")
             .mean("slope with a priority of 4, points per unit", &as_printed)
@@ -93,9 +91,7 @@ fn conclude(table: &Table, _: &Scope) -> Result<Conclusion> {
             .remark("Algorithm 8 as printed adds M = 4, and is importance-aware"),
         Outcome::of(clearly_below(&few, &many))
             .on("priority-deletes", "7", "it takes a very large priority to get a significant number of deletions")
-            .mean("wfn with a priority of 4, %", &few)
-            .mean("1024, %", &many)
-            .mean("SBF, %", &wfn("SBF")?)
+            .means([("wfn with a priority of 4, %", &few), ("1024, %", &many), ("SBF, %", &wfn("SBF")?)])
             .remark("false negatives stand for deletions"),
     ]))
 }

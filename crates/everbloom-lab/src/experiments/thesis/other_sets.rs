@@ -68,9 +68,7 @@ fn conclude(table: &Table, _: &Scope) -> Result<Conclusion> {
         verdicts.push(
             Outcome::of(falls)
                 .on(format!("{set}-slope"), "8", format!("{set}: false negatives do not rise with importance"))
-                .mean("IBF1, points per unit", &ibf1)
-                .mean("IBF3", &ibf3)
-                .mean("IBF5", &ibf5),
+                .means([("IBF1, points per unit", &ibf1), ("IBF3", &ibf3), ("IBF5", &ibf5)]),
         );
         verdicts.push(
             Outcome::of(clearly_below(&sum3, &sbf))

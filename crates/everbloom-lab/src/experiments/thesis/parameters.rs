@@ -118,8 +118,7 @@ fn conclude(table: &Table, _: &Scope) -> Result<Conclusion> {
         Outcome::of(least > 0.0)
             .on("flushing", "2.1.2", "a Bloom filter that is flushed now and then has false negatives")
             .number("least FNR over the periods, %", least)
-            .mean("SBF: FNR, %", &sbf_fnr)
-            .mean("SBF: FPR, %", &sbf_fpr),
+            .means([("SBF: FNR, %", &sbf_fnr), ("SBF: FPR, %", &sbf_fpr)]),
     );
     let near = (0..flushed.len()).filter(|&place| percent(place, "fpr").mean() <= sbf_fpr.mean());
     let best =

@@ -172,8 +172,7 @@ fn prose(table: &Table) -> Result<Vec<Verdict>> {
         Printed::new(0.2, 1)
             .outcome_if_mended(Printed::new(0.02, 2), &most)
             .on("ibf2-wfp", "6.3", "IBF2's wfp is close to 0.2 %")
-            .number("section 6.3", 0.2)
-            .number("greatest in Table 3", 0.02)
+            .numbers([("section 6.3", 0.2), ("greatest in Table 3", 0.02)])
             .mean("greatest measured, %", &most)
             .remark("the text contradicts its table: a digit too few"),
         about(44.0, &ibf2_fn, true).on("ibf2-wfn", "6.3", "IBF2's wfn is close to 44 %"),
@@ -190,14 +189,10 @@ fn prose(table: &Table) -> Result<Vec<Verdict>> {
             .remark("not below IBF1, which deletes at random, too, and whose 3.83 % the table prints"),
         Outcome::of(clearly_below(&ibf1, &sbf) && clearly_below(&ibf2, &ibf4))
             .on("insertion", "6.3", "M-insert gives more false positives than Imp-insert")
-            .mean("SBF, 16384 cells, %", &sbf)
-            .mean("IBF1, %", &ibf1)
-            .mean("IBF4, %", &ibf4)
-            .mean("IBF2, %", &ibf2),
+            .means([("SBF, 16384 cells, %", &sbf), ("IBF1, %", &ibf1), ("IBF4, %", &ibf4), ("IBF2, %", &ibf2)]),
         Outcome::of(clearly_below(&many, &few))
             .on("size", "6.6", "increasing the number of cells greatly reduces both errors")
-            .mean("SBF, wfp + wfn, 16384 cells, %", &few)
-            .mean("262144 cells, %", &many),
+            .means([("SBF, wfp + wfn, 16384 cells, %", &few), ("262144 cells, %", &many)]),
         about(20.0, &below(&ibf2_fn), clearly_below(&ibf5_fn, &ibf2_fn))
             .on("below-ibf2", "6.6", "IBF5's false negatives are up to 20 points below IBF2's …")
             .remark("65536 cells, 4 hashes"),
@@ -208,9 +203,7 @@ fn prose(table: &Table) -> Result<Vec<Verdict>> {
         ),
         Outcome::of(clearly_below(&ibf3_fn, &ibf1_fn) && clearly_below(&ibf3_fn, &ibf2_fn))
             .on("ibf3-too", "6.6", "IBF3, too, has fewer false negatives than IBF2 and IBF1")
-            .mean("IBF1 wfn, %", &ibf1_fn)
-            .mean("IBF2, %", &ibf2_fn)
-            .mean("IBF3, %", &ibf3_fn),
+            .means([("IBF1 wfn, %", &ibf1_fn), ("IBF2, %", &ibf2_fn), ("IBF3, %", &ibf3_fn)]),
     ])
 }
 

@@ -56,8 +56,7 @@ fn conclude(table: &Table, scope: &Scope) -> Result<Conclusion> {
         verdicts.push(
             Outcome::of(clearly_below(&short, &long))
                 .on(format!("{filter}-{measure}"), "6.2", claim)
-                .mean("shortest stream, %", &short)
-                .mean("longest, %", &long),
+                .means([("shortest stream, %", &short), ("longest, %", &long)]),
         );
     }
     Ok(Conclusion::new().figure(figure).verdicts(verdicts))
