@@ -2,7 +2,7 @@
 #![no_main]
 
 use everbloom_all::KINDS;
-use everbloom::{Decoder, Filter, FilterExt, Importance};
+use everbloom::{Filter, FilterExt, Importance};
 use everbloom::codec::{encode, encode_compressed};
 use libfuzzer_sys::fuzz_target;
 use xxhash_rust::xxh3::xxh3_64;

@@ -1,7 +1,7 @@
 //! A filter beside a model: a set of keys with their counts, and twins of the filter itself.
 #![no_main]
 
-use everbloom::{AnyFilter, Decoder, Goal, Hashing, Importance, Importances, Key, Verdict};
+use everbloom::{AnyFilter, Goal, Hashing, Importance, Importances, Key, Verdict};
 use everbloom::codec::encode;
 use everbloom_all::KINDS;
 use libfuzzer_sys::fuzz_target;
@@ -106,7 +106,8 @@ impl Trial {
 }
 
 fuzz_target!(|input: Input| {
-    let kind = &KINDS[usize::from(input.kind) % KINDS.len()];
+    let kinds: Vec<_> = KINDS.iter().collect();
+    let kind = kinds[usize::from(input.kind) % kinds.len()];
     let goal = Goal::new().memory_bits(16_384).expected_items(200).fpr(0.1);
     let Ok(plan) = goal.hashing(Hashing::seeded(input.seed)).plan_among(KINDS, kind.name) else { return };
     let build = || plan.build().expect("2 KiB");

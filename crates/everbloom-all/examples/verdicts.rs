@@ -19,7 +19,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         println!("usage: verdicts FILE [COPY] < keys");
         return Ok(());
     };
-    let filter = AnyFilter::read_from(&mut File::open(from)?)?;
+    let filter = KINDS.read_from(&mut File::open(from)?)?;
     if let Some(to) = names.next() {
         filter.write_to(&mut File::create(to)?)?;
     }

@@ -19,11 +19,11 @@
 #![allow(rustdoc::private_intra_doc_links)]
 
 pub mod audit;
-mod cost;
 pub mod forecast;
+mod price;
 pub mod stream;
 
 pub use audit::{AuditReport, Auditing, Audits, Breach, ByImportance, ByLag, LastPart, Measured};
-pub use cost::{Cost, Price};
 pub use forecast::{Candidate, CostCurve, CostPoint, CostSoFar, ExpectedCost, Question, Recommendation};
+pub use price::{Cost, Price};
 pub use stream::{Forecast, Stream};

@@ -18,7 +18,7 @@
 //!
 //! let request = datasets::Request { items: Some(20_000), distinct: Some(0.5), ..Default::default() };
 //! let mut stream = datasets::open("uniform", &request)?;
-//! let filter = Goal::new().memory_bits(1 << 17).fpr(0.01).plan_among(KINDS, "bloom")?.build()?;
+//! let filter = Goal::new().memory_bits(1 << 17).fpr(0.01).plan("bloom")?.build()?;
 //!
 //! let outcome = evaluate::run(&mut stream, Hashing::seeded(0), vec![filter])?;
 //! assert_eq!(outcome.items, 20_000);

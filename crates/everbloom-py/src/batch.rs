@@ -6,7 +6,7 @@
 
 use crate::errors::parameter;
 use crate::hashes::Hashes;
-use crate::{columns, keys};
+use crate::{arrow, keys};
 use everbloom::{Hashing, Key, KeyHash};
 use everbloom_cells::key;
 use pyo3::buffer::{Element, ElementType, PyBuffer, PyUntypedBuffer};
@@ -101,7 +101,7 @@ pub(crate) fn for_each(batch: &Bound<'_, PyAny>, hashing: &Hashing, act: &mut Ac
     if let Ok(tuple) = batch.cast_exact::<PyTuple>() {
         return objects(tuple.iter().map(Ok), hashing, py, act);
     }
-    if let Some(result) = columns::for_each(batch, hashing, act)? {
+    if let Some(result) = arrow::for_each(batch, hashing, act)? {
         return result;
     }
     let (sort, batch, width): (String, Bound<'_, PyAny>, usize) =

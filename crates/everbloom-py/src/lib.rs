@@ -6,8 +6,8 @@
 // Names of Python's side begin with `Py` where the library has the same.
 #![allow(missing_docs)]
 
+mod arrow;
 mod batch;
-mod columns;
 mod errors;
 mod files;
 mod filter;

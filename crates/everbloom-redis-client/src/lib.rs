@@ -10,7 +10,7 @@
 //! use everbloom::{Goal, Hashing, Importances, Verdict};
 //! use everbloom_redis_client::{Filter, Options, Writer};
 //!
-//! let plan = Goal::new().memory_bits(1 << 33).fpr(0.01).plan_among(KINDS, "auto:shards=64")?;
+//! let plan = Goal::new().memory_bits(1 << 33).fpr(0.01).plan("auto:shards=64")?;
 //! let options = Options::new("redis://localhost:6379,redis://localhost:6380");
 //! let filter = Filter::open_or_create(&options, "clicks", &plan, None)?;
 //! let hashing = *filter.hashing();

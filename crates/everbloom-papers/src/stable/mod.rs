@@ -74,6 +74,7 @@
 //! # Ok::<(), everbloom::Error>(())
 //! ```
 
+mod forecast;
 mod plan;
 #[cfg(test)]
 mod tests;
@@ -110,7 +111,7 @@ pub static KIND: Kind = Kind {
         effort: plan::effort,
         ..Model::sized(&["num_cells"])
     },
-    extension: Some(&StreamModel(plan::forecast)),
+    extension: Some(&StreamModel(forecast::forecast)),
     plan: plan::planned,
     build: |plan| Ok(Box::new(Stable::from_plan(plan)?)),
     restore: |from| Ok(Box::new(Stable::restore(from)?)),

@@ -4,10 +4,6 @@ use super::KIND;
 use everbloom::kind::{Effort, MAX_MEMORY_BITS, MOST_CHANGED, Parameter, Takes, Unset, choice_name, one_of, rate_text};
 use everbloom::{Error, Goal, Plan, Promise, Result, Spec};
 use everbloom_cells::counters::Counters;
-use everbloom_forecast::stream::Method;
-use everbloom_forecast::stream::cell_chain::{CellChain, CellRates};
-use everbloom_forecast::stream::integrate::{ALL_ALIKE, Integral};
-use everbloom_forecast::{Forecast, Stream};
 use libm::{exp, pow};
 
 /// Which cells an arrival lowers.
@@ -230,28 +226,6 @@ pub(super) const fn cells_per_line(cell_bits: u32) -> u64 {
 pub(super) fn cells_unit(spec: &Spec) -> Result<u64> {
     let parameters = Parameters::from_spec(spec)?;
     Ok(if parameters.layout == Layout::Blocked { parameters.neighbourhood() } else { 1 })
-}
-
-/// The chain of a cell, where cells are alike and every arrival changes them. In the blocked layout the cells
-/// of a line are not independent, and where duplicates change nothing the past depends on the verdicts.
-pub(super) fn forecast(plan: &Plan, stream: &Stream) -> Result<Option<Forecast>> {
-    let parameters = Parameters::from_spec(&plan.spec)?;
-    if parameters.layout != Layout::Spread || parameters.update != Update::Always {
-        return Ok(None);
-    }
-    let rates = CellRates {
-        num_cells: parameters.num_cells as f64,
-        num_hashes: parameters.num_hashes.into(),
-        decrements: parameters.decrements.into(),
-        above: &vec![1.0; parameters.cell_max as usize],
-    };
-    let chain = CellChain::new(&rates, &stream.footprint(), stream.arrivals() as f64);
-    let integral = Integral {
-        state: &|time| (chain.fpr(time), chain.zeros(time)),
-        fnr: &|lag, _| chain.fnr(lag, parameters.cell_max as usize),
-        levels: ALL_ALIKE,
-    };
-    Ok(Some(integral.forecast(stream, plan.promise, Method::Chain)))
 }
 
 /// What the decrements cost: a run of them is lowered by the word.

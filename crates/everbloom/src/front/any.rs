@@ -1,9 +1,9 @@
 //! Any filter behind one type.
 
 use super::abilities;
-use crate::codec::{self, Decoder};
+use crate::codec::{self};
 use crate::filter::Info;
-use crate::filter::{Combine, Filter, FilterExt, Removal, Unseen, UnseenExt, alone};
+use crate::filter::{Combine, Filter, FilterExt, Kinds, Removal, Unseen, UnseenExt, alone};
 use crate::key::{Hashing, Key};
 use crate::promise::{Error, Importance, Importances, Promise, Result, Spec, Verdict};
 use std::any::Any;
@@ -185,7 +185,7 @@ impl AnyFilter {
     /// The filter in these bytes. They are trusted with nothing: damage is an error, and no more is allocated than their
     /// length justifies.
     pub fn from_bytes(bytes: &[u8]) -> Result<Self> {
-        Decoder::new().decode(bytes).map(AnyFilter::from)
+        Kinds::default().from_bytes(bytes)
     }
 
     /// Writes the filter, without a copy of its cells.
@@ -195,9 +195,7 @@ impl AnyFilter {
 
     /// Reads a filter, which must be all that the reader has.
     pub fn read_from(source: &mut impl Read) -> Result<Self> {
-        let mut bytes = Vec::new();
-        source.read_to_end(&mut bytes)?;
-        Self::from_bytes(&bytes)
+        Kinds::default().read_from(source)
     }
 
     /// The filter as one of type `F`, or an error if it is of another.

@@ -13,6 +13,8 @@ pub use window::TimeWindow;
 
 use crate::filter::{Kinds, Plan};
 use crate::planning::{self, AUTO};
+use std::io::Read;
+
 use crate::promise::{Count, Goal, Result, Window};
 
 impl Goal {
@@ -58,6 +60,13 @@ impl Kinds {
     /// The filter in these bytes, of any of these kinds.
     pub fn from_bytes(self, bytes: &[u8]) -> Result<AnyFilter> {
         self.decoder().decode(bytes).map(AnyFilter::from)
+    }
+
+    /// Reads a filter of any of these kinds, which must be all that the reader has.
+    pub fn read_from(self, source: &mut impl Read) -> Result<AnyFilter> {
+        let mut bytes = Vec::new();
+        source.read_to_end(&mut bytes)?;
+        self.from_bytes(&bytes)
     }
 }
 

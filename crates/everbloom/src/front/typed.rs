@@ -50,7 +50,7 @@ macro_rules! typed_filter {
 
             /// The filter in these bytes; an error if they are damaged, or hold a filter of another type.
             pub fn from_bytes(bytes: &[u8]) -> $crate::Result<Self> {
-                $crate::AnyFilter::from($crate::Decoder::new().kinds(Self::kinds()).decode(bytes)?).downcast()
+                Self::kinds().from_bytes(bytes)?.downcast()
             }
 
             /// Writes the filter, without a copy of its cells.
@@ -60,9 +60,7 @@ macro_rules! typed_filter {
 
             /// Reads a filter, which must be all that the reader has.
             pub fn read_from(source: &mut impl std::io::Read) -> $crate::Result<Self> {
-                let mut bytes = Vec::new();
-                source.read_to_end(&mut bytes)?;
-                Self::from_bytes(&bytes)
+                Self::kinds().read_from(source)?.downcast()
             }
 
             $($($crate::typed_filter!(@$ability);)+)?
