@@ -1,7 +1,7 @@
 //! Any text as a spec, with any goal: an error, or a plan that keeps it and a filter as planned.
 #![no_main]
 
-use everbloom::{FilterExt, Goal, Importance, Spec};
+use everbloom::{Goal, Importance, Spec};
 use everbloom_all::KINDS;
 use libfuzzer_sys::fuzz_target;
 

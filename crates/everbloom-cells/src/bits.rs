@@ -79,11 +79,13 @@ impl Bits {
     }
 
     /// The bytes, as the format stores them.
+    #[inline]
     pub fn bytes(&self) -> &[u8] {
         self.buffer.bytes()
     }
 
     /// The bytes, to be filled by a decoder, which then calls [`Bits::check`].
+    #[inline]
     pub fn bytes_mut(&mut self) -> &mut [u8] {
         self.buffer.bytes_mut()
     }

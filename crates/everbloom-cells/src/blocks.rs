@@ -43,16 +43,19 @@ pub fn insert(line: &mut Line, low: u64) -> bool {
 }
 
 /// Whether each key's bits are all set, as far as there is room in `found`.
+#[inline]
 pub fn contains_batch(lines: &[Line], hashes: &[KeyHash], found: &mut [bool]) {
     run(Contains { lines, hashes, found });
 }
 
 /// Sets each key's bits.
+#[inline]
 pub fn insert_batch(lines: &mut [Line], hashes: &[KeyHash]) {
     run(Insert { lines, hashes });
 }
 
 /// Says of each key whether its bits were all set, and sets them, as far as there is room in `verdicts`.
+#[inline]
 pub fn observe_batch(lines: &mut [Line], hashes: &[KeyHash], verdicts: &mut [Verdict]) {
     run(Observe { lines, hashes, verdicts });
 }

@@ -45,6 +45,7 @@ impl ExactCounts {
     }
 
     /// Counts a key once more; whether it is new. An error if it is one more than fit.
+    #[inline]
     pub fn add(&mut self, hash: KeyHash) -> Result<bool> {
         if let Some(count) = self.counts.get_mut(&hash.high) {
             *count += 1;

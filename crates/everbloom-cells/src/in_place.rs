@@ -71,6 +71,7 @@ impl InPlace {
     }
 
     /// How many hashes are inside.
+    #[inline]
     pub fn len(&self) -> u64 {
         self.length
     }
@@ -81,6 +82,7 @@ impl InPlace {
     }
 
     /// Lines that are, or may soon be, in use.
+    #[inline]
     pub fn lines(&self) -> u64 {
         self.lines
     }
@@ -91,6 +93,7 @@ impl InPlace {
     }
 
     /// Whether a hash is inside.
+    #[inline]
     pub fn contains(&self, buffer: &Buffer, bits: u64) -> bool {
         let lines = &buffer.lines()[..self.lines as usize];
         let home = scale(stored(bits), self.lines) as usize;
@@ -113,6 +116,7 @@ impl InPlace {
     }
 
     /// Puts the high halves of these hashes in, and says of each whether it was there; `verdicts` is as long.
+    #[inline]
     pub fn observe(&mut self, buffer: &mut Buffer, hashes: &[KeyHash], verdicts: &mut [Verdict]) -> Outcome {
         simd::run(Observing { table: self, buffer, hashes, verdicts })
     }

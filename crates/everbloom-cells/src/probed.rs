@@ -128,11 +128,13 @@ fn set(words: &mut [u64], position: u64) -> u64 {
 }
 
 /// Whether each key's bits are all set; `found` is as long as `keys`.
+#[inline]
 pub fn contains_batch(words: &[u64], range: u64, keys: &[KeyHash], hashes: Hashes<'_>, found: &mut [bool]) {
     run(Contains { words, range, keys, hashes, found });
 }
 
 /// Sets each key's bits, and says of each whether they were set already, if anybody wants to know.
+#[inline]
 pub fn insert_batch(
     words: &mut [u64],
     range: u64,

@@ -70,6 +70,7 @@ impl HashTable {
     }
 
     /// How many hashes are inside.
+    #[inline]
     pub fn len(&self) -> u64 {
         self.table.len()
     }
@@ -80,6 +81,7 @@ impl HashTable {
     }
 
     /// Slots for hashes, taken and empty.
+    #[inline]
     pub fn slots(&self) -> u64 {
         self.table.lines() * SLOTS
     }
@@ -95,11 +97,13 @@ impl HashTable {
     }
 
     /// Whether a hash is inside.
+    #[inline]
     pub fn contains(&self, bits: u64) -> bool {
         self.table.contains(&self.buffer, bits)
     }
 
     /// Puts a hash in; true if it is new.
+    #[inline]
     pub fn insert(&mut self, bits: u64) -> bool {
         let mut verdict = [Verdict::Distinct];
         self.observe(&[KeyHash { high: bits, low: 0 }], &mut verdict);
@@ -107,6 +111,7 @@ impl HashTable {
     }
 
     /// Puts the high halves of these hashes in, and says of each whether it was there; `verdicts` is as long.
+    #[inline]
     pub fn observe(&mut self, hashes: &[KeyHash], verdicts: &mut [Verdict]) {
         let done = match self.is_refused {
             true => 0,

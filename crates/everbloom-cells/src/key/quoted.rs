@@ -54,6 +54,7 @@ impl Separators {
     /// # Panics
     ///
     /// If `start` lies beyond the bytes.
+    #[inline]
     pub fn split(self, bytes: &[u8], start: usize, ends: &mut [usize]) -> (usize, bool) {
         simd::run(Splitting { separators: self, bytes, start, ends })
     }
@@ -64,6 +65,7 @@ impl Separators {
     /// # Panics
     ///
     /// If `from` lies beyond the bytes.
+    #[inline]
     pub fn look(self, bytes: &[u8], from: usize, looked: Looked) -> Option<Looked> {
         simd::run(Looking { separators: self, bytes, from, looked })
     }

@@ -27,6 +27,7 @@ pub struct Quoted {
 /// }
 /// assert!(records::quotes(br#"{"a":"\""}"#, &mut quotes).is_none_or(|line| !line.is_plain));
 /// ```
+#[inline]
 pub fn quotes(line: &[u8], quotes: &mut Vec<u64>) -> Option<Quoted> {
     quotes.resize(line.len() / CHUNK + 1, 0);
     simd::run(Finding { line, quotes })

@@ -33,6 +33,7 @@ pub(super) const CHUNK: usize = 64;
 /// # Panics
 ///
 /// If `start` lies beyond the bytes.
+#[inline]
 pub fn split(bytes: &[u8], start: usize, delimiter: u8, ends: &mut [usize]) -> usize {
     simd::run(Splitting { bytes, start, delimiter, ends })
 }
@@ -94,6 +95,7 @@ pub(super) fn write_down(mut found: u64, behind: usize, places: &mut [usize; CHU
 /// # Panics
 ///
 /// If the ends are not what [`split`] finds: if they do not rise from `start` on, or lie beyond the bytes.
+#[inline]
 pub fn hash(bytes: &[u8], start: usize, ends: &[usize], delimiter: u8, hashing: &Hashing, hashes: &mut [KeyHash]) {
     simd::run(HashingRecords { bytes, start, ends, delimiter, hashing, hashes })
 }

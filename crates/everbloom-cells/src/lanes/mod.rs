@@ -176,26 +176,31 @@ impl Words {
 
     /// The same in memory that is not there yet: a `buffer` of fewer lines, which must be made as long as the words are
     /// before one is asked for.
+    #[inline]
     pub fn in_part(buffer: Buffer, length: u64, shape: Shape, wide: Option<&'static Wide>, stride: u32) -> Self {
         Words { buffer, shape, wide, stride, length }
     }
 
     /// The memory behind the words.
+    #[inline]
     pub fn buffer(&self) -> &Buffer {
         &self.buffer
     }
 
     /// The memory behind the words, for who keeps something else there first.
+    #[inline]
     pub fn buffer_mut(&mut self) -> &mut Buffer {
         &mut self.buffer
     }
 
     /// The line in which the last byte lies that a change of word `index` writes.
+    #[inline]
     pub fn last_line(index: u64, stride: u32) -> u64 {
         (index * u64::from(stride) / 8 + 7) / 64
     }
 
     /// The bits that such words take, with room for the last unaligned load.
+    #[inline]
     pub fn bits(length: u64, stride: u32) -> u64 {
         (length.saturating_sub(1)).saturating_mul(stride.into()).saturating_add(64).next_multiple_of(512)
     }

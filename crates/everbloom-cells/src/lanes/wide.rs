@@ -179,6 +179,7 @@ impl Wide {
     }
 
     /// How many prints are moved at most, when a word gets another key and is still not full.
+    #[inline]
     pub fn moved(&self) -> usize {
         self.shape.lanes() as usize - 2
     }
@@ -234,12 +235,14 @@ impl Wide {
     }
 
     /// How many keys a word has.
+    #[inline]
     pub fn keys(&self, word: u64) -> u32 {
         let is_whole = self.is_full(word) && word >> self.shape.last() != self.shape.max_fingerprint();
         self.form_of(word) as u32 + u32::from(is_whole)
     }
 
     /// How many prints there are that a word with so many keys could hold.
+    #[inline]
     pub fn prints(&self, keys: u32) -> u64 {
         self.prints >> (self.print_bits(1) - self.print_bits(keys))
     }
@@ -250,6 +253,7 @@ impl Wide {
     }
 
     /// How many different prints a word has.
+    #[inline]
     pub fn different(&self, word: u64) -> u32 {
         let form = &self.forms[0].0[self.form_of(word)];
         let bits = u32::from(form.bits);
@@ -261,6 +265,7 @@ impl Wide {
     }
 
     /// Whether arrivals could have left this word.
+    #[inline]
     pub fn is_possible(&self, word: u64) -> bool {
         let (keys, form) = (self.keys(word), &self.forms[0].0[self.form_of(word)]);
         let (bits, most) = (u32::from(form.bits), self.prints >> form.cut);

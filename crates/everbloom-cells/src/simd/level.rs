@@ -28,6 +28,7 @@ impl InstructionSet {
     }
 
     /// The newest that this machine has.
+    #[inline]
     pub fn detected() -> Self {
         #[cfg(target_arch = "x86_64")]
         {
