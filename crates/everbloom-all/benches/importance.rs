@@ -1,6 +1,6 @@
 //! The importance-aware filters beside the stable filter and naive deletions.
 //!
-//! `cargo bench -p everbloom --bench importance [-- --quick | --rounds N]`
+//! `cargo bench -p everbloom-all --bench importance [-- --quick | --rounds N]`
 //!
 //! The thesis's parameters: 4 hashes, 7 decrements, cells up to 4, importances 1 to 50 fixed per key,
 //! keys drawn uniformly from a little more of them than there are cells. The naive twins pass over all

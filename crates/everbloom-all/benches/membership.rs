@@ -1,6 +1,6 @@
 //! Filters that never forget, beside other libraries and the floor that memory sets.
 //!
-//! `cargo bench -p everbloom --bench membership [-- --quick | --kib N | --rounds N]`
+//! `cargo bench -p everbloom-all --bench membership [-- --quick | --kib N | --rounds N]`
 //!
 //! All contenders get the same memory and the same keys, ten bits to a key. Answers are checked while
 //! they are timed: every inserted key must be found, and the share of others that are found must be

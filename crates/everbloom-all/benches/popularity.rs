@@ -1,6 +1,6 @@
 //! The popularity solver beside the sort that it starts with, and the filters that schemes give beside `bloom`.
 //!
-//! `cargo bench -p everbloom --bench popularity [-- --quick | --rounds N]`
+//! `cargo bench -p everbloom-all --bench popularity [-- --quick | --rounds N]`
 //!
 //! Members uniform, missing queries Zipf, the keys in random order; k in 0..32, 8 bits a key. What is timed is
 //! everything from the classes to the numbers of hashes and their certificate. Beside it, what one could call sorting

@@ -1,6 +1,6 @@
 //! Stream filters beside naive twins and the line floor, at equal memory.
 //!
-//! `cargo bench -p everbloom --bench streams [-- --quick | --kib N | --rounds N]`
+//! `cargo bench -p everbloom-all --bench streams [-- --quick | --kib N | --rounds N]`
 //!
 //! The stream has one repeat of a recent key in every two arrivals, so that both verdicts occur.
 //! Answers are checked while they are timed: a filter must recognise most of those repeats, and the

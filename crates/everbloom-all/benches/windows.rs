@@ -1,6 +1,6 @@
 //! A window of a million arrivals: what it promises over a hundred million, and how fast it is.
 //!
-//! `cargo bench -p everbloom --bench windows [-- --quick | --rounds N]`
+//! `cargo bench -p everbloom-all --bench windows [-- --quick | --rounds N]`
 //!
 //! Two streams go through the filter. In one every arrival is new, so that slices are as full as they get:
 //! the rate of false positives must keep the target. In the other every second arrival repeats a key of

@@ -1,6 +1,6 @@
 //! Filters on the wire: how small they get at an equal rate, and how fast they come back.
 //!
-//! `cargo bench -p everbloom --bench wire [-- --quick | --rounds N]`
+//! `cargo bench -p everbloom-all --bench wire [-- --quick | --rounds N]`
 //!
 //! The usual filter is sent as it is; the others are planned for compression. What is sent is the whole
 //! document, header and checksums included. Every filter must answer for all its keys after the journey,

@@ -1,6 +1,6 @@
 //! A crawler: which of the links on this page have we not seen yet?
 //!
-//! `cargo run -p everbloom --example crawler`, or with another memory for the second crawl: `… --example crawler -- 64KiB`
+//! `cargo run -p everbloom-all --example crawler`, or with another memory for the second crawl: `… --example crawler -- 64KiB`
 //!
 //! A web has far more links than pages. Every link is asked for in a filter before it is put on the list of pages to fetch. Two
 //! ways to err: a page that is taken for seen is never fetched, one that is forgotten is fetched again. `bloom` errs in the first

@@ -1,6 +1,6 @@
 //! Disk look-ups saved: a store of sorted files, with a filter for each that says which files need not be read.
 //!
-//! `cargo run -p everbloom --example disk_lookups`
+//! `cargo run -p everbloom-all --example disk_lookups`
 //!
 //! Databases such as BigTable, Cassandra or RocksDB write what comes in as sorted files ("runs") that never change. A key may
 //! be in any of them, so that looking one up means looking into every run, newest first. A filter per run, in memory, says

@@ -1,6 +1,6 @@
 //! An endless stream in fixed memory: drop events that came before.
 //!
-//! `cargo run -p everbloom --example endless_stream`
+//! `cargo run -p everbloom-all --example endless_stream`
 
 use everbloom::Goal;
 use everbloom_all::KINDS;

@@ -1,6 +1,6 @@
 //! Keys that matter are remembered longest: paying customers before visitors.
 //!
-//! `cargo run -p everbloom --example importance`
+//! `cargo run -p everbloom-all --example importance`
 
 use everbloom::{Goal, Importance};
 use everbloom_all::KINDS;

@@ -1,6 +1,6 @@
 //! Fewer false hits, from a log of what a set is asked for.
 //!
-//! `cargo run -p everbloom --example query_log`
+//! `cargo run -p everbloom-all --example query_log`
 
 use everbloom::{Hashing, Key};
 use everbloom_tune::querylog::{Options, Sample, build, tune};

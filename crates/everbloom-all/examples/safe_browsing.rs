@@ -1,6 +1,6 @@
 //! A browser's check: most addresses are cleared without asking anybody, and only those that a filter knows are asked about.
 //!
-//! `cargo run -p everbloom --example safe_browsing`
+//! `cargo run -p everbloom-all --example safe_browsing`
 //!
 //! The server has the list of harmful pages. It sends browsers a filter of it, a few bytes a page. A browser asks its own
 //! filter first: "no" is certain, so the page opens at once and the server never learns of it. Only on a "yes" is the

@@ -1,6 +1,6 @@
 //! Filters as bytes: fill two on different machines, send one over, merge.
 //!
-//! `cargo run -p everbloom --example save_load_merge`
+//! `cargo run -p everbloom-all --example save_load_merge`
 
 use everbloom::{AnyFilter, Goal};
 use everbloom_all::KINDS;

@@ -1,6 +1,6 @@
 //! A set of known size: which of these addresses have we written to before?
 //!
-//! `cargo run -p everbloom --example set`
+//! `cargo run -p everbloom-all --example set`
 
 use everbloom::Bloom;
 use everbloom::FilterExt;

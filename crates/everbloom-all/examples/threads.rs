@@ -1,6 +1,6 @@
 //! One filter, many threads.
 //!
-//! `cargo run -p everbloom --example threads`
+//! `cargo run -p everbloom-all --example threads`
 
 use everbloom::{AtomicBlocked, Goal, Hashing, Shared, filters::blocked::Parameters};
 

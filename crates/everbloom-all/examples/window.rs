@@ -1,6 +1,6 @@
 //! A window of time: each alert at most once an hour, without exception.
 //!
-//! `cargo run -p everbloom --example window`
+//! `cargo run -p everbloom-all --example window`
 
 use everbloom::{Goal, TimeWindow};
 

@@ -1,6 +1,6 @@
 //! What the laws share: every filter the registry knows, streams, and honest error bars.
 //!
-//! Nothing here names a filter. Kinds and their named choices come from [`S::KINDS`], so a new choice is tested from the day
+//! Nothing here names a filter. Kinds and their named choices come from [`Set::KINDS`], so a new choice is tested from the day
 //! it exists.
 
 use crate::Set;

@@ -21,13 +21,13 @@
 //! # Theory
 //!
 //! A query errs if either buffer does: FPR ≤ 1 − (1 − f)², f the blocked filter's rate at `window` keys
-//! (see [`blocked`](super::blocked)). The older double buffering (an active and a warm-up buffer that is
+//! (see [`blocked`](everbloom::filters::blocked)). The older double buffering (an active and a warm-up buffer that is
 //! filled in advance and not asked) guarantees half the window with the same memory; it is not offered.
 //!
 //! # When to choose it
 //!
 //! As the simplest window there is, where memory is plentiful: the last keys take about 23 bits each at
-//! 1 %, a little more than the 21 of [`AgePartitioned`](super::AgePartitioned), whose window slides smoothly and whose
+//! 1 %, a little more than the 21 of [`AgePartitioned`](everbloom::AgePartitioned), whose window slides smoothly and whose
 //! memory of old keys ends sharply.
 //!
 //! # Example
@@ -56,7 +56,7 @@ use everbloom_cells::blocks::{self, line_of};
 use everbloom_cells::buffer::{Buffer, LINE_BITS};
 use everbloom_cells::simd::{distance_for, prefetch};
 
-/// What the registry knows about it.
+/// The kind, for sets of kinds.
 pub static KIND: Kind = Kind {
     id: 31,
     retired: &[],
@@ -114,7 +114,8 @@ impl Parameters {
         Ok(self)
     }
 
-    fn from_spec(spec: &Spec) -> Result<Self> {
+    /// What a full spec says.
+    pub fn from_spec(spec: &Spec) -> Result<Self> {
         Parameters { window: spec.required("window")?, num_lines: spec.required("num_lines")? }.checked()
     }
 

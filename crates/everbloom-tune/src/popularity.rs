@@ -16,7 +16,7 @@
 //! ```
 //!
 //! The number of hashes must be the same when a key is inserted and when it is asked for. So a filter holds the id
-//! of its scheme, and it is read with that scheme or not at all ([`Decoder::scheme`](everbloom::Decoder::scheme)). Without a scheme it
+//! of its scheme, and it is read with that scheme or not at all ([`Decoder::scheme`](crate::WithScheme::scheme)). Without a scheme it
 //! is the classic filter: every key has `num_hashes`.
 //!
 //! # Theory
@@ -40,7 +40,7 @@
 //!
 //! When one scheme serves many sets, or when a key's length tells hot from cold:
 //! then the map costs little or nothing. For one large set with a log take [`Stacked`](super::Stacked); with no log,
-//! [`Bloom`](super::Bloom). `everbloom tune` tries all three.
+//! [`Bloom`](everbloom::Bloom). `everbloom tune` tries all three.
 //!
 //! Four sets of 2,000 of 100,000 keys at 8 bits a key, and a log of 500,000 queries with Zipf's law (`everbloom tune`,
 //! rates on its second half; the standard filter has 2.24 %):
@@ -95,7 +95,7 @@ use libm::log1p;
 use std::ops::Range;
 use std::sync::Arc;
 
-/// What the registry knows about it.
+/// The kind, for sets of kinds.
 pub static KIND: Kind = Kind {
     id: 42,
     retired: &[40],

@@ -37,7 +37,7 @@
 //! # When to choose it
 //!
 //! For one large set whose queries are logged and repeat themselves. Not when many sets share the hot negatives
-//! ([`Popularity`](super::Popularity)), nor when queries hardly repeat ([`Bloom`](super::Bloom)). `everbloom tune`
+//! ([`Popularity`](super::Popularity)), nor when queries hardly repeat ([`Bloom`](everbloom::Bloom)). `everbloom tune`
 //! tries all three. Without hot negatives it is the classic filter: one layer.
 //!
 //! # Example
@@ -79,7 +79,7 @@ use everbloom_cells::probed::{self, Hashes};
 use libm::{exp2, pow};
 use std::borrow::Cow;
 
-/// What the registry knows about it.
+/// The kind, for sets of kinds.
 pub static KIND: Kind = Kind {
     id: 43,
     retired: &[41],

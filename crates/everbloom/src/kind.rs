@@ -19,8 +19,9 @@ pub use crate::filter::{
     watch_of,
 };
 pub use crate::format::{BodyReader, StateReader, StateWriter, stored_hashing};
-pub use crate::front::{build_typed, typed_filter};
+pub use crate::front::{build_typed, typed_filter, typed_from_bytes};
 pub use crate::promise::{
     LEAST_RATE, MAX_ITEMS, MAX_MEMORY_BITS, Standing, choice_name, did_you_mean, harmless, rate_text, refuse_murmur,
     size_text, size_typed, span_text, suggestion,
 };
+pub use everbloom_cells::key::{Keys, Offset, Packed};

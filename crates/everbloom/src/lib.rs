@@ -19,13 +19,14 @@
 //! - [`Goal`] → [`AnyFilter`]: say what you want and hold whatever filter keeps it. [`Goal::plan`] shows the [`Plan`] and
 //!   its [`Promise`] before anything is allocated.
 //! - [`Bloom`], [`Blocked`], [`Counting`], [`Ranked`], … when you know which one you want; [`filters`] has a page on each.
-//! - [`Question`]: which filter errs least on a [`Stream`] like yours, and what to expect ([`Forecast`]).
 //! - [`Goal::window`] and [`TimeWindow`]: the last so many arrivals, or the last while.
 //! - [`Shared`] and [`AtomicBlocked`]: one filter, many threads. [`View`]: a filter in a mapped file.
-//! - [`AnyFilter::audited`]: how often a filter really errs, measured while it works.
-//! - [`querylog`]: fewer false hits, from a key list and a query log.
+//! - [`kind`]: a kind of filter of your own.
 //!
-//! A *promise* is a bound that is kept whatever comes; a *forecast* is what to expect on a stream that was described.
+//! A *promise* is a bound that is kept whatever comes; a *forecast* is what to expect on a stream that was described. Crates beside
+//! this one: `everbloom-forecast` (which filter errs least on a stream like yours; how often a running one really errs),
+//! `everbloom-tune` (fewer false hits, from a key list and a query log), `everbloom-papers` (the filters of the papers),
+//! `everbloom-compat` (RedisBloom's), and `everbloom-all`, the set of all kinds.
 //!
 //! The crate does no I/O of its own, reads no clock and has no global state: what a filter does
 //! depends on its seed and its arrivals alone.

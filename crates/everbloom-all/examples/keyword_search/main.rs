@@ -1,6 +1,6 @@
 //! Documents that contain several words, where the words' lists are on different nodes: exact answers, few bytes.
 //!
-//! `cargo run -p everbloom --example keyword_search`
+//! `cargo run -p everbloom-all --example keyword_search`
 //!
 //! See README.md in this folder for what happens and how to read the output.
 

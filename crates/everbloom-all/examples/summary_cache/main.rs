@@ -1,6 +1,6 @@
 //! A summary cache: three caches, each a process, that know roughly what the others hold.
 //!
-//! `cargo run -p everbloom --example summary_cache`
+//! `cargo run -p everbloom-all --example summary_cache`
 //!
 //! See README.md in this folder for what happens and how to read the output.
 

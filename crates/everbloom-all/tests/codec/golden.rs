@@ -2,7 +2,7 @@
 //!
 //! `tests/golden/frozen.tsv` names each file, its full spec, how it hashes, and what it answers: which of
 //! the keys 0..256 it contains, then its verdicts on 256 further arrivals, as hexadecimal bits. A filter
-//! kind or choice without a file fails the test; `EVERBLOOM_BLESS=1 cargo test -p everbloom --test codec
+//! kind or choice without a file fails the test; `EVERBLOOM_BLESS=1 cargo test -p everbloom-all --test codec
 //! golden` writes the missing ones. It never touches a file that exists: bytes are the format's promise,
 //! and a change of them needs a new format version, not a blessing.
 
@@ -145,7 +145,7 @@ fn every_kind_and_choice_has_a_golden_file() {
     let names: Vec<_> = missing.iter().map(|(file, ..)| file.as_str()).collect();
     assert!(
         missing.is_empty(),
-        "no golden file yet for {}: EVERBLOOM_BLESS=1 cargo test -p everbloom --test codec golden",
+        "no golden file yet for {}: EVERBLOOM_BLESS=1 cargo test -p everbloom-all --test codec golden",
         names.join(", ")
     );
 }

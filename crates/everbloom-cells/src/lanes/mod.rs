@@ -288,7 +288,7 @@ impl Words {
     /// How many keys there are in all, and the rate of false positives at this moment.
     ///
     /// Which prints of a word are equal takes longer to find than how many there are. So, of many words, one in so many is
-    /// looked at that [`SAMPLED`] are: the deviation of their mean is a 512th of that of one word.
+    /// looked at that `SAMPLED` are: the deviation of their mean is a 512th of that of one word.
     pub fn keys_and_rate(&self) -> (u64, f64) {
         let words = self.words_by_keys();
         let Some(wide) = self.wide else {

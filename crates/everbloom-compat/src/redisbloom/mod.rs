@@ -5,7 +5,7 @@
 //!
 //! # How it works
 //!
-//! A row of Bloom filters, as in [`Scalable`](super::Scalable), with another hash and other sizes. A stage for n keys at a rate ε
+//! A row of Bloom filters, as in [`Scalable`](everbloom::Scalable), with another hash and other sizes. A stage for n keys at a rate ε
 //! has b = −ln ε / ln² 2 bits a key, ⌊n·b⌋ bits rounded up to whole words, and ⌈b·ln 2⌉ hashes. The first stage has half of the
 //! asked rate, each next one half of the rate before and `expansion` times as many keys. A key is asked for in the newest stage
 //! first, and goes into the newest if none has it.
@@ -51,7 +51,7 @@
 //!
 //! # When to choose it
 //!
-//! To read, write or equal what RedisBloom has. For anything else [`Scalable`](super::Scalable) keeps its rate, takes less
+//! To read, write or equal what RedisBloom has. For anything else [`Scalable`](everbloom::Scalable) keeps its rate, takes less
 //! memory when it grows, and has a seed: whoever knows RedisBloom's hash, which has none, can make keys that collide.
 //!
 //! # Example
@@ -88,7 +88,7 @@ use everbloom_cells::simd::PREFETCH_DISTANCE;
 use plan::{fill_at, likely_excess, planned};
 use stage::Stage;
 
-/// What the registry knows about it.
+/// The kind, for sets of kinds.
 pub static KIND: Kind = Kind {
     id: 34,
     retired: &[],

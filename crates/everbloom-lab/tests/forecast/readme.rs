@@ -24,10 +24,11 @@ fn streams() -> Vec<(&'static str, Stream)> {
 
 /// What matters of a spec in a table.
 fn short(spec: &Spec) -> String {
+    let kind = spec.kind();
     match (spec.get("lanes"), spec.get("lane_bits"), spec.get("insert")) {
-        (Some("1"), Some(bits), _) => format!("`ranked`, 1 × {bits}"),
-        (Some(lanes), Some(bits), Some(insert)) => format!("`ranked`, {lanes} × {bits}, {insert}"),
-        _ => format!("`{}`", spec.kind()),
+        (Some("1"), Some(bits), _) => format!("`{kind}`, 1 × {bits}"),
+        (Some(lanes), Some(bits), Some(insert)) => format!("`{kind}`, {lanes} × {bits}, {insert}"),
+        _ => format!("`{kind}`"),
     }
 }
 

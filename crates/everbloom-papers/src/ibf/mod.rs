@@ -95,7 +95,7 @@
 //!
 //! To repeat the thesis, or where the forgetting of the unimportant must be gradual. At equal **total**
 //! memory a stable filter with the cells that the totals cost usually has fewer weighted errors, and
-//! [`Ranked`](super::Ranked) far fewer: compare before you choose.
+//! [`Ranked`](everbloom::Ranked) far fewer: compare before you choose.
 //!
 //! # Example
 //!
@@ -166,23 +166,23 @@ const fn kind(id: u16, name: &'static str, parameters: &'static [Parameter], sum
     }
 }
 
-/// What the registry knows about it.
+/// The kind, for sets of kinds.
 pub static IBF: Kind =
     kind(20, "ibf", &parameters::IBF, "importance-aware Bloom filter: any insertion with any deletion");
-/// What the registry knows about it.
+/// The kind, for sets of kinds.
 pub static IBF1: Kind =
     kind(21, "ibf1", &parameters::IBF1, "importance sets the value of cells, random ones are lowered");
-/// What the registry knows about it.
+/// The kind, for sets of kinds.
 pub static IBF2: Kind =
     kind(22, "ibf2", &parameters::IBF2, "importance sets the value of cells, the least important are lowered");
-/// What the registry knows about it.
+/// The kind, for sets of kinds.
 pub static IBF3: Kind =
     kind(23, "ibf3", &parameters::IBF3, "cells are lowered in inverse proportion to their importance");
-/// What the registry knows about it.
+/// The kind, for sets of kinds.
 pub static IBF4: Kind = kind(24, "ibf4", &parameters::IBF4, "the least important cells are lowered");
-/// What the registry knows about it.
+/// The kind, for sets of kinds.
 pub static IBF5: Kind = kind(25, "ibf5", &parameters::IBF5, "as ibf3, and importance sets the value of cells");
-/// What the registry knows about it.
+/// The kind, for sets of kinds.
 pub static IBF6: Kind =
     kind(26, "ibf6", &parameters::IBF6, "as ibf1, and cells are lowered in inverse proportion to their value");
 

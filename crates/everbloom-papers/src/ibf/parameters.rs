@@ -250,7 +250,7 @@ impl Parameters {
     }
 
     /// What a spec with all numbers says.
-    pub(super) fn from_spec(spec: &Spec) -> Result<Self> {
+    pub fn from_spec(spec: &Spec) -> Result<Self> {
         let (kind, insertion, deletion) = scheme_of(spec)?;
         let num_cells = spec.required("num_cells")?;
         Parameters {
@@ -345,7 +345,6 @@ impl Parameters {
 
 /// The numbers of a filter made by hand.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[non_exhaustive]
 pub struct Sizes {
     /// Cells in all.
     pub num_cells: u64,

@@ -29,7 +29,6 @@ pub(super) const CHOICE: Takes = one_of!(CHOICES);
 
 /// When and what to insert again.
 #[derive(Debug, Clone, Copy, PartialEq)]
-#[non_exhaustive]
 pub struct Reinsertion {
     /// Which entry.
     pub choice: Choice,

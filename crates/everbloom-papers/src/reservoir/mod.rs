@@ -66,7 +66,7 @@
 //! # When to choose it
 //!
 //! To compare with the paper. At equal memory and FPR it is no better than a stable filter with two
-//! decrements, and [`Ranked`](super::Ranked) remembers more than either.
+//! decrements, and [`Ranked`](everbloom::Ranked) remembers more than either.
 //!
 //! # Example
 //!
@@ -103,7 +103,7 @@ use everbloom_forecast::forecast::StreamModel;
 use line::Rule;
 use parameters::{Insert, MAX_FILTERS, planned};
 
-/// What the registry knows about it.
+/// The kind, for sets of kinds.
 pub static KIND: Kind = Kind {
     id: 11,
     retired: &[],

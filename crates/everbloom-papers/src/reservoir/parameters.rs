@@ -170,7 +170,8 @@ impl Parameters {
         Ok(self)
     }
 
-    pub(super) fn from_spec(spec: &Spec) -> Result<Self> {
+    /// What a full spec says.
+    pub fn from_spec(spec: &Spec) -> Result<Self> {
         Self::with_sizes(
             spec,
             (spec.required("memory_bits")?, spec.required("num_filters")?),

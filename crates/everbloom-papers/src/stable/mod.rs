@@ -55,7 +55,7 @@
 //! # When to choose it
 //!
 //! When you need the literature's filter, or one whose forgetting depends on the number of arrivals
-//! alone. For the fewest false negatives at a given memory take [`Ranked`](super::Ranked).
+//! alone. For the fewest false negatives at a given memory take [`Ranked`](everbloom::Ranked).
 //!
 //! # Example
 //!
@@ -93,7 +93,7 @@ use libm::pow;
 pub use plan::{Decrement, Layout, Parameters, Update};
 use plan::{WORDS_PER_LINE, cells_per_line};
 
-/// What the registry knows about it.
+/// The kind, for sets of kinds.
 pub static KIND: Kind = Kind {
     id: 10,
     retired: &[],

@@ -116,7 +116,8 @@ impl Parameters {
         Ok(self)
     }
 
-    pub(super) fn from_spec(spec: &Spec) -> Result<Self> {
+    /// What a full spec says.
+    pub fn from_spec(spec: &Spec) -> Result<Self> {
         Parameters {
             num_cells: spec.required("num_cells")?,
             cell_max: spec.required("cell_max")?,

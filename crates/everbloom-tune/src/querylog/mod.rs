@@ -40,10 +40,8 @@
 mod build;
 mod evidence;
 mod fit;
-#[doc(hidden)]
 pub mod popularity;
 mod score;
-#[doc(hidden)]
 pub mod stacking;
 
 pub use build::build;
@@ -72,7 +70,6 @@ pub struct Options {
     /// The most hashes of a key.
     pub max_hashes: u32,
     /// How the hashes of classes are found.
-    #[doc(hidden)]
     pub solver: Solver,
 }
 

@@ -299,7 +299,7 @@ impl<'d> Decoder<'d> {
         };
         let compressed = header.coding == Coding::Compressed;
         let spec = Spec::parse(&header.spec)?;
-        let kind = self.kinds.of(&spec)?;
+        let kind = self.kinds.stored(&spec)?;
         let (promise, hashing) = (promised(kind, &header, &spec)?, header.hashing(None).ok());
         Ok(Summary { spec, promise, hash, seed, hashing, compressed, note: header.note })
     }

@@ -12,7 +12,7 @@ use crate::format::{self, Coding, Header};
 use crate::key::{Hashing, Key, KeyHash, SecretKey};
 use crate::promise::{Error, Promise, Result, Spec};
 
-/// A filter in bytes that somebody else holds. Kinds that can be mapped say so in [`Kind::can`](crate::filter::Kind::can).
+/// A filter in bytes that somebody else holds. Kinds that can be mapped say so in [`Kind::can`](crate::kind::Kind::can).
 ///
 /// ```
 /// use everbloom::{Blocked, View};

@@ -6,7 +6,7 @@ use crate::promise::{Promise, Result, Spec, refuse_murmur};
 
 /// What all filters answer alike: their spec, how they hash, what they promise, how many arrivals they have seen.
 ///
-/// Only this crate makes one, and every [`Filter`](super::Filter) must have one: the trait is sealed.
+/// Every [`Filter`](super::Filter) has one: made by [`Base::planned`] of a plan, by [`Base::restored`] of what was saved.
 #[derive(Debug, Clone)]
 pub struct Base {
     /// What kind of filter it is.

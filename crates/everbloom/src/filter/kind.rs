@@ -1,4 +1,4 @@
-//! What the registry knows about a kind of filter, and what one is restored from.
+//! What is known about a kind of filter, and what one is restored from.
 
 use super::{Filter, Mapped, Model, Parameter, Plan};
 use crate::format::{BodyReader, StateReader};
@@ -7,7 +7,7 @@ use crate::promise::{Goal, Promise, Result, Spec};
 use std::any::Any;
 use std::fmt;
 
-/// What the registry knows about a kind of filter. Planner, command line, laws and bindings ask it what a kind can do,
+/// A kind of filter, as sets of kinds know it. Planner, command line, laws and bindings ask it what a kind can do,
 /// and name none.
 pub struct Kind {
     /// The id in the format. Never reused.

@@ -32,7 +32,7 @@ impl Kinds {
             None => Err(Error::unsupported(
                 "audited",
                 "be read by this program",
-                "read it with a set of kinds that has audits (Kinds::with_annexes), or save it without its audit"
+                "read it with kinds that have audits (in Rust, those of everbloom-all), or save it without its audit"
                     .into(),
             )),
         }
@@ -78,11 +78,12 @@ impl Kinds {
             refuse_murmur(spec.kind(), &goal.hashing)?;
         }
         if goal.transmitted_bytes.is_some() && (!kind.can.fit_bytes || is_sharded(spec)) {
-            let able = self.names(|kind| kind.can.fit_bytes);
-            let problem = format!("only {able}, in one piece, is planned by the bytes that are sent");
-            return Err(
-                spec.error(problem, format!("take {able}, or leave the bytes open and compress what comes out"))
-            );
+            let instead = match self.names(|kind| kind.can.fit_bytes) {
+                able if able.is_empty() => String::new(),
+                able => format!("take {able}, in one piece, or "),
+            };
+            let remedy = format!("{instead}leave the bytes open and compress what comes out");
+            return Err(spec.error("it is not planned by the bytes that are sent", remedy));
         }
         let planned = |goal: &Goal| sharded::plan_any(kind, spec, goal);
         // A spec that says everything is not held to a rate that nobody asked for.
@@ -98,13 +99,18 @@ impl Kinds {
         keeping_rate(plan, goal)
     }
 
+    /// The kind of a stored spec, or an error that says where there may be more.
+    pub(crate) fn stored(self, spec: &Spec) -> Result<&'static Kind> {
+        if self.named(spec.kind()).is_some() {
+            return self.of(spec);
+        }
+        let remedy = "use a program that has this kind (in Rust, the crate everbloom-all has all of everbloom's)";
+        Err(Error::unsupported(spec.kind(), "be read by this program", remedy.into()))
+    }
+
     /// The kind of a stored spec, if the format's id belongs to it.
     pub fn checked(self, spec: &Spec, id: u16) -> Result<&'static Kind> {
-        if self.named(spec.kind()).is_none() {
-            let remedy = "read it with a set of kinds that has it; the crate everbloom-all has all of everbloom's";
-            return Err(Error::unsupported(spec.kind(), "be read with these kinds", remedy.into()));
-        }
-        let kind = self.of(spec)?;
+        let kind = self.stored(spec)?;
         if kind.retired.contains(&(id & !SHARDED_ID)) {
             let problem = format!("a '{}' filter of an earlier version, which chose other bits for a key", kind.name);
             return Err(Error::Corrupt { problem, remedy: "build it again from its keys" });

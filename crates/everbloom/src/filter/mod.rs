@@ -65,17 +65,15 @@ pub trait Mapped: std::fmt::Debug + Send + Sync {
     fn verify(&self) -> Result<()>;
 }
 
-/// Every filter of the registry.
+/// What every filter can do, on hashes made by [`Filter::hashing`]; [`FilterExt`] takes keys and does the hashing.
 ///
-/// Methods take hashes made by [`Filter::hashing`]; [`FilterExt`] does the hashing. The trait is sealed: its filters hold a
-/// [`Base`], which only this crate makes.
+/// A type of filter holds a [`Base`], which `shows_base!` shows, and has to say six things itself: its memory, its status, what it
+/// contains, what becomes of an arrival, how it is cleared and which cells are saved. All else is made of these.
 pub trait Filter: Any + CloneBoxed + std::fmt::Debug + Send + Sync {
-    #[doc(hidden)]
     /// What it carries besides its cells.
     fn base(&self) -> &Base;
 
-    #[doc(hidden)]
-    /// The same, to change.
+    /// What it carries besides its cells, to change.
     fn base_mut(&mut self) -> &mut Base;
 
     /// What kind of filter it is.
@@ -145,8 +143,6 @@ pub trait Filter: Any + CloneBoxed + std::fmt::Debug + Send + Sync {
         self.observe_checked(hashes, importances, verdicts);
         Ok(())
     }
-
-    #[doc(hidden)]
     /// The same where it is known that there are importances for all.
     fn observe_checked(&mut self, hashes: &[KeyHash], importances: Importances<'_>, verdicts: &mut [Verdict]) {
         let (count, distance) = (hashes.len().min(verdicts.len()), self.keys_ahead());
@@ -241,20 +237,14 @@ pub trait Filter: Any + CloneBoxed + std::fmt::Debug + Send + Sync {
     fn growth_bits(&self, _hashes: &[KeyHash]) -> u64 {
         0
     }
-
-    #[doc(hidden)]
     /// What besides spec, hashing and body must be saved: the arrivals, and whatever [`Filter::save`] adds.
     fn state(&self) -> Vec<u8> {
         self.save(StateWriter::new().u64(self.base().arrivals)).finish()
     }
-
-    #[doc(hidden)]
     /// Adds counters and generator to the state.
     fn save(&self, state: StateWriter) -> StateWriter {
         state
     }
-
-    #[doc(hidden)]
     /// The cells.
     fn body(&self) -> Body<'_>;
 }

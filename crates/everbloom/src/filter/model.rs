@@ -1,4 +1,4 @@
-//! What the registry knows about a kind's errors: how to forecast them, and how to try the kind small.
+//! What a kind's errors depend on, and how to try the kind small.
 
 use crate::promise::{Error, Result, Spec};
 

@@ -1,6 +1,6 @@
 //! What a parameter of a filter's spec means, which values it takes, and what holds where a spec does not say.
 //!
-//! Each filter's file has one table of them, next to the code that reads and checks the values; `tests/laws/parameters.rs`
+//! Each filter's file has one table of them, next to the code that reads and checks the values; the crate everbloom-laws
 //! holds the tables to that code.
 
 use std::fmt;

@@ -21,7 +21,7 @@
 //! inside finds all its bits set with that share to the power k ([Bloom 1970], lecture notes
 //! \[CS6931\] and \[SDS\]). The best k is (m/n)·ln 2, at which half of the bits are set; a target δ
 //! then needs m = n·ln(1/δ)/ln² 2: 9.6 bits and 7 hashes for 1 %. Every form cited here is in
-//! `stream/closed_forms.rs`.
+//! `sizing/closed_forms.rs`.
 //!
 //! **Rounding.** k is a whole number, so both neighbours of the real optimum are tried and m is
 //! solved for the k that needs less, then rounded **up** and checked against the full form: the
@@ -93,7 +93,7 @@ use crate::promise::{
 use crate::sizing::MAX_HASHES;
 use bytemuck::cast_slice;
 
-/// What the registry knows about it.
+/// The kind, for sets of kinds.
 pub static KIND: Kind = Kind {
     id: 5,
     retired: &[1],

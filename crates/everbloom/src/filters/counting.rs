@@ -68,7 +68,7 @@ use crate::promise::{Error, Goal, Importance, MAX_MEMORY_BITS, Promise, Result, 
 use crate::simd::spread_distance_for;
 use crate::sizing::{MAX_HASHES, Size};
 
-/// What the registry knows about it.
+/// The kind, for sets of kinds.
 pub static KIND: Kind = Kind {
     id: 6,
     retired: &[3],
@@ -122,7 +122,8 @@ impl Parameters {
         Ok(self)
     }
 
-    fn from_spec(spec: &Spec) -> Result<Self> {
+    /// What a full spec says.
+    pub fn from_spec(spec: &Spec) -> Result<Self> {
         let size = Size { num_cells: spec.required("num_cells")?, num_hashes: spec.required("num_hashes")? };
         Parameters { size, cell_bits: cell_bits_of(spec)? }.checked()
     }

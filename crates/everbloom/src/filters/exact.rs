@@ -54,7 +54,7 @@ use crate::promise::{
 use crate::sizing::promise_until;
 use libm::ldexp;
 
-/// What the registry knows about it.
+/// The kind, for sets of kinds.
 pub static KIND: Kind = Kind {
     id: 4,
     retired: &[],

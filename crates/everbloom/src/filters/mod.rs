@@ -1,7 +1,4 @@
-//! The filters, one file each, and the registry that everything else iterates.
-//!
-//! Adding a filter: write its file, and name it here, as a module and in the registry. The command line, the
-//! laws in the tests, the lab and the bindings find it there.
+//! The filters that one should use: a page each, with how it works, what it costs, and when to choose it.
 
 pub mod age_partitioned;
 pub mod blocked;
@@ -79,7 +76,6 @@ impl TryFrom<&Counting> for Bloom {
 
 /// A filter with counters as plain bits, in shards if it is: the same cells, so that it answers alike and keeps the same
 /// promise. An error for what has no counters to reduce.
-#[doc(hidden)]
 pub fn to_bits(filter: &dyn Filter) -> Result<Box<dyn Filter>> {
     let filter = alone(filter);
     let any: &dyn Any = filter;

@@ -64,7 +64,7 @@ use crate::sizing::Size;
 use crate::sizing::closed_forms::largest;
 use libm::pow;
 
-/// What the registry knows about it.
+/// The kind, for sets of kinds.
 pub static KIND: Kind = Kind {
     id: 35,
     retired: &[32],
@@ -156,7 +156,8 @@ impl Parameters {
         Promise { predicted_fnr: Some(0.0), holds, ..Promise::always(self.target_fpr) }
     }
 
-    fn from_spec(spec: &Spec) -> Result<Self> {
+    /// What a full spec says.
+    pub fn from_spec(spec: &Spec) -> Result<Self> {
         Self::read(spec, &Goal::new())
     }
 

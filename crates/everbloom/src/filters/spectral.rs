@@ -57,7 +57,7 @@ use crate::promise::{Error, Goal, Holds, Importance, MAX_MEMORY_BITS, Promise, R
 use crate::simd::spread_distance_for;
 use crate::sizing::{MAX_HASHES, Size};
 
-/// What the registry knows about it.
+/// The kind, for sets of kinds.
 pub static KIND: Kind = Kind {
     id: 36,
     retired: &[33],
@@ -131,7 +131,8 @@ impl Parameters {
         Parameters { size, cell_bits, half_life: spec.number("half_life")?.unwrap_or(0) }.checked()
     }
 
-    fn from_spec(spec: &Spec) -> Result<Self> {
+    /// What a full spec says.
+    pub fn from_spec(spec: &Spec) -> Result<Self> {
         let size = Size { num_cells: spec.required("num_cells")?, num_hashes: spec.required("num_hashes")? };
         Self::with_size(spec, size)
     }

@@ -4,7 +4,7 @@
 //! offset  size
 //!      0     8  magic 89 45 42 46 0d 0a 1a 0a ("\x89EBF\r\n\x1a\n": survives no text conversion)
 //!      8     2  format version
-//!     10     2  filter id, from the registry
+//!     10     2  filter id, of its kind
 //!     12     1  hash id: 1 = XXH3-128 with seed, 2 = SipHash-2-4-128 with a secret key,
 //!              3 = XXH3-128 with seed and the key's length in its last byte,
 //!              4 = MurmurHash64A twice, as RedisBloom hashes

@@ -164,7 +164,7 @@ impl AnyFilter {
     }
 
     /// The filter as bytes with its body compressed, or as [`AnyFilter::to_bytes`] has them if that is no gain. To be read
-    /// by a [`Decoder`] that is told how far it may unpack.
+    /// by a [`Decoder`](crate::Decoder) that is told how far it may unpack.
     ///
     /// ```
     /// use everbloom::{AnyFilter, Decoder, Goal};
@@ -217,13 +217,11 @@ impl AnyFilter {
     }
 
     /// The filter as one that can remove by hash, or an error that names the kinds which can.
-    #[doc(hidden)]
     pub fn removal(&mut self) -> Result<&mut dyn Removal> {
         abilities::removal(self.filter.as_mut())
     }
 
     /// The filter itself.
-    #[doc(hidden)]
     pub fn into_dyn(self) -> Box<dyn Filter> {
         self.filter
     }

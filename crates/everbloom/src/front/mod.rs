@@ -8,7 +8,7 @@ mod window;
 
 pub use any::AnyFilter;
 pub use shared::Shared;
-pub use typed::{build_typed, typed_filter};
+pub use typed::{build_typed, typed_filter, typed_from_bytes};
 pub use window::TimeWindow;
 
 use crate::filter::{Kinds, Plan};

@@ -36,9 +36,14 @@ pub struct Shared {
 impl Shared {
     /// A filter for this goal in so many shards; a few for each thread are enough.
     pub fn new(goal: &Goal, shards: u32) -> Result<Self> {
+        Self::new_among(Kinds::default(), goal, shards)
+    }
+
+    /// [`Shared::new`] where the goal may name any of these kinds.
+    pub fn new_among(kinds: Kinds, goal: &Goal, shards: u32) -> Result<Self> {
         goal.checked()?;
         if let Some(spec) =
-            goal.filter.as_ref().filter(|spec| Kinds::default().of(spec).is_ok_and(|kind| kind.can.window.is_some()))
+            goal.filter.as_ref().filter(|spec| kinds.of(spec).is_ok_and(|kind| kind.can.window.is_some()))
         {
             return Err(
                 spec.error("the arrivals of a window do not fall evenly into shards", "share one filter behind a lock")
@@ -46,7 +51,7 @@ impl Shared {
         }
         let spec = goal.filter.clone().unwrap_or_else(|| Spec::new(AUTO));
         let spec = spec.without(SHARDS).with(SHARDS, shards);
-        let plan = Kinds::default().plan(&spec, &goal.clone().without_filter())?;
+        let plan = kinds.plan(&spec, &goal.clone().without_filter())?;
         Ok(Self::of(Sharded::from_plan(&plan)?))
     }
 

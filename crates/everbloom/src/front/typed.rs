@@ -1,7 +1,8 @@
 //! The methods that a type of filter has without an import: those of every filter, and those that mean something for it.
 
 use super::AnyFilter;
-use crate::filter::Kinds;
+use crate::filter::{Filter, Kinds};
+use crate::format::Header;
 use crate::promise::{Error, Goal, Result, Spec};
 
 /// A filter of one of these kinds, the first unless the goal names another.
@@ -9,14 +10,28 @@ pub fn build_typed(kinds: Kinds, goal: &Goal) -> Result<AnyFilter> {
     let first = kinds.iter().next().map_or("", |kind| kind.name);
     let spec = goal.filter.clone().unwrap_or_else(|| Spec::new(first));
     if kinds.named(spec.kind()).is_none() {
-        return Err(Error::Mismatch {
-            what: "their type",
-            left: first.to_string(),
-            right: spec.to_string(),
-            remedy: "take AnyFilter, which holds every kind",
-        });
+        return Err(another_type(kinds, &spec));
     }
     kinds.complete(&spec, goal)?.build()
+}
+
+/// The filter in these bytes, which is of one of these kinds, the first among them.
+pub fn typed_from_bytes<F: Filter>(kinds: Kinds, bytes: &[u8]) -> Result<F> {
+    let (header, _) = Header::read(&mut &*bytes, bytes.len() as u64)?;
+    let spec = Spec::parse(&header.spec)?;
+    match kinds.named(spec.kind()) {
+        Some(_) => kinds.from_bytes(bytes)?.downcast(),
+        None => Err(another_type(kinds, &spec)),
+    }
+}
+
+fn another_type(kinds: Kinds, spec: &Spec) -> Error {
+    Error::Mismatch {
+        what: "their type",
+        left: kinds.iter().next().map_or("", |kind| kind.name).to_string(),
+        right: spec.to_string(),
+        remedy: "take AnyFilter, which holds every kind",
+    }
 }
 
 /// Gives a type of filter what users expect of one: `typed_filter!(Bloom: KIND; merge intersect)` names the type, its kinds
@@ -50,7 +65,7 @@ macro_rules! typed_filter {
 
             /// The filter in these bytes; an error if they are damaged, or hold a filter of another type.
             pub fn from_bytes(bytes: &[u8]) -> $crate::Result<Self> {
-                Self::kinds().from_bytes(bytes)?.downcast()
+                $crate::kind::typed_from_bytes(Self::kinds(), bytes)
             }
 
             /// Writes the filter, without a copy of its cells.
@@ -60,7 +75,9 @@ macro_rules! typed_filter {
 
             /// Reads a filter, which must be all that the reader has.
             pub fn read_from(source: &mut impl std::io::Read) -> $crate::Result<Self> {
-                Self::kinds().read_from(source)?.downcast()
+                let mut bytes = Vec::new();
+                source.read_to_end(&mut bytes)?;
+                Self::from_bytes(&bytes)
             }
 
             $($($crate::typed_filter!(@$ability);)+)?

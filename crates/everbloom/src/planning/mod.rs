@@ -1,5 +1,5 @@
 //! Which filter a goal gets: rules that need neither a stream nor a simulation, so that every surface gives the same answer at
-//! once. What a stream, costs or a rate of false negatives add is the business of a [`Question`](crate::Question).
+//! once. What a stream, costs or a rate of false negatives add is the business of a question (`everbloom_forecast::Question`).
 //!
 //! The first line that applies decides:
 //!
@@ -15,7 +15,7 @@
 //! | importances, or that no arrival takes long | what weighs importances: `ranked` |
 //! | nothing more | what is exact until its memory is full: `graceful`; where memory is too small for it, `ranked` |
 //!
-//! Kinds are found by what they can do, in the order of the registry. The names are those of the kinds that are there today.
+//! Kinds are found by what they can do, in the order of the set. The names are those of the kinds that are there today.
 
 mod sets;
 mod window;
@@ -80,7 +80,7 @@ pub fn decide(kinds: Kinds, shape: &Spec, goal: &Goal) -> Result<Taken> {
     if let Some(parameter) = shape.parameters().find(|parameter| *parameter != crate::filter::SHARDS) {
         return Err(shape.error(format!("{AUTO} has no '{parameter}'"), "name a filter to set its parameters"));
     }
-    let choice = Choice { kinds: Kinds::default(), shape, goal };
+    let choice = Choice { kinds, shape, goal };
     match (goal.transmitted_bytes, goal.expected_items) {
         (Some(_), _) => choice.fitting_bytes(),
         (None, Some(_)) if goal.compressed => choice.fitting_bytes(),
@@ -156,10 +156,13 @@ impl Choice<'_> {
         self.first(|kind| kind.can.exact_first, self.goal, reason).ok()
     }
 
-    /// The first kind of the registry that can this.
+    /// The first kind of the set that can this.
     fn first(&self, able: impl Fn(&Kind) -> bool, goal: &Goal, reason: &str) -> Result<Taken> {
-        let name = self.kinds.iter().find(|kind| able(kind)).map_or(AUTO, |kind| kind.name);
-        Ok(Taken { plan: self.kinds.complete(&self.shape.renamed(name), goal)?, reason: reason.into() })
+        let Some(kind) = self.kinds.iter().find(|kind| able(kind)) else {
+            let remedy = "name a filter, or plan among everbloom's own kinds".to_string();
+            return Err(Error::unsupported(AUTO, "be chosen among these kinds", remedy));
+        };
+        Ok(Taken { plan: self.kinds.complete(&self.shape.renamed(kind.name), goal)?, reason: reason.into() })
     }
 }
 

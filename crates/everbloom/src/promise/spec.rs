@@ -29,7 +29,7 @@ impl Spec {
         self
     }
 
-    /// Reads `kind:parameter=value,…`. Kinds and parameters are checked by the registry, not here.
+    /// Reads `kind:parameter=value,…`. Kinds and parameters are checked by a set of kinds, not here.
     pub fn parse(text: &str) -> Result<Self> {
         let fail = |problem: String| Error::Spec {
             spec: text.chars().take(80).collect(),

@@ -21,7 +21,6 @@ pub struct Status {
 
 impl Status {
     /// The status of a filter whose parts, at least one, have these: equal parts, each with its own keys.
-    #[doc(hidden)]
     pub fn of_parts(parts: &[Status]) -> Status {
         let mean = |value: fn(&Status) -> f64| parts.iter().map(value).sum::<f64>() / parts.len().max(1) as f64;
         Status {

@@ -90,7 +90,7 @@ pub use plan::{Advance, Parameters, Refresh};
 use plan::{BLOCK_BITS, SLICE_BITS, SLICES};
 use touched::Touched;
 
-/// What the registry knows about it.
+/// The kind, for sets of kinds.
 pub static KIND: Kind = Kind {
     id: 30,
     retired: &[],

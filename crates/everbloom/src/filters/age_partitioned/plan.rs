@@ -126,7 +126,8 @@ impl Parameters {
         Ok(self)
     }
 
-    pub(super) fn from_spec(spec: &Spec) -> Result<Self> {
+    /// What a full spec says.
+    pub fn from_spec(spec: &Spec) -> Result<Self> {
         let draft = Draft::new(spec)?;
         draft.with(spec.required("window")?, spec.required("num_blocks")?, spec.required("num_hashes")?).checked()
     }

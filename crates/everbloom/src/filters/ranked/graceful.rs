@@ -60,7 +60,7 @@ use crate::promise::{Goal, Importance, Importances, Promise, Result, Spec, Statu
 use crate::simd::{CACHED_BYTES, PREFETCH_DISTANCE};
 use libm::ldexp;
 
-/// What the registry knows about it.
+/// The kind, for sets of kinds.
 pub static KIND: Kind = Kind {
     id: 13,
     retired: &[],

@@ -32,7 +32,7 @@
 //! ```
 //!
 //! The rank of a key is the same in both, and so is what is forgotten. A long fingerprint is one of a multiple of
-//! 2^w − 2, evenly spread, so that shortening takes bits off (`cells/lanes/wide.rs` has the encoding). Words of 3 to 7
+//! 2^w − 2, evenly spread, so that shortening takes bits off (`everbloom-cells, lanes/wide.rs` has the encoding). Words of 3 to 7
 //! lanes can be wide, and are where a plan chooses their shape. A spec that gives `num_words`, `lanes` and `lane_bits`, as
 //! those of filters do that were written before there were wide words, means `words=plain` unless it says `words=wide`.
 //!
@@ -56,7 +56,7 @@
 //! One lane is the direct table: the best choice for repeats spread evenly in scarce memory, and the
 //! worst for skewed ones.
 //!
-//! **On a described stream** of independent draws the occupancy and lane model (`ranked/forecast.rs`) follows a
+//! **On a described stream** of independent draws the occupancy and lane model (in everbloom-forecast) follows a
 //! key's way through its word: within 3 % of the FNR for four lanes or more, and not used for fewer. Everything
 //! else is simulated: words are independent of each other, so a filter of fewer words on a part of the keys has
 //! the same rates as the large one. On the history below, 17.9 % predicted and 18.0 % measured.
@@ -117,7 +117,7 @@ pub use graceful::Graceful;
 pub use graceful::KIND as GRACEFUL;
 pub use plan::{Gate, Hit, Insert, Packing, Parameters, WordLayout};
 
-/// What the registry knows about it.
+/// The kind, for sets of kinds.
 pub static KIND: Kind = Kind {
     id: 12,
     retired: &[],
