@@ -148,7 +148,7 @@ impl Error {
         Error::Parameter { name, given: given.to_string(), needed: needed.into(), remedy: remedy.into() }
     }
 
-    /// Too little or too much memory, in units that sizes reads.
+    /// Too little or too much memory, in units that people type.
     pub fn memory(bits: u64, needed: impl Into<String>, remedy: impl Into<String>) -> Self {
         Error::parameter("memory", size_typed(bits), needed, remedy)
     }
