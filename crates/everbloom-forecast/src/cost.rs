@@ -69,7 +69,7 @@ pub struct Price {
 }
 
 impl Price {
-    /// The same whatever the importance.
+    /// One cost whatever the importance.
     pub fn constant(each: f64) -> Self {
         Price { each, points: Vec::new() }
     }

@@ -117,7 +117,7 @@ pub fn observe_all(filter: &mut dyn Filter, arrivals: &[(u64, Importance)]) -> V
     arrivals.iter().map(|(key, importance)| filter.observe(key, *importance)).collect()
 }
 
-/// The same in batches of the given sizes, over and over.
+/// Observes all arrivals in batches of the given sizes, over and over.
 pub fn observe_batched(filter: &mut dyn Filter, arrivals: &[(u64, Importance)], sizes: &[usize]) -> Vec<Verdict> {
     let (keys, weights): (Vec<u64>, Vec<Importance>) = arrivals.iter().copied().unzip();
     let mut verdicts = vec![Verdict::Distinct; keys.len()];

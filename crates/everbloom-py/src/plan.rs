@@ -117,7 +117,7 @@ impl PyPlan {
         self.plan().memory_bits
     }
 
-    /// The same in bytes.
+    /// All of the memory that the filter will take, in bytes.
     #[getter]
     fn memory_bytes(&self) -> u64 {
         self.plan().memory_bits.div_ceil(8)

@@ -148,7 +148,7 @@ impl Writer {
         &mut self.filter
     }
 
-    /// The same, to look at.
+    /// The filter, to look at.
     pub fn filter_ref(&self) -> &Filter {
         &self.filter
     }

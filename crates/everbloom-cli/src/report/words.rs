@@ -32,12 +32,10 @@ pub(crate) fn begins_to_forget(line: u64, filter: &AnyFilter) -> String {
     // The filter's own: an audit beside it goes on.
     let audit = filter.audit().map_or(0, |audit| audit.memory_bits());
     let (line, memory) = (thousands(line), short_size(filter.memory_bits().saturating_sub(audit)));
-    let rate = filter.promise().predicted_fpr;
     format!(
-        "line {line}: {memory} is full; all before were judged exactly, now at most {} of new lines {} mistaken, and \
-         repeats of old lines may pass",
-        at_most(rate),
-        verb(rate)
+        "memory full at line {line} ({memory}): exact up to here; from now on at most {} of new lines are taken for repeats \
+         by mistake, and old repeats can get through; a larger -m puts that off, --exact avoids it",
+        percent(filter.promise().predicted_fpr)
     )
 }
 

@@ -49,12 +49,12 @@ impl Parameters {
         Parameters { capacity, error_rate, expansion: DEFAULT_EXPANSION, options: DEFAULT_OPTIONS }
     }
 
-    /// The same with another growth of stages.
+    /// Sets how much larger each stage is than the one before.
     pub fn expansion(self, expansion: u32) -> Self {
         Parameters { expansion, ..self }
     }
 
-    /// The same, but refusing what goes beyond its first stage.
+    /// Refuses what goes beyond its first stage.
     pub fn nonscaling(self) -> Self {
         Parameters { options: self.options | options::NO_SCALING, ..self }
     }

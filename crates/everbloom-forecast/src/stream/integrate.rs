@@ -44,7 +44,7 @@ pub struct Course {
     footprint: Footprint,
     /// Times, which are lags, too: (time, distinct keys so far, share of new ones), in order.
     points: Vec<(f64, f64, f64)>,
-    /// The same at the middles and the ends of the parts of the stream.
+    /// Times, distinct keys and shares at the middles and the ends of the parts of the stream.
     parts: Vec<(f64, f64, f64)>,
 }
 

@@ -162,7 +162,7 @@ impl Shape {
         }
     }
 
-    /// The same, or `None` where what is read would go beyond the words.
+    /// The sum, or `None` where what is read would go beyond the words.
     #[inline(always)]
     fn sum_within(self, ops: impl SimdOps, words: &[u64], at: u32, selections: [u64; 3]) -> Option<u32> {
         let (at, width) = (at as usize, self.width as usize);
@@ -172,7 +172,7 @@ impl Shape {
         Some(ops.odd_columns([block(0)?, block(width)?, block(2 * width)?], selections))
     }
 
-    /// The same near the end, after which come zeros, where no equation selects anything.
+    /// The sum near the end, after which come zeros, where no equation selects anything.
     #[cold]
     #[inline(never)]
     fn sum_at_end(self, words: &[u64], at: u32, selections: [u64; 3]) -> u32 {

@@ -154,11 +154,8 @@ impl Kind {
             (can.window.is_some(), "misses a repeat within its window"),
             (can.count && can.fade.is_some(), "counts less than came, unless counts fade or are full"),
             (can.run_forever, "fills up, however long the stream"),
-            (
-                can.run_forever && can.window.is_none(),
-                "exceeds its rate, unless parameters or a number of keys are given",
-            ),
-            (can.grow && !can.be_exact, "exceeds its rate, however many keys come"),
+            (can.run_forever && can.window.is_none(), "exceeds the planned rate"),
+            (can.grow && !can.be_exact, "exceeds the planned rate, however many keys come"),
         ];
         rules.iter().filter(|(holds, _)| *holds).map(|(_, never)| *never).collect()
     }

@@ -75,7 +75,7 @@ pub trait Filter: Any + CloneBoxed + std::fmt::Debug + Send + Sync {
     fn base(&self) -> &Base;
 
     #[doc(hidden)]
-    /// The same, to change.
+    /// What it carries besides its cells, to change.
     fn base_mut(&mut self) -> &mut Base;
 
     /// What kind of filter it is.
@@ -147,7 +147,7 @@ pub trait Filter: Any + CloneBoxed + std::fmt::Debug + Send + Sync {
     }
 
     #[doc(hidden)]
-    /// The same where it is known that there are importances for all.
+    /// Observes a batch where it is known that there are importances for all.
     fn observe_checked(&mut self, hashes: &[KeyHash], importances: Importances<'_>, verdicts: &mut [Verdict]) {
         let (count, distance) = (hashes.len().min(verdicts.len()), self.keys_ahead());
         pipelined(

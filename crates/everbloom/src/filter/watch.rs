@@ -299,7 +299,7 @@ pub fn standing(filter: &dyn Filter, status: &Status) -> Standing {
     }
 }
 
-/// The same of a filter that is elsewhere, by its contents alone.
+/// Whether a filter that is elsewhere keeps its promise, by its contents alone.
 pub fn standing_of(kind: &Kind, promise: Promise, status: &Status) -> Standing {
     // Where keys are removed, few may be left while the counters that they filled stay full: only the fill tells.
     let arrivals = if kind.can.remove { u64::MAX } else { status.arrivals };
@@ -311,7 +311,7 @@ pub fn watch(filter: &dyn Filter) -> Watch {
     watch_of(filter.kind(), filter.spec(), filter.promise())
 }
 
-/// The same of a filter that is elsewhere.
+/// Watches whether a filter that is elsewhere keeps its promise.
 pub fn watch_of(kind: &Kind, spec: &Spec, promise: Promise) -> Watch {
     let promise = held_to(kind, promise);
     match (kind.forgets(spec) && !kind.can.forget, kind.can.count) {

@@ -104,7 +104,7 @@ impl Goal {
         self
     }
 
-    /// The same in bits.
+    /// Bounds the memory of the filter's state, in bits.
     pub fn memory_bits(mut self, bits: u64) -> Self {
         (self.memory_bits, self.assumed_memory) = (Some(bits), false);
         self

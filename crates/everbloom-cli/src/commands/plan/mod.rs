@@ -51,10 +51,10 @@ pub(crate) struct Plan {
     /// How many distinct keys to expect, such as 1e6
     #[arg(long, value_name = "COUNT", value_parser = quantity::count)]
     expect: Option<u64>,
-    /// How many arrivals to expect [default: twice the distinct keys, or what the sample has]
+    /// How many lines to expect [default: twice the distinct keys, or what the sample has]
     #[arg(long, value_name = "COUNT", value_parser = quantity::count)]
     arrivals: Option<u64>,
-    /// The last arrivals (1000000) or the time (24h) within which no repeat may be missed, as for dedup; a time takes
+    /// The last lines (1000000) or the time (24h) within which no repeat may be missed, as for dedup; a time takes
     /// --expect, the lines of a window, or --memory
     #[arg(long, value_name = "COUNT|TIME", value_parser = quantity::window)]
     window: Option<Window>,
@@ -219,7 +219,7 @@ struct Document {
     #[serde(flatten)]
     cost: Option<cost::CostRow>,
     command: String,
-    /// The same for every surface that exists, ready to paste.
+    /// The plan for every surface that exists, ready to paste.
     commands: Vec<surfaces::Lines>,
     /// What one gets, in a sentence.
     summary: String,

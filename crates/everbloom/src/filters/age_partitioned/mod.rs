@@ -297,7 +297,7 @@ impl Kernel for Observing<'_> {
     }
 }
 
-/// The same for queries.
+/// A batch of queries.
 struct Asking<'w> {
     filter: &'w AgePartitioned,
     hashes: &'w [KeyHash],

@@ -367,7 +367,7 @@ impl Ranked {
         run(ObserveWords::<true> { words: &mut self.words, hit, rank, distance, hashes, verdicts });
     }
 
-    /// The same of [`TOGETHER`] keys at most, which were counted when they came.
+    /// Arrivals of [`TOGETHER`] keys at most, which were counted when they came.
     fn take_kept(&mut self, hashes: &[KeyHash]) {
         let (rank, hit) = (self.rank(Importance::FULL), self.parameters.hit);
         let verdicts = &mut [Verdict::Distinct; TOGETHER][..hashes.len()];

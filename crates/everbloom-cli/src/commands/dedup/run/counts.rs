@@ -307,7 +307,7 @@ fn aside(error: &io::Error) -> Failure {
         .with("TMPDIR can name another folder")
 }
 
-/// The same, to be read back.
+/// The lines that were put aside, to be read back.
 struct Lines {
     file: BufReader<tempfile::SpooledTempFile>,
     header: Vec<u8>,
@@ -370,9 +370,5 @@ fn summary(stats: &CountStats, counter: &Counter) -> String {
         }
     };
     let (items, written, repeats) = (counted(*items, "line"), thousands(*written), counted(*repeats, "repeat"));
-    format!(
-        "{items}: {written} written, {repeats}; {source}. {:.2} s, {}.",
-        stats.seconds,
-        short_size(stats.memory_bits)
-    )
+    format!("{items}: {written} new, {repeats}; {source}. {:.2} s, {}.", stats.seconds, short_size(stats.memory_bits))
 }

@@ -360,7 +360,7 @@ impl Saving {
         Ok(journal)
     }
 
-    /// The same when all that was judged is written.
+    /// Saves the state when all that was judged is written.
     pub(crate) fn save_settled(&self, judge: &mut Judge, outputs: &Outputs, closed: bool) -> Result<Journal> {
         judge.memory.commit();
         self.save(judge, outputs, closed)

@@ -272,7 +272,7 @@ impl Memory for Servers {
         self.answered(self.writer().filter().status())
     }
 
-    /// The same for the watch over the promise: of a window, a few shards tell.
+    /// What the cells say for the watch over the promise: of a window, a few shards tell.
     fn look(&mut self) -> Status {
         if self.shared_window().is_none() {
             return self.status();
