@@ -16,7 +16,7 @@ fuzz_target!(|input: (Option<u64>, Option<u64>, Option<u64>, Option<f64>, bool, 
         goal = goal.transmitted_bytes(bytes);
     }
     let Ok(plan) = goal.plan(text) else { return };
-    assert!((0.0..=1.0).contains(&plan.promise.predicted_fpr));
+    assert!((0.0..=1.0).contains(&plan.promise.fpr_bound));
     if plan.memory_bits > 1 << 20 {
         return;
     }

@@ -254,7 +254,7 @@ impl InPlace {
 
     /// Puts a hash into one of the slots that are usually left free, where no more memory is to be had; nothing if only one
     /// is left, at which a search for what is not there ends.
-    pub fn cram(&mut self, buffer: &mut Buffer, bits: u64) -> Option<bool> {
+    pub fn insert_overfull(&mut self, buffer: &mut Buffer, bits: u64) -> Option<bool> {
         if self.contains(buffer, bits) {
             return Some(false);
         }
@@ -332,7 +332,7 @@ impl InPlace {
 
     /// Takes all hashes out, in ascending order, and hands each to `put`, which may write what it makes of them into the
     /// same lines, `T`: before the end of line `line_of(hash)`, which is never behind the hash's own of all lines.
-    pub fn turn<T>(
+    pub fn convert<T>(
         self,
         target: &mut T,
         lines_of: impl Fn(&mut T) -> &mut [Line],
@@ -580,7 +580,7 @@ mod tests {
             sorted.sort_unstable();
             // Each leaves a byte of its own in its line, where nothing may be that a hash left.
             let mut found = Vec::new();
-            table.turn(
+            table.convert(
                 &mut buffer,
                 Buffer::lines_mut,
                 |bits| scale(bits, full),

@@ -191,7 +191,7 @@ impl Contender {
         Report {
             filter: self.filter.spec().to_string(),
             memory_bits: self.filter.memory_bits(),
-            predicted_fpr: self.filter.promise().predicted_fpr,
+            predicted_fpr: self.filter.promise().fpr_bound,
             promise: self.watch.standing().name(),
             broken_at: self.watch.broken_at(),
             measured_fpr: total.fpr(),

@@ -66,7 +66,7 @@ pub fn never_forgets<S: Set>(spec: &str) -> bool {
 /// Whether a spec's filter makes no error but for chance collisions.
 pub fn is_exact<S: Set>(spec: &str) -> bool {
     let spec = everbloom::Spec::parse(spec).expect("a spec");
-    S::KINDS.iter().any(|kind| kind.name == spec.kind() && kind.can.be_exact)
+    S::KINDS.iter().any(|kind| kind.name == spec.kind() && kind.can.exact)
 }
 
 /// Whether a spec's filter hashes as its goal says, and has no hash function of its own.

@@ -74,7 +74,7 @@ impl RecordReader {
     }
 
     /// With a word on stderr about options that are probably mistaken, unless nothing is to be said.
-    pub(crate) fn doubting(mut self, quiet: bool) -> Self {
+    pub(crate) fn warn_on_suspect_input(mut self, quiet: bool) -> Self {
         self.doubts = !quiet;
         self
     }

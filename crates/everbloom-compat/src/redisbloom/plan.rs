@@ -129,7 +129,7 @@ impl Parameters {
             let error_rate = three_digits(target * thousandths as f64 / 1000.0);
             Parameters { error_rate, ..self }.for_keys(capacity, goal)
         };
-        let keeps = |tried: &Parameters| tried.promise().predicted_fpr <= target;
+        let keeps = |tried: &Parameters| tried.promise().fpr_bound <= target;
         let best = largest(1000, |thousandths| with(thousandths.max(1)).is_ok_and(|tried| keeps(&tried)));
         let small = with(best.max(1))?;
         if keeps(&small) {

@@ -223,8 +223,8 @@ impl Audit {
         // Of a window, repeats within it are never missed.
         let fnr = self.horizon.map_or(promise.predicted_fnr, |_| Some(0.0));
         let promised = [
-            (Group::New, Some(promise.predicted_fpr)),
-            (Group::NewLast, Some(promise.predicted_fpr)),
+            (Group::New, Some(promise.fpr_bound)),
+            (Group::NewLast, Some(promise.fpr_bound)),
             (Group::Repeats, fnr),
             (Group::RepeatsLast, fnr),
         ];

@@ -136,7 +136,7 @@ impl Stored {
         match (hashes, &mut *verdicts) {
             ([hash], [verdict]) => *verdict = self.filter.observe_hash(*hash, importances.at(0)),
             _ => {
-                if hashes.len() <= self.filter.keys_ahead() {
+                if hashes.len() <= self.filter.prefetch_distance() {
                     self.filter.prefetch_hashes(hashes);
                 }
                 self.filter.observe_hashes(hashes, importances, verdicts)?;

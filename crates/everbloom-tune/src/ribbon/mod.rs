@@ -272,7 +272,7 @@ impl Ribbon {
     }
 
     /// How many keys ahead to ask for what they read; 0 if all is in cache.
-    pub fn keys_ahead(&self) -> usize {
+    pub fn prefetch_distance(&self) -> usize {
         spread_distance_for(self.table.bytes())
     }
 
@@ -413,7 +413,7 @@ mod tests {
     fn keys_read_the_same_of_a_map_that_is_asked_for_ahead() {
         let mut ribbon = Ribbon::empty(Shape { slots: 1 << 20, width: 16 }, 5).expect("2 MiB");
         (0..1 << 20).for_each(|slot| ribbon.set(slot, finalise(slot) as u32));
-        assert!(ribbon.keys_ahead() > 0);
+        assert!(ribbon.prefetch_distance() > 0);
         let hashes: Vec<KeyHash> = (0..300).map(hash).collect();
         for count in [0, 1, 7, 8, 9, 15, 16, 17, 31, 32, 33, 300] {
             read_as_defined(&ribbon, 1 << 12, &hashes[..count]).expect("as defined");

@@ -283,12 +283,12 @@ impl Watch {
 /// The rate up to which a window keeps its promise. With as many arrivals as planned it varies with the keys of a
 /// generation, and with the sample of the cells that a status is taken from.
 fn rate_of_window(promise: &Promise, in_generation: u64) -> f64 {
-    promise.predicted_fpr * (1.0 + 4.0 / sqrt(in_generation.clamp(1, 4096) as f64))
+    promise.fpr_bound * (1.0 + 4.0 / sqrt(in_generation.clamp(1, 4096) as f64))
 }
 
 /// What a filter is held to: its promise, which for one that is exact, and grows, has no end.
 fn held_to(kind: &Kind, promise: Promise) -> Promise {
-    if kind.can.be_exact { Promise { holds: Holds::Always, ..promise } } else { promise }
+    if kind.can.exact { Promise { holds: Holds::Always, ..promise } } else { promise }
 }
 
 /// Whether a filter keeps its promise, as far as its contents and its audit tell.

@@ -61,7 +61,7 @@ pub static KIND: Kind = Kind {
     name: "exact",
     summary: "every key's 64-bit hash: no errors but for chance collisions, grows",
     parameters: &[],
-    can: Abilities { be_exact: true, grow: true, merge: true, ..Abilities::SET },
+    can: Abilities { exact: true, grow: true, merge: true, ..Abilities::SET },
     model: Model { fill_at, ..Model::sized(&[]) },
     extension: None,
     plan: |_, goal| planned(goal),

@@ -280,12 +280,12 @@ impl Row {
         Row {
             filter: candidate.plan.spec.to_string(),
             memory_bits: candidate.plan.memory_bits,
-            predicted_fpr: candidate.plan.promise.predicted_fpr,
+            predicted_fpr: candidate.plan.promise.fpr_bound,
             stream_fpr: candidate.forecast.predicted_fpr,
             // What is bounded is off by no more than its bound.
             stream_fpr_error: counted(candidate.forecast.standard_error).map(|error| {
                 match candidate.plan.promise.holds {
-                    Holds::Always => error.min(candidate.plan.promise.predicted_fpr),
+                    Holds::Always => error.min(candidate.plan.promise.fpr_bound),
                     _ => error,
                 }
             }),
@@ -329,10 +329,10 @@ impl Document {
             },
             late_fpr: forecast.late_fpr,
             late_fnr: forecast.late_fnr,
-            wfp: forecast.wfp,
-            wfn: forecast.wfn,
-            zeros: forecast.zeros,
-            stable_after: forecast.stable_after,
+            wfp: forecast.weighted_fpr,
+            wfn: forecast.weighted_fnr,
+            zeros: forecast.zero_share,
+            stable_after: forecast.converged_after,
             fnr_by_lag: forecast
                 .by_lag
                 .iter()

@@ -332,7 +332,7 @@ impl Filter for Ranked {
         }
     }
 
-    fn keys_ahead(&self) -> usize {
+    fn prefetch_distance(&self) -> usize {
         self.distance()
     }
 

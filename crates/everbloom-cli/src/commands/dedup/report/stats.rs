@@ -124,7 +124,7 @@ impl Stats {
         let Judge { memory: filter, watch, exact, .. } = judge;
         let promise = filter.promise();
         let can = KINDS.of(filter.spec()).ok().map(|kind| kind.can);
-        let is_exact = can.is_some_and(|can| can.be_exact);
+        let is_exact = can.is_some_and(|can| can.exact);
         let errs_not = is_exact || exact.is_some();
         let status = if look || errs_not { filter.status() } else { Status::default() };
         Stats {
@@ -135,7 +135,7 @@ impl Stats {
             filter: filter.spec().to_string(),
             memory_bits: filter.memory_bits(),
             grows: can.is_some_and(|can| can.grow),
-            predicted_fpr: if is_exact { status.estimated_fpr } else { promise.predicted_fpr },
+            predicted_fpr: if is_exact { status.estimated_fpr } else { promise.fpr_bound },
             predicted_fnr: promise.predicted_fnr,
             fill: (!is_exact).then_some(status.fill),
             estimated_fpr: status.estimated_fpr,

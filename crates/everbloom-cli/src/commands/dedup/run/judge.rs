@@ -223,7 +223,7 @@ impl Judge {
     }
 
     /// What to say where an earlier run broke the promise.
-    pub(crate) fn welcome(&mut self) -> Option<Failure> {
+    pub(crate) fn report_prior_breach(&mut self) -> Option<Failure> {
         let record = thousands(self.watch.broken_at()?);
         self.say(|remedy| {
             format!(

@@ -109,7 +109,7 @@ impl Judge {
         let seen = is_due.then(|| Seen {
             filter: memory.spec().to_string(),
             memory_bits: memory.memory_bits(),
-            promised_fpr: watch.promise().predicted_fpr,
+            promised_fpr: watch.promise().fpr_bound,
             standing: watch.standing(),
             broken_at: watch.broken_at(),
             audit: memory.own().and_then(|own| own.audit()).map(|audit| Audited::of(&audit.report())),

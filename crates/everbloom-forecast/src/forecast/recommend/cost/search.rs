@@ -286,7 +286,7 @@ impl<'q> Search<'q> {
         let cost = ExpectedCost::of(self.cost, forecast, plan.memory_bits, &self.stream);
         let known = self.stream.distinct();
         let more_come = self.question.expected().is_some_and(|expected| expected > known.saturating_add(known / 100));
-        let promised = if more_come { self.idle.drop * plan.promise.predicted_fpr } else { 0.0 };
+        let promised = if more_come { self.idle.drop * plan.promise.fpr_bound } else { 0.0 };
         ExpectedCost { false_positives: cost.false_positives.max(promised), ..cost }
     }
 
