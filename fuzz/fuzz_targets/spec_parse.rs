@@ -16,7 +16,7 @@ fuzz_target!(|input: (Option<u64>, Option<u64>, Option<u64>, Option<f64>, bool, 
     let goal = transmitted_bytes.into_iter().fold(goal, Goal::transmitted_bytes);
     let goal = if importance { goal.with_importance() } else { goal };
     let Ok(plan) = goal.plan_among(KINDS, text) else { return };
-    assert!((0.0..=1.0).contains(&plan.promise.predicted_fpr));
+    assert!((0.0..=1.0).contains(&plan.promise.fpr_bound));
     if plan.memory_bits > 1 << 20 {
         return;
     }

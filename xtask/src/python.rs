@@ -35,7 +35,7 @@ pub(crate) fn run(arguments: &[String]) -> Outcome {
     environment.test(is("--full"), &rest, &[])
 }
 
-/// The same as a part of all tests: without a Python it is skipped, and says so; `needed` makes that a failure.
+/// Runs the package's tests as a part of all tests: without a Python it is skipped, and says so; `needed` makes that a failure.
 pub(crate) fn run_if_there(needed: bool, variables: &[(&str, &str)]) -> Outcome {
     match Environment::ready(false) {
         Ok(environment) => {

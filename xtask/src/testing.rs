@@ -61,7 +61,7 @@ pub(crate) fn run(arguments: &[String]) -> Outcome {
     run_with(arguments, &[])
 }
 
-/// The same with these variables for the tests.
+/// Runs tests with these variables.
 pub(crate) fn run_with(arguments: &[String], variables: &[(&str, &str)]) -> Outcome {
     let servers = servers(variables)?;
     let browser = browser(variables)?;

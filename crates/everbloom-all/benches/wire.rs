@@ -21,7 +21,7 @@ fn main() {
     let mut bars = Vec::new();
     // 8 bits a key and the rate they come to; 1 %; 0.1 %, where one hash would take 70 times the memory.
     let eight = Goal::new().expected_items(items).memory_bits(items * 8).plan_among(KINDS, "bloom").expect("a plan");
-    let eight_rate = eight.promise.predicted_fpr;
+    let eight_rate = eight.promise.fpr_bound;
     for (rate, bound) in [(eight_rate, Some(0.87)), (0.01, Some(0.85)), (0.001, None)] {
         run(items, rate, bound, &options, &mut bars);
     }

@@ -9,7 +9,7 @@ fn main() -> Result<(), everbloom::Error> {
     // 64 KiB for ever. The planner takes the filter that misses the fewest repeats and keeps the rate whatever comes.
     let goal = Goal::new().memory("64KiB").fpr("1%");
     let plan = goal.plan_among(KINDS, "auto")?;
-    println!("{}\nat most {:.2} % of new events are dropped by mistake", plan.spec, 100.0 * plan.promise.predicted_fpr);
+    println!("{}\nat most {:.2} % of new events are dropped by mistake", plan.spec, 100.0 * plan.promise.fpr_bound);
 
     let mut seen = plan.build()?;
     let (mut kept, mut repeats_kept) = (0, 0);

@@ -26,7 +26,7 @@ const EMPTY: u64 = 0;
 const FARTHEST_SPILL: u64 = 1 << 10;
 /// Slots of a line that may be taken, on average, at the full size.
 const LOAD: u64 = 7;
-/// The same of two lines before: a table that can still grow does so before lines spill much.
+/// Slots of two lines that may be taken before: a table that can still grow does so before lines spill much.
 const LOAD_OF_TWO: u64 = 13;
 /// Hashes that are put in together.
 const TOGETHER: usize = 128;
@@ -60,7 +60,7 @@ impl InPlace {
         InPlace { lines: ladder(full, FIRST_LINES), full, length: 0 }
     }
 
-    /// The same where the memory is still shorter than all lines.
+    /// The table where the memory is still shorter than all lines.
     pub fn within(self, buffer: &Buffer) -> Self {
         InPlace { lines: self.lines.min(buffer.lines().len() as u64), ..self }
     }
@@ -238,7 +238,7 @@ impl InPlace {
         self.insert_from(machine, lines, bits, scale(bits, self.lines) as usize)
     }
 
-    /// The same where the lines before this one are full and do not have it.
+    /// Puts a hash in where the lines before this one are full and do not have it.
     #[inline(always)]
     fn insert_from(&mut self, machine: impl simd::SimdOps, lines: &mut [Line], bits: u64, mut at: usize) -> bool {
         loop {
@@ -258,7 +258,7 @@ impl InPlace {
 
     /// Puts a hash into one of the slots that are usually left free, where no more memory is to be had; nothing if only one
     /// is left, at which a search for what is not there ends.
-    pub fn cram(&mut self, buffer: &mut Buffer, bits: u64) -> Option<bool> {
+    pub fn insert_overfull(&mut self, buffer: &mut Buffer, bits: u64) -> Option<bool> {
         if self.contains(buffer, bits) {
             return Some(false);
         }
@@ -272,7 +272,7 @@ impl InPlace {
         Self::of_lines((count / LOAD_READ_BACK + 1).min(full), hashes, count, full)
     }
 
-    /// The same with as many lines as a table has that grew from one to hold so many.
+    /// The table of sorted hashes with as many lines as a table has that grew from one to hold so many.
     pub fn from_sorted_as_grown(
         hashes: impl Iterator<Item = Result<u64>>,
         count: u64,
@@ -336,7 +336,7 @@ impl InPlace {
 
     /// Takes all hashes out, in ascending order, and hands each to `put`, which may write what it makes of them into the
     /// same lines, `T`: before the end of line `line_of(hash)`, which is never behind the hash's own of all lines.
-    pub fn turn<T>(
+    pub fn convert<T>(
         self,
         target: &mut T,
         lines_of: impl Fn(&mut T) -> &mut [Line],
@@ -584,7 +584,7 @@ mod tests {
             sorted.sort_unstable();
             // Each leaves a byte of its own in its line, where nothing may be that a hash left.
             let mut found = Vec::new();
-            table.turn(
+            table.convert(
                 &mut buffer,
                 Buffer::lines_mut,
                 |bits| scale(bits, full),

@@ -122,7 +122,7 @@ impl HashTable {
         };
         self.is_refused = true;
         for (hash, verdict) in hashes.iter().zip(verdicts).skip(done) {
-            let is_new = self.table.cram(&mut self.buffer, hash.high);
+            let is_new = self.table.insert_overfull(&mut self.buffer, hash.high);
             self.refused += u64::from(is_new.is_none());
             *verdict = Verdict::from_seen(is_new == Some(false));
         }

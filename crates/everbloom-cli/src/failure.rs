@@ -40,9 +40,9 @@ pub(crate) enum Failure {
     ClosedPipe,
     /// One line for stderr.
     Message(String),
-    /// The same, where somebody else broke off: exit 1.
+    /// One line for stderr, where somebody else broke off: exit 1.
     Gone(String),
-    /// The same, because a promise would be broken.
+    /// One line for stderr, because a promise would be broken.
     BrokenPromise(String),
 }
 
@@ -68,7 +68,7 @@ impl Failure {
         Failure::Gone(format!("{what}: its reader has gone; not everything was written"))
     }
 
-    /// The same failure, with the file that it concerns.
+    /// This failure, with the file that it concerns.
     pub(crate) fn within(self, path: &Path) -> Self {
         match self {
             Failure::Message(message) => Failure::at(path, message),
@@ -76,7 +76,7 @@ impl Failure {
         }
     }
 
-    /// The same failure, with something more to know.
+    /// This failure, with something more to know.
     pub(crate) fn with(self, note: &str) -> Self {
         match self {
             Failure::Message(message) => Failure::Message(format!("{message}; {note}")),
@@ -154,7 +154,7 @@ pub(crate) fn from_usage(error: &clap::Error, command: &clap::Command) -> Failur
     {
         let names = innermost(command).get_subcommands().filter(|command| !command.is_hide_set());
         let names: Vec<_> = names.map(clap::Command::get_name).collect();
-        return Failure::new(format!("say what to do: {} (or --help)", names.join(", ")));
+        return Failure::new(format!("missing subcommand; one of {} (or --help)", names.join(", ")));
     }
     if let Some(message) = clash(error).or_else(|| missing(error)) {
         return Failure::new(message);

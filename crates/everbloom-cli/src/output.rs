@@ -62,7 +62,7 @@ pub(crate) fn check(output: &Path, inputs: &[PathBuf]) -> Result<()> {
     if inputs.is_empty() { check_beside(output, &["-".into()]) } else { check_beside(output, inputs) }
 }
 
-/// The same of files that are read beside the input, if there are any.
+/// Refuses an output that could not be written, or that is one of the files that are read beside the input, if there are any.
 pub(crate) fn check_beside(output: &Path, inputs: &[PathBuf]) -> Result<()> {
     let folder = folder_of(&linked(output));
     if descriptor_of(output).is_none() && !folder.is_dir() {
@@ -192,12 +192,12 @@ pub(crate) fn replace(path: &Path, write: impl FnOnce(&mut dyn Write) -> io::Res
     replace_held(path, |_| Ok(()), write).map(drop)
 }
 
-/// The same with text, which may be shown.
+/// Replaces a file by a text, which may be shown.
 pub(crate) fn replace_text(path: &Path, text: &str) -> Result<()> {
     if is_dash(path) { print(text) } else { replace(path, |out| out.write_all(text.as_bytes())) }
 }
 
-/// The same, with something done to the new file before it gets its name; gives that file.
+/// Replaces a file, with something done to the new one before it gets its name; gives that file.
 pub(crate) fn replace_held(
     path: &Path,
     prepare: impl FnOnce(&File) -> io::Result<()>,

@@ -223,7 +223,7 @@ impl Interrupt {
     }
 
     /// Does something that no signal breaks off.
-    pub(crate) fn undisturbed<T>(&self, act: impl FnOnce() -> T) -> T {
+    pub(crate) fn uninterruptible<T>(&self, act: impl FnOnce() -> T) -> T {
         let _busy = self.busy.lock().unwrap_or_else(PoisonError::into_inner);
         act()
     }

@@ -92,7 +92,7 @@ impl Bar {
         }
     }
 
-    /// The same with the number of records and their rate.
+    /// Shows how far things are, with the number of records and their rate.
     pub(crate) fn show_records(&mut self, records: u64) {
         self.show(|seconds| {
             let rate = report::thousands((records as f64 / seconds) as u64);
@@ -160,7 +160,7 @@ impl Working {
         Self::over(what, 0, screen)
     }
 
-    /// The same over so many steps, if it is known how many, with the rate and the time left.
+    /// Says what is being worked out, over so many steps, if it is known how many, with the rate and the time left.
     pub(crate) fn over(what: &'static str, steps: u64, screen: Screen) -> Self {
         let done = Arc::new(AtomicU64::new(0));
         let counter = Arc::clone(&done);

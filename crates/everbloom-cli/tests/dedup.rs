@@ -311,7 +311,7 @@ fn a_summary_is_printed_when_asked_for() {
     assert_eq!(output.stdout, b"a\n");
     let summary = error_of(&output);
     assert!(
-        summary.contains("2 lines, 1 written. No line was dropped by mistake and no repeat got through."),
+        summary.contains("2 lines: 1 new, 1 repeat. No line was dropped by mistake and no repeat got through."),
         "{summary}"
     );
     assert_eq!(summary.lines().count(), 1);

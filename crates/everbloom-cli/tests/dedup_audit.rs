@@ -42,7 +42,7 @@ fn what_is_full_is_the_filter_without_its_audit() {
     let folder = Folder::new();
     folder.write("in.txt", stream(2, 5000, 4000));
     let said = error_of(&folder.run(&["dedup", "--audit", "--memory", "1KiB", "in.txt"]));
-    assert!(said.contains(": 1.0 KiB is full;"), "{said}");
+    assert!(said.contains("(1.0 KiB): exact up to here;"), "{said}");
 }
 
 #[test]

@@ -143,7 +143,7 @@ fn a_broken_promise_is_in_the_metrics() {
     let state = run.site.get("/api/run").json()["state"].to_string();
     assert!(state.contains("No lines come: the last one came"), "{state}");
     run.send("again\n");
-    wait_until("a line", || run.site.get("/api/run").json()["state"] == "Lines come.");
+    wait_until("a line", || run.site.get("/api/run").json()["state"] == "Running.");
     assert_eq!(run.end().0, Some(3));
 }
 

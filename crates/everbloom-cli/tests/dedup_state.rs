@@ -256,7 +256,8 @@ fn rows_never_come_under_the_header_of_another_run() {
     // Columns that are named are found in any order, but their rows belong under a header of their own.
     folder.output_of(&csv("email", "n", "one.csv", "named"));
     folder.write("two.csv", "email,id\nq,9\na,7\n");
-    let mention = "named, which is gone on with, begins with another header than two.csv; name another file with -o";
+    let mention =
+        "named, which is being appended to, begins with another header than two.csv; name another file with -o";
     assert_refused(&folder.run(&csv("email", "n", "two.csv", "named")), mention);
     assert_eq!(folder.read("named"), b"id,email\n1,a\n2,b\n");
     folder.output_of(&csv("email", "n", "two.csv", "named2"));

@@ -56,7 +56,7 @@ fn write_first(folder: &Folder) {
     folder.write("two", &FIRST[1]);
 }
 
-/// The same, read by a run, and more behind it.
+/// Writes the first inputs, has a run read them, and puts more behind.
 fn write_more(usage: &Use, folder: &Folder) {
     write_first(folder);
     let first = run(usage, folder, None, 1);

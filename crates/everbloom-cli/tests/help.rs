@@ -150,7 +150,7 @@ fn defaults_are_said() {
     folder.write("lines.txt", "a\nb\na\n");
     assert!(!folder.run(&["compare", "lines.txt", "--filter", "ranked"]).status.success());
     assert!(folder.run(&["compare", "lines.txt", "--filter", "bloom:num_bits=1024,num_hashes=3"]).status.success());
-    assert!(text("tune").starts_with("Fewer false hits from a query log"));
+    assert!(text("tune").starts_with("Tune a filter to a query log"));
     assert!(dedup.contains("A record is late if its time is before that of an earlier one"));
 }
 

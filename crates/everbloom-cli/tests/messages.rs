@@ -110,6 +110,6 @@ fn bytes_that_are_no_text_are_no_panic() {
         let output = folder.command(words).arg(bytes).output().expect("everbloom runs");
         assert_eq!(output.status.code(), Some(2), "{words:?}: {}", error_of(&output));
     }
-    assert_refused(&folder.run(&["lab"]), "say what to do: list, ");
-    assert_refused(&folder.run(&[]), "say what to do: dedup, ");
+    assert_refused(&folder.run(&["lab"]), "missing subcommand; one of list, ");
+    assert_refused(&folder.run(&[]), "missing subcommand; one of dedup, ");
 }

@@ -280,12 +280,12 @@ fn the_summary_is_true_in_every_mode() {
         error_of(&done)
     };
     let said = "No line was dropped by mistake and no repeat got through";
-    assert!(summary(&["--exact"]).contains(&format!("5 lines, 3 written. {said}")), "{}", summary(&["--exact"]));
+    assert!(summary(&["--exact"]).contains(&format!("5 lines: 3 new, 2 repeats. {said}")), "{}", summary(&["--exact"]));
     let bloom = ["--filter", "bloom", "--fpr", "1%", "--expect", "1000"];
     let all = [
         (
             &[][..],
-            "5 lines, 3 written. At most 1 in 100 new lines was dropped by mistake (promised 1 %); no repeat got through.",
+            "5 lines: 3 new, 2 repeats. At most 1 in 100 new lines was dropped by mistake (promised 1 %); no repeat got through.",
         ),
         (&["--count"], "5 lines: 3 new, 2 repeats. At most 1 in 100 new lines was taken for a repeat by mistake"),
         (&["--flag"], "5 lines, 5 written with a mark: 3 new, 2 repeats."),
@@ -308,11 +308,11 @@ fn what_got_through_a_filter_that_forgets_is_told() {
     let done = folder.run_with(&["dedup", "--memory", "1KiB", "--fpr", "1%", "--verbose"], input.as_bytes());
     // Every line comes back after 4,999 others, far longer than 1 KiB remembers most of them; lags are told by powers of two.
     let text = error_of(&done);
-    let (_, after) = text.split_once("repeats got through").expect("what got through");
+    let (_, after) = text.split_once("repeats were missed").expect("what was missed");
     assert!(after.starts_with(", mostly ones last seen more than 4,000 lines ago"), "{text}");
     let through = (lines(&done.stdout).len() - 5000) as f64 / 15_000.0;
     let told =
-        text.split_once("about ").and_then(|(_, rest)| rest.split_once(" in 100 repeats")?.0.parse::<f64>().ok());
+        text.split_once("about ").and_then(|(_, rest)| rest.split_once(" of 100 repeats")?.0.parse::<f64>().ok());
     // At least one key in four is followed: four standard errors of a rate among 1,250 keys, and half a hundredth for rounding.
     let tolerance = 4.0 * (through * (1.0 - through) / 1250.0).sqrt() + 0.005;
     assert!((told.expect(&text) / 100.0 - through).abs() < tolerance, "{text}: {through}");

@@ -25,7 +25,7 @@ fn on_terminal(command: Command, stdout_too: bool, input: &[&str]) -> Seen {
     on_terminal_of(COLUMNS, command, stdout_too, input)
 }
 
-/// The same on one of so many columns.
+/// Runs a command on a terminal of so many columns.
 fn on_terminal_of(columns: u16, mut command: Command, stdout_too: bool, input: &[&str]) -> Seen {
     let size = Winsize { ws_row: 24, ws_col: columns, ws_xpixel: 0, ws_ypixel: 0 };
     let terminal = openpty(&size, None).expect("a terminal");

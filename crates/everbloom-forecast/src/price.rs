@@ -13,7 +13,7 @@ use everbloom::{Error, Result};
 /// let plan = question.clone().cost(Cost::of(1.0, 5.0)).answer()?.best.plan;
 /// // Where a dropped one is what hurts, fewer are.
 /// let careful = question.cost(Cost::of(500.0, 5.0)).answer()?.best.plan;
-/// assert!(careful.promise.predicted_fpr < plan.promise.predicted_fpr);
+/// assert!(careful.promise.fpr_bound < plan.promise.fpr_bound);
 /// // What costs the more, the more it matters.
 /// let by_importance = Cost::of(1.0, Price::linear(5.0));
 /// assert_eq!(by_importance.false_negative.at(0.5), 2.5);
@@ -69,7 +69,7 @@ pub struct Price {
 }
 
 impl Price {
-    /// The same whatever the importance.
+    /// One cost whatever the importance.
     pub fn constant(each: f64) -> Self {
         Price { each, points: Vec::new() }
     }

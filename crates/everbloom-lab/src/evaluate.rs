@@ -191,7 +191,7 @@ impl Contender {
         Report {
             filter: self.filter.spec().to_string(),
             memory_bits: self.filter.memory_bits(),
-            predicted_fpr: self.filter.promise().predicted_fpr,
+            predicted_fpr: self.filter.promise().fpr_bound,
             promise: self.watch.standing().name(),
             broken_at: self.watch.broken_at(),
             measured_fpr: total.fpr(),
@@ -263,9 +263,9 @@ pub struct Report {
     pub measured_fpr: Option<f64>,
     /// False negatives among the duplicates.
     pub measured_fnr: Option<f64>,
-    /// The same over the last tenth of the arrivals.
+    /// False positives over the last tenth of the arrivals.
     pub late_fpr: Option<f64>,
-    /// The same over the last tenth of the arrivals.
+    /// False negatives over the last tenth of the arrivals.
     pub late_fnr: Option<f64>,
     /// Importance of the false positives / importance of all arrivals.
     pub wfp: Option<f64>,

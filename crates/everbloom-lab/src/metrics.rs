@@ -265,7 +265,7 @@ impl ByImportance {
         self.ranges().map(|(mean, _, tally)| (mean, tally))
     }
 
-    /// The same with the least and the greatest importance of every class.
+    /// Mean importance with the least and the greatest, and tally of every class.
     pub fn ranges(&self) -> impl Iterator<Item = (f64, [f64; 2], &Tally)> {
         let mean = |class: &Class| share(class.shares, class.tally.arrivals() as f64);
         self.classes.iter().filter_map(move |class| Some((mean(class)?, class.range, &class.tally)))

@@ -66,7 +66,7 @@ pub fn never_forgets<S: Set>(spec: &str) -> bool {
 /// Whether a spec's filter makes no error but for chance collisions.
 pub fn is_exact<S: Set>(spec: &str) -> bool {
     let spec = everbloom::Spec::parse(spec).expect("a spec");
-    S::KINDS.iter().any(|kind| kind.name == spec.kind() && kind.can.be_exact)
+    S::KINDS.iter().any(|kind| kind.name == spec.kind() && kind.can.exact)
 }
 
 /// Whether a spec's filter hashes as its goal says, and has no hash function of its own.
@@ -117,7 +117,7 @@ pub fn observe_all(filter: &mut dyn Filter, arrivals: &[(u64, Importance)]) -> V
     arrivals.iter().map(|(key, importance)| filter.observe(key, *importance)).collect()
 }
 
-/// The same in batches of the given sizes, over and over.
+/// Observes all arrivals in batches of the given sizes, over and over.
 pub fn observe_batched(filter: &mut dyn Filter, arrivals: &[(u64, Importance)], sizes: &[usize]) -> Vec<Verdict> {
     let (keys, weights): (Vec<u64>, Vec<Importance>) = arrivals.iter().copied().unzip();
     let mut verdicts = vec![Verdict::Distinct; keys.len()];

@@ -46,7 +46,7 @@ fn planned_contexts<S: Set>(kind: &Kind, parameter: &Parameter, value: &str) -> 
     specs
 }
 
-/// The same with all other numbers at their least or most, in every mixture, and every named choice.
+/// Specs with this value, and all other numbers at their least or most, in every mixture, and every named choice.
 fn extreme_contexts(kind: &Kind, parameter: &Parameter, value: &str) -> Vec<Spec> {
     let base = base(kind, parameter).with(parameter.name, value);
     let means_something =

@@ -70,7 +70,7 @@ pub fn the_predicted_rate_keeps_the_target_after_rounding<S: Set>() {
     for kind in kinds_and_auto::<S>() {
         for (goal, plan) in plans::<S>(&kind) {
             let Some(target) = goal.target_fpr() else { continue };
-            let predicted = plan.promise.predicted_fpr;
+            let predicted = plan.promise.fpr_bound;
             assert!(predicted > 0.0 && predicted <= target, "{goal:?} gives {plan:?}");
             assert_ne!(plan.promise.holds, Holds::Never, "{goal:?} gives {plan:?}");
         }
@@ -192,12 +192,12 @@ pub fn the_asked_rate_is_promised_for_as_many_keys_as_it_is_kept_for<S: Set>() {
         // The same parameters, with keys to spare: the rate is the asked one, and holds for as many keys as before.
         let spared = asked.clone().expected_items(10).plan_among(S::KINDS, &full).expect(&full);
         assert_eq!(spared.promise, asked.plan_among(S::KINDS, &full).expect(&full).promise, "{full}");
-        assert_eq!(spared.promise.predicted_fpr, 0.01, "{full}");
+        assert_eq!(spared.promise.fpr_bound, 0.01, "{full}");
         assert!(matches!(spared.promise.holds, Holds::UntilItems(items) if items >= 1000), "{full}: {spared:?}");
         // Without a rate, it is what the parameters come to with these keys.
         let open = Goal::new().expected_items(10).plan_among(S::KINDS, &full).expect(&full);
         assert_eq!(open.promise.holds, Holds::UntilItems(10), "{full}");
-        assert!(open.promise.predicted_fpr < 0.01, "{full}: {open:?}");
+        assert!(open.promise.fpr_bound < 0.01, "{full}: {open:?}");
     }
 }
 
@@ -210,7 +210,7 @@ pub fn parameters_that_break_an_asked_rate_are_refused_and_an_assumed_one_is_not
         assert!(error.contains("a rate of 1% for 10000 keys"), "{error}");
         let assumed = Goal::new().expected_items(10_000).default_fpr(0.01).plan_among(S::KINDS, &full).expect(&full);
         assert!(assumed.notes.iter().any(|note| note.contains("do not keep a rate of 1%")), "{assumed:?}");
-        assert!(assumed.promise.predicted_fpr > 0.01, "{assumed:?}");
+        assert!(assumed.promise.fpr_bound > 0.01, "{assumed:?}");
     }
 }
 
@@ -221,14 +221,14 @@ pub fn no_rate_is_promised_that_hashes_cannot_keep<S: Set>() {
         assert!(error.contains("at least 1e-15") && error.ends_with("try 1e-12"), "{error}");
         let ample = Goal::new().memory_bits(1 << 24).expected_items(2);
         if let Ok(plan) = ample.plan_among(S::KINDS, &kind) {
-            assert!(plan.promise.predicted_fpr >= 1e-15, "{plan:?}");
+            assert!(plan.promise.fpr_bound >= 1e-15, "{plan:?}");
         }
     }
     // Those that keep 64 bits of a hash do not promise what so many keys cannot keep.
-    for kind in S::KINDS.iter().filter(|kind| kind.can.be_exact || kind.can.exact_first) {
+    for kind in S::KINDS.iter().filter(|kind| kind.can.exact || kind.can.exact_first) {
         let goal = Goal::new().memory_bits(1 << 44).expected_items(1u64 << 30).default_fpr(1e-9);
         let plan = goal.plan_among(S::KINDS, kind.name).expect(kind.name);
         let keys = plan.promise.exact_until.unwrap_or(1 << 30) as f64;
-        assert!(plan.promise.predicted_fpr >= keys * 0.5f64.powi(64), "{plan:?}");
+        assert!(plan.promise.fpr_bound >= keys * 0.5f64.powi(64), "{plan:?}");
     }
 }

@@ -47,7 +47,7 @@ pub fn filters_that_fill_up_keep_their_rate_until_the_promised_number_of_keys<S:
         for target in [0.1, 0.01, 0.001] {
             for keys in Keys::ALL {
                 let goal = Goal::new().expected_items(items).fpr(target);
-                let predicted = plan::<S>(&kind, &goal).promise.predicted_fpr;
+                let predicted = plan::<S>(&kind, &goal).promise.fpr_bound;
                 let rates: Vec<f64> = (0..4)
                     .map(|seed| {
                         let mut filter = build::<S>(&kind, &goal.clone().hashing(Hashing::seeded(seed)));
@@ -83,8 +83,8 @@ pub fn uneven_shards_keep_their_rate_until_the_promised_number_of_keys<S: Set>()
             })
             .collect();
         let (measured, _) = mean_and_error(&rates);
-        let most = promise.predicted_fpr + tolerance(&rates, promise.predicted_fpr, queries);
-        assert!(measured <= most, "{spec}: {measured} where {} was promised (≤ {most})", promise.predicted_fpr);
+        let most = promise.fpr_bound + tolerance(&rates, promise.fpr_bound, queries);
+        assert!(measured <= most, "{spec}: {measured} where {} was promised (≤ {most})", promise.fpr_bound);
     }
 }
 
@@ -92,7 +92,7 @@ pub fn tiny_filters_keep_their_rate<S: Set>() {
     for kind in filling_kinds::<S>() {
         for (items, target) in [(1, 0.1), (2, 0.1), (5, 0.1), (1, 0.01), (3, 0.01), (10, 0.01), (40, 0.001)] {
             let goal = Goal::new().expected_items(items).fpr(target);
-            let predicted = plan::<S>(&kind, &goal).promise.predicted_fpr;
+            let predicted = plan::<S>(&kind, &goal).promise.fpr_bound;
             let rates: Vec<f64> = (0..600)
                 .map(|seed| {
                     let mut filter = build::<S>(&kind, &goal.clone().hashing(Hashing::seeded(seed)));
@@ -165,7 +165,7 @@ pub fn filters_for_endless_streams_keep_their_rate_at_every_moment<S: Set>() {
                 let goal = Goal::new().memory_bits(memory).fpr(target);
                 let plan = plan::<S>(&kind, &goal);
                 assert_eq!(plan.promise.holds, Holds::Always, "{kind}");
-                let predicted = plan.promise.predicted_fpr;
+                let predicted = plan.promise.fpr_bound;
                 let runs: Vec<_> = (0..4)
                     .map(|seed| {
                         let mut filter = build::<S>(&kind, &goal.clone().hashing(Hashing::seeded(seed)));
@@ -205,7 +205,7 @@ pub fn every_variant_that_promises_a_rate_keeps_it<S: Set>() {
     let mut promising = 0;
     for spec in variants::<S>() {
         let Ok(plan) = goal.plan_among(S::KINDS, &spec) else { continue };
-        let predicted = plan.promise.predicted_fpr;
+        let predicted = plan.promise.fpr_bound;
         let (measured, most) = match plan.promise.holds {
             Holds::Never => continue,
             Holds::UntilItems(items) => {
@@ -240,7 +240,7 @@ pub fn filters_for_endless_streams_keep_their_rate_for_awkward_keys<S: Set>() {
     for kind in endless_kinds::<S>() {
         for keys in Keys::ALL {
             let goal = Goal::new().memory_bits(1 << 15).fpr(0.01);
-            let predicted = plan::<S>(&kind, &goal).promise.predicted_fpr;
+            let predicted = plan::<S>(&kind, &goal).promise.fpr_bound;
             let (arrivals, queries) = (60_000, 100_000);
             let rates: Vec<f64> = (0..4)
                 .map(|seed| {

@@ -127,7 +127,7 @@ fn random_spec(kind: &str, words: &[&str], sound: &[Spec], generator: &mut Gener
 /// Plans, and if the result is small, builds and uses it.
 fn exercise<S: Set>(spec: &str, goal: &Goal) -> Result<(), Error> {
     let plan = goal.plan_among(S::KINDS, spec)?;
-    assert!((0.0..=1.0).contains(&plan.promise.predicted_fpr), "{plan:?}");
+    assert!((0.0..=1.0).contains(&plan.promise.fpr_bound), "{plan:?}");
     assert!(plan.promise.predicted_fnr.is_none_or(|rate| (0.0..=1.0).contains(&rate)), "{plan:?}");
     assert!(plan.memory_bits > 0, "{plan:?}");
     if plan.memory_bits > BUILD_BITS {
@@ -229,7 +229,7 @@ pub fn random_text_is_refused_or_printed_as_it_was_read<S: Set>() {
 
 pub fn more_memory_than_there_can_be_gives_an_error<S: Set>() {
     // 2^57 bytes: more than any address space, so no allocator tries.
-    for kind in S::KINDS.iter().filter(|kind| !kind.can.be_exact) {
+    for kind in S::KINDS.iter().filter(|kind| !kind.can.exact) {
         for memory_bits in [1 << 60, (1 << 60) - 12_345] {
             let Ok(plan) = Goal::new().memory_bits(memory_bits).fpr(0.01).plan_among(S::KINDS, kind.name) else {
                 continue;

@@ -312,7 +312,7 @@ impl Filter for Aging {
         self.observe_lines(hash)
     }
 
-    fn keys_ahead(&self) -> usize {
+    fn prefetch_distance(&self) -> usize {
         distance_for(self.active.lines())
     }
 

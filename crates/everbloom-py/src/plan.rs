@@ -117,7 +117,7 @@ impl PyPlan {
         self.plan().memory_bits
     }
 
-    /// The same in bytes.
+    /// All of the memory that the filter will take, in bytes.
     #[getter]
     fn memory_bytes(&self) -> u64 {
         self.plan().memory_bits.div_ceil(8)
@@ -255,7 +255,7 @@ pub(crate) struct PyPromise {
 impl From<&Promise> for PyPromise {
     fn from(promise: &Promise) -> Self {
         PyPromise {
-            fpr: promise.predicted_fpr,
+            fpr: promise.fpr_bound,
             fnr: promise.predicted_fnr,
             always: promise.holds == Holds::Always,
             until_items: match promise.holds {
@@ -358,14 +358,14 @@ impl PyForecast {
             predicted_fnr: forecast.predicted_fnr,
             late_fpr: forecast.late_fpr,
             late_fnr: forecast.late_fnr,
-            wfp: forecast.wfp,
-            wfn: forecast.wfn,
+            wfp: forecast.weighted_fpr,
+            wfn: forecast.weighted_fnr,
             standard_error: forecast.standard_error,
             fnr_standard_error: forecast.fnr_standard_error,
             method: forecast.method.name(),
             by_lag: rates(&forecast.by_lag),
             by_importance: rates(&forecast.by_importance),
-            stable_after: forecast.stable_after,
+            stable_after: forecast.converged_after,
         }
     }
 

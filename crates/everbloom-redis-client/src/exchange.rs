@@ -48,7 +48,7 @@ impl Request {
         Self::at(crate::slots::slot(key.as_bytes()), words)
     }
 
-    /// The same where the slot is known.
+    /// A request where the slot is known.
     pub(crate) fn at(slot: u16, words: &[&[u8]]) -> Self {
         let mut packed = Vec::with_capacity(64 + words.iter().map(|word| word.len() + 16).sum::<usize>());
         pack(&mut packed, words);
@@ -119,7 +119,7 @@ impl Exchange {
         answers.into_iter().collect()
     }
 
-    /// The same with an error for each that was refused.
+    /// Carries out commands, with an error for each that was refused.
     pub(crate) fn each(&mut self, requests: &[Request], how: How) -> Result<Vec<Result<Value>>> {
         if self.used.elapsed() >= IDLE {
             self.nodes.drop_all();

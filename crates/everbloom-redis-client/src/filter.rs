@@ -84,7 +84,7 @@ impl Opening {
         Ok(Some((Record::from_bytes(&self.name, bytes)?, state)))
     }
 
-    /// The same as it is stored, readable or not.
+    /// The record as it is stored, readable or not.
     pub(crate) fn stored_record(&mut self) -> Result<Option<(Vec<u8>, String)>> {
         let key = record_key(&self.name);
         let fields = self.exchange.one(&key, &[b"HMGET", key.as_bytes(), b"record", b"state"], How::default());

@@ -59,7 +59,7 @@ impl Record {
         Self::from_bytes("", bytes)
     }
 
-    /// The same from what a server has.
+    /// The record from what a server has.
     pub(crate) fn from_bytes(name: &str, bytes: Vec<u8>) -> Result<Self> {
         let head = Head::of(name, &bytes)?;
         let (shards, shard_at) = (head.shards()?, head.length + 1);

@@ -55,7 +55,7 @@ impl Filter {
         Ok(Status::of_parts(&parts))
     }
 
-    /// The same of a few shards, others each time, where the rate is all that is asked for.
+    /// What the cells of a few shards say, others each time, where the rate is all that is asked for.
     pub fn sampled_status(&mut self) -> Result<Status> {
         let (count, start) = (self.keys.len(), self.looked);
         let looked_at = LOOKED_AT.min(count);
@@ -150,7 +150,7 @@ pub(crate) fn field(map: &Value, name: &str) -> Option<String> {
     words.chunks_exact(2).find(|pair| text(&pair[0]).as_deref() == Some(name)).and_then(|pair| text(&pair[1]))
 }
 
-/// The same as a number that must be there: without it a promise would seem to be kept.
+/// A field as a number that must be there: without it a promise would seem to be kept.
 fn number<T: std::str::FromStr>(map: &Value, name: &str) -> Result<T> {
     field(map, name).and_then(|text| text.parse().ok()).ok_or_else(|| {
         Error::Server(format!("a server did not say '{name}' of a filter; do all have the same version of the module?"))

@@ -148,7 +148,7 @@ impl Writer {
         &mut self.filter
     }
 
-    /// The same, to look at.
+    /// The filter, to look at.
     pub fn filter_ref(&self) -> &Filter {
         &self.filter
     }
@@ -197,8 +197,8 @@ impl Writer {
         check_lengths(hashes.len(), importances, verdicts)?;
         let Some(place) = self.calls.next(call, hashes, verdicts) else { return Ok(()) };
         if !self.is_unanswered(hashes) {
-            self.settle()?;
-            self.deal(hashes, importances, true)?;
+            self.resend_unanswered()?;
+            self.stage_batch(hashes, importances, true)?;
         }
         self.place = Some(place);
         self.send(verdicts)
@@ -219,14 +219,14 @@ impl Writer {
     }
 
     /// Sends a batch again that was cut off.
-    fn settle(&mut self) -> Result<()> {
+    fn resend_unanswered(&mut self) -> Result<()> {
         let mut verdicts = vec![Verdict::Distinct; self.unanswered];
         if verdicts.is_empty() { Ok(()) } else { self.send(&mut verdicts) }
     }
 
-    /// Deals a batch of at most [`MOST_KEYS`] out to the shards, and numbers it; not `is_new` is one that may have been sent
+    /// Stages a batch of at most [`MOST_KEYS`] for the shards, and numbers it; not `is_new` is one that may have been sent
     /// before, and keeps its numbers. Nothing is sent yet, so that the caller may take a note of it.
-    pub fn deal(&mut self, hashes: &[KeyHash], importances: Importances<'_>, is_new: bool) -> Result<()> {
+    pub fn stage_batch(&mut self, hashes: &[KeyHash], importances: Importances<'_>, is_new: bool) -> Result<()> {
         importances.check(hashes.len())?;
         if hashes.len() > MOST_KEYS {
             let problem = format!("a batch may have {MOST_KEYS} keys, not {}", hashes.len());

@@ -101,17 +101,17 @@ impl Argument {
         Argument::new(name, Takes::Nothing).after(token)
     }
 
-    /// The same behind a word.
+    /// This argument behind a word.
     pub(crate) const fn after(self, token: &'static CStr) -> Self {
         Argument { token: Some(token), ..self }
     }
 
-    /// The same, to be left out if not needed.
+    /// This argument, to be left out if not needed.
     pub(crate) const fn optional(self) -> Self {
         Argument { is_optional: true, ..self }
     }
 
-    /// The same, once or more often.
+    /// This argument, once or more often.
     pub(crate) const fn multiple(self) -> Self {
         Argument { is_multiple: true, ..self }
     }

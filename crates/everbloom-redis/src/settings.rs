@@ -27,9 +27,9 @@ pub(crate) const BF_NO: i64 = 2;
 
 /// What `BF.ADD` creates a filter with.
 pub(crate) static BF_ERROR_RATE: Setting = Setting::fraction(c"bf-error-rate", 0.01, rate);
-/// The same: keys of the first stage.
+/// Keys of the first stage of a filter that `BF.ADD` creates.
 pub(crate) static BF_INITIAL_SIZE: Setting = Setting::new(c"bf-initial-size", 100, Sort::Number(1, 1 << 30));
-/// The same: how much larger every further stage is.
+/// How much larger every further stage of it is.
 pub(crate) static BF_EXPANSION_FACTOR: Setting = Setting::new(c"bf-expansion-factor", 2, Sort::Number(0, 32_768));
 
 static SETTINGS: [&Setting; 7] = [

@@ -210,7 +210,7 @@ fn a_defect_in_a_write_leaves_copies_equal_or_stops_them() {
     });
 }
 
-/// The same for filters of BF, which another command would else make anew by the replica's own settings.
+/// A replica stops for filters of BF, too, which another command would else make anew by the replica's own settings.
 #[test]
 fn a_replica_without_memory_for_a_filter_stops() {
     on_every_server(|maker| {

@@ -11,7 +11,7 @@ pub(super) struct Input {
     pub(super) summary: &'static str,
     /// The options with which `dedup` finds the keys, if those are within records.
     pub(super) options: Option<&'static [&'static str]>,
-    /// The same by hand: the key of a line.
+    /// The key of a line, found by hand.
     pub(super) key: fn(&[u8]) -> &[u8],
     lines: u64,
     write: fn(u64, &mut dyn Write) -> Result<()>,
@@ -126,7 +126,7 @@ fn events(lines: u64, out: &mut dyn Write) -> Result<()> {
     })
 }
 
-/// The same as a spreadsheet would have it.
+/// The log as a spreadsheet would have it.
 fn rows(lines: u64, out: &mut dyn Write) -> Result<()> {
     let mut random = Random(5);
     (0..lines).try_for_each(|line| {

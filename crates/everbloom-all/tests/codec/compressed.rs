@@ -54,7 +54,7 @@ fn a_plan_for_the_wire_sends_less_at_the_same_rate() {
         let goal = Goal::new().expected_items(items).fpr(rate);
         let usual = encode(&*goal.plan_among(KINDS, "bloom").and_then(|plan| plan.build()).expect("fits")).len();
         let plan = goal.compressed().plan_among(KINDS, "bloom").expect("a plan");
-        assert!(plan.promise.predicted_fpr <= rate);
+        assert!(plan.promise.fpr_bound <= rate);
         let mut filter = plan.build().expect("fits");
         filter.insert_batch(&(0..items).collect::<Vec<_>>());
         let sent = encode_compressed(&*filter).len();
@@ -97,7 +97,7 @@ fn bytes_on_the_wire_keep_the_rate_they_promise_and_beat_plain_ones() {
     let items = 50_000u64;
     for (bytes, seed) in [(25_000, 1), (50_000, 2), (60_000, 3), (100_000, 4)] {
         let (plan, filter) = within(bytes, items, seed);
-        let predicted = plan.promise.predicted_fpr;
+        let predicted = plan.promise.fpr_bound;
         let asked = if predicted < 1e-3 { 8_000_000 } else { 1_000_000 };
         let wrong = (items..items + asked).filter(|key| filter.contains(key)).count() as f64;
         let (expected, sigma) = (asked as f64 * predicted, (asked as f64 * predicted * (1.0 - predicted)).sqrt());
@@ -115,7 +115,7 @@ fn bytes_on_the_wire_keep_the_rate_they_promise_and_beat_plain_ones() {
             .plan_among(KINDS, "bloom")
             .expect("a plan");
         assert!(encode(&*plain.build().expect("fits")).len() as u64 <= bytes);
-        let plain = plain.promise.predicted_fpr;
+        let plain = plain.promise.fpr_bound;
         assert!(predicted < plain && wrong < asked as f64 * plain, "{bytes} bytes: {predicted}, not under {plain}");
     }
 }
@@ -158,7 +158,7 @@ fn odd_limits_are_kept_or_refused() {
             goal = memory.into_iter().fold(goal, Goal::memory_bits);
             if let Ok(plan) = goal.plan_among(KINDS, "auto") {
                 planned += 1;
-                assert!(plan.promise.predicted_fpr <= 0.5, "{}", plan.spec);
+                assert!(plan.promise.fpr_bound <= 0.5, "{}", plan.spec);
                 assert!(memory.is_none_or(|most| plan.memory_bits <= most), "{}", plan.spec);
             }
         }

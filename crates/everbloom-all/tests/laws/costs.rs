@@ -95,7 +95,7 @@ fn limits_are_kept_or_it_is_said_what_stands_against_them() {
         question.answer()
     };
     let kept = limited(0.01, 0.5, 1 << 15).expect("an answer").best;
-    assert!(kept.plan.promise.predicted_fpr <= 0.01 && kept.forecast.predicted_fnr <= 0.5, "{kept:?}");
+    assert!(kept.plan.promise.fpr_bound <= 0.01 && kept.forecast.predicted_fnr <= 0.5, "{kept:?}");
     let error = limited(0.001, 0.01, 1 << 12).expect_err("too little memory").to_string();
     for part in ["false positives", "false negatives", "give about", "accept"] {
         assert!(error.contains(part), "{part}: {error}");

@@ -45,7 +45,16 @@ fn forecast_on(plan: &Plan, stream: &Stream) -> Forecast {
 #[test]
 fn rates_are_rates_and_lags_are_all_of_them() {
     for (plan, _, forecast) in FORECASTS.iter() {
-        let &Forecast { predicted_fpr, predicted_fnr, late_fpr, late_fnr, wfp, wfn, zeros, .. } = forecast;
+        let &Forecast {
+            predicted_fpr,
+            predicted_fnr,
+            late_fpr,
+            late_fnr,
+            weighted_fpr: wfp,
+            weighted_fnr: wfn,
+            zero_share: zeros,
+            ..
+        } = forecast;
         for rate in [predicted_fpr, predicted_fnr, late_fpr, late_fnr, wfp, wfn, zeros] {
             assert!((0.0..=1.0).contains(&rate), "{}: {forecast:?}", plan.spec);
         }

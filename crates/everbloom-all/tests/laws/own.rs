@@ -24,7 +24,7 @@ fn typed_constructors_refuse_what_specs_refuse() {
 fn a_millionth_is_kept_at_ten_million_keys() {
     let (items, queries) = (10_000_000u64, 30_000_000u64);
     let mut filter = build("bloom", &Goal::new().expected_items(items).fpr(1e-6));
-    let predicted = filter.promise().predicted_fpr;
+    let predicted = filter.promise().fpr_bound;
     let in_parts = |from: u64, until: u64, act: &mut dyn FnMut(&[u64])| {
         for start in (from..until).step_by(10_000) {
             act(&(start..start + 10_000).collect::<Vec<_>>());

@@ -383,7 +383,7 @@ fn promises_are_kept_at_every_size_and_are_not_merely_safe() {
             let fixed = (Parameters::new(capacity, rate).nonscaling(), capacity);
             for (parameters, keys) in [fixed, of(1, 12), of(2, 4), of(4, 3)] {
                 let (mean, error) = measured(parameters, keys);
-                let promised = parameters.promise().predicted_fpr;
+                let promised = parameters.promise().fpr_bound;
                 asked_exceeded += u32::from(mean > rate + 4.0 * error);
                 if mean > promised + 4.0 * error {
                     broken.push(format!("{parameters:?}: {mean} ± {error} measured, {promised} promised"));
@@ -405,7 +405,7 @@ fn small_stages_promise_more_than_asked_and_keep_it() {
     let (filter, measured) = (filled(&slow), slow.false_positives.len() as f64 / 20_000.0);
     assert!(measured > 2.0 * 0.01);
     let error = (measured * (1.0 - measured) / 20_000.0).sqrt();
-    assert!(filter.promise().predicted_fpr >= measured - 4.0 * error, "{:?}, {measured} measured", filter.promise());
+    assert!(filter.promise().fpr_bound >= measured - 4.0 * error, "{:?}, {measured} measured", filter.promise());
     let estimated = filter.status().estimated_fpr;
     assert!(
         estimated >= measured - 4.0 * error && estimated < 2.0 * measured,

@@ -56,7 +56,7 @@ fn last_bytes(key: &[u8], rest: &[u8]) -> u64 {
 mod tests {
     use super::*;
 
-    /// The same, a byte at a time.
+    /// The hash, a byte at a time.
     fn plain(key: &[u8], seed: u64) -> u64 {
         let number = |bytes: &[u8]| bytes.iter().rev().fold(0u64, |number, byte| number << 8 | u64::from(*byte));
         let mut state = seed ^ (key.len() as u64).wrapping_mul(FACTOR);

@@ -98,7 +98,7 @@ mod tests {
         }
     }
 
-    /// The same with the numbers that it writes.
+    /// Looks for quotes with the numbers that it writes.
     struct Filling<'l> {
         line: &'l [u8],
         quotes: Vec<u64>,

@@ -141,7 +141,7 @@ fn hash_any(bytes: &[u8], start: usize, ends: &[usize], delimiter: u8, hashing: 
     }
 }
 
-/// The same for keys that are all of one to eight bytes, with others after them; false if they are not. The first begins
+/// Hashes keys that are all of one to eight bytes, with others after them; false if they are not. The first begins
 /// at `start`, each ends at its `end`, of which the last `behind` bytes are no part of it.
 #[inline(always)]
 pub(super) fn hash_short(

@@ -174,7 +174,7 @@ impl Words {
         Ok(Self::in_part(Buffer::with_bits(Self::bits(length, stride))?, length, shape, wide, stride))
     }
 
-    /// The same in memory that is not there yet: a `buffer` of fewer lines, which must be made as long as the words are
+    /// Empty words in memory that is not there yet: a `buffer` of fewer lines, which must be made as long as the words are
     /// before one is asked for.
     #[inline]
     pub fn in_part(buffer: Buffer, length: u64, shape: Shape, wide: Option<&'static Wide>, stride: u32) -> Self {

@@ -61,7 +61,7 @@ struct Form {
     /// Bits of a print, and how many it lacks of the longest.
     bits: u8,
     cut: u8,
-    /// The same with the new key.
+    /// Bits of a print with the new key, and how many it lacks then.
     next_bits: u8,
     next_cut: u8,
     /// Bits that a print loses.
@@ -219,7 +219,7 @@ impl Wide {
         forms.0[self.form_of(word)].observe::<MOVED>(word, print, before)
     }
 
-    /// The same, faster where nearly all words are full and much slower where it is one or the other.
+    /// Observes a key, faster where nearly all words are full and much slower where it is one or the other.
     #[inline(always)]
     pub fn observe_full<const MOVED: usize>(
         &self,

@@ -12,23 +12,23 @@ use std::str::FromStr;
 /// What errors and memory cost, in one unit of the user's own.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, Args)]
 pub(crate) struct CostArgs {
-    /// What a new line costs that is dropped by mistake, in any unit, the same for all costs: the cheapest filter is taken
+    /// Cost of a false positive (a new line dropped), in any unit, the same for all costs: the cheapest filter is taken
     ///
     /// Where neither --memory nor --memory-cost says how much, as much is taken as pays: more would save less than a
     /// hundredth of what it costs to have no filter
     #[arg(long, value_name = "COST", value_parser = quantity::cost, allow_negative_numbers = true, requires = "cost_fn", help_heading = "Cost")]
     pub(crate) cost_fp: Option<f64>,
-    /// What a repeat costs that is let through
+    /// Cost of a false negative (a repeat let through)
     #[arg(long, value_name = "COST", value_parser = quantity::cost, allow_negative_numbers = true, requires = "cost_fp", help_heading = "Cost")]
     pub(crate) cost_fn: Option<f64>,
     /// How --cost-fp depends on the importance: constant, linear (all of it at the greatest), or a file with an importance
     /// and a factor on each line, interpolated between [default: constant]
     #[arg(long, value_name = "HOW", requires = "cost_fp", help_heading = "Cost")]
     pub(crate) cost_fp_by_importance: Option<By>,
-    /// The same for --cost-fn [default: constant]
+    /// How --cost-fn depends on the importance, as --cost-fp-by-importance says it [default: constant]
     #[arg(long, value_name = "HOW", requires = "cost_fn", help_heading = "Cost")]
     pub(crate) cost_fn_by_importance: Option<By>,
-    /// What a MiB of memory costs for as long as the stream takes, in the same unit: how much to take is then chosen, too
+    /// Cost of a MiB of memory for as long as the stream takes, in the same unit: how much to take is then chosen, too
     #[arg(long, value_name = "COST", value_parser = quantity::cost, allow_negative_numbers = true, requires = "cost_fp", help_heading = "Cost")]
     pub(crate) memory_cost: Option<f64>,
 }

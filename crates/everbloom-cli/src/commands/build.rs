@@ -82,7 +82,7 @@ impl Build {
         }
         let layout = Layout::new(&self.keys, &ImportanceArgs::default())?;
         let reader = RecordReader::new(BlockReader::new(self.files.clone(), self.keys.framing()), layout)?;
-        let mut reader = reader.watched(&self.files, self.screen()).doubting(self.promise.quiet);
+        let mut reader = reader.watched(&self.files, self.screen()).warn_on_suspect_input(self.promise.quiet);
         let Filling { filter, watch, .. } = match self.plan_without_counting()? {
             // Where keys can be removed, each must have been inserted, and once: whether one came before is then no
             // question for the filter, which sometimes takes a new key for a repeat.

@@ -38,16 +38,16 @@ pub(crate) enum Command {
     Info(info::Info),
     #[command(about = "Merge several filter files into one")]
     Merge(merge::Merge),
-    #[command(about = "Take keys out of a filter file that can do that")]
+    #[command(about = "Remove keys from a filter file")]
     Remove(remove::Remove),
     #[command(about = "Try filters on a stream: error rates, memory, speed", after_help = COMPARE_EXAMPLES)]
     Compare(compare::Compare),
-    #[command(about = "Fewer false hits from a query log: learn it, and build filters that know it")]
+    #[command(about = "Tune a filter to a query log")]
     Tune(tune::Tune),
     #[command(about = "Choose a filter: which kind, how large, and which errors to expect", after_help = PLAN_EXAMPLES)]
     Plan(plan::Plan),
     #[cfg(feature = "web")]
-    #[command(about = "Look at errors on a page before you choose a filter")]
+    #[command(about = "Explore error rates in the browser")]
     Explore(explore::Explore),
     #[command(about = "List the kinds of filters, or explain one and its parameters")]
     Filters(filters::Filters),

@@ -155,7 +155,7 @@ impl Asked<'_> {
             Asked::Loaded(filter) => filter.as_multiplicity(),
             Asked::Mapped(..) => None,
         };
-        let (count, most) = counts.map_or((0, u64::MAX), |counts| (counts.count_hash(hash), counts.most()));
+        let (count, most) = counts.map_or((0, u64::MAX), |counts| (counts.count_hash(hash), counts.max_count()));
         if count >= most { format!("{count}+") } else { count.to_string() }
     }
 }

@@ -206,7 +206,7 @@ impl Which {
             filter: info.spec.to_string(),
             shards: info.shards,
             memory_bytes: info.memory_bytes,
-            predicted_fpr: promise.predicted_fpr,
+            predicted_fpr: promise.fpr_bound,
             promised_items: match (promise.holds, filter.window()) {
                 (Holds::UntilItems(items), None) => Some(items),
                 _ => None,

@@ -57,7 +57,7 @@ impl Followed {
         Some(platform::identity(&data))
     }
 
-    /// The same file by the name of another input.
+    /// This file by the name of another input.
     pub(super) fn named(mut self, input: usize) -> Self {
         self.place.input = input;
         self

@@ -130,7 +130,7 @@ impl Mark {
         Place { input, offset, member, stored, inode, ..Place::default() }
     }
 
-    /// The same place as it was left, if there is nothing new.
+    /// The place as it was left, if there is nothing new.
     pub(crate) fn place_left(&self, input: usize) -> Place {
         let (unfinished, stored) = (self.unfinished, self.stored);
         Place { unfinished, stored, is_read: unfinished > 0, ..self.place(input) }

@@ -75,7 +75,7 @@ impl Pointers {
         &self.root
     }
 
-    /// The same by parsing: slower, and for all lines.
+    /// Finds the values by parsing: slower, and for all lines.
     pub(super) fn parse<'r>(&self, text: &'r str, found: &mut [Option<&'r str>]) -> Result<(), Problem> {
         let document: &RawValue = serde_json::from_str(text).map_err(|_| Problem::Json)?;
         self.root.take(document, found)

@@ -7,7 +7,7 @@ use std::fmt;
 
 /// How the keys of a filter were found in records: all that decides it, and nothing that does not.
 impl KeyArgs {
-    /// The same keys, written in the one way in which files keep it.
+    /// These keys, written in the one way in which files keep it.
     pub(crate) fn canonical(&self) -> Self {
         let usual = if self.csv { b',' } else { b'\t' };
         KeyArgs {

@@ -74,7 +74,7 @@ impl RecordReader {
     }
 
     /// With a word on stderr about options that are probably mistaken, unless nothing is to be said.
-    pub(crate) fn doubting(mut self, quiet: bool) -> Self {
+    pub(crate) fn warn_on_suspect_input(mut self, quiet: bool) -> Self {
         self.doubts = !quiet;
         self
     }
@@ -84,7 +84,7 @@ impl RecordReader {
         &self.blocks
     }
 
-    /// The same, to be asked at the end what became of the inputs.
+    /// Where the blocks come from, to be asked at the end what became of the inputs.
     pub(crate) fn blocks_mut(&mut self) -> &mut BlockReader {
         &mut self.blocks
     }
@@ -156,7 +156,7 @@ pub(crate) struct Columns {
 }
 
 impl Before {
-    /// What there is of an output that is gone on with.
+    /// What there is of an output that is appended to.
     pub(crate) fn with_output(mut self, path: &Path, framing: Framing) -> Result<Self> {
         let line = first_record(path, framing)?;
         self.written = (!line.is_empty()).then(|| (names_of(&line, framing).to_vec(), path.display().to_string()));
@@ -174,7 +174,7 @@ impl Before {
         // With --flag the column of marks comes first.
         match &self.written {
             Some((written, output)) if written != names && written.strip_prefix(MARK_COLUMN) != Some(names) => {
-                let problem = format!("{output}, which is gone on with, begins with another header than {input}");
+                let problem = format!("{output}, which is being appended to, begins with another header than {input}");
                 Err(Failure::new(format!("{problem}; name another file with -o")))
             }
             _ => Ok(()),
@@ -222,7 +222,7 @@ pub(crate) fn for_each_batch(
     })
 }
 
-/// The same with the records hashed in several ways, a batch for each.
+/// Hands on all parts with the records hashed in several ways, a batch for each.
 pub(crate) fn for_each_batch_hashed(
     reader: &mut RecordReader,
     hashings: &[Hashing],

@@ -228,7 +228,7 @@ impl<'r> Scan<'r, '_> {
         }
     }
 
-    /// The same for lines in which a quote may be a letter.
+    /// Passes a text in lines in which a quote may be a letter.
     fn text_with_escapes(&mut self) -> Option<bool> {
         let mut is_plain = true;
         loop {
@@ -508,7 +508,7 @@ mod tests {
             agree(&letters.into_iter().collect::<String>())?;
         }
 
-        /// The same of anything made of what JSON is made of.
+        /// Scanning and parsing agree on anything made of what JSON is made of.
         #[test]
         fn noise_is_seen_alike(noise in r#"(\{|\}|\[|\]|"|"a"|"b"|:|,|1|0|-|\.5|e3|true|null| |\\|\\u00|é){0,14}"#) {
             agree(&noise)?;

@@ -80,7 +80,7 @@ impl FaultWatch {
         None
     }
 
-    /// The same where nothing of a batch is used if one of its records is refused.
+    /// Counts a batch of which nothing is used if one of its records is refused.
     pub(crate) fn check(&mut self, bytes: &[u8], batch: &Batch) -> Result<()> {
         self.count(bytes, batch).map_or(Ok(()), |(_, failure)| Err(failure))
     }

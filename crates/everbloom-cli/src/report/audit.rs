@@ -143,10 +143,10 @@ impl Audited {
     pub(crate) fn rows(&self) -> Vec<(&'static str, String)> {
         let row = |rate: Option<Interval>, none: &str| self.words(rate, "", none);
         let mut rows = vec![
-            ("audit", format!("{}, {}", counted(self.arrivals, "arrival"), self.sample())),
+            ("audit", format!("{}, {}", counted(self.arrivals, "line"), self.sample())),
             ("measured fpr", row(self.measured_fpr, "no new keys")),
             ("measured fnr", row(self.measured_fnr, "no repeats")),
-            ("since arrival", thousands(self.last.from)),
+            ("since line", thousands(self.last.from)),
             ("  measured fpr", row(self.last.measured_fpr, "no new keys")),
             ("  measured fnr", row(self.last.measured_fnr, "no repeats")),
         ];
@@ -170,7 +170,7 @@ pub(crate) fn breach(breach: &Breach, things: Things) -> String {
         true => (things.rated, things.mistaken),
         false => ("repeats", "taken for new"),
     };
-    let part = if breach.is_last { " of late" } else { "" };
+    let part = if breach.is_last { " in the last part of the stream" } else { "" };
     format!(
         "the promise is broken, as the audit shows: {measured} of {rated} were {mistaken}{part}, instead of at most {}",
         words::at_most(breach.promised)

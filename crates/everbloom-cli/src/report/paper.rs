@@ -43,7 +43,7 @@ impl Paper {
         Paper { columns: columns.map_or(usize::MAX, |columns| columns.max(FEWEST_COLUMNS)), is_bold: false }
     }
 
-    /// The same for lists, which programs read by the line where it is not a terminal.
+    /// Stdout for lists, which programs read by the line where it is not a terminal.
     pub(crate) fn for_lists() -> Self {
         let paper = Self::of_stdout();
         if std::io::stdout().is_terminal() { paper } else { Paper { columns: usize::MAX, ..paper } }
@@ -64,7 +64,7 @@ impl Paper {
         self.columns
     }
 
-    /// The same with so much less room.
+    /// This paper with so much less room.
     pub(crate) fn narrower(&self, indent: usize) -> Self {
         Paper { columns: self.columns.saturating_sub(indent).max(FEWEST_COLUMNS / 2), ..*self }
     }
@@ -83,7 +83,7 @@ impl Paper {
         rows.iter().map(line).collect()
     }
 
-    /// The same where there is no room for two columns: what is said of each below its name.
+    /// The rows where there is no room for two columns: what is said of each below its name.
     fn stacked(&self, rows: &[(&str, String)]) -> String {
         let lines = |(name, value): &(&str, String)| {
             let name = if name.is_empty() { String::new() } else { format!("{name}\n") };

@@ -32,12 +32,10 @@ pub(crate) fn begins_to_forget(line: u64, filter: &AnyFilter) -> String {
     // The filter's own: an audit beside it goes on.
     let audit = filter.audit().map_or(0, |audit| audit.memory_bits());
     let (line, memory) = (thousands(line), short_size(filter.memory_bits().saturating_sub(audit)));
-    let rate = filter.promise().predicted_fpr;
     format!(
-        "line {line}: {memory} is full; all before were judged exactly, now at most {} of new lines {} mistaken, and \
-         repeats of old lines may pass",
-        at_most(rate),
-        verb(rate)
+        "memory full at line {line} ({memory}): exact up to here; from now on at most {} of new lines are taken for repeats \
+         by mistake, and old repeats can get through; a larger -m puts that off, --exact avoids it",
+        percent(filter.promise().fpr_bound)
     )
 }
 
@@ -122,8 +120,8 @@ pub(crate) fn one_too_many(watch: &Watch, things: Things) -> String {
     format!(
         "the filter was planned for {} {many}, and this is one more; from here on more than {} of {rated} {} {mistaken}",
         thousands(watch.limit()),
-        at_most(watch.promise().predicted_fpr),
-        verb(watch.promise().predicted_fpr),
+        at_most(watch.promise().fpr_bound),
+        verb(watch.promise().fpr_bound),
     )
 }
 
@@ -139,7 +137,7 @@ pub(crate) fn busy_window(watch: &Watch, window: Duration) -> String {
     format!(
         "the filter was planned for {planned} lines within {window}, and this is one more; from here on more than {} of new \
          lines may be taken for a repeat by mistake, though no repeat within {window} gets through",
-        at_most(watch.promise().predicted_fpr),
+        at_most(watch.promise().fpr_bound),
     )
 }
 
@@ -151,7 +149,7 @@ pub(crate) fn bursting_window(watch: &Watch, window: Duration, highest_fpr: f64)
         thousands(watch.limit()),
         span(window),
         about(highest_fpr),
-        at_most(watch.promise().predicted_fpr),
+        at_most(watch.promise().fpr_bound),
     )
 }
 
@@ -170,7 +168,7 @@ pub(crate) fn crowded_window(promise: &Promise, window: Duration, planned: u64, 
          within {window} gets through",
         about(status.estimated_fpr),
         verb(status.estimated_fpr),
-        at_most(promise.predicted_fpr),
+        at_most(promise.fpr_bound),
     )
 }
 
@@ -181,7 +179,7 @@ fn still_broken(watch: &Watch, came: String, status: &Status, rated: &str, mista
         thousands(watch.limit()),
         about(status.estimated_fpr),
         verb(status.estimated_fpr),
-        at_most(watch.promise().predicted_fpr),
+        at_most(watch.promise().fpr_bound),
     )
 }
 
@@ -211,7 +209,7 @@ pub(crate) fn seen_in_cells(promise: &Promise, status: &Status, things: Things) 
         "the promise is broken: {found}{planned}; about {} of {rated} {} {mistaken} now, instead of at most {}",
         about(status.estimated_fpr),
         verb(status.estimated_fpr),
-        at_most(promise.predicted_fpr),
+        at_most(promise.fpr_bound),
     )
 }
 

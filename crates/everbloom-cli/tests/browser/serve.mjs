@@ -13,7 +13,7 @@ await withBrowser(async (browser) => {
     await page.waitForFunction(more, before);
     await page.getByText("measured fnr").first().waitFor();
     await page.waitForFunction(() => document.querySelectorAll("#chart svg polyline").length >= 2);
-    assert.equal(await page.locator("#state").textContent(), "Lines come. Updated each second.");
+    assert.equal(await page.locator("#state").textContent(), "Running. Updated each second.");
     await loaded(page);
     await accessible(page, name);
     await fitsWidth(page, name);

@@ -223,7 +223,7 @@ impl RedisBloom {
         self.add_hash_within(hash, u64::MAX)
     }
 
-    /// The same where the bits of all stages may take so many bytes.
+    /// Inserts a key where the bits of all stages may take so many bytes.
     #[inline]
     pub fn add_hash_within(&mut self, hash: KeyHash, most_bytes: u64) -> Result<bool, Refusal> {
         if self.contains_hash(hash) {

@@ -49,12 +49,12 @@ impl Parameters {
         Parameters { capacity, error_rate, expansion: DEFAULT_EXPANSION, options: DEFAULT_OPTIONS }
     }
 
-    /// The same with another growth of stages.
+    /// Sets how much larger each stage is than the one before.
     pub fn expansion(self, expansion: u32) -> Self {
         Parameters { expansion, ..self }
     }
 
-    /// The same, but refusing what goes beyond its first stage.
+    /// Refuses what goes beyond its first stage.
     pub fn nonscaling(self) -> Self {
         Parameters { options: self.options | options::NO_SCALING, ..self }
     }
@@ -129,7 +129,7 @@ impl Parameters {
             let error_rate = three_digits(target * thousandths as f64 / 1000.0);
             Parameters { error_rate, ..self }.for_keys(capacity, goal)
         };
-        let keeps = |tried: &Parameters| tried.promise().predicted_fpr <= target;
+        let keeps = |tried: &Parameters| tried.promise().fpr_bound <= target;
         let best = largest(1000, |thousandths| with(thousandths.max(1)).is_ok_and(|tried| keeps(&tried)));
         let small = with(best.max(1))?;
         if keeps(&small) {

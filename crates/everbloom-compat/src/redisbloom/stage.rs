@@ -202,7 +202,7 @@ impl Stage {
         self.bits.bytes()
     }
 
-    /// The same, to be filled by a decoder, which then calls [`Stage::check`].
+    /// The bytes that are allocated, to be filled by a decoder, which then calls [`Stage::check`].
     pub(super) fn allocated_mut(&mut self) -> &mut [u8] {
         self.bits.bytes_mut()
     }

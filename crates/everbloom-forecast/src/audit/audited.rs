@@ -35,8 +35,9 @@ impl Audited {
 
     /// A filter and the audit that was saved with it.
     pub(crate) fn restored(mut filter: Box<dyn Filter>, audit: Audit) -> Self {
-        let window =
-            filter.as_windowed().map(|windowed| (windowed.generations(), windowed.fading(), windowed.window()));
+        let window = filter
+            .as_windowed()
+            .map(|windowed| (windowed.generations(), windowed.partial_generations(), windowed.window()));
         Audited { filter, audit, window }
     }
 
@@ -171,9 +172,14 @@ pub fn horizon(filter: &mut dyn Filter) -> Option<Horizon> {
     let (by_caller, renews) = (takes.by_caller?, spec.get(takes.refresh?) != Some("no"));
     let windowed = filter.as_windowed()?;
     match spec.get(by_caller.0) == Some(by_caller.1) {
-        true => Some(Horizon::of_turns(windowed.generations(), windowed.fading(), renews)),
+        true => Some(Horizon::of_turns(windowed.generations(), windowed.partial_generations(), renews)),
         false if is_sharded(&spec) => None,
-        false => Some(Horizon::of_arrivals(windowed.window(), windowed.generations(), windowed.fading(), renews)),
+        false => Some(Horizon::of_arrivals(
+            windowed.window(),
+            windowed.generations(),
+            windowed.partial_generations(),
+            renews,
+        )),
     }
 }
 
@@ -239,8 +245,8 @@ impl Filter for Audited {
 
     // `insert_hashes` is made of `insert_hash`, because a filter's own says nothing of its verdicts.
 
-    fn keys_ahead(&self) -> usize {
-        self.filter.keys_ahead()
+    fn prefetch_distance(&self) -> usize {
+        self.filter.prefetch_distance()
     }
 
     fn prefetch_hashes(&self, hashes: &[KeyHash]) {
@@ -331,7 +337,7 @@ impl Windowed for Audited {
         self.window.map_or(0, |window| window.0)
     }
 
-    fn fading(&self) -> u32 {
+    fn partial_generations(&self) -> u32 {
         self.window.map_or(0, |window| window.1)
     }
 

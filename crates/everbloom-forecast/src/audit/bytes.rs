@@ -14,7 +14,7 @@
 
 use super::divisions::{division_of, start_of};
 use super::hot::{Hot, MOST_VOTES, Place};
-use super::lots::{Lots, ONCE_ONE_IN, ONE_IN};
+use super::lots::{ONCE_ONE_IN, ONE_IN, SamplingSchedule};
 use super::tallies::{self, Class, NONE};
 use super::{Audit, Followed, Horizon, IMPORTANCE_CLASSES, LATEST, Seen};
 use everbloom::kind::{StateReader, StateWriter};
@@ -115,7 +115,7 @@ fn read(state: &mut StateReader<'_>) -> Result<Audit> {
         ONE_IN => ONE_IN,
         _ => return Err(damaged()),
     };
-    audit.lots = Lots::after(arrivals, one_in, seed);
+    audit.lots = SamplingSchedule::after(arrivals, one_in, seed);
     audit.covered.arrivals = bounded(state.u64()?, arrivals)?;
     for _ in 0..state.u64()? {
         let class = class_of(state.u64()?)?;

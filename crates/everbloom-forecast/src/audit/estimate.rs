@@ -101,7 +101,7 @@ impl Sum {
     }
 }
 
-/// The same as numbers to reckon with: x is what was counted of a key, y what of that was wrong.
+/// Sums as numbers to reckon with: x is what was counted of a key, y what of that was wrong.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Moments {
     pub(super) x: f64,

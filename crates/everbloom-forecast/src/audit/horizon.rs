@@ -21,17 +21,17 @@ pub struct Horizon {
 impl Horizon {
     /// The window of so many arrivals of a filter with so many generations of whole arrivals, in which traces fade for so many
     /// more. The one at work is not over yet when a key comes.
-    pub fn of_arrivals(window: u64, generations: u32, fading: u32, renews: bool) -> Self {
+    pub fn of_arrivals(window: u64, generations: u32, partial_generations: u32, renews: bool) -> Self {
         let turn = window.div_ceil(generations.max(1).into());
-        let beyond = turn.saturating_mul(u64::from(generations.max(1)) + u64::from(fading) + 1);
+        let beyond = turn.saturating_mul(u64::from(generations.max(1)) + u64::from(partial_generations) + 1);
         Horizon { within: window, beyond, turn, counts_arrivals: true, renews }
     }
 
     /// The window of a filter whose generations its caller turns, by a clock most of the time: what came within so many
     /// turns is known.
-    pub fn of_turns(generations: u32, fading: u32, renews: bool) -> Self {
+    pub fn of_turns(generations: u32, partial_generations: u32, renews: bool) -> Self {
         let within = u64::from(generations);
-        Horizon { within, beyond: within + u64::from(fading), turn: 1, counts_arrivals: false, renews }
+        Horizon { within, beyond: within + u64::from(partial_generations), turn: 1, counts_arrivals: false, renews }
     }
 
     /// What an arrival at this place was, whose key counts its age from there.

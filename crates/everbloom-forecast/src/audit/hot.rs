@@ -23,7 +23,7 @@ const MOST_PLACES: u64 = 1024;
 pub(super) struct Hot {
     /// The key of each place; 0 if it has none.
     pub(super) ids: Vec<u64>,
-    /// The same where the key's next arrival is to be counted, 0 elsewhere.
+    /// The key of each place whose next arrival is to be counted, 0 elsewhere.
     pub(super) awaited: Vec<u64>,
     pub(super) places: Vec<Place>,
 }

@@ -17,21 +17,21 @@ pub(super) struct Lot {
 
 /// The draws that lie ahead.
 #[derive(Debug, Clone)]
-pub(super) struct Lots {
+pub(super) struct SamplingSchedule {
     pub(super) one_in: u64,
     seed: u64,
     vote: u64,
     wait: u64,
 }
 
-impl Lots {
+impl SamplingSchedule {
     /// The draws after so many arrivals, one in so many, of an audit with this seed.
     pub(super) fn after(arrivals: u64, one_in: u64, seed: u64) -> Self {
         let first = |seed| {
             let here = drawn(arrivals / one_in, one_in, seed);
             if here > arrivals { here } else { drawn(arrivals / one_in + 1, one_in, seed) }
         };
-        Lots { one_in, seed, vote: first(seed), wait: first(!seed) }
+        SamplingSchedule { one_in, seed, vote: first(seed), wait: first(!seed) }
     }
 
     /// The next arrival that is drawn, counted from one.
@@ -68,10 +68,10 @@ mod tests {
     fn of_each_block_one_is_drawn_for_each_purpose_wherever_one_begins() {
         const BLOCKS: u64 = 1 << 13;
         let (mut votes, mut waits, mut places) = (0, 0, [0u64; ONE_IN as usize]);
-        let mut lots = Lots::after(ONE_IN - 1, ONE_IN, 9);
+        let mut lots = SamplingSchedule::after(ONE_IN - 1, ONE_IN, 9);
         while lots.next() < (BLOCKS + 1) * ONE_IN {
             let at = lots.next();
-            let again = Lots::after(at - 1, ONE_IN, 9).take();
+            let again = SamplingSchedule::after(at - 1, ONE_IN, 9).take();
             let lot = lots.take();
             assert_eq!(lot, again, "arrival {at}");
             assert!(lots.next() > at);

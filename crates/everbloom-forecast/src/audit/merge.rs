@@ -1,7 +1,7 @@
 //! The audits of two parts of a stream as one.
 
 use super::divisions::{division_of, start_of};
-use super::lots::Lots;
+use super::lots::SamplingSchedule;
 use super::tallies::{self, Class, NONE, Tallies};
 use super::{Audit, Followed};
 use everbloom::{Error, Result};
@@ -44,7 +44,7 @@ impl Audit {
         (self.arrivals, self.turned) = (total, self.turned.max(other.turned));
         self.weighted |= other.weighted;
         self.hot.forget();
-        self.lots = Lots::after(self.arrivals, self.lots.one_in, self.seed);
+        self.lots = SamplingSchedule::after(self.arrivals, self.lots.one_in, self.seed);
         Ok(())
     }
 

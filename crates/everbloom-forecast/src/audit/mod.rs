@@ -62,7 +62,7 @@ use divisions::{division_of, start_of};
 use everbloom::{Error, Importance, Importances, KeyHash, Result, Verdict};
 use horizon::Truth;
 use hot::Hot;
-use lots::{Lot, Lots};
+use lots::{Lot, SamplingSchedule};
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 use tallies::{Class, NONE, Tallies, Totals};
@@ -130,7 +130,7 @@ pub struct Audit {
     most_keys: usize,
     tallies: Tallies,
     hot: Hot,
-    lots: Lots,
+    lots: SamplingSchedule,
     /// What was counted of the covered arrivals.
     covered: Totals,
     division: u8,
@@ -211,7 +211,7 @@ impl Audit {
             most_keys: (places / 8 * 7) as usize,
             tallies: Tallies::new(most_tallies as usize),
             hot,
-            lots: Lots::after(0, lots::ONE_IN, seed),
+            lots: SamplingSchedule::after(0, lots::ONE_IN, seed),
             covered: Totals::default(),
             division: 1,
             next_division: start_of(2),

@@ -28,7 +28,7 @@ pub struct AuditReport {
     pub measured_fpr: Option<Measured>,
     /// Of repeats, those that were called new. Nothing if there were none.
     pub measured_fnr: Option<Measured>,
-    /// The same of the stream's last part.
+    /// Both rates in the stream's last part.
     pub last: LastPart,
     /// Missed repeats by how long ago their keys were last seen.
     pub by_lag: Vec<ByLag>,
@@ -92,7 +92,7 @@ impl std::fmt::Display for Breach {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let (of, taken) = if self.is_fpr { ("new keys", "repeats") } else { ("repeats", "new") };
         let (rate, promised) = (rate_text(self.measured.rate), rate_text(self.promised));
-        let part = if self.is_last { " of late" } else { "" };
+        let part = if self.is_last { " in the last part of the stream" } else { "" };
         write!(f, "{rate} of {of} were taken for {taken}{part}, instead of at most {promised}")
     }
 }
@@ -223,8 +223,8 @@ impl Audit {
         // Of a window, repeats within it are never missed.
         let fnr = self.horizon.map_or(promise.predicted_fnr, |_| Some(0.0));
         let promised = [
-            (Group::New, Some(promise.predicted_fpr)),
-            (Group::NewLast, Some(promise.predicted_fpr)),
+            (Group::New, Some(promise.fpr_bound)),
+            (Group::NewLast, Some(promise.fpr_bound)),
             (Group::Repeats, fnr),
             (Group::RepeatsLast, fnr),
         ];

@@ -173,7 +173,7 @@ impl Tallies {
         self.push(head, class, counts)
     }
 
-    /// The same in a tally of its own: a list that was saved need not be searched for each of its tallies.
+    /// Counts in a tally of its own: a list that was saved need not be searched for each of its tallies.
     pub(super) fn push(&mut self, head: &mut u32, class: Class, counts: (u64, u64)) -> bool {
         let Some(place) = self.room() else { return false };
         self.nodes[place as usize] = (Tally::new(class, (counts.0.min(MOST), counts.1.min(MOST))), *head);

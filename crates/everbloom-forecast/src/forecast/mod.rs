@@ -14,7 +14,7 @@ pub use recommend::{Candidate, CostCurve, CostPoint, CostSoFar, ExpectedCost, Qu
 /// Arrivals of a simulation: enough for a rate of 15 % to be known to 0.1 points.
 const SIMULATED: f64 = 262_144.0;
 
-/// The same for filters that are tried at their own size: about a second.
+/// Arrivals of a simulation of filters that are tried at their own size: about a second.
 const MOST_SIMULATED: f64 = 2_097_152.0;
 
 /// Which errors to expect of a planned filter on a stream: by formula or chain where there is one, else by a
@@ -26,7 +26,7 @@ pub fn forecast(plan: &Plan, stream: &Stream) -> Result<Forecast> {
     }
 }
 
-/// The same on a part of a learned stream, for many candidates.
+/// Which errors to expect on a part of a learned stream, for many candidates.
 fn forecast_of_part(plan: &Plan, stream: &Stream) -> Result<Forecast> {
     match by_formula(plan, stream)? {
         Some(forecast) => Ok(forecast),
@@ -45,7 +45,7 @@ fn by_formula(plan: &Plan, stream: &Stream) -> Result<Option<Forecast>> {
     models::by_formula(plan, stream)
 }
 
-/// The same by simulation, whatever formulas there are.
+/// Which errors to expect, by simulation, whatever formulas there are.
 pub fn simulated(plan: &Plan, stream: &Stream) -> Result<Forecast> {
     let found = if stream.is_learned() {
         simulate::simulated_in_full(plan, stream)?

@@ -100,9 +100,9 @@ pub struct Forecast {
     /// False negatives among the repeats of the last tenth of the arrivals.
     pub late_fnr: f64,
     /// Importance of false positives as a share of all importance.
-    pub wfp: f64,
+    pub weighted_fpr: f64,
     /// Importance of false negatives as a share of all importance.
-    pub wfn: f64,
+    pub weighted_fnr: f64,
     /// The rate of false negatives by lag.
     pub by_lag: Vec<RateAt>,
     /// The rate of false negatives by importance; one row if all arrivals matter alike.
@@ -115,8 +115,8 @@ pub struct Forecast {
     /// The rates as the stream goes on, first part first.
     pub over_time: Vec<RatesAt>,
     /// The share of cells that are zero at the end.
-    pub zeros: f64,
+    pub zero_share: f64,
     /// Arrivals until the share of cells in use no longer changes by more than a hundredth of it; `None` if
     /// it still does at the end.
-    pub stable_after: Option<f64>,
+    pub converged_after: Option<f64>,
 }

@@ -44,7 +44,7 @@ pub struct Course {
     footprint: Footprint,
     /// Times, which are lags, too: (time, distinct keys so far, share of new ones), in order.
     points: Vec<(f64, f64, f64)>,
-    /// The same at the middles and the ends of the parts of the stream.
+    /// Times, distinct keys and shares at the middles and the ends of the parts of the stream.
     parts: Vec<(f64, f64, f64)>,
 }
 
@@ -104,8 +104,8 @@ impl Integral<'_> {
             fnr_standard_error: 0.0,
             late_fpr,
             late_fnr: missed.late,
-            wfp: predicted_fpr * distinct / arrivals,
-            wfn: if mean > 0.0 { weighted / mean * (1.0 - distinct / arrivals) } else { 0.0 },
+            weighted_fpr: predicted_fpr * distinct / arrivals,
+            weighted_fnr: if mean > 0.0 { weighted / mean * (1.0 - distinct / arrivals) } else { 0.0 },
             by_lag: missed.by_lag,
             by_importance: self
                 .levels
@@ -116,8 +116,8 @@ impl Integral<'_> {
             mean_fpr: predicted_fpr,
             errors_by_importance: self.by_importance(&missed.by_level, distinct / arrivals, stream.importance()),
             over_time,
-            zeros,
-            stable_after: course.points.get(settled).map(|point| point.0).filter(|time| *time < arrivals * 0.99),
+            zero_share: zeros,
+            converged_after: course.points.get(settled).map(|point| point.0).filter(|time| *time < arrivals * 0.99),
         }
     }
 

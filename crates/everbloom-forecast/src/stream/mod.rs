@@ -198,7 +198,7 @@ impl Stream {
         Stream { arrivals, repeats: Repeats::Learned(Arc::new(kept)), importance, ..Self::empty() }
     }
 
-    /// The same by nothing but its lags and importances, as if it had been described.
+    /// The stream by nothing but its lags and importances, as if it had been described.
     pub(crate) fn by_its_lags(&self) -> Self {
         let curve = match &self.repeats {
             Repeats::Learned(kept) => kept.curve().clone(),
@@ -221,7 +221,7 @@ impl Stream {
         Stream { arrivals, repeats, importance: self.importance, ..Self::empty() }
     }
 
-    /// The same stream with importances, fixed for each key.
+    /// The stream with importances, fixed for each key.
     pub fn with_importance(mut self, mix: ImportanceMix) -> Self {
         self.importance = Some(mix);
         self

@@ -51,7 +51,7 @@ impl ScaledStream {
         Self::played(stream, divisor.max(stream.arrivals as f64 / MOST_ARRIVALS), f64::INFINITY, seed, round)
     }
 
-    /// The same, or a section of so many arrivals where that is more than twice as long.
+    /// About every `divisor`-th arrival, or a section of so many arrivals where that is more than twice as long.
     pub(crate) fn section(stream: &Stream, divisor: f64, most_arrivals: f64, seed: u64, round: u64) -> Self {
         Self::played(stream, divisor, most_arrivals.min(MOST_ARRIVALS), seed, round)
     }

@@ -15,7 +15,7 @@ use everbloom_tune::querylog::popularity::{Allocation, Share};
 /// How the number of hashes of a key is chosen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Scheme {
-    /// The same for all.
+    /// One number of hashes for all.
     Standard,
     /// The real-number optimum, key by key, rounded.
     Rounding,

@@ -150,7 +150,7 @@ impl Row {
     }
 }
 
-/// The same measurement for several seeds.
+/// One measurement for several seeds.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Sample(pub Vec<f64>);
 

@@ -46,7 +46,7 @@ fn judge(stage: &Stage, goal: Goal) -> Verdict {
     for spec in contenders() {
         // The planner keeps the rate at every moment, not only on average over the stream.
         let mut plans = grid(&spec, &goal.clone().defaults_only()).unwrap_or_default();
-        plans.retain(|plan| plan.promise.predicted_fpr <= target);
+        plans.retain(|plan| plan.promise.fpr_bound <= target);
         grids.push((spec, plans.len()));
         built.extend(plans.iter().map(|plan| plan.build().expect("a filter")));
     }

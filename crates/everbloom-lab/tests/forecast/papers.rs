@@ -52,8 +52,8 @@ fn the_thesis_s_tables_are_forecast() {
         (format!("ibf5:{words}"), (5.01, 0.13), (18.86, 0.13)),
     ] {
         let forecast = forecast_on(&spec, 1 << 24, &stream);
-        assert_near(&format!("wfp of {spec} by {}", forecast.method.name()), forecast.wfp, wfp.0, wfp.1);
-        assert_near(&format!("wfn of {spec} by {}", forecast.method.name()), forecast.wfn, wfn.0, wfn.1);
+        assert_near(&format!("wfp of {spec} by {}", forecast.method.name()), forecast.weighted_fpr, wfp.0, wfp.1);
+        assert_near(&format!("wfn of {spec} by {}", forecast.method.name()), forecast.weighted_fnr, wfn.0, wfn.1);
     }
 }
 

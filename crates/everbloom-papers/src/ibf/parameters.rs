@@ -22,7 +22,7 @@ pub enum Deletion {
     Random,
     /// Cells with probability ∝ 1/importance of the cell; a zero cell wastes the pick.
     Probabilistic,
-    /// The same among cells that are not zero: no pick is wasted.
+    /// Cells with probability ∝ 1/importance among those that are not zero: no pick is wasted.
     ProbabilisticP,
     /// Cells with probability ∝ 1/value, none wasted.
     ProbabilisticVal,

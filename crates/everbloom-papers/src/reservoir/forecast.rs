@@ -41,7 +41,7 @@ pub(super) fn forecast(plan: &Plan, stream: &Stream) -> Result<Option<Forecast>>
     };
     let mut forecast = integral.forecast(stream, plan.promise, Method::Chain);
     let (all, late) = (chain.missed(0.0), chain.missed(0.9 * arrivals));
-    forecast.wfn *= if forecast.predicted_fnr > 0.0 { all / forecast.predicted_fnr } else { 0.0 };
+    forecast.weighted_fnr *= if forecast.predicted_fnr > 0.0 { all / forecast.predicted_fnr } else { 0.0 };
     forecast.by_importance.iter_mut().for_each(|row| row.predicted_fnr = all);
     (forecast.predicted_fnr, forecast.late_fnr, forecast.promise.predicted_fnr) = (all, late, Some(all));
     let steps = chain.steps.iter().map(|step| (step.time, step.repeats, step.missed));

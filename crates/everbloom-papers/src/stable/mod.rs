@@ -498,7 +498,7 @@ impl Filter for Stable {
         }
     }
 
-    fn keys_ahead(&self) -> usize {
+    fn prefetch_distance(&self) -> usize {
         // In the spread layout the draws, too, choose lines; there the batch asks for its own.
         if self.parameters.layout == Layout::Blocked { distance_for(self.cells.lines()) } else { 0 }
     }

@@ -60,7 +60,7 @@ pub(crate) struct Audit {
     fpr: Option<Interval>,
     /// Repeats that were taken for new; None if there were none.
     fnr: Option<Interval>,
-    /// The same of the last 29 to 50 % of the arrivals.
+    /// New keys that were taken for repeats, among the last 29 to 50 % of the arrivals.
     recent_fpr: Option<Interval>,
     recent_fnr: Option<Interval>,
     /// Repeats that were taken for new, by how long ago their keys were last seen.

@@ -78,7 +78,7 @@ impl Guarded {
         Reading { state, _lock: lock, _holder: holder }
     }
 
-    /// The same to change it.
+    /// The state, to change it.
     #[allow(unsafe_code)]
     pub(super) fn write(&self, py: Python<'_>) -> Writing<'_> {
         let holder = Holder::new(self);
@@ -99,7 +99,7 @@ impl Guarded {
         })
     }
 
-    /// The same to change it.
+    /// Changes the state.
     #[allow(unsafe_code)]
     pub(super) fn changing<T: Send>(&self, py: Python<'_>, change: impl FnOnce(&mut State) -> T + Send) -> T {
         let _holder = Holder::new(self);

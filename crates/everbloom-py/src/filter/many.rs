@@ -60,7 +60,7 @@ impl<T: Copy> Given<T> {
         keys.len().map_or(Ok(()), |rows| self.check_rows(keys.py(), name, rows))
     }
 
-    /// The same once all rows came.
+    /// Refuses another number of values than of keys, once all rows came.
     pub(crate) fn check_rows(&self, py: Python<'_>, name: &'static str, rows: usize) -> PyResult<()> {
         match self {
             Given::Each(values) if values.len() != rows => Err(wrong_count(py, name, values.len(), rows)),

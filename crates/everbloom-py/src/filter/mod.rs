@@ -144,7 +144,7 @@ impl PyFilter {
         Err(parameter(py, "at", "given", "left out: this filter has no window of time", remedy))
     }
 
-    /// The same as [`PyFilter::add`] for a filter that grows or has a clock, or with more to say of the key.
+    /// Does what [`PyFilter::add`] does for a filter that grows or has a clock, or with more to say of the key.
     #[inline(never)]
     fn add_with_care(
         &self,
@@ -413,7 +413,7 @@ impl PyFilter {
         self.read(py).filter.memory_bits()
     }
 
-    /// The same in bytes.
+    /// All of the memory that the filter takes now, in bytes.
     #[getter]
     fn memory_bytes(&self, py: Python<'_>) -> u64 {
         self.memory_bits(py).div_ceil(8)

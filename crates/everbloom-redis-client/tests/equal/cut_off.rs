@@ -33,7 +33,7 @@ fn observe(writer: &mut Writer, keys: &[KeyHash]) -> Result<usize, Error> {
 
 /// A batch as it is noted before it is sent, and its new keys.
 fn noted(writer: &mut Writer, keys: &[KeyHash]) -> (Vec<Session>, usize) {
-    writer.deal(keys, Importances::default(), true).expect("a batch");
+    writer.stage_batch(keys, Importances::default(), true).expect("a batch");
     let sessions = writer.sessions();
     (sessions, sent(writer, keys.len()).expect("verdicts"))
 }
@@ -48,7 +48,7 @@ fn sent(writer: &mut Writer, count: usize) -> Result<usize, Error> {
 fn resumed(port: u16, client: &str, sessions: &[Session], keys: &[KeyHash]) -> Writer {
     let filter = Filter::open(&impatient(port), "all").expect("a filter");
     let mut writer = Writer::resume(filter, client, sessions).expect("a client");
-    writer.deal(keys, Importances::default(), false).expect("a batch");
+    writer.stage_batch(keys, Importances::default(), false).expect("a batch");
     writer
 }
 
@@ -62,7 +62,7 @@ fn a_batch_that_comes_again_counts_only_when_a_replica_has_it() {
         let mut writer = Writer::new(filter, "one").expect("a client");
         let keys = keys(0, 100);
         link.freeze();
-        writer.deal(&keys, Importances::default(), true).expect("a batch");
+        writer.stage_batch(&keys, Importances::default(), true).expect("a batch");
         let sessions = writer.sessions();
         let is_unconfirmed = |sent: Result<usize, Error>| {
             assert!(matches!(&sent, Err(Error::Unreachable(text)) if text.contains("0 of 1 replicas")), "{sent:?}");
@@ -73,7 +73,7 @@ fn a_batch_that_comes_again_counts_only_when_a_replica_has_it() {
         // Another process, which has not sent anything yet.
         let filter = Filter::open(&options, "kept").expect("a filter");
         let mut resumed = Writer::resume(filter, "one", &sessions).expect("a client");
-        resumed.deal(&keys, Importances::default(), false).expect("a batch");
+        resumed.stage_batch(&keys, Importances::default(), false).expect("a batch");
         is_unconfirmed(sent(&mut resumed, 100));
         assert_eq!(primary.info("everbloom", "observed"), "100");
     });
@@ -279,7 +279,7 @@ fn what_does_not_fit_is_refused_and_changes_nothing() {
         let all = keys(0, MOST_KEYS + 1);
         let mut few = [Verdict::Distinct; 5];
         assert!(matches!(writer.observe(&all[..6], Importances::default(), &mut few), Err(Error::Usage(_))));
-        assert!(matches!(writer.deal(&all, Importances::default(), true), Err(Error::Usage(_))));
+        assert!(matches!(writer.stage_batch(&all, Importances::default(), true), Err(Error::Usage(_))));
         assert!(matches!(writer.observe(&all[..5], Importances::Each(&[]), &mut few), Err(Error::Filter(_))));
         assert_eq!(observe(&mut writer, &all), Ok(all.len()));
         for client in [String::new(), "x".repeat(54)] {

@@ -53,7 +53,7 @@ pub(super) fn exists_hashes(call: &mut Call<'_>) -> Result<(), Failure> {
 }
 
 fn look_up(filter: &dyn Filter, hashes: &[KeyHash], found: &mut [bool]) {
-    if hashes.len() <= filter.keys_ahead() {
+    if hashes.len() <= filter.prefetch_distance() {
         filter.prefetch_hashes(hashes);
     }
     filter.contains_hashes(hashes, found);
@@ -106,7 +106,7 @@ pub(super) fn info(call: &mut Call<'_>) -> Result<(), Failure> {
         ("hash", Field::Text(filter.hashing().name().into())),
         // As text: a seed is often above 2^63, which replies cannot count.
         ("seed", filter.hashing().seed().map_or(Field::Nothing, |seed| Field::Text(seed.to_string()))),
-        ("predicted_fpr", Field::Fraction(promise.predicted_fpr)),
+        ("predicted_fpr", Field::Fraction(promise.fpr_bound)),
         ("predicted_fnr", promise.predicted_fnr.map_or(Field::Nothing, Field::Fraction)),
         ("promise", Field::Text(holds_text(promise.holds))),
         ("importance_max", stored.importance.map_or(Field::Nothing, |scale| Field::Fraction(scale.max))),

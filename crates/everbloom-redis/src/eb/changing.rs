@@ -252,7 +252,7 @@ pub(super) fn repair(call: &mut Call<'_>) -> Result<(), Failure> {
     repair_at(call, 1)
 }
 
-/// The same for commands whose key is the second.
+/// After a panic in a write of a command whose key is the second.
 pub(super) fn repair_second(call: &mut Call<'_>) -> Result<(), Failure> {
     repair_at(call, 2)
 }

@@ -39,7 +39,7 @@ pub(crate) fn made<T>(call: &Call<'_>, outcome: everbloom::Result<T>) -> Result<
     Ok(obeyed(call, outcome)?)
 }
 
-/// The same outcome. A copy of a primary's filter for which there is no memory would be missing, or go on with other
+/// Passes an outcome on. A copy of a primary's filter for which there is no memory would be missing, or go on with other
 /// answers; so it ends the server loudly, as the server does when it has no memory itself.
 pub(crate) fn obeyed<T>(call: &Call<'_>, outcome: everbloom::Result<T>) -> everbloom::Result<T> {
     if let Err(error @ everbloom::Error::OutOfMemory { .. }) = &outcome

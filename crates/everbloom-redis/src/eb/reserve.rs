@@ -231,7 +231,7 @@ impl Promised {
 
     fn write(promise: &Promise, generation: u64) -> [String; 4] {
         let fnr = promise.predicted_fnr.map_or("-".into(), |fnr| fnr.to_string());
-        [promise.predicted_fpr.to_string(), fnr, holds_text(promise.holds), generation.to_string()]
+        [promise.fpr_bound.to_string(), fnr, holds_text(promise.holds), generation.to_string()]
     }
 }
 
@@ -262,7 +262,7 @@ pub(super) fn reserve(call: &mut Call<'_>) -> Result<(), Failure> {
     }
     let mut plan = wanted.plan(text(call.word(2), "the spec")?)?;
     if let Some(Promised { fpr, fnr, holds, .. }) = wanted.promise {
-        (plan.promise.predicted_fpr, plan.promise.predicted_fnr, plan.promise.holds) = (fpr, fnr, holds);
+        (plan.promise.fpr_bound, plan.promise.predicted_fnr, plan.promise.holds) = (fpr, fnr, holds);
     }
     let audit_bytes = wanted.audit.map_or(0, |audit| audit.bytes(plan.memory_bits));
     let bytes = (plan.memory_bits / 8).saturating_add(audit_bytes);
@@ -321,7 +321,7 @@ pub(super) fn plan(call: &mut Call<'_>) -> Result<(), Failure> {
     call.reply_bulk(b"memory_bytes");
     call.reply_number(bytes);
     call.reply_bulk(b"predicted_fpr");
-    call.reply_double(plan.promise.predicted_fpr);
+    call.reply_double(plan.promise.fpr_bound);
     call.reply_bulk(b"promise");
     call.reply_bulk(holds_text(plan.promise.holds).as_bytes());
     call.reply_bulk(b"notes");

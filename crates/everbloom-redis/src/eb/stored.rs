@@ -96,7 +96,7 @@ impl Stored {
         Stored { filter, counts, importance: None, turns: None, tokens, generations, window, counted }
     }
 
-    /// The same with another filter.
+    /// Puts another filter in its place.
     pub(super) fn replace_filter(&mut self, filter: AnyFilter) {
         self.counted = Counted::new(filter.spec().kind(), filter.memory_bits() / 8);
         self.filter = filter;
@@ -136,7 +136,7 @@ impl Stored {
         match (hashes, &mut *verdicts) {
             ([hash], [verdict]) => *verdict = self.filter.observe_hash(*hash, importances.at(0)),
             _ => {
-                if hashes.len() <= self.filter.keys_ahead() {
+                if hashes.len() <= self.filter.prefetch_distance() {
                     self.filter.prefetch_hashes(hashes);
                 }
                 self.filter.observe_hashes(hashes, importances, verdicts)?;
@@ -224,7 +224,7 @@ impl Stored {
         Some(bytes)
     }
 
-    /// The same with a note of what belongs to the filter; compressed, it takes no more room, most of the time much less.
+    /// The filter as a file has it, with a note of what belongs to the filter; compressed, it takes no more room, most of the time much less.
     pub(super) fn file(&self, is_compressed: bool) -> Option<Vec<u8>> {
         let (mut bytes, note) = (self.room_for_bytes()?, note_of(self));
         let encode = if is_compressed { codec::encode_compressed_to } else { codec::encode_noted_to };

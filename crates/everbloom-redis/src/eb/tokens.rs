@@ -216,7 +216,7 @@ impl Tokens {
         bytes
     }
 
-    /// The same from bytes, which may be anybody's.
+    /// The tokens from bytes, which may be anybody's.
     pub(super) fn from_bytes(mut bytes: &[u8]) -> Result<Self, String> {
         let mut tokens = Tokens::default();
         while !bytes.is_empty() {

@@ -19,7 +19,7 @@ pub(crate) struct Setting {
 pub(crate) enum Sort {
     /// A whole number in a range.
     Number(i64, i64),
-    /// The same as an amount of memory: `64mb` may be written.
+    /// An amount of memory in a range: `64mb` may be written.
     Memory(i64, i64),
     /// Yes or no.
     Flag,

@@ -165,7 +165,7 @@ impl Server {
         Server::run(start, folder, port)
     }
 
-    /// The same with the configuration that is there.
+    /// Starts a server with the configuration that is there.
     fn run(start: &Start, folder: &Path, port: u16) -> Result<Child, String> {
         let log = File::options().create(true).append(true).open(folder.join("log")).expect("a log");
         let mut command = Command::new(start.maker.program());
@@ -233,7 +233,7 @@ impl Server {
         self.child = child.unwrap_or_else(|log| panic!("it does not start again:\n{log}"));
     }
 
-    /// The same with the configuration as it is now.
+    /// Starts it again with the configuration as it is now.
     pub fn start_again_as_configured(&mut self) {
         self.kill();
         let child = Server::run(&self.start, self.folder.path(), self.port);

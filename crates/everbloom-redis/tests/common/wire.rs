@@ -70,7 +70,7 @@ impl Wire {
         self.try_bytes(arguments).unwrap_or_else(|error| panic!("{}: {error}", shown(arguments)))
     }
 
-    /// The same, or an error if the server has gone.
+    /// The bytes of the reply, or an error if the server has gone.
     pub fn try_bytes<A: AsRef<[u8]>>(&mut self, arguments: &[A]) -> std::io::Result<Vec<u8>> {
         self.put(arguments);
         self.flush()?;

@@ -86,7 +86,7 @@ pub(super) struct Evidence {
     pub(super) sets: Vec<Vec<u32>>,
     pub(super) sets_sharing: u64,
     pub(super) buckets: [Bucket; LEVELS],
-    /// The same by length of the key, where hashes carry it.
+    /// Buckets by length of the key, where hashes carry it.
     pub(super) lengths: Option<Vec<Bucket>>,
 }
 

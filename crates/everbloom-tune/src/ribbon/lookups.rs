@@ -67,7 +67,7 @@ fn look_up_together(
     values: &mut [[u32; TOGETHER]],
 ) {
     let (shape, words) = (ribbon.shape, ribbon.table.words());
-    let is_far = ribbon.keys_ahead() > 0;
+    let is_far = ribbon.prefetch_distance() > 0;
     let mut both = [const { Equations::NONE }; 2];
     for at in 0..=groups.len() {
         if let Some(group) = groups.get(at) {
@@ -86,7 +86,7 @@ fn look_up_together(
 /// Looks up key after key.
 #[inline(always)]
 fn look_up_each(ops: impl SimdOps, ribbon: &Ribbon, limit: u32, hashes: &[KeyHash], values: &mut [u32]) {
-    let (words, ahead) = (ribbon.table.words(), ribbon.keys_ahead());
+    let (words, ahead) = (ribbon.table.words(), ribbon.prefetch_distance());
     hashes.iter().take(ahead).for_each(|hash| ribbon.prefetch(*hash));
     for (at, (hash, value)) in hashes.iter().zip(values).enumerate() {
         if ahead > 0

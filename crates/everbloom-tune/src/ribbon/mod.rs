@@ -162,7 +162,7 @@ impl Shape {
         }
     }
 
-    /// The same, or `None` where what is read would go beyond the words.
+    /// The sum, or `None` where what is read would go beyond the words.
     #[inline(always)]
     fn sum_within(self, ops: impl SimdOps, words: &[u64], at: u32, selections: [u64; 3]) -> Option<u32> {
         let (at, width) = (at as usize, self.width as usize);
@@ -172,7 +172,7 @@ impl Shape {
         Some(ops.odd_columns([block(0)?, block(width)?, block(2 * width)?], selections))
     }
 
-    /// The same near the end, after which come zeros, where no equation selects anything.
+    /// The sum near the end, after which come zeros, where no equation selects anything.
     #[cold]
     #[inline(never)]
     fn sum_at_end(self, words: &[u64], at: u32, selections: [u64; 3]) -> u32 {
@@ -272,7 +272,7 @@ impl Ribbon {
     }
 
     /// How many keys ahead to ask for what they read; 0 if all is in cache.
-    pub fn keys_ahead(&self) -> usize {
+    pub fn prefetch_distance(&self) -> usize {
         spread_distance_for(self.table.bytes())
     }
 
@@ -413,7 +413,7 @@ mod tests {
     fn keys_read_the_same_of_a_map_that_is_asked_for_ahead() {
         let mut ribbon = Ribbon::empty(Shape { slots: 1 << 20, width: 16 }, 5).expect("2 MiB");
         (0..1 << 20).for_each(|slot| ribbon.set(slot, finalise(slot) as u32));
-        assert!(ribbon.keys_ahead() > 0);
+        assert!(ribbon.prefetch_distance() > 0);
         let hashes: Vec<KeyHash> = (0..300).map(hash).collect();
         for count in [0, 1, 7, 8, 9, 15, 16, 17, 31, 32, 33, 300] {
             read_as_defined(&ribbon, 1 << 12, &hashes[..count]).expect("as defined");

@@ -28,7 +28,7 @@ impl Base {
         Ok(Self::of_any_hash(kind, spec, hashing, promise))
     }
 
-    /// The same for a filter that takes whatever hashes it is given, or leaves it to its parts to refuse them.
+    /// The base of a filter that takes whatever hashes it is given, or leaves it to its parts to refuse them.
     pub fn of_any_hash(kind: &'static Kind, spec: Spec, hashing: Hashing, promise: Promise) -> Self {
         Base { kind, spec, hashing, promise, arrivals: 0 }
     }

@@ -125,7 +125,7 @@ fn hashed_ahead<F: Deref<Target: Filter>, K: Keys + ?Sized>(
     mut act: impl FnMut(&mut F, usize, &[KeyHash]),
 ) {
     let hashing = *filter.hashing();
-    let ahead = filter.keys_ahead().min(KEYS_AT_A_TIME / 2);
+    let ahead = filter.prefetch_distance().min(KEYS_AT_A_TIME / 2);
     let mut hashes = [KeyHash::default(); KEYS_AT_A_TIME];
     let total = keys.len().min(most);
     if ahead == 0 {

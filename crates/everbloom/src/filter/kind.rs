@@ -47,7 +47,7 @@ pub struct Abilities {
     /// The parameter that makes a kind which does not forget do so, if it is given and not 0.
     pub fade: Option<&'static str>,
     /// Whether it makes no error but for chance collisions of hashes.
-    pub be_exact: bool,
+    pub exact: bool,
     /// Whether it makes none until its memory is full, and forgets only then.
     pub exact_first: bool,
     /// Whether it works for ever in fixed memory, so that stream comparisons include it.
@@ -95,7 +95,7 @@ impl Abilities {
     pub const SET: Abilities = Abilities {
         forget: false,
         fade: None,
-        be_exact: false,
+        exact: false,
         exact_first: false,
         run_forever: false,
         grow: false,
@@ -147,18 +147,15 @@ impl Kind {
     pub fn never(&self) -> Vec<&'static str> {
         let can = &self.can;
         let rules = [
-            (can.be_exact, "errs, but for chance collisions of 64-bit hashes"),
+            (can.exact, "errs, but for chance collisions of 64-bit hashes"),
             (can.exact_first, "errs while the keys fit into its memory"),
-            (!can.forget && can.fade.is_none() && !can.be_exact, "misses a key that was inserted"),
+            (!can.forget && can.fade.is_none() && !can.exact, "misses a key that was inserted"),
             (!can.forget && can.fade.is_some(), "misses a key that was inserted, unless counts fade"),
             (can.window.is_some(), "misses a repeat within its window"),
             (can.count && can.fade.is_some(), "counts less than came, unless counts fade or are full"),
             (can.run_forever, "fills up, however long the stream"),
-            (
-                can.run_forever && can.window.is_none(),
-                "exceeds its rate, unless parameters or a number of keys are given",
-            ),
-            (can.grow && !can.be_exact, "exceeds its rate, however many keys come"),
+            (can.run_forever && can.window.is_none(), "exceeds the planned rate"),
+            (can.grow && !can.exact, "exceeds the planned rate, however many keys come"),
         ];
         rules.iter().filter(|(holds, _)| *holds).map(|(_, never)| *never).collect()
     }

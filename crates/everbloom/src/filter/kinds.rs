@@ -167,7 +167,7 @@ fn keeping_rate(mut plan: Plan, goal: &Goal) -> Result<Plan> {
     if goal.expected_items.is_none() && plan.promise.holds != Holds::Always {
         return Ok(plan);
     }
-    let (target, predicted) = (rate_text(target), rate_text(plan.promise.predicted_fpr));
+    let (target, predicted) = (rate_text(target), rate_text(plan.promise.fpr_bound));
     plan.notes.push(format!("its parameters do not keep a rate of {target}{}, but {predicted}", for_items(goal)));
     Ok(plan)
 }
@@ -180,9 +180,9 @@ fn for_items(goal: &Goal) -> String {
 /// usual.
 pub fn broken_rate(plan: &Plan, goal: &Goal) -> Option<Error> {
     let (promise, target) = (plan.promise, goal.target_fpr?);
-    (promise.holds != Holds::Never && promise.predicted_fpr > target).then(|| Error::Infeasible {
+    (promise.holds != Holds::Never && promise.fpr_bound > target).then(|| Error::Infeasible {
         wanted: format!("a rate of {}{}", rate_text(target), for_items(goal)),
-        reason: format!("{} comes to {}", plan.spec, rate_text(promise.predicted_fpr)),
+        reason: format!("{} comes to {}", plan.spec, rate_text(promise.fpr_bound)),
         remedy: "accept that rate, or leave its parameters to the plan".into(),
     })
 }

@@ -122,7 +122,7 @@ pub trait Filter: Any + CloneBoxed + std::fmt::Debug + Send + Sync {
         pipelined(
             &mut (),
             hashes.len().min(found.len()),
-            self.keys_ahead(),
+            self.prefetch_distance(),
             |(), index| self.prefetch_hashes(&hashes[index..=index]),
             |(), index| found[index] = self.contains_hash(hashes[index]),
         );
@@ -143,9 +143,10 @@ pub trait Filter: Any + CloneBoxed + std::fmt::Debug + Send + Sync {
         self.observe_checked(hashes, importances, verdicts);
         Ok(())
     }
-    /// The same where it is known that there are importances for all.
+
+    /// Observes a batch where it is known that there are importances for all.
     fn observe_checked(&mut self, hashes: &[KeyHash], importances: Importances<'_>, verdicts: &mut [Verdict]) {
-        let (count, distance) = (hashes.len().min(verdicts.len()), self.keys_ahead());
+        let (count, distance) = (hashes.len().min(verdicts.len()), self.prefetch_distance());
         pipelined(
             self,
             count,
@@ -162,7 +163,7 @@ pub trait Filter: Any + CloneBoxed + std::fmt::Debug + Send + Sync {
 
     /// Remembers a batch of keys.
     fn insert_hashes(&mut self, hashes: &[KeyHash]) {
-        let distance = self.keys_ahead();
+        let distance = self.prefetch_distance();
         pipelined(
             self,
             hashes.len(),
@@ -177,7 +178,7 @@ pub trait Filter: Any + CloneBoxed + std::fmt::Debug + Send + Sync {
     /// How many keys' cells should be asked for together, ahead of their turn; 0 if asking does not
     /// pay, because everything is in cache. A batch no longer than this is worked on at once: whoever
     /// sends it has called [`Filter::prefetch_hashes`], or gains little from it.
-    fn keys_ahead(&self) -> usize {
+    fn prefetch_distance(&self) -> usize {
         0
     }
 
@@ -331,7 +332,7 @@ pub trait Windowed {
 
     /// Generations more in which some of its traces are left, by which a key that comes again may be taken for known far
     /// more often than one that never came.
-    fn fading(&self) -> u32 {
+    fn partial_generations(&self) -> u32 {
         1
     }
 
@@ -354,5 +355,5 @@ pub trait Multiplicity {
     fn count_hash(&self, hash: KeyHash) -> u64;
 
     /// The highest count: a key that has it came so often, or more.
-    fn most(&self) -> u64;
+    fn max_count(&self) -> u64;
 }

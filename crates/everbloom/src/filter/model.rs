@@ -25,7 +25,7 @@ pub struct Model {
     pub accesses: Option<&'static str>,
     /// What a plan leaves open and a search should try: all combinations.
     pub choices: Choices,
-    /// The same where arrivals have importances, if it differs.
+    /// What a search should try where arrivals have importances, if it differs.
     pub choices_by_importance: Option<Choices>,
     /// What a search by cost tries besides, where the usual rules fix it; only of kinds that take long to simulate.
     pub choices_by_cost: Choices,
@@ -115,7 +115,7 @@ impl Model {
         combined(vec![spec.clone()], choices)
     }
 
-    /// The same with what else a search by cost tries.
+    /// The spec with every combination of the choices it leaves open, and of what else a search by cost tries.
     pub fn variants_by_cost(&self, spec: &Spec, with_importance: bool) -> Vec<Spec> {
         combined(self.variants(spec, with_importance), self.choices_by_cost)
     }

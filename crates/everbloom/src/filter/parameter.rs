@@ -62,12 +62,12 @@ impl Parameter {
         Parameter { name, meaning, takes, unset: Unset::Planned, needs: None }
     }
 
-    /// The same with something else where the spec does not say.
+    /// Takes something else where the spec does not say.
     pub const fn or(self, unset: Unset) -> Self {
         Parameter { unset, ..self }
     }
 
-    /// The same, only together with one of these values of another.
+    /// Allows it only together with one of these values of another.
     pub const fn with(self, parameter: &'static str, values: &'static [&'static str]) -> Self {
         Parameter { needs: Some((parameter, values)), ..self }
     }

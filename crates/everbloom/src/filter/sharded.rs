@@ -259,8 +259,9 @@ impl Sharded {
     /// These filters, of which there is at least one, and all are alike.
     pub fn of(mut shards: Vec<Box<dyn Filter>>, base: Base) -> Self {
         let batches = shards.iter().map(|_| Batch::default()).collect();
-        let window =
-            shards[0].as_windowed().map_or((0, 0, 0), |shard| (shard.generations(), shard.fading(), shard.window()));
+        let window = shards[0]
+            .as_windowed()
+            .map_or((0, 0, 0), |shard| (shard.generations(), shard.partial_generations(), shard.window()));
         Sharded { shards, base, batches, window }
     }
 
@@ -499,7 +500,7 @@ impl Windowed for Sharded {
         self.window.0
     }
 
-    fn fading(&self) -> u32 {
+    fn partial_generations(&self) -> u32 {
         self.window.1
     }
 
@@ -523,8 +524,8 @@ impl Multiplicity for Sharded {
         self.shard(hash).as_multiplicity().map_or(0, |shard| shard.count_hash(hash))
     }
 
-    fn most(&self) -> u64 {
-        self.shards[0].as_multiplicity().map_or(0, |shard| shard.most())
+    fn max_count(&self) -> u64 {
+        self.shards[0].as_multiplicity().map_or(0, |shard| shard.max_count())
     }
 }
 

@@ -128,7 +128,7 @@ impl Timeline {
         self.planned
     }
 
-    /// The same of a generation, if they come evenly.
+    /// The arrivals of a generation that the filter is planned for, if they come evenly.
     pub fn planned_in_generation(&self) -> u64 {
         self.planned.div_ceil(self.clock.arrivals.len() as u64 - 1)
     }
@@ -174,7 +174,7 @@ impl Timeline {
         self.step_within(u64::MAX, times, arrivals)
     }
 
-    /// The same, but no more arrivals than make `most` in the window.
+    /// Takes the next arrivals, but no more than make `most` in the window.
     fn step_within(&mut self, most: u64, times: Times<'_>, arrivals: usize) -> TimelineStep {
         let Some(generations) = (arrivals > 0).then(|| self.turn_to(self.time_of(times, 0))) else {
             return TimelineStep { generations: 0, arrivals: 0 };
@@ -215,7 +215,7 @@ impl Timeline {
         self.observe_within((u64::MAX, f64::INFINITY), filter, hashes, importances, times, verdicts).map(|_| ())
     }
 
-    /// The same, until an arrival would make more in the window than the first number of `most`, or the filter showed a
+    /// Observes hashes until an arrival would make more in the window than the first number of `most`, or the filter showed a
     /// higher rate of false positives than the second; says how many were judged.
     pub(super) fn observe_within(
         &mut self,

@@ -283,12 +283,12 @@ impl Watch {
 /// The rate up to which a window keeps its promise. With as many arrivals as planned it varies with the keys of a
 /// generation, and with the sample of the cells that a status is taken from.
 fn rate_of_window(promise: &Promise, in_generation: u64) -> f64 {
-    promise.predicted_fpr * (1.0 + 4.0 / sqrt(in_generation.clamp(1, 4096) as f64))
+    promise.fpr_bound * (1.0 + 4.0 / sqrt(in_generation.clamp(1, 4096) as f64))
 }
 
 /// What a filter is held to: its promise, which for one that is exact, and grows, has no end.
 fn held_to(kind: &Kind, promise: Promise) -> Promise {
-    if kind.can.be_exact { Promise { holds: Holds::Always, ..promise } } else { promise }
+    if kind.can.exact { Promise { holds: Holds::Always, ..promise } } else { promise }
 }
 
 /// Whether a filter keeps its promise, as far as its contents and its audit tell.
@@ -299,7 +299,7 @@ pub fn standing(filter: &dyn Filter, status: &Status) -> Standing {
     }
 }
 
-/// The same of a filter that is elsewhere, by its contents alone.
+/// Whether a filter that is elsewhere keeps its promise, by its contents alone.
 pub fn standing_of(kind: &Kind, promise: Promise, status: &Status) -> Standing {
     // Where keys are removed, few may be left while the counters that they filled stay full: only the fill tells.
     let arrivals = if kind.can.remove { u64::MAX } else { status.arrivals };
@@ -311,7 +311,7 @@ pub fn watch(filter: &dyn Filter) -> Watch {
     watch_of(filter.kind(), filter.spec(), filter.promise())
 }
 
-/// The same of a filter that is elsewhere.
+/// Watches whether a filter that is elsewhere keeps its promise.
 pub fn watch_of(kind: &Kind, spec: &Spec, promise: Promise) -> Watch {
     let promise = held_to(kind, promise);
     match (kind.forgets(spec) && !kind.can.forget, kind.can.count) {

@@ -343,7 +343,7 @@ impl Filter for Blocked {
         blocks::insert_batch(self.blocks.lines_mut(), hashes);
     }
 
-    fn keys_ahead(&self) -> usize {
+    fn prefetch_distance(&self) -> usize {
         simd::distance_for(self.blocks.lines())
     }
 

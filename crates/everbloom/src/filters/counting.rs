@@ -282,7 +282,7 @@ impl Filter for Counting {
         new
     }
 
-    fn keys_ahead(&self) -> usize {
+    fn prefetch_distance(&self) -> usize {
         spread_distance_for(self.counters.bytes())
     }
 

@@ -61,7 +61,7 @@ pub static KIND: Kind = Kind {
     name: "exact",
     summary: "every key's 64-bit hash: no errors but for chance collisions, grows",
     parameters: &[],
-    can: Abilities { be_exact: true, grow: true, merge: true, ..Abilities::SET },
+    can: Abilities { exact: true, grow: true, merge: true, ..Abilities::SET },
     model: Model { fill_at, ..Model::sized(&[]) },
     extension: None,
     plan: |_, goal| planned(goal),
@@ -82,7 +82,7 @@ fn promised(items: Option<u64>, target: Option<f64>) -> Promise {
     promise_until(items, target, [MOST_ITEMS, MOST_ITEMS], |items| rate(items as f64))
 }
 
-/// It begins with a line, so it fits into nearly any memory; what it grows to is the keys' affair.
+/// It begins with a line, so it fits into nearly any memory; its size depends on the number of keys.
 fn planned(goal: &Goal) -> Result<Plan> {
     let target = goal.target_fpr.unwrap_or(1.0);
     let most = ldexp(target, 64).min(MOST_ITEMS as f64) as u64;

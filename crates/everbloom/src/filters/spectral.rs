@@ -295,7 +295,7 @@ impl Filter for Spectral {
         count == 0
     }
 
-    fn keys_ahead(&self) -> usize {
+    fn prefetch_distance(&self) -> usize {
         spread_distance_for(self.counters.bytes())
     }
 
@@ -331,7 +331,7 @@ impl Multiplicity for Spectral {
         self.smallest(hash).into()
     }
 
-    fn most(&self) -> u64 {
+    fn max_count(&self) -> u64 {
         self.counters.max().into()
     }
 }
@@ -386,7 +386,7 @@ mod tests {
             filter.insert_hash(hash);
         });
         let full = u64::from(plan.spec.required::<u32>("num_hashes").expect("a full spec"));
-        assert_eq!((filter.count_hash(hash), filter.most(), filter.status().full_counters), (255, 255, full));
+        assert_eq!((filter.count_hash(hash), filter.max_count(), filter.status().full_counters), (255, 255, full));
     }
 
     #[test]

@@ -107,7 +107,7 @@ impl Header {
             Holds::UntilItems(items) => items,
         };
         let fnr = self.promise.predicted_fnr.unwrap_or(f64::NAN);
-        for word in [self.seed, self.key_check, self.promise.predicted_fpr.to_bits(), fnr.to_bits(), promise] {
+        for word in [self.seed, self.key_check, self.promise.fpr_bound.to_bits(), fnr.to_bits(), promise] {
             bytes.extend_from_slice(&word.to_le_bytes());
         }
         bytes.extend_from_slice(&(self.spec.len() as u32).to_le_bytes());
@@ -177,7 +177,7 @@ impl Header {
             .ok_or_else(|| Error::corrupt("the filter's note is not text"))?
             .to_string();
         let promise = Promise {
-            predicted_fpr,
+            fpr_bound: predicted_fpr,
             predicted_fnr: (!fnr.is_nan()).then_some(fnr),
             holds: match promise {
                 0 => Holds::Never,

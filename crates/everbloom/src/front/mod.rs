@@ -30,7 +30,7 @@ impl Goal {
     /// ```
     pub fn window(self, arrivals: impl Into<Count>) -> Self {
         let arrivals = arrivals.into().named("window").get();
-        self.settled(arrivals.and_then(|arrivals| planning::windowed(&Window::Arrivals(arrivals), None, true)))
+        self.set_filter_once(arrivals.and_then(|arrivals| planning::windowed(&Window::Arrivals(arrivals), None, true)))
     }
 
     /// Plans a filter: the one that [`Goal::filter`] named, or the best that the planner finds.

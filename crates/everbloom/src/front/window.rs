@@ -54,7 +54,7 @@ impl TimeWindow {
         Ok(TimeWindow { filter: wrap(self.filter)?, ..self })
     }
 
-    /// The same where it cannot fail.
+    /// Puts something around the filter inside, where it cannot fail.
     pub fn map(self, wrap: impl FnOnce(AnyFilter) -> AnyFilter) -> Self {
         TimeWindow { filter: wrap(self.filter), ..self }
     }

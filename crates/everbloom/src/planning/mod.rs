@@ -110,7 +110,7 @@ impl Choice<'_> {
             // Who says how many will come, and not how much memory there is, must not pay for having guessed too low.
             let goal = goal.clone().without_memory();
             return self.first(
-                |kind| kind.can.grow && !kind.can.be_exact,
+                |kind| kind.can.grow && !kind.can.exact,
                 &goal,
                 "grows when more keys come than expected",
             );

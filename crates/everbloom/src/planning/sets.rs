@@ -41,7 +41,7 @@ impl Sets<'_> {
         lasts
             && plan.promise.predicted_fnr == Some(0.0)
             && most.is_none_or(|most| plan.memory_bits <= most)
-            && rate.is_none_or(|rate| plan.promise.predicted_fpr <= rate)
+            && rate.is_none_or(|rate| plan.promise.fpr_bound <= rate)
     }
 
     /// What can be planned for the goal.
@@ -96,7 +96,7 @@ impl Sets<'_> {
     /// The lowest rate, in a few digits, that the keys can have in the memory.
     fn rate_that_fits(&self) -> Option<f64> {
         let kept = self.plans(&self.goal.clone().without_fpr());
-        let lowest = kept.iter().map(|plan| plan.promise.predicted_fpr).fold(1.0, f64::min);
+        let lowest = kept.iter().map(|plan| plan.promise.fpr_bound).fold(1.0, f64::min);
         // What a filter comes to is not always what one can be planned for.
         let rates = std::iter::successors(Some(lowest), |rate| Some(rate * 1.01)).take_while(|rate| *rate < 0.99);
         let mut written = rates.filter_map(|rate| Rate::from(rate_text(rate).as_str()).get().ok()).take(50);

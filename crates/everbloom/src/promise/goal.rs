@@ -31,7 +31,7 @@ pub(crate) const LEAST_RATE_OF_A_PART: f64 = 1e-30;
 ///
 /// let plan = Goal::new().expected_items(1_000_000).fpr(0.01).plan("bloom")?;
 /// assert_eq!(plan.spec.to_string(), "bloom:num_bits=9592964,num_hashes=7");
-/// assert!(plan.promise.predicted_fpr <= 0.01);
+/// assert!(plan.promise.fpr_bound <= 0.01);
 /// # Ok::<(), everbloom::Error>(())
 /// ```
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -79,11 +79,11 @@ impl Goal {
     /// named, or a window asked for, not both.
     pub fn filter(self, spec: &str) -> Self {
         let spec = Spec::parse(spec);
-        self.settled(spec)
+        self.set_filter_once(spec)
     }
 
     /// Settles the filter, which may be done once.
-    pub(crate) fn settled(mut self, spec: Result<Spec>) -> Self {
+    pub(crate) fn set_filter_once(mut self, spec: Result<Spec>) -> Self {
         let spec = match (spec, &self.filter) {
             (Ok(spec), Some(before)) => Err(spec.error(
                 format!("the goal has a filter already, '{before}'"),
@@ -104,7 +104,7 @@ impl Goal {
         self
     }
 
-    /// The same in bits.
+    /// Bounds the memory of the filter's state, in bits.
     pub fn memory_bits(mut self, bits: u64) -> Self {
         (self.memory_bits, self.assumed_memory) = (Some(bits), false);
         self
@@ -268,7 +268,7 @@ impl Goal {
     /// filter.insert_batch(&keys);
     /// assert!(codec::encode_compressed(&*filter).len() <= 10_000);
     /// // What the same bytes keep as they are, 8 bits a key, is 2.2 %.
-    /// assert!(plan.promise.predicted_fpr < 0.012, "{:?}", plan.promise);
+    /// assert!(plan.promise.fpr_bound < 0.012, "{:?}", plan.promise);
     /// # Ok::<(), everbloom::Error>(())
     /// ```
     pub fn transmitted_bytes(mut self, bytes: u64) -> Self {

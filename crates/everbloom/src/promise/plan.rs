@@ -19,7 +19,7 @@ pub enum Holds {
 #[non_exhaustive]
 pub struct Promise {
     /// The rate of false positives among distinct arrivals: a bound while the promise holds.
-    pub predicted_fpr: f64,
+    pub fpr_bound: f64,
     /// The rate of false negatives among duplicates: 0 for filters that never forget, otherwise only
     /// where the stream is known.
     pub predicted_fnr: Option<f64>,
@@ -31,15 +31,15 @@ pub struct Promise {
 
 impl Promise {
     /// The promise of a filter that never forgets and fills up at `items`.
-    pub fn until(items: u64, predicted_fpr: f64) -> Self {
-        let predicted_fpr = predicted_fpr.max(LEAST_RATE);
-        Promise { predicted_fpr, predicted_fnr: Some(0.0), holds: Holds::UntilItems(items), exact_until: None }
+    pub fn until(items: u64, fpr_bound: f64) -> Self {
+        let fpr_bound = fpr_bound.max(LEAST_RATE);
+        Promise { fpr_bound, predicted_fnr: Some(0.0), holds: Holds::UntilItems(items), exact_until: None }
     }
 
     /// The promise of a filter that forgets, and so never fills up.
-    pub fn always(predicted_fpr: f64) -> Self {
-        let predicted_fpr = predicted_fpr.max(LEAST_RATE);
-        Promise { predicted_fpr, predicted_fnr: None, holds: Holds::Always, exact_until: None }
+    pub fn always(fpr_bound: f64) -> Self {
+        let fpr_bound = fpr_bound.max(LEAST_RATE);
+        Promise { fpr_bound, predicted_fnr: None, holds: Holds::Always, exact_until: None }
     }
 
     /// The promise with another end.

@@ -81,7 +81,7 @@ impl Spec {
         self.pairs().find(|(name, _)| *name == parameter).map(|(_, value)| value)
     }
 
-    /// The same parameters for another kind.
+    /// These parameters for another kind.
     pub fn renamed(&self, kind: &str) -> Self {
         self.pairs().fold(Spec::new(kind), |spec, (parameter, value)| spec.with(parameter, value))
     }

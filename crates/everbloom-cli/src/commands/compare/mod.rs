@@ -23,8 +23,8 @@ use std::path::PathBuf;
 /// Runs filters over a stream and counts how often each was wrong.
 ///
 /// The stream is read once, however many filters there are. Rates: FPR = false positives among
-/// arrivals that are truly distinct, FNR = false negatives among true duplicates; "late" is the last
-/// tenth of the arrivals. wfp and wfn are the importance of the errors as a share of all importance.
+/// lines that are truly distinct, FNR = false negatives among true duplicates; "late" is the last
+/// tenth of the lines. wfp and wfn are the importance of the errors as a share of all importance.
 /// ns_per_item is the processor's time to observe a key that is hashed already.
 ///
 /// Filters that are named keep their order, unless --sort says otherwise; the others are shown by FNR, those that broke

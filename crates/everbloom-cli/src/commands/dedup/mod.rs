@@ -28,7 +28,7 @@ use std::time::Duration;
 /// A last line that has no newline yet is then written behind those of all files, and taken back if it goes on.
 ///
 /// Memory stays within --memory and --audit plus 32 MiB plus three times the longest record, which may have 1 GiB, and what a
-/// packed input needs to be unpacked. Threads do not change the result. A signal ends a run between two lines.
+/// packed input needs to be unpacked. Threads do not change the result. SIGINT and SIGTERM stop at a line boundary.
 #[derive(Debug, Args)]
 #[command(after_help = with_exit_codes("\
 Examples:

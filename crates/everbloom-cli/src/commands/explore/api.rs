@@ -121,7 +121,7 @@ async fn around_at_a_glance(State(desk): At, asks: Asks) -> Answer {
     .await
 }
 
-/// The same by simulation, which takes longest.
+/// The charts by simulation, which takes longest.
 async fn curves(State(desk): At, asks: Asks) -> Answer {
     work(desk, asks, false, |desk, pairs, asked| {
         // What is recommended keeps the limits; where nothing does, nothing is.

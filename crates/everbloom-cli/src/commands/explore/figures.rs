@@ -197,12 +197,12 @@ fn over_time(answer: &Recommendation, how: &str) -> Result<Option<Chart>> {
     let mut dropped = panel("new lines dropped", |row| row.predicted_fpr);
     // One that promises far more than it needs would be a line at the bottom.
     let highest = rows.iter().map(|row| row.predicted_fpr).fold(0.0, f64::max);
-    if promise.holds != Holds::Never && promise.predicted_fpr <= 4.0 * highest {
-        let ends = [0.0, answer.stream.arrivals() as f64].map(|at| Point::new(at, 100.0 * promise.predicted_fpr));
+    if promise.holds != Holds::Never && promise.fpr_bound <= 4.0 * highest {
+        let ends = [0.0, answer.stream.arrivals() as f64].map(|at| Point::new(at, 100.0 * promise.fpr_bound));
         dropped = dropped.series(Series::new("promised at most", Look::Reference, ends));
     }
     let forgets = best.forecast.predicted_fnr > 0.0;
-    let caption = match (forgets, best.forecast.stable_after) {
+    let caption = match (forgets, best.forecast.converged_after) {
         (true, Some(lines)) => format!(
             "A filter that forgets comes to a balance between new keys and old ones: here after about {} lines.",
             thousands(lines.round() as u64)

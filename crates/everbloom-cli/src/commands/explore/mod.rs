@@ -4,7 +4,7 @@ mod api;
 mod figures;
 mod settings;
 
-use crate::args::{ImportanceArgs, KeyArgs, OnError};
+use crate::args::{ImportanceArgs, KeyArgs, OnError, quantity};
 use crate::commands::learn;
 use crate::commands::plan::Sampled;
 use crate::failure::{Ending, Failure, Result};
@@ -41,7 +41,7 @@ pub(crate) struct Explore {
     /// A sample of your stream, .gz, .zst, .xz, .bz2 and .lz4 too
     sample: Option<PathBuf>,
     /// The port to take [default: a free one]
-    #[arg(long, value_name = "NUMBER")]
+    #[arg(long, value_name = "NUMBER", value_parser = quantity::port)]
     port: Option<u16>,
     /// Start the browser
     #[arg(long)]

@@ -8,7 +8,7 @@ use crate::report::percent;
 const WIDTHS: [usize; 2] = [40, 10];
 /// What stands before and behind it.
 const BESIDE: usize = 11 + 44;
-/// The same where there is no room for more than the rate.
+/// The chart where there is no room for more than the rate.
 const BESIDE_SHORT: usize = 11 + 11;
 const MOST_ROWS: usize = 12;
 /// Lags that hold a smaller share of the repeats are not worth a bar.
@@ -20,7 +20,7 @@ pub(super) fn by_lag(rows: &[LagRow], columns: usize) -> String {
     let width = columns.saturating_sub(if is_narrow { BESIDE_SHORT } else { BESIDE }).clamp(WIDTHS[1], WIDTHS[0]);
     let rows: Vec<&LagRow> = rows.iter().filter(|row| row.share >= LEAST_SHARE).collect();
     let step = rows.len().div_ceil(MOST_ROWS).max(1);
-    let title = "repeats missed, by arrivals since the key was last seen";
+    let title = "repeats missed, by lines since the key was last seen";
     let mut text = format!("\n{}", Paper::of_columns(columns).wrap(title, 2));
     for together in rows.chunks(step) {
         let share: f64 = together.iter().map(|row| row.share).sum();

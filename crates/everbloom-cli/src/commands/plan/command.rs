@@ -57,7 +57,7 @@ pub(super) fn expected(plan: &Plan, answer: &Recommendation) -> Option<u64> {
 /// not kept and by the cheapest filter, its own, rounded up to three digits.
 pub(super) fn promised(plan: &Plan, answer: &Recommendation) -> Option<f64> {
     let best = &answer.best;
-    let (rate, is_by_cost) = (best.plan.promise.predicted_fpr, best.cost.is_some());
+    let (rate, is_by_cost) = (best.plan.promise.fpr_bound, best.cost.is_some());
     let is_filled = matches!(best.plan.promise.holds, Holds::UntilItems(_)) && plan.window.is_none();
     match plan.fpr {
         Some(given) => Some(given),

@@ -51,10 +51,10 @@ pub(crate) struct Plan {
     /// How many distinct keys to expect, such as 1e6
     #[arg(long, value_name = "COUNT", value_parser = quantity::count)]
     expect: Option<u64>,
-    /// How many arrivals to expect [default: twice the distinct keys, or what the sample has]
+    /// How many lines to expect [default: twice the distinct keys, or what the sample has]
     #[arg(long, value_name = "COUNT", value_parser = quantity::count)]
     arrivals: Option<u64>,
-    /// The last arrivals (1000000) or the time (24h) within which no repeat may be missed, as for dedup; a time takes
+    /// The last lines (1000000) or the time (24h) within which no repeat may be missed, as for dedup; a time takes
     /// --expect, the lines of a window, or --memory
     #[arg(long, value_name = "COUNT|TIME", value_parser = quantity::window)]
     window: Option<Window>,
@@ -219,7 +219,7 @@ struct Document {
     #[serde(flatten)]
     cost: Option<cost::CostRow>,
     command: String,
-    /// The same for every surface that exists, ready to paste.
+    /// The plan for every surface that exists, ready to paste.
     commands: Vec<surfaces::Lines>,
     /// What one gets, in a sentence.
     summary: String,
@@ -280,12 +280,12 @@ impl Row {
         Row {
             filter: candidate.plan.spec.to_string(),
             memory_bits: candidate.plan.memory_bits,
-            predicted_fpr: candidate.plan.promise.predicted_fpr,
+            predicted_fpr: candidate.plan.promise.fpr_bound,
             stream_fpr: candidate.forecast.predicted_fpr,
             // What is bounded is off by no more than its bound.
             stream_fpr_error: counted(candidate.forecast.standard_error).map(|error| {
                 match candidate.plan.promise.holds {
-                    Holds::Always => error.min(candidate.plan.promise.predicted_fpr),
+                    Holds::Always => error.min(candidate.plan.promise.fpr_bound),
                     _ => error,
                 }
             }),
@@ -329,10 +329,10 @@ impl Document {
             },
             late_fpr: forecast.late_fpr,
             late_fnr: forecast.late_fnr,
-            wfp: forecast.wfp,
-            wfn: forecast.wfn,
-            zeros: forecast.zeros,
-            stable_after: forecast.stable_after,
+            wfp: forecast.weighted_fpr,
+            wfn: forecast.weighted_fnr,
+            zeros: forecast.zero_share,
+            stable_after: forecast.converged_after,
             fnr_by_lag: forecast
                 .by_lag
                 .iter()

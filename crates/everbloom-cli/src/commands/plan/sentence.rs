@@ -14,8 +14,8 @@ pub(super) fn of(plan: &Plan, answer: &Recommendation) -> String {
     let best = &answer.best.plan;
     let is_stream = is_stream(answer);
     let wrong = match is_stream {
-        true => mistakes(best.promise.predicted_fpr, "new lines", "dropped by mistake"),
-        false => mistakes(best.promise.predicted_fpr, "other keys", "taken for one of them by mistake"),
+        true => mistakes(best.promise.fpr_bound, "new lines", "dropped by mistake"),
+        false => mistakes(best.promise.fpr_bound, "other keys", "taken for one of them by mistake"),
     };
     let wrong = match best.promise.holds {
         Holds::Never => "how many new lines are dropped by mistake is not promised".to_string(),

@@ -63,10 +63,10 @@ pub(super) fn rows(document: &Document) -> Vec<(&'static str, String)> {
         let late = percent(document.late_fnr);
         rows.push((
             "false negatives",
-            format!("{missed}, {late} late (in the last tenth of the arrivals), by {}", best.method),
+            format!("{missed}, {late} late (in the last tenth of the lines), by {}", best.method),
         ));
         let assumed = if stream.assumed { "assumed: " } else { "" };
-        let counts = (counted(stream.arrivals, "arrival"), thousands(stream.distinct));
+        let counts = (counted(stream.arrivals, "line"), thousands(stream.distinct));
         rows.push(("stream", format!("{assumed}{}, {} distinct, {}", counts.0, counts.1, stream.repeats)));
     }
     if !document.fnr_by_importance.is_empty() {
@@ -74,7 +74,7 @@ pub(super) fn rows(document: &Document) -> Vec<(&'static str, String)> {
     }
     if !is_set {
         let settled = document.stable_after.map_or("not before the stream ends".to_string(), |after| {
-            format!("after {} arrivals", thousands(after as u64))
+            format!("after {} lines", thousands(after as u64))
         });
         rows.push(("settled", format!("{settled}; {} of the cells are zero then", percent(document.zeros))));
     }

@@ -45,7 +45,7 @@ pub(crate) struct Log {
 
 /// What a query takes while a log is worked on, if each is for another key; measured: 90.
 const BYTES_PER_QUERY: usize = 160;
-/// The same of a member; measured: 60.
+/// Bytes that a member takes; measured: 60.
 const BYTES_PER_MEMBER: usize = 96;
 /// Filters of a set that are there together.
 const FILTERS_AT_ONCE: usize = 4;

@@ -8,7 +8,7 @@ use crate::failure::{Ending, Failure, Result};
 use clap::{ArgGroup, Args, ValueEnum};
 use everbloom_tune::querylog::popularity::{MAX_HASHES, Solver};
 
-/// Fewer false hits from a query log: finds the best filter for the queries that really come.
+/// Tune a filter to a query log: find the best one for the queries that really come.
 ///
 /// It learns from key lists and a log of queries, or from known popularities, and writes a scheme for build --scheme.
 ///

@@ -52,7 +52,7 @@ pub(super) fn forecast(plan: &Plan, stream: &Stream) -> Result<Option<Forecast>>
         Integral { state: &|time| model.state_at(time), fnr: &|lag, _| model.missed_after(lag), levels: ALL_ALIKE };
     let mut forecast = integral.forecast(stream, plan.promise, Method::Chain);
     let (all, late) = (model.missed(0.0), model.missed(0.9 * arrivals));
-    forecast.wfn *= if forecast.predicted_fnr > 0.0 { all / forecast.predicted_fnr } else { 0.0 };
+    forecast.weighted_fnr *= if forecast.predicted_fnr > 0.0 { all / forecast.predicted_fnr } else { 0.0 };
     forecast.by_importance.iter_mut().for_each(|row| row.predicted_fnr = all);
     (forecast.predicted_fnr, forecast.late_fnr, forecast.promise.predicted_fnr) = (all, late, Some(all));
     let steps = model.steps.iter().map(|step| (step.time, step.repeats, step.missed));

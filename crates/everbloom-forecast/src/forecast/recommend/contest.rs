@@ -123,7 +123,7 @@ impl Question {
     pub(super) fn is_kept(&self, plan: &Plan, forecast: &Forecast, slack: f64) -> bool {
         let Some(target) = self.goal.target_fpr() else { return true };
         let on_stream = || self.stream.is_some() && forecast.predicted_fpr <= target * slack;
-        plan.promise.predicted_fpr <= target && (plan.promise.holds != Holds::Never || on_stream())
+        plan.promise.fpr_bound <= target && (plan.promise.holds != Holds::Never || on_stream())
     }
 
     pub(super) fn forecast_on(
@@ -143,7 +143,7 @@ impl Question {
 
     /// What is to be small: missed repeats, by importance where there is any.
     fn missed(&self, candidate: &Candidate) -> f64 {
-        if self.goal.has_importance() { candidate.forecast.wfn } else { candidate.forecast.predicted_fnr }
+        if self.goal.has_importance() { candidate.forecast.weighted_fnr } else { candidate.forecast.predicted_fnr }
     }
 
     pub(super) fn sort(&self, candidates: &mut [Candidate]) {

@@ -337,10 +337,14 @@ impl Candidate {
                 -100.0 * more_memory,
                 accesses(&self.plan)
             )
-        } else if mine.wfn <= theirs.wfn {
+        } else if mine.weighted_fnr <= theirs.weighted_fnr {
             "misses as much, and errs from the first key on".into()
         } else {
-            format!("misses more of what matters: wfn {:.3} %, not {:.3} %", 100.0 * mine.wfn, 100.0 * theirs.wfn)
+            format!(
+                "misses more of what matters: wfn {:.3} %, not {:.3} %",
+                100.0 * mine.weighted_fnr,
+                100.0 * theirs.weighted_fnr
+            )
         };
         self
     }

@@ -265,8 +265,8 @@ impl Counts {
         let middle = |level: usize| ((level as f64 + 0.5) / LEVELS as f64).min(1.0);
         // A promise is kept whatever comes, so what was counted above it is chance.
         let bound = match promise.holds {
-            Holds::Always => promise.predicted_fpr,
-            Holds::UntilItems(items) if items >= stream.distinct() => promise.predicted_fpr,
+            Holds::Always => promise.fpr_bound,
+            Holds::UntilItems(items) if items >= stream.distinct() => promise.fpr_bound,
             _ => 1.0,
         };
         Forecast {
@@ -278,8 +278,8 @@ impl Counts {
             fnr_standard_error: self.negatives.standard_error(),
             late_fpr: self.late_positives.rate(),
             late_fnr: self.late_negatives.rate(),
-            wfp: self.importance_wrong.0 / self.importance.max(1e-300),
-            wfn: self.importance_wrong.1 / self.importance.max(1e-300),
+            weighted_fpr: self.importance_wrong.0 / self.importance.max(1e-300),
+            weighted_fnr: self.importance_wrong.1 / self.importance.max(1e-300),
             by_lag: by_octave(&octaves, self.negatives.of),
             by_importance: levels
                 .map(|(level, tally)| RateAt { at: middle(level), predicted_fnr: tally.rate(), share: share(tally) })
@@ -287,8 +287,8 @@ impl Counts {
             mean_fpr: self.expected.rate().min(bound),
             errors_by_importance: self.errors_by_importance(),
             over_time: self.over_time(),
-            zeros,
-            stable_after: (settled + 1 < self.fills.len()).then_some(stable_after),
+            zero_share: zeros,
+            converged_after: (settled + 1 < self.fills.len()).then_some(stable_after),
         }
     }
 }

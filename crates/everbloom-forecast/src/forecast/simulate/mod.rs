@@ -217,7 +217,7 @@ pub(super) fn simulated_in_full(plan: &Plan, stream: &Stream) -> Result<Option<F
         predicted_fpr,
         standard_error: (of_runs(of_positives) + thrown).sqrt(),
         late_fpr: counts.late_expected.rate(),
-        wfp: counts.expected_importance * per_importance,
+        weighted_fpr: counts.expected_importance * per_importance,
         // What never forgets does not do so by chance.
         fnr_standard_error: if counts.negatives.wrong == 0.0 && plan.promise.predicted_fnr == Some(0.0) {
             0.0

@@ -52,7 +52,7 @@ fn by_resetting(num_keys: u64, seed: u64) -> Result<Vec<Row>> {
     Ok(vec![Row::new("deletion").label("how", "bits reset").value("lost", lost as f64 / (num_keys / 2) as f64)])
 }
 
-/// The same by counters, then what is left, and how large counters got.
+/// Keys that are lost by counters, then what is left, and how large counters got.
 fn by_counting(num_keys: u64, cell_bits: u32, seed: u64) -> Result<Vec<Row>> {
     let hashing = Hashing::seeded(seed);
     let parameters = counting::Parameters::new(Size::new(num_keys * CELLS_PER_KEY, NUM_HASHES)?, cell_bits)?;

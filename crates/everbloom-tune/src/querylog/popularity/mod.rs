@@ -163,7 +163,7 @@ impl Allocation {
         Certified { solution, lower_bound }
     }
 
-    /// The same without the certificate.
+    /// The best numbers of hashes without the certificate.
     pub fn solve_uncertified(&self) -> Solution {
         free_fill::solve(self, &Ranked::new(&self.classes))
     }

@@ -118,7 +118,7 @@ impl Ranked {
         self.between(gains, threshold, &none, &all)
     }
 
-    /// The same, where fewer and more steps are known.
+    /// The steps at a threshold, where fewer and more steps are known.
     fn between(&self, gains: &[f64], threshold: f64, fewer: &Boundaries, more: &Boundaries) -> Boundaries {
         let mut taken = Boundaries([0; MAX_HASHES as usize]);
         for (step, gain) in gains.iter().enumerate() {
@@ -181,7 +181,7 @@ impl Ranked {
 }
 
 impl Boundaries {
-    /// The same number of classes for the first `level` steps: one number of hashes for all.
+    /// One number of classes for the first `level` steps: one number of hashes for all.
     pub(super) fn level(classes: &Ranked, level: usize) -> Self {
         Boundaries(array::from_fn(|step| if step < level { classes.order.len() as u32 } else { 0 }))
     }

@@ -297,7 +297,7 @@ impl Kernel for Observing<'_> {
     }
 }
 
-/// The same for queries.
+/// A batch of queries.
 struct Asking<'w> {
     filter: &'w AgePartitioned,
     hashes: &'w [KeyHash],
@@ -393,7 +393,7 @@ impl Windowed for AgePartitioned {
     }
 
     /// Of its bits, one slice after another is emptied.
-    fn fading(&self) -> u32 {
+    fn partial_generations(&self) -> u32 {
         self.parameters.num_hashes
     }
 

@@ -170,7 +170,7 @@ impl Graceful {
         let (words, stride) = (self.ranked.words.len(), self.ranked.parameters.stride());
         // Many at a time, as arrivals come: 0.6 of the time that it takes one by one.
         let (mut hashes, mut count) = ([KeyHash::default(); TOGETHER], 0);
-        table.turn(
+        table.convert(
             &mut self.ranked,
             |ranked| ranked.words.buffer_mut().lines_mut(),
             |bits| Words::last_line(scale(bits, words), stride),
@@ -258,11 +258,11 @@ impl Filter for Graceful {
         insert_by_batches(self, hashes);
     }
 
-    fn keys_ahead(&self) -> usize {
+    fn prefetch_distance(&self) -> usize {
         match self.table {
             Some(table) if table.lines() as usize * 64 <= CACHED_BYTES => 0,
             Some(_) => PREFETCH_DISTANCE,
-            None => self.ranked.keys_ahead(),
+            None => self.ranked.prefetch_distance(),
         }
     }
 

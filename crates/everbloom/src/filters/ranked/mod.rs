@@ -332,7 +332,7 @@ impl Filter for Ranked {
         }
     }
 
-    fn keys_ahead(&self) -> usize {
+    fn prefetch_distance(&self) -> usize {
         self.distance()
     }
 
@@ -367,7 +367,7 @@ impl Ranked {
         run(ObserveWords::<true> { words: &mut self.words, hit, rank, distance, hashes, verdicts });
     }
 
-    /// The same of [`TOGETHER`] keys at most, which were counted when they came.
+    /// Arrivals of [`TOGETHER`] keys at most, which were counted when they came.
     fn take_kept(&mut self, hashes: &[KeyHash]) {
         let (rank, hit) = (self.rank(Importance::FULL), self.parameters.hit);
         let verdicts = &mut [Verdict::Distinct; TOGETHER][..hashes.len()];

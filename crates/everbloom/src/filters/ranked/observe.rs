@@ -131,7 +131,7 @@ impl<'a, const KEPT: bool> ObserveWords<'a, KEPT> {
     #[inline(always)]
     fn ask_first(&self) -> std::slice::Iter<'a, KeyHash> {
         let (hashes, distance) = (self.hashes, self.distance);
-        // Batches no longer than the distance have been asked for: see `Filter::keys_ahead`.
+        // Batches no longer than the distance have been asked for: see `Filter::prefetch_distance`.
         let asks = distance > 0 && hashes.len() > distance;
         let (first, rest) = hashes.split_at(if asks { distance } else { hashes.len() });
         if asks {

@@ -442,7 +442,7 @@ mod tests {
         let rates = |words: &str| -> Vec<f64> {
             let plan = goal.plan(&format!("ranked:words={words}")).expect("plans");
             let parameters = Parameters::from_spec(&plan.spec).expect("a full spec");
-            assert_eq!(plan.promise.predicted_fpr, parameters.predicted_fpr());
+            assert_eq!(plan.promise.fpr_bound, parameters.predicted_fpr());
             let items = [1_000, 5_000, 20_000, 60_000, 200_000, 10_000_000];
             items.map(|items| parameters.predicted_fpr_at(items)).into()
         };

@@ -109,7 +109,7 @@ fn said(from: &str, answer: &Recommendation) -> String {
         short_size(plan.memory_bits),
         saved(answer.best.cost.unwrap_or_default(), answer),
         plan.spec.kind(),
-        percent(plan.promise.predicted_fpr),
+        percent(plan.promise.fpr_bound),
         percent(answer.best.forecast.predicted_fnr),
     )
 }

@@ -100,7 +100,7 @@ pub(crate) enum Mode {
 }
 
 impl Rules {
-    /// The same keys, written in one way, and without what decides no verdict: what is equal then means the same.
+    /// These rules with keys written in one way, and without what decides no verdict: what is equal then means the same.
     fn meaning(&self) -> Self {
         Rules { keys: self.keys.canonical(), ..self.clone() }
     }

@@ -16,7 +16,7 @@ impl Job {
             return self.plan_by_cost(cost, layout);
         }
         if rules.exact {
-            let exact = KINDS.iter().find(|kind| kind.can.be_exact);
+            let exact = KINDS.iter().find(|kind| kind.can.exact);
             let spec = self.in_shards(&Spec::new(exact.map_or(AUTO, |kind| kind.name)))?;
             return Ok(KINDS.plan(&spec, &Goal::new().hashing(rules.goal.hashing()))?);
         }

@@ -132,7 +132,7 @@ impl Job {
         }
         if named(&self.duplicates) && self.state.is_some() {
             return Err(Failure::new(
-                "--duplicates - cannot be gone on with by a later run; name a file, or leave --state out",
+                "--duplicates - cannot be resumed by a later run; name a file, or leave --state out",
             ));
         }
         match named(&self.duplicates) && named(&self.stats) {

@@ -58,7 +58,7 @@ impl Totals {
     }
 
     pub(crate) fn table(&self) -> String {
-        let rows = [("items", self.items), ("new", self.new), ("repeats", self.repeats), ("errors", self.errors)];
+        let rows = [("lines", self.items), ("new", self.new), ("repeats", self.repeats), ("errors", self.errors)];
         columns(&rows.map(|(name, count)| (name, count.to_string())))
     }
 }
@@ -124,7 +124,7 @@ impl Stats {
         let Judge { memory: filter, watch, exact, .. } = judge;
         let promise = filter.promise();
         let can = KINDS.of(filter.spec()).ok().map(|kind| kind.can);
-        let is_exact = can.is_some_and(|can| can.be_exact);
+        let is_exact = can.is_some_and(|can| can.exact);
         let errs_not = is_exact || exact.is_some();
         let status = if look || errs_not { filter.status() } else { Status::default() };
         Stats {
@@ -135,7 +135,7 @@ impl Stats {
             filter: filter.spec().to_string(),
             memory_bits: filter.memory_bits(),
             grows: can.is_some_and(|can| can.grow),
-            predicted_fpr: if is_exact { status.estimated_fpr } else { promise.predicted_fpr },
+            predicted_fpr: if is_exact { status.estimated_fpr } else { promise.fpr_bound },
             predicted_fnr: promise.predicted_fnr,
             fill: (!is_exact).then_some(status.fill),
             estimated_fpr: status.estimated_fpr,
@@ -184,10 +184,9 @@ impl Stats {
         let Tally { items, written, repeats, errors, skipped, .. } = self.tally;
         let (new, repeats) = (thousands(items - repeats - errors), counted(repeats, "repeat"));
         let what = match told.mode {
-            Mode::Drop => format!(", {} written", thousands(written)),
             Mode::OnlyDuplicates => format!(", {} written, all repeats", thousands(written)),
             Mode::Flag => format!(", {} written with a mark: {new} new, {repeats}", thousands(written)),
-            Mode::Count => format!(": {new} new, {repeats}"),
+            Mode::Drop | Mode::Count => format!(": {new} new, {repeats}"),
         };
         let faulty = match (errors, skipped) {
             (0, _) => String::new(),
@@ -261,8 +260,8 @@ impl Stats {
             (_, Some(repeats)) => {
                 let found = self.tally.repeats as f64;
                 format!(
-                    "about {} repeats{of} {through}, mostly ones last seen more than {} line{} ago",
-                    words::about_one_in(repeats / (repeats + found)),
+                    "about {} repeats{of} were missed, mostly ones last seen more than {} line{} ago",
+                    words::about_one_in(repeats / (repeats + found)).replace(" in ", " of "),
                     words::roughly(missed.mostly_after),
                     if missed.mostly_after == 1 { "" } else { "s" }
                 )

@@ -138,7 +138,7 @@ impl BlockOutput {
         self.move_down(block, run);
     }
 
-    /// The same where nobody can predict which records stay: each is moved, and the next one over it if it does not stay.
+    /// Keeps records where nobody can predict which stay: each is moved, and the next one over it if it does not stay.
     fn keep_mixed(&mut self, block: &mut [u8], batch: &Batch, wanted: Verdict, verdicts: &[Verdict]) {
         let mut start = batch.start();
         for (end, verdict) in batch.ends().iter().zip(verdicts) {
@@ -166,7 +166,7 @@ impl BlockOutput {
         }
     }
 
-    /// The same with records without keys, and with repeats put aside.
+    /// Sorts out a block with records without keys, and with repeats put aside.
     fn sort_out(&mut self, block: &mut [u8], batch: &Batch, verdicts: &[Verdict], options: Options) {
         for (index, outcome) in outcomes(batch, verdicts).enumerate() {
             let stays = match outcome {

@@ -54,7 +54,8 @@ pub(crate) fn run(job: &Job) -> Result<Ending> {
     let hashing = counter.hashing(job);
     let reader = RecordReader::new(BlockReader::new(job.files.clone(), job.rules.keys.framing()), layout)?;
     // Lines are written when all has been read, and the bar is gone.
-    let mut reader = reader.watched(&job.files, Screen::of(false, job.promise.quiet)).doubting(job.promise.quiet);
+    let mut reader =
+        reader.watched(&job.files, Screen::of(false, job.promise.quiet)).warn_on_suspect_input(job.promise.quiet);
     let mut watch = FaultWatch::new(job.rules.keys.on_error, OnError::Keep);
     let mut waiting = Waiting::default();
     for_each_batch(&mut reader, &hashing, |part| match part {
@@ -147,7 +148,7 @@ impl Counter {
         }
         let kind = KINDS.of(&job.rules.goal.filter)?;
         // As elsewhere, it grows beyond --memory.
-        if kind.can.be_exact {
+        if kind.can.exact {
             return Ok(Counter::Exact(ExactCounts::default()));
         }
         if !kind.can.count {
@@ -170,7 +171,7 @@ impl Counter {
     fn rates(&self) -> (f64, f64) {
         match self {
             Counter::Exact(_) => (0.0, 0.0),
-            Counter::Estimated(filter) => (filter.promise().predicted_fpr, filter.status().estimated_fpr),
+            Counter::Estimated(filter) => (filter.promise().fpr_bound, filter.status().estimated_fpr),
         }
     }
 
@@ -227,7 +228,7 @@ impl Counter {
             _ if hash == NO_KEY => (1, u64::MAX),
             Counter::Exact(counts) => (counts.count(hash).max(1), u64::MAX),
             Counter::Estimated(filter) => match filter.as_multiplicity() {
-                Some(counts) => (counts.count_hash(hash), counts.most()),
+                Some(counts) => (counts.count_hash(hash), counts.max_count()),
                 None => (1, u64::MAX),
             },
         };
@@ -307,7 +308,7 @@ fn aside(error: &io::Error) -> Failure {
         .with("TMPDIR can name another folder")
 }
 
-/// The same, to be read back.
+/// The lines that were put aside, to be read back.
 struct Lines {
     file: BufReader<tempfile::SpooledTempFile>,
     header: Vec<u8>,
@@ -370,9 +371,5 @@ fn summary(stats: &CountStats, counter: &Counter) -> String {
         }
     };
     let (items, written, repeats) = (counted(*items, "line"), thousands(*written), counted(*repeats, "repeat"));
-    format!(
-        "{items}: {written} written, {repeats}; {source}. {:.2} s, {}.",
-        stats.seconds,
-        short_size(stats.memory_bits)
-    )
+    format!("{items}: {written} new, {repeats}; {source}. {:.2} s, {}.", stats.seconds, short_size(stats.memory_bits))
 }

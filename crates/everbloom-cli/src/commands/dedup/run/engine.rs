@@ -230,13 +230,13 @@ impl Engine {
         done.check()?;
         let Some(mut outputs) = self.outputs.enter(taken.turn) else { return Ok(false) };
         let output = done.output(bytes, self.options);
-        if outputs.can_be_spared() {
+        if outputs.holds_old_output() {
             // What the first block shows to be a mistake leaves the files as they were.
             if let Some(Failure::Message(_)) = stopped {
                 return stopped.map_or(Ok(true), Err);
             }
         }
-        let is_held = outputs.can_be_spared() && is_doubtful && outputs.hold(output, &done.aside);
+        let is_held = outputs.holds_old_output() && is_doubtful && outputs.hold(output, &done.aside);
         // A block without a byte only says that nothing has come yet.
         if !is_held && !bytes.is_empty() {
             outputs.empty()?;
@@ -356,11 +356,11 @@ impl Saving {
             columns: self.columns.get().cloned(),
             ..self.journal.clone()
         };
-        self.interrupt.undisturbed(|| state::save(&self.lock, judge.memory.as_ref(), &journal))?;
+        self.interrupt.uninterruptible(|| state::save(&self.lock, judge.memory.as_ref(), &journal))?;
         Ok(journal)
     }
 
-    /// The same when all that was judged is written.
+    /// Saves the state when all that was judged is written.
     pub(crate) fn save_settled(&self, judge: &mut Judge, outputs: &Outputs, closed: bool) -> Result<Journal> {
         judge.memory.commit();
         self.save(judge, outputs, closed)
@@ -368,6 +368,6 @@ impl Saving {
 
     /// Saves what belongs to the memory that was saved last.
     pub(crate) fn save_journal(&self, journal: &Journal) -> Result<()> {
-        self.interrupt.undisturbed(|| state::save_journal(&self.lock, journal))
+        self.interrupt.uninterruptible(|| state::save_journal(&self.lock, journal))
     }
 }

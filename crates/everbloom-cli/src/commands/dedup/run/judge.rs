@@ -124,7 +124,7 @@ impl Judge {
         self.judged(batch, verdicts, passed, is_burst)
     }
 
-    /// The same on servers, where others judge, too: the promise is watched by what all of them counted, and a batch that
+    /// Judges on servers, where others judge, too: the promise is watched by what all of them counted, and a batch that
     /// breaks it is judged to its end.
     fn ask_servers(&mut self, batch: &Batch, verdicts: &mut [Verdict]) -> Result<Option<Failure>> {
         let all = self.memory.ask(batch.hashes(), batch.importances(), verdicts)?;
@@ -223,7 +223,7 @@ impl Judge {
     }
 
     /// What to say where an earlier run broke the promise.
-    pub(crate) fn welcome(&mut self) -> Option<Failure> {
+    pub(crate) fn report_prior_breach(&mut self) -> Option<Failure> {
         let record = thousands(self.watch.broken_at()?);
         self.say(|remedy| {
             format!(

@@ -109,7 +109,7 @@ impl Judge {
         let seen = is_due.then(|| Seen {
             filter: memory.spec().to_string(),
             memory_bits: memory.memory_bits(),
-            promised_fpr: watch.promise().predicted_fpr,
+            promised_fpr: watch.promise().fpr_bound,
             standing: watch.standing(),
             broken_at: watch.broken_at(),
             audit: memory.own().and_then(|own| own.audit()).map(|audit| Audited::of(&audit.report())),
@@ -132,7 +132,7 @@ impl Judge {
 }
 
 impl Run {
-    /// Arrivals a second of late.
+    /// Lines a second over the last [`LATELY`].
     fn rate(&self) -> f64 {
         let now = Instant::now();
         let is_old = |(moment, _): &&(Instant, Counts)| now.duration_since(*moment) >= LATELY;
@@ -148,7 +148,7 @@ impl Run {
         match self.last {
             None if since >= PAUSE => format!("No line has come yet, for {since_then}."),
             Some(_) if since >= PAUSE => format!("No lines come: the last one came {since_then} ago."),
-            _ => "Lines come.".into(),
+            _ => "Running.".into(),
         }
     }
 
@@ -158,7 +158,7 @@ impl Run {
         let mut rows = vec![
             ("lines", thousands(arrivals)),
             ("repeats", format!("{} ({share})", thousands(repeats))),
-            ("lines a second", format!("{} of late", thousands(self.rate().round() as u64))),
+            ("lines a second", format!("{} over the last {}", thousands(self.rate().round() as u64), lasted(LATELY))),
             ("running for", lasted(self.started.elapsed())),
         ];
         let Some(seen) = &self.seen else { return rows };
@@ -193,7 +193,7 @@ impl Run {
                 Point::new(at(to), 100.0 * share)
             },
         );
-        // The same time in both, though no share is known of a pause.
+        // One span of time in both, though no share is known of a pause.
         let seconds = || match (self.before.front(), self.before.back()) {
             (Some(first), Some(last)) if first.0 < last.0 => {
                 Axis::linear("seconds since the start").from(at(&first.0), at(&last.0))
@@ -218,7 +218,7 @@ impl Run {
         };
         metric("arrivals_total", "counter", "Lines that were judged.", self.now.arrivals as f64);
         metric("repeats_total", "counter", "Lines that were called repeats.", self.now.repeats as f64);
-        metric("arrivals_per_second", "gauge", "Lines a second of late.", self.rate());
+        metric("arrivals_per_second", "gauge", "Lines a second over the last 10 s.", self.rate());
         let pause = self.last.unwrap_or(self.started).elapsed().as_secs_f64();
         metric("pause_seconds", "gauge", "How long no line has come.", pause);
         metric("run_seconds", "gauge", "How long the run takes already.", self.started.elapsed().as_secs_f64());
@@ -248,8 +248,16 @@ impl Run {
         };
         measured("audit_fpr", "New lines taken for repeats, measured.", &audit["measured_fpr"]);
         measured("audit_fnr", "Repeats taken for new, measured.", &audit["measured_fnr"]);
-        measured("audit_last_fpr", "The same of the last lines.", &audit["last"]["measured_fpr"]);
-        measured("audit_last_fnr", "The same of the last lines.", &audit["last"]["measured_fnr"]);
+        measured(
+            "audit_last_fpr",
+            "New lines taken for repeats among the last lines, measured.",
+            &audit["last"]["measured_fpr"],
+        );
+        measured(
+            "audit_last_fnr",
+            "Repeats taken for new among the last lines, measured.",
+            &audit["last"]["measured_fnr"],
+        );
         metric(
             "audit_followed_keys",
             "gauge",

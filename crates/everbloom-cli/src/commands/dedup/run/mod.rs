@@ -107,7 +107,7 @@ fn open(job: &Job, held: Option<Held>) -> Result<Open> {
     let blocks = BlockReader::new(job.files.clone(), job.rules.keys.framing()).start_at(starts);
     let blocks = blocks.follow(job.follow).hold_half_lines(takes_back).stop_on(Some(Arc::clone(&interrupt)));
     let reader = RecordReader::new(blocks, layout)?.after(before)?;
-    let reader = reader.header_is_written(outputs.main.bytes() > 0).doubting(quiet);
+    let reader = reader.header_is_written(outputs.main.bytes() > 0).warn_on_suspect_input(quiet);
     let is_aside = job.duplicates.as_deref().is_some_and(output::is_dash);
     let screen = Screen::of(writes_stdout || is_aside, quiet);
     judge.progress = Bar::for_terminal(reader.blocks().consumed(), &job.files, screen).map(Progress::new);
@@ -180,7 +180,7 @@ impl Job {
         }
         let is_usual = !self.rules.exact && self.rules.cost.cost_fp.is_none();
         let usual = self.rules.goal.goal().target_fpr().unwrap_or(1.0);
-        let says = is_usual && judge.watch.promise().predicted_fpr > usual && !self.wants_summary();
+        let says = is_usual && judge.watch.promise().fpr_bound > usual && !self.wants_summary();
         notes.iter().filter(|_| says).for_each(|note| words::note(note));
         if self.reads_the_past()? {
             words::note(match self.servers.redis {

@@ -73,7 +73,7 @@ impl Outputs {
     }
 
     /// Whether a file still holds what it held before this run, which a mistaken call must not destroy.
-    pub(crate) fn can_be_spared(&self) -> bool {
+    pub(crate) fn holds_old_output(&self) -> bool {
         self.is_stale && self.sinks().any(Sink::is_file)
     }
 

@@ -109,7 +109,7 @@ pub(super) fn resume(job: &Job, saved: &OnServers, bytes: &[u8], interrupt: &Arc
         true => Importances::default(),
         false => Importances::Each(&importances),
     };
-    writer.deal(&hashes, importances, false).map_err(failure)?;
+    writer.stage_batch(&hashes, importances, false).map_err(failure)?;
     writer.send(&mut verdicts).map_err(failure)?;
     let mut servers = Servers::of(name, job.state.is_some(), writer);
     servers.known = known.into_iter().chain(hashes.into_iter().zip(verdicts)).collect();
@@ -172,7 +172,7 @@ impl Memory for Servers {
             true => rest.iter().enumerate().map(|(at, hash)| (*hash, importances.at(known + at))).collect(),
             false => Vec::new(),
         };
-        self.writer().deal(rest, importances.skip(known), true).map_err(failure)?;
+        self.writer().stage_batch(rest, importances.skip(known), true).map_err(failure)?;
         self.dealt = Some((known, flight));
         Ok(!rest.is_empty())
     }
@@ -272,7 +272,7 @@ impl Memory for Servers {
         self.answered(self.writer().filter().status())
     }
 
-    /// The same for the watch over the promise: of a window, a few shards tell.
+    /// What the cells say for the watch over the promise: of a window, a few shards tell.
     fn look(&mut self) -> Status {
         if self.shared_window().is_none() {
             return self.status();

@@ -115,7 +115,7 @@ fn resumed(
     judge.watch = judge.watch.resumed(saved.new_keys, saved.broken_at);
     half_lines.remember_others(&mut judge, &mut saved.tally)?;
     // Before an output is opened: where the promise must not be broken, nothing is written.
-    if let Some(failure) = judge.welcome() {
+    if let Some(failure) = judge.report_prior_breach() {
         return Err(failure);
     }
     if !job.promise.quiet {

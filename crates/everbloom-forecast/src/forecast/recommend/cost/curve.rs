@@ -107,7 +107,7 @@ impl CostCurve {
         }
     }
 
-    /// The same with what was found by a closer look at one memory. A smaller memory does no better than that: a point that
+    /// The curve with what was found by a closer look at one memory. A smaller memory does no better than that: a point that
     /// seems to is chance, and goes.
     pub(super) fn with_found(mut self, found: CostPoint) -> Self {
         let is_above = |point: &CostPoint| point.memory_bits > found.memory_bits;
@@ -119,7 +119,7 @@ impl CostCurve {
         self
     }
 
-    /// The same, where the curve only shows what other memories would cost.
+    /// The curve with its bend, where it only shows what other memories would cost.
     pub(super) fn with_bend(mut self, idle: Idle) -> Self {
         self.bend_bits = self.bend(idle);
         self

@@ -254,7 +254,7 @@ impl Question {
     /// The lowest rate of false positives that is promised within the other limits.
     fn least_fpr(&self, search: &Search<'_>, tried: &[Tried], memory_bits: u64) -> Option<Least> {
         let kept = tried.iter().filter(|one| search.keeps_fnr(one, 1.0));
-        let found = kept.map(|one| one.plan.promise.predicted_fpr).min_by(f64::total_cmp)?;
+        let found = kept.map(|one| one.plan.promise.fpr_bound).min_by(f64::total_cmp)?;
         let is_kept = |rate: f64| {
             let asked = Question { goal: self.goal.clone().fpr(rate), ..self.clone() };
             let search = search.asking(&asked);

@@ -17,7 +17,7 @@ use std::collections::HashSet;
 /// How far the rates beside the best are from it, when kinds are looked at again.
 const NEARBY: [f64; 7] = [0.4, 0.55, 0.75, 1.0, 1.35, 1.8, 2.5];
 
-/// The same for each variant of a kind.
+/// How far the rates are from the best for each variant of a kind.
 const NEARBY_IN_VARIANTS: [f64; 3] = [0.6, 1.0, 1.6];
 
 /// Rates above this are not planned for.
@@ -103,7 +103,7 @@ impl<'q> Search<'q> {
         Search { question, cost, stream, idle }
     }
 
-    /// The same search for another question about the same stream.
+    /// This search for another question about the same stream.
     pub(super) fn asking<'a>(&self, question: &'a Question) -> Search<'a>
     where
         'q: 'a,
@@ -140,7 +140,7 @@ impl<'q> Search<'q> {
         trials
     }
 
-    /// The same for a curve of many memories: at a glance only the `leaders` take part, and otherwise the cheapest in its
+    /// What is tried for a curve of many memories: at a glance only the `leaders` take part, and otherwise the cheapest in its
     /// variants, too. Without those the curve would lie above what a search at its memory finds, and by as much as the usual
     /// parameters of a kind cost more than its best.
     pub(super) fn glance_for_curve(&self, memory_bits: u64, leaders: &[Leader]) -> Vec<Tried> {
@@ -286,7 +286,7 @@ impl<'q> Search<'q> {
         let cost = ExpectedCost::of(self.cost, forecast, plan.memory_bits, &self.stream);
         let known = self.stream.distinct();
         let more_come = self.question.expected().is_some_and(|expected| expected > known.saturating_add(known / 100));
-        let promised = if more_come { self.idle.drop * plan.promise.predicted_fpr } else { 0.0 };
+        let promised = if more_come { self.idle.drop * plan.promise.fpr_bound } else { 0.0 };
         ExpectedCost { false_positives: cost.false_positives.max(promised), ..cost }
     }
 
