@@ -158,12 +158,12 @@ fn number<T: std::str::FromStr>(map: &Value, name: &str) -> Result<T> {
 }
 
 fn status_of(map: &Value) -> Result<Status> {
-    let mut status = Status::default();
-    status.arrivals = number(map, "arrivals")?;
-    status.fill = number(map, "fill")?;
-    status.estimated_fpr = number(map, "estimated_fpr")?;
-    status.estimated_items = field(map, "estimated_items").and_then(|text| text.parse().ok());
-    status.refused = number(map, "refused")?;
-    status.full_counters = number(map, "full_counters")?;
-    Ok(status)
+    Ok(Status {
+        arrivals: number(map, "arrivals")?,
+        fill: number(map, "fill")?,
+        estimated_fpr: number(map, "estimated_fpr")?,
+        estimated_items: field(map, "estimated_items").and_then(|text| text.parse().ok()),
+        refused: number(map, "refused")?,
+        full_counters: number(map, "full_counters")?,
+    })
 }
