@@ -332,7 +332,7 @@ fn golden_schemes_and_their_filters_are_frozen() {
 
 /// False positives among `count` keys from `from` on, and how many there were.
 fn false_positives(filter: &dyn Filter, keys: impl Iterator<Item = u64>) -> (f64, f64) {
-    let found: Vec<bool> = keys.map(|key| filter.contains(&key)).collect();
+    let found: Vec<bool> = keys.map(|key| filter.contains(key)).collect();
     (found.iter().filter(|found| **found).count() as f64, found.len() as f64)
 }
 

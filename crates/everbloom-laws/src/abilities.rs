@@ -25,7 +25,7 @@ fn merge(left: &mut AnyFilter, right: &dyn Filter, how: Combine) -> Result<(), E
 }
 
 fn answers(filter: &dyn Filter) -> Vec<bool> {
-    (0..5000u64).map(|key| filter.contains(&key)).collect()
+    (0..5000u64).map(|key| filter.contains(key)).collect()
 }
 
 pub fn a_union_is_what_inserting_both_gives<S: Set>() {

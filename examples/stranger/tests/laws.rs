@@ -34,7 +34,7 @@ fn a_search_finds_it_among_the_others_and_forecasts_what_it_misses() {
             missed += f64::from(u8::from(is_new));
         }
     }
-    let (rate, error) = (missed / repeats, (missed / repeats * (1.0 - missed / repeats) / repeats as f64).sqrt());
+    let (rate, error) = (missed / repeats, (missed / repeats * (1.0 - missed / repeats) / repeats).sqrt());
     assert!((rate - forecast).abs() < 4.0 * error + 0.02, "{rate} ± {error}, forecast {forecast}");
 }
 
@@ -43,7 +43,7 @@ fn drawn() -> impl FnMut() -> u64 {
     let mut state = 7u64;
     move || {
         state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (u128::from(state >> 11) * 62_750 >> 53) as u64
+        ((u128::from(state >> 11) * 62_750) >> 53) as u64
     }
 }
 

@@ -66,7 +66,7 @@ fn hexadecimal(bits: impl Iterator<Item = bool>) -> String {
 
 /// What a filter contains, and its verdicts on what comes next.
 fn answers(filter: &mut dyn Filter) -> (String, String) {
-    let contains = hexadecimal((0..256u64).map(|key| filter.contains(&key)));
+    let contains = hexadecimal((0..256u64).map(|key| filter.contains(key)));
     let verdicts = observe_all(filter, &arrivals(256, 300, 2));
     (contains, hexadecimal(verdicts.into_iter().map(|verdict| verdict == Verdict::Duplicate)))
 }

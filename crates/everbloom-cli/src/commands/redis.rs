@@ -287,7 +287,7 @@ impl Load {
             return Err(Failure::new("--window is how long a window of time is; write it as 24h, 90s or 7d"));
         }
         let FilterFile { filter, note, .. } = FilterFile::read(&self.file, self.memory, None)?;
-        let is_timed = is_turned_by_caller(KINDS.of(&filter.spec())?, &filter.spec());
+        let is_timed = is_turned_by_caller(KINDS.of(filter.spec())?, filter.spec());
         let window = self.window.and_then(time_of).or_else(|| noted_window(&note).filter(|_| is_timed));
         let (options, name, has_audit) = (self.which.options(), &self.which.name, filter.audit().is_some());
         let mut loaded = Filter::load(&options, name, filter, window, self.replace).map_err(failure)?;

@@ -183,18 +183,12 @@ fn same_body(one: Body<'_>, other: Body<'_>) -> bool {
 /// assert!(Decoder::new().secret_key(key).decode(b"no filter").is_err());
 /// # Ok::<(), everbloom::Error>(())
 /// ```
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, Default)]
 pub struct Decoder<'d> {
     limit: Option<u64>,
     key: Option<SecretKey>,
     attachment: Option<&'d (dyn Any + Send + Sync)>,
     kinds: Kinds,
-}
-
-impl Default for Decoder<'_> {
-    fn default() -> Self {
-        Decoder { limit: None, key: None, attachment: None, kinds: Kinds::default() }
-    }
 }
 
 impl Kinds {
