@@ -173,7 +173,7 @@ fn tables_are_as_wide_as_asked_and_classes_are_ranges() {
     let weighted = ["--importance", "2", "--importance-max", "312", "--by-importance", "--filter", "ranked"];
     let classes = at("100", &weighted);
     let labels: Vec<&str> =
-        classes.lines().skip_while(|line| !line.contains("importance  arrivals")).skip(1).map(str::trim).collect();
+        classes.lines().skip_while(|line| !line.contains("importance  lines")).skip(1).map(str::trim).collect();
     let labels: Vec<&str> =
         labels.iter().take_while(|line| !line.is_empty()).filter_map(|line| line.split(' ').next()).collect();
     assert!(labels.len() == 10 && labels.iter().all(|label| label.contains('–')), "{classes}");
@@ -283,7 +283,7 @@ fn tables_name_every_filter_and_hide_what_was_not_asked() {
         String::from_utf8(folder.output_of(&call)).expect("text")
     };
     let plain = table(&[]);
-    assert!(plain.starts_with("20,000 arrivals") && plain.contains("  ranked ") && !plain.contains("wfn"), "{plain}");
+    assert!(plain.starts_with("20,000 lines") && plain.contains("  ranked ") && !plain.contains("wfn"), "{plain}");
     assert!(!plain.contains("num_"), "the whole specs are for --verbose: {plain}");
     for word in ["FNR:", "FPR:", "late:", "*:"] {
         assert!(plain.contains(word), "{word} is not explained: {plain}");

@@ -145,7 +145,7 @@ fn repeats_can_be_flagged_selected_or_counted() {
     assert_eq!(run(&[]), b"a\nb\nc\n");
     assert_eq!(run(&["--only-duplicates"]), b"a\nb\n");
     assert_eq!(run(&["--flag"]), b"new\ta\nnew\tb\ndup\ta\nnew\tc\ndup\tb\n");
-    assert_eq!(String::from_utf8_lossy(&run(&["--count"])), "items    5\nnew      3\nrepeats  2\nerrors   0\n");
+    assert_eq!(String::from_utf8_lossy(&run(&["--count"])), "lines    5\nnew      3\nrepeats  2\nerrors   0\n");
     assert_refused(&folder.run(&["dedup", "--flag", "--count"]), "--count");
     run(&["--count", "--stats", "counted.json"]);
     let stats = json_of(&folder.read("counted.json"));
@@ -342,5 +342,5 @@ fn a_real_access_log_loses_its_repeated_visitors() {
     let log = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/access.log.zst");
     let arguments = ["dedup", log, "--key", "1", "--delimiter", " ", "--count", "--exact"];
     let counted = String::from_utf8(folder.output_of(&arguments)).expect("text");
-    assert!(counted.starts_with("items    10000\nnew      1753\n"), "{counted}");
+    assert!(counted.starts_with("lines    10000\nnew      1753\n"), "{counted}");
 }

@@ -92,7 +92,7 @@ fn an_audit_goes_on_with_its_state_after_kills() {
     assert!(last.status.success(), "{}", error_of(&last));
     assert_measured(&json_of(&folder.read("stats.json")), counted(&folder.read("out.txt")));
     let info = String::from_utf8(folder.run(&["info", "s.ebf"]).stdout).expect("text");
-    assert!(info.contains("measured fnr") && info.contains("120,000 arrivals"), "{info}");
+    assert!(info.contains("measured fnr") && info.contains("120,000 lines"), "{info}");
     let json = json_of(&folder.output_of(&["info", "s.ebf", "--format", "json"]));
     assert_measured(&json, counted(&folder.read("out.txt")));
     assert_refused(&folder.run(&[&arguments[..], &["--audit=1MiB"]].concat()), "--audit 16MiB");

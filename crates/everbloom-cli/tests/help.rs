@@ -144,6 +144,7 @@ fn defaults_are_said() {
     let compare = flowing("compare");
     assert!(compare.contains("to save memory [default: all]"), "{compare}");
     let generate = String::from_utf8(folder.output_of(&["lab", "generate", "--help"])).expect("text");
+    let generate = generate.split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(generate.contains("zipf set [default: 1]") && generate.contains("as --list says]"), "{generate}");
     // What compare's help says of the memory is so.
     assert!(compare.contains("compare needs it, unless every --filter has a size of its own"), "{compare}");

@@ -140,7 +140,7 @@ impl Document {
             rows.push(("predicted fnr", report::percent(fnr)));
         }
         rows.extend([
-            ("arrivals", report::thousands(self.arrivals)),
+            ("lines", report::thousands(self.arrivals)),
             ("fill", format!("{} of the cells are in use", report::percent(self.fill))),
             ("estimated fpr", estimated),
             ("estimated items", items),

@@ -251,7 +251,7 @@ fn table(document: &Document) -> String {
     ];
     if let (Some(seconds), Some(planned)) = (document.window_seconds, document.planned_arrivals) {
         let window = span_text(Duration::from_secs_f64(seconds));
-        rows.push(("window", format!("{window}, planned for {} arrivals", thousands(planned))));
+        rows.push(("window", format!("{window}, planned for {} lines", thousands(planned))));
     }
     columns(&rows)
 }

@@ -22,7 +22,7 @@ def unseen_by(
 def unseen_on_servers(
     seen: RedisFilter, items: Iterable[Any], key: Callable[[Any], Any] | None, importance: Any
 ) -> Iterator[Any]:
-    """The same for a filter on servers, which has its own clock."""
+    """The items that are new to a filter on servers, which has its own clock."""
     for item in items:
         weight = importance(item) if callable(importance) else importance
         if seen.add(item if key is None else key(item), importance=weight):

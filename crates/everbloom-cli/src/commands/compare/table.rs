@@ -107,12 +107,12 @@ fn summary(document: &Document, paper: &Paper) -> String {
     let about = if document.truth_sample.is_some() { "about " } else { "" };
     let mut counts = format!(
         "{}, {about}{} distinct, {about}{}",
-        counted(document.items, "arrival"),
+        counted(document.items, "line"),
         thousands(document.distinct),
-        counted(document.duplicates, "duplicate")
+        counted(document.duplicates, "repeat")
     );
     if document.skipped > 0 {
-        counts.push_str(&format!(", {} skipped", counted(document.skipped, "record")));
+        counts.push_str(&format!(", {} skipped", counted(document.skipped, "line")));
     }
     let mut text = paper.wrap(&counts, 2);
     if let Some(share) = document.truth_sample {
@@ -132,8 +132,8 @@ fn summary(document: &Document, paper: &Paper) -> String {
 /// What the columns mean.
 fn legend(document: &Document, rows: &[&Row], weighted: bool, paper: &Paper) -> String {
     let mut text = String::from(
-        "FNR: repeats that the filter took for new. FPR: new arrivals that it took for repeats. late: the same in the last \
-         tenth of the arrivals, which is nearest to what comes next.",
+        "FNR: repeats that the filter took for new. FPR: new lines that it took for repeats. late: both in the last \
+         tenth of the lines, which is nearest to what comes next.",
     );
     if rows.iter().any(|row| row.matched.is_some()) {
         text.push_str(&format!(
@@ -306,7 +306,7 @@ fn by_importance(rows: &[&Row], paper: &Paper) -> String {
         .iter()
         .filter_map(|row| Some((*row, spread::classes(row.report.by_importance.as_ref()?, MOST_CLASSES))))
         .collect();
-    let mut header = vec![Cell::from("importance"), Cell::from("arrivals")];
+    let mut header = vec![Cell::from("importance"), Cell::from("lines")];
     header.extend(curves.iter().map(|(row, _)| Cell::from(row.name.as_str())));
     let mut table = vec![header];
     for (index, class) in curves.first().into_iter().flat_map(|(_, classes)| classes.iter().enumerate()) {
@@ -323,7 +323,7 @@ fn by_importance(rows: &[&Row], paper: &Paper) -> String {
         );
         table.push(line);
     }
-    let mut text = paper.wrap("fn_share: repeats that the filter took for new, among all arrivals of an importance", 2);
+    let mut text = paper.wrap("fn_share: repeats that the filter took for new, among all lines of an importance", 2);
     text.push('\n');
     text.push_str(&paper.table(2, &table));
     // The crossing is with the filter that was named first.

@@ -19,10 +19,10 @@ pub(crate) struct Generate {
     /// List the data sets
     #[arg(long)]
     list: bool,
-    /// Number of arrivals [default: 100000]
+    /// Number of lines [default: 100000]
     #[arg(long, value_name = "COUNT", value_parser = quantity::count)]
     items: Option<u64>,
-    /// Share of arrivals that are distinct, such as 30% [default: the set's own, as --list says]
+    /// Share of lines that are distinct, such as 30% [default: the set's own, as --list says]
     #[arg(long, value_name = "SHARE", value_parser = quantity::rate)]
     distinct: Option<f64>,
     /// Exponent of the zipf set [default: 1]
