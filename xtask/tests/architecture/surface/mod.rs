@@ -295,6 +295,8 @@ const FINISHED: &[(&str, &str)] = &[
     ("everbloom::Importances", "one importance for all keys or one for each; callers make it"),
     ("everbloom::Status", "what a filter says of itself; authors of kinds make it"),
     ("everbloom::Window", "arrivals or time, which callers match"),
+    ("everbloom_papers::ibf::Reinsertion", "what the thesis sets by hand"),
+    ("everbloom_papers::ibf::Sizes", "the four numbers of the thesis, set by hand"),
     ("everbloom_compat::redisbloom::ChunkError", "the three answers that RedisBloom has"),
     ("everbloom_compat::redisbloom::Header", "the fields of a format that is another's, and does not change"),
     ("everbloom_compat::redisbloom::Refusal", "the answers that RedisBloom has"),
@@ -311,6 +313,8 @@ const MAY_CHANGE: &[&str] = &[
     "everbloom_forecast::forecast::",
     "everbloom_tune::ribbon::",
     "everbloom_tune::scheme::",
+    "everbloom_tune::querylog::popularity::",
+    "everbloom_tune::querylog::stacking::",
 ];
 
 const CLOSED: &str = "is not #[non_exhaustive]";
