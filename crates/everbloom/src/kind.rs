@@ -8,15 +8,14 @@
 //! Before 1.0 this module may change in a minor version.
 
 pub use crate::filter::sharded::{
-    MAX_SHARDS, SHARDS_PARAMETER, Sharded, build_shard, in_shards, is_sharded, is_turned_by_caller, join,
-    largest_share, shard_plan, shard_spec, shards_of, split, window_in_shards,
+    MAX_SHARDS, SHARDS_PARAMETER, Sharded, build_shard, in_shards, is_sharded, is_turned_by_caller, join, shard_plan,
+    shard_spec, shards_of, split, window_in_shards,
 };
 pub use crate::filter::{
-    Abilities, Annex, Base, Body, Choices, CloneBoxed, Combine, Effort, FillAt, Kind, Kinds, MOST_CHANGED, Mapped,
-    Merge, Model, Multiplicity, OpenMapped, Parameter, ReadAnnex, Removal, Restore, SHARDS, Takes, Timeline,
-    TimelineStep, Times, UnseenExt, Unset, Watch, Watched, WindowParameters, WindowStatus, Windowed, alone,
-    broken_rate, insert_by_batches, names, observe_one, one_of, same_shape, shows_base, standing, standing_of, watch,
-    watch_of,
+    Abilities, Annex, Base, Body, Choices, Combine, Effort, FillAt, Kind, Kinds, MOST_CHANGED, Mapped, Merge, Model,
+    Multiplicity, OpenMapped, Parameter, ReadAnnex, Removal, Restore, SHARDS, Takes, Timeline, Times, UnseenExt, Unset,
+    Watch, Watched, WindowParameters, WindowStatus, Windowed, alone, insert_by_batches, names, observe_one, one_of,
+    same_shape, shows_base, standing, standing_of, watch, watch_of,
 };
 pub use crate::format::{BodyReader, StateReader, StateWriter, stored_hashing};
 pub use crate::front::{build_typed, typed_filter, typed_from_bytes};

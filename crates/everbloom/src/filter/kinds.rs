@@ -26,7 +26,7 @@ impl Kinds {
     }
 
     /// Puts beside a filter what was saved so.
-    pub fn annexed(self, filter: Box<dyn Filter>, bytes: &[u8]) -> Result<Box<dyn Filter>> {
+    pub(crate) fn annexed(self, filter: Box<dyn Filter>, bytes: &[u8]) -> Result<Box<dyn Filter>> {
         match self.read_annex {
             Some(read) => read(filter, bytes),
             None => Err(Error::unsupported(
@@ -178,7 +178,7 @@ fn for_items(goal: &Goal) -> String {
 
 /// The error that a plan does not keep the rate of a goal, if it does not: for callers that hold it to one that is only
 /// usual.
-pub fn broken_rate(plan: &Plan, goal: &Goal) -> Option<Error> {
+pub(crate) fn broken_rate(plan: &Plan, goal: &Goal) -> Option<Error> {
     let (promise, target) = (plan.promise, goal.target_fpr?);
     (promise.holds != Holds::Never && promise.fpr_bound > target).then(|| Error::Infeasible {
         wanted: format!("a rate of {}{}", rate_text(target), for_items(goal)),

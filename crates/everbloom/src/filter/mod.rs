@@ -33,8 +33,7 @@ pub use info::Info;
 pub use keys::{FilterExt, Unseen, UnseenExt};
 pub use kind::{Abilities, Kind, OpenMapped, ReadAnnex, Restore, WindowParameters};
 pub use kinds::Kinds;
-pub use kinds::broken_rate;
-pub(crate) use kinds::{id_of, restore};
+pub(crate) use kinds::{broken_rate, id_of, restore};
 pub use merge::same_shape;
 pub use merge::{Combine, Merge};
 pub use model::{Choices, Effort, FillAt, MOST_CHANGED, Model};
@@ -43,7 +42,7 @@ pub use parameter::{Parameter, Takes, Unset, names};
 pub use plan::Plan;
 pub use sharded::SHARDS;
 pub(crate) use sharded::Sharded;
-pub use timeline::{Timeline, TimelineStep, Times, WindowStatus};
+pub use timeline::{Timeline, Times, WindowStatus};
 pub use watch::{Watch, Watched, standing, standing_of, watch, watch_of};
 
 /// The bytes behind a filter, as the format stores them.

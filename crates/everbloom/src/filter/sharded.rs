@@ -77,7 +77,7 @@ const RARITY: f64 = 1e3;
 
 /// The keys of the fullest of `count` shards, when `items` are dealt out by their hashes: more than this only in one build
 /// in [`RARITY`]. By Bernstein, a shard exceeds its mean by t with a probability of at most e^(−t²/(2·(mean + t/3))).
-pub fn largest_share(items: u64, count: u64) -> u64 {
+pub(crate) fn largest_share(items: u64, count: u64) -> u64 {
     let mean = items as f64 / count as f64;
     let third = log(count as f64 * RARITY) / 3.0;
     let excess = third + (third * third + 6.0 * third * mean).sqrt();
@@ -280,34 +280,24 @@ impl Sharded {
         Ok(Self::of(shards, Base::of_any_hash(from.kind, part.with(SHARDS, count), from.hashing, from.promise)))
     }
 
-    /// The filters, for callers that bring their own threads; a key belongs to [`Sharded::shard_of`].
-    pub fn shards_mut(&mut self) -> &mut [Box<dyn Filter>] {
-        &mut self.shards
-    }
-
     /// The filters.
     pub fn shards(&self) -> &[Box<dyn Filter>] {
         &self.shards
     }
 
     /// Takes the filters out, for somebody who keeps them elsewhere and brings them back.
-    pub fn take_shards(&mut self) -> Vec<Box<dyn Filter>> {
+    pub(crate) fn take_shards(&mut self) -> Vec<Box<dyn Filter>> {
         std::mem::take(&mut self.shards)
     }
 
     /// Brings back what [`Sharded::take_shards`] took out.
-    pub fn put_shards(&mut self, shards: Vec<Box<dyn Filter>>) {
+    pub(crate) fn put_shards(&mut self, shards: Vec<Box<dyn Filter>>) {
         self.shards = shards;
-    }
-
-    /// The number of filters.
-    pub fn num_shards(&self) -> usize {
-        self.shards.len()
     }
 
     /// The shard that a key belongs to.
     #[inline]
-    pub fn shard_of(&self, hash: KeyHash) -> usize {
+    pub(crate) fn shard_of(&self, hash: KeyHash) -> usize {
         hash.shard(self.shards.len() as u64) as usize
     }
 

@@ -129,7 +129,7 @@ impl Timeline {
     }
 
     /// The arrivals of a generation that the filter is planned for, if they come evenly.
-    pub fn planned_in_generation(&self) -> u64 {
+    pub(crate) fn planned_in_generation(&self) -> u64 {
         self.planned.div_ceil(self.clock.arrivals.len() as u64 - 1)
     }
 
@@ -252,7 +252,7 @@ impl Timeline {
     }
 
     /// Turns an idle filter to a time, so that what is older than the window is forgotten though nothing comes.
-    pub fn advance_to(&mut self, filter: &mut dyn Filter, time: i64) -> Result<()> {
+    pub(crate) fn advance_to(&mut self, filter: &mut dyn Filter, time: i64) -> Result<()> {
         if self.turns_before(time) > 0 {
             self.look_at(filter);
             windowed(filter)?.advance_by(self.turn_to(time));

@@ -78,12 +78,12 @@ impl Watch {
     }
 
     /// Watches a filter whose keys fade, so that its verdicts do not tell how many are inside.
-    pub fn by_looks(promise: &Promise) -> Self {
+    pub(crate) fn by_looks(promise: &Promise) -> Self {
         Self::until(*promise, u64::MAX).with_looks()
     }
 
     /// Looks at the cells, too.
-    pub fn with_looks(self) -> Self {
+    pub(crate) fn with_looks(self) -> Self {
         Watch { look_at: Some(FIRST_LOOK), ..self }
     }
 

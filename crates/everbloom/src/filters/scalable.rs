@@ -139,7 +139,7 @@ impl Parameters {
     }
 
     /// Keys that stage `index` takes.
-    pub fn stage_items(&self, index: u32) -> u64 {
+    pub(crate) fn stage_items(&self, index: u32) -> u64 {
         u64::from(self.growth).saturating_pow(index).saturating_mul(self.initial_items)
     }
 

@@ -294,7 +294,7 @@ impl Goal {
     }
 
     /// The memory bound, checked; `None` if not given.
-    pub fn checked_memory(&self) -> Result<Option<u64>> {
+    pub(crate) fn checked_memory(&self) -> Result<Option<u64>> {
         match self.memory_bits {
             Some(bits) if bits == 0 || bits > MAX_MEMORY_BITS => {
                 Err(Error::memory(bits, "at least one bit and at most 128PiB", "try 64MiB"))
@@ -304,7 +304,7 @@ impl Goal {
     }
 
     /// The number of distinct keys, checked; `None` if not given.
-    pub fn checked_items(&self) -> Result<Option<u64>> {
+    pub(crate) fn checked_items(&self) -> Result<Option<u64>> {
         match self.expected_items {
             Some(items) if items == 0 || items > MAX_ITEMS => Err(Error::parameter(
                 "expected_items",
@@ -367,11 +367,6 @@ impl Goal {
     /// Whether the filter is to be small when it is compressed.
     pub fn is_compressed(&self) -> bool {
         self.compressed
-    }
-
-    /// The most bytes that the filter may take when it is sent.
-    pub fn most_transmitted_bytes(&self) -> Option<u64> {
-        self.transmitted_bytes
     }
 
     /// Whether no key may be missed.

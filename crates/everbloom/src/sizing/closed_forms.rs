@@ -47,7 +47,7 @@ pub fn bloom_bits(items: f64, target: f64, hashes: u32) -> f64 {
 }
 
 /// The load, in keys, at which a filter of `bits` bits and `hashes` probes reaches `rate`.
-pub fn bloom_capacity(bits: u64, rate: f64, hashes: u32) -> u64 {
+pub(crate) fn bloom_capacity(bits: u64, rate: f64, hashes: u32) -> u64 {
     largest(bits.saturating_mul(64), |items| bloom_fpr(bits, items as f64, hashes) <= rate)
 }
 
@@ -62,7 +62,7 @@ pub fn largest(most: u64, holds: impl Fn(u64) -> bool) -> u64 {
 }
 
 /// The largest number up to `most` at which a rate that rises is at most `target`; 0 if there is none.
-pub fn largest_within(most: u64, target: f64, rate: impl Fn(u64) -> f64) -> u64 {
+pub(crate) fn largest_within(most: u64, target: f64, rate: impl Fn(u64) -> f64) -> u64 {
     let at = |number: u64| {
         let rate = rate(number);
         (rate <= target, log(rate / target))
@@ -71,7 +71,7 @@ pub fn largest_within(most: u64, target: f64, rate: impl Fn(u64) -> f64) -> u64 
 }
 
 /// The smallest number from 1 to `most` at which a rate that falls is at most `target`.
-pub fn smallest_within(most: u64, target: f64, rate: impl Fn(u64) -> f64) -> Option<u64> {
+pub(crate) fn smallest_within(most: u64, target: f64, rate: impl Fn(u64) -> f64) -> Option<u64> {
     let at = |number: u64| {
         let rate = rate(number);
         (rate > target, log(target / rate))
@@ -130,7 +130,7 @@ pub fn smallest(least: u64, most: u64, holds: impl Fn(u64) -> bool) -> Option<u6
 const POISSON_LIMIT: f64 = 1e6;
 
 /// Σ_j Poisson(j; mean) · value(j), summed outwards from the mode until the rest is negligible.
-pub fn poisson_mean(mean: f64, value: impl Fn(u64) -> f64) -> f64 {
+pub(crate) fn poisson_mean(mean: f64, value: impl Fn(u64) -> f64) -> f64 {
     if mean <= 0.0 || mean > POISSON_LIMIT {
         return value(mean as u64);
     }

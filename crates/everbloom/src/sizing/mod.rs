@@ -30,7 +30,7 @@ pub struct Size {
 /// What a filter that fills up promises, whose rate rises with the keys inside: the asked rate for as many keys as it is
 /// kept for, if those that are expected are among them; otherwise what it comes to with these, or with as many as it is
 /// made for if nothing is asked. `made_for_and_most` are these keys and the most to look at.
-pub fn promise_until(
+pub(crate) fn promise_until(
     items: Option<u64>,
     rate: Option<f64>,
     made_for_and_most: [u64; 2],
@@ -85,7 +85,7 @@ impl Size {
     ///
     /// One hash and a sparse filter would always win \[Mitzenmacher 2001\]; the cells decide how far one
     /// can go there.
-    pub fn for_wire(expected_items: u64, target_fpr: f64, most: u64) -> Result<Self> {
+    pub(crate) fn for_wire(expected_items: u64, target_fpr: f64, most: u64) -> Result<Self> {
         let usual = Self::for_rate(expected_items, target_fpr)?;
         let sizes = (1..usual.num_hashes)
             .map(|num_hashes| Self::for_rate_and_hashes(expected_items as f64, target_fpr, num_hashes))
@@ -101,7 +101,7 @@ impl Size {
     ///
     /// With a given number of hashes, more cells keep a lower rate and take more room, so the most cells that fit
     /// are the best.
-    pub fn lowest_rate(expected_items: u64, fits: impl Fn(Self) -> bool) -> Option<Self> {
+    pub(crate) fn lowest_rate(expected_items: u64, fits: impl Fn(Self) -> bool) -> Option<Self> {
         let best = |num_hashes| Size {
             num_cells: largest(MAX_MEMORY_BITS, |num_cells| fits(Size { num_cells, num_hashes })),
             num_hashes,
@@ -113,7 +113,7 @@ impl Size {
     }
 
     /// The compressed length of the bits once `items` keys are inside.
-    pub fn compressed_bits(self, items: u64) -> f64 {
+    pub(crate) fn compressed_bits(self, items: u64) -> f64 {
         self.num_cells as f64 * code_bits(self.fill(items).0)
     }
 
@@ -131,7 +131,7 @@ impl Size {
     }
 
     /// The number of hashes at which `num_cells` cells hold most keys before the rate exceeds `target_fpr`.
-    pub fn for_cells_and_rate(num_cells: u64, target_fpr: f64) -> Result<Self> {
+    pub(crate) fn for_cells_and_rate(num_cells: u64, target_fpr: f64) -> Result<Self> {
         let around = hashes_around(-log(target_fpr) / LN_2).map(|num_hashes| Size { num_cells, num_hashes });
         let [one, other] = around.map(|size| (size.capacity(target_fpr), size));
         let (capacity, size) = if one.0 >= other.0 { one } else { other };

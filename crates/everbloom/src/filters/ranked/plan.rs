@@ -154,7 +154,7 @@ pub struct Parameters {
 
 impl Parameters {
     /// Bits from one word to the next.
-    pub fn stride(&self) -> u32 {
+    pub(crate) fn stride(&self) -> u32 {
         let word_bits = self.lanes * self.lane_bits;
         match self.packing {
             Packing::Packed if word_bits <= MAX_PACKED_BITS => word_bits,
@@ -203,7 +203,7 @@ impl Parameters {
     }
 
     /// The rate once `items` distinct keys have come: that of a word with min(N, lanes) keys, N Poisson with mean items/words.
-    pub fn predicted_fpr_at(&self, items: u64) -> f64 {
+    pub(crate) fn predicted_fpr_at(&self, items: u64) -> f64 {
         let (mean, rates) = (items as f64 / self.num_words as f64, self.rates());
         poisson_mean(mean, |keys| rates[keys.min(self.lanes.into()) as usize]).min(self.predicted_fpr())
     }
