@@ -455,7 +455,7 @@ fn errors_say_what_would_work() {
             ("EB.RESERVE g bloom EXPECT 1000 FPR 150%", "150%"),
             ("EB.REMOVE f a", "counting"),
             ("EB.COUNT f a", "spectral"),
-            ("EB.ADVANCE f", "aging"),
+            ("EB.ADVANCE f", "age_partitioned"),
             ("EB.ADDHASHES f short", "16"),
             ("EB.IADD f a", "importance"),
             ("EB.ADD f a IMPORTANCE 3", "IMPORTANCE"),
