@@ -1,5 +1,8 @@
 //! For people who write kinds of filters of their own, and for programs that serve any kind.
 //!
+//! To write one: a type with a field `base`, a [`Base`]; `impl Filter` for it; a static [`Kind`]; `typed_filter!`, which gives the type its
+//! methods; and `everbloom_laws::hold!`, which tests it. `examples/stranger` in the repository is all of that in 93 lines.
+//!
 //! A kind is a static [`Kind`]: its name and id, the parameters that its specs have, what it can do, and the functions that
 //! plan, build and restore it. Its filters implement [`Filter`](crate::Filter) over a [`Base`], which carries what all filters
 //! answer alike. [`Kinds`] is a set of them: what a spec may name, what a [`Decoder`](crate::Decoder) reads. The laws that

@@ -1,4 +1,5 @@
-//! What a stream makes of the filter, by the chain of a cell.
+//! What a stream makes of the filter, by the [chain of a cell](everbloom_forecast::stream::cell_chain); where there is none, a smaller
+//! filter is simulated.
 
 use super::plan::{Layout, Parameters, Update};
 use everbloom::{Plan, Result};

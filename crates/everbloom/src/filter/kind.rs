@@ -10,7 +10,7 @@ use std::fmt;
 /// A kind of filter, as sets of kinds know it. Planner, command line, laws and bindings ask it what a kind can do,
 /// and name none.
 pub struct Kind {
-    /// The id in the format. Never reused.
+    /// The id in the format, 1 to 32767, never reused. Everbloom takes those below 16,000.
     pub id: u16,
     /// Ids that it had when it chose other bits for a key: such a filter would miss its keys.
     pub retired: &'static [u16],
@@ -22,9 +22,11 @@ pub struct Kind {
     pub parameters: &'static [Parameter],
     /// What it can do.
     pub can: Abilities,
-    /// How its errors are forecast.
+    /// Which parameters give it its size, what a search for the best tries, and how full it is with so many keys: enough for its
+    /// errors to be simulated.
     pub model: Model,
-    /// What crates beside this one know of the kind, found by its type: how its errors on a stream are forecast.
+    /// What crates beside this one know of the kind, found by its type: the formula for its errors on a stream, an
+    /// `everbloom_forecast::forecast::StreamModel`. Without one, they are simulated.
     pub extension: Option<&'static (dyn Any + Send + Sync)>,
     /// Fills in what a spec leaves out.
     pub plan: fn(&Spec, &Goal) -> Result<Plan>,

@@ -15,7 +15,8 @@ pub struct Kinds {
 const SHARDED_ID: u16 = 1 << 15;
 
 impl Kinds {
-    /// The kinds of these lists. Their names and ids must differ.
+    /// The kinds of these lists. Their names and ids must differ, to which the law `ids_and_names_are_unique` holds them; of two
+    /// with one name the first is taken.
     pub const fn new(lists: &'static [&'static [&'static Kind]]) -> Self {
         Kinds { lists, read_annex: None }
     }

@@ -1,7 +1,6 @@
 //! What a filter can do.
 //!
-//! [`Filter`] is the object-safe heart: every registered filter answers `contains`, and every one
-//! observes a stream. [`FilterExt`] puts keys in front of it, and the rest are abilities that only
+//! [`Filter`] is the object-safe heart: every filter answers `contains`, and every one observes a stream. [`FilterExt`] puts keys in front of it, and the rest are abilities that only
 //! some filters have: [`Removal`], [`Merge`], [`Windowed`], [`Multiplicity`].
 //!
 //! All work is defined on [`KeyHash`]es, so that a key is hashed once however many filters are
@@ -66,8 +65,11 @@ pub trait Mapped: std::fmt::Debug + Send + Sync {
 
 /// What every filter can do, on hashes made by [`Filter::hashing`]; [`FilterExt`] takes keys and does the hashing.
 ///
-/// A type of filter holds a [`Base`], which `shows_base!` shows, and has to say six things itself: its memory, its status, what it
-/// contains, what becomes of an arrival, how it is cleared and which cells are saved. All else is made of these.
+/// A type of filter has a field `base`, a [`Base`]; `shows_base!()` writes [`Filter::base`] and [`Filter::base_mut`] for it. Six
+/// methods are to be written: `memory_bits`, `status`, `contains_hash`, `observe_hash` (which counts the arrival, `base.count(1)`),
+/// `clear` (which sets `base.arrivals` to 0) and `body`, the cells that are saved. What else must be saved goes into `save`; a filter
+/// that grows also has `make_room`, `growth_bits` and `refused`; for each ability in [`Kind::can`], there is an `as_…` to override. The
+/// rest is made of these.
 pub trait Filter: Any + CloneBoxed + std::fmt::Debug + Send + Sync {
     /// What it carries besides its cells.
     fn base(&self) -> &Base;

@@ -40,8 +40,8 @@ impl AnyFilter {
 
     /// Remembers the key; true if it seems new.
     ///
-    /// A filter that grows and is refused the memory still answers; [`Info::refused`] counts such keys.
-    /// [`AnyFilter::try_insert`] says so at once.
+    /// A filter that grows and is refused the memory still answers, but may lose the key; [`Info::refused`] counts such keys.
+    /// [`AnyFilter::try_insert`] is an error then.
     #[inline]
     pub fn insert(&mut self, key: impl Key) -> bool {
         FilterExt::insert(self.filter.as_mut(), key)
@@ -182,8 +182,8 @@ impl AnyFilter {
         codec::encode_compressed(self.filter.as_ref())
     }
 
-    /// The filter in these bytes. They are trusted with nothing: damage is an error, and no more is allocated than their
-    /// length justifies.
+    /// The filter in these bytes, of any kind of this crate ([`Kinds::from_bytes`] reads others). They are trusted with nothing:
+    /// damage is an error, and no more is allocated than their length justifies.
     pub fn from_bytes(bytes: &[u8]) -> Result<Self> {
         Kinds::default().from_bytes(bytes)
     }
@@ -193,7 +193,7 @@ impl AnyFilter {
         Ok(codec::encode_to(self.filter.as_ref(), out)?)
     }
 
-    /// Reads a filter, which must be all that the reader has.
+    /// Reads a filter of any kind of this crate, which must be all that the reader has.
     pub fn read_from(source: &mut impl Read) -> Result<Self> {
         Kinds::default().read_from(source)
     }
