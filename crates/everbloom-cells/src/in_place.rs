@@ -272,7 +272,7 @@ impl InPlace {
         Self::of_lines((count / LOAD_READ_BACK + 1).min(full), hashes, count, full)
     }
 
-    /// The table of sorted hashes with as many lines as a table has that grew from one to hold so many.
+    /// A table of `count` ascending hashes, as large as one that grew to hold them.
     pub fn from_sorted_as_grown(
         hashes: impl Iterator<Item = Result<u64>>,
         count: u64,

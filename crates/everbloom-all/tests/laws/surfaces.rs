@@ -3,7 +3,7 @@
 //!
 //! A line is a JSON object: a goal (`memory`, `fpr`, `expect`, `window`, `importance`), then what is taken, `null` for an error:
 //! `plan` for the goal as it is, `stream` where its number of keys is a guess, `set` where nothing may be forgotten, `server` where no
-//! arrival may take long. Windows of so many arrivals are for the library, the command line and the package alone.
+//! arrival may take long. The module's test leaves windows of arrivals out.
 
 use everbloom::planning::{AUTO, for_window};
 use everbloom::{Count, Goal, Plan, Result, Size, Span, Window};

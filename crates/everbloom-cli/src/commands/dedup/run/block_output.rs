@@ -138,7 +138,8 @@ impl BlockOutput {
         self.move_down(block, run);
     }
 
-    /// Keeps records where nobody can predict which stay: each is moved, and the next one over it if it does not stay.
+    /// Keeps the wanted records of a batch where they are mixed with others. Every record is copied; one that is not wanted is
+    /// overwritten by the next, so that there is no branch to mispredict.
     fn keep_mixed(&mut self, block: &mut [u8], batch: &Batch, wanted: Verdict, verdicts: &[Verdict]) {
         let mut start = batch.start();
         for (end, verdict) in batch.ends().iter().zip(verdicts) {

@@ -45,7 +45,7 @@ pub(crate) struct Judge {
 }
 
 impl Judge {
-    /// A memory, watched from here on, after so many records.
+    /// Judges by this memory, whose promise is watched from now on; `records` came before.
     pub(crate) fn new(rules: &Rules, promise: PromiseArgs, mut memory: Box<dyn Memory>, records: u64) -> Result<Self> {
         // Servers turn their filters by their own clocks.
         let timeline = match (memory.own_mut(), rules.window_time()) {
