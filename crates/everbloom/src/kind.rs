@@ -16,8 +16,8 @@ pub use crate::filter::sharded::{
 };
 pub use crate::filter::{
     Abilities, Annex, Base, Body, Choices, Combine, Effort, FillAt, Kind, Kinds, MOST_CHANGED, Mapped, Merge, Model,
-    Multiplicity, OpenMapped, Parameter, ReadAnnex, Removal, Restore, SHARDS, Takes, Timeline, Times, UnseenExt, Unset,
-    Watch, Watched, WindowParameters, WindowStatus, Windowed, alone, insert_by_batches, names, observe_one, one_of,
+    Multiplicity, OpenMapped, Parameter, ReadAnnex, Removal, Restore, SHARDS, Takes, Timeline, Times, Unset, Watch,
+    Watched, WindowParameters, WindowStatus, Windowed, alone, insert_by_batches, names, observe_one, one_of,
     same_shape, shows_base, standing, standing_of, watch, watch_of,
 };
 pub use crate::format::{BodyReader, StateReader, StateWriter, stored_hashing};

@@ -39,8 +39,17 @@ pub trait FilterExt: Filter {
     }
 
     /// The items that the filter has not seen yet; it remembers every one.
+    ///
+    /// ```
+    /// use everbloom::{Bloom, FilterExt};
+    ///
+    /// let mut filter = Bloom::with_rate(1000, 0.001)?;
+    /// let words = ["to", "be", "or", "not", "to", "be"];
+    /// assert_eq!(filter.unseen(words).collect::<Vec<_>>(), ["to", "be", "or", "not"]);
+    /// # Ok::<(), everbloom::Error>(())
+    /// ```
     fn unseen<I: IntoIterator<Item: Key>>(&mut self, items: I) -> Unseen<'_, I::IntoIter, Self> {
-        UnseenExt::unseen(items.into_iter(), self)
+        Unseen { items: items.into_iter(), filter: self }
     }
 
     /// Remembers keys as they come, some at a time, so that cells can be asked for ahead.
@@ -167,31 +176,7 @@ fn hash_and_ask<F: Filter + ?Sized, K: Keys + ?Sized>(
     filter.prefetch_hashes(rest);
 }
 
-/// `stream.unseen(&mut filter)`: the items that a filter has not seen yet.
-pub trait UnseenExt: Iterator + Sized {
-    /// Keeps the items that the filter calls distinct, and lets it remember every one.
-    ///
-    /// ```
-    /// use everbloom::Goal;
-    /// use everbloom::kind::UnseenExt;
-    /// use everbloom::filters::Bloom;
-    ///
-    /// let mut filter = Bloom::with_rate(1000, 0.001)?;
-    /// let words = ["to", "be", "or", "not", "to", "be"];
-    /// assert_eq!(words.into_iter().unseen(&mut filter).collect::<Vec<_>>(), ["to", "be", "or", "not"]);
-    /// # Ok::<(), everbloom::Error>(())
-    /// ```
-    fn unseen<F: Filter + ?Sized>(self, filter: &mut F) -> Unseen<'_, Self, F>
-    where
-        Self::Item: Key,
-    {
-        Unseen { items: self, filter }
-    }
-}
-
-impl<I: Iterator> UnseenExt for I {}
-
-/// The iterator behind [`UnseenExt::unseen`].
+/// The iterator behind [`FilterExt::unseen`].
 #[derive(Debug)]
 pub struct Unseen<'f, I, F: ?Sized> {
     items: I,

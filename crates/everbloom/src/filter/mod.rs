@@ -29,7 +29,7 @@ use std::any::Any;
 pub use base::Base;
 pub use base::shows_base;
 pub use info::Info;
-pub use keys::{FilterExt, Unseen, UnseenExt};
+pub use keys::{FilterExt, Unseen};
 pub use kind::{Abilities, Kind, OpenMapped, ReadAnnex, Restore, WindowParameters};
 pub use kinds::Kinds;
 pub(crate) use kinds::{broken_rate, id_of, restore};

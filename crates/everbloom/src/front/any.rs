@@ -3,7 +3,7 @@
 use super::abilities;
 use crate::codec::{self};
 use crate::filter::Info;
-use crate::filter::{Combine, Filter, FilterExt, Kinds, Removal, Unseen, UnseenExt, alone};
+use crate::filter::{Combine, Filter, FilterExt, Kinds, Removal, Unseen, alone};
 use crate::key::{Hashing, Key};
 use crate::promise::{Error, Importance, Importances, Promise, Result, Spec, Verdict};
 use std::any::Any;
@@ -102,7 +102,7 @@ impl AnyFilter {
     /// # Ok::<(), everbloom::Error>(())
     /// ```
     pub fn unseen<I: IntoIterator<Item: Key>>(&mut self, items: I) -> Unseen<'_, I::IntoIter, dyn Filter> {
-        UnseenExt::unseen(items.into_iter(), self.filter.as_mut())
+        FilterExt::unseen(self.filter.as_mut(), items)
     }
 
     /// Takes one insertion of the key back; false, and nothing changed, if the key is not there.
